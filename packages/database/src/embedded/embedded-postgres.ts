@@ -1,0 +1,97 @@
+// A real PostgreSQL 18 beside the program that uses it, for development and tests.
+import { rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { findBinaries, type PostgresBinaries } from './binaries.ts'
+import { type DataFolder, prepareDataFolder } from './data-folder.ts'
+import { EmbeddedPostgresError } from './embedded-error.ts'
+import { clearPreviousServer, rememberLauncher } from './previous-server.ts'
+import { type EmbeddedPostgres, RunningPostgres } from './running-postgres.ts'
+import { spawnServer } from './server-process.ts'
+import { startWatchdog } from './watchdog.ts'
+
+export interface EmbeddedPostgresOptions {
+  /** Keeps the data there. Without it the data live in a temporary folder until the stop. */
+  readonly dataDir?: string
+  /** Without it, or with 0, a free port is taken. */
+  readonly port?: number
+  /** Settings as in postgresql.conf, over the defaults. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** Receives the server's log, line by line. */
+  readonly log?: (line: string) => void
+}
+
+export const embeddedSettingsDefault = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '200',
+  shared_buffers: '128MB',
+} as const
+
+const startAttemptsMax = 50
+const startRetryMs = 100
+
+export async function startEmbeddedPostgres(
+  options: EmbeddedPostgresOptions = {},
+): Promise<EmbeddedPostgres> {
+  const binaries = await findBinaries()
+  const folder = await prepareDataFolder(binaries, options.dataDir)
+  await clearPreviousServer(folder.path)
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await startOnce(binaries, folder, options)
+    } catch (error) {
+      if (!isPassing(error, options) || attempt === startAttemptsMax) {
+        if (folder.temporary) await rm(folder.path, { recursive: true, force: true })
+        throw error
+      }
+      await delay(startRetryMs)
+    }
+  }
+}
+
+async function startOnce(
+  binaries: PostgresBinaries,
+  folder: DataFolder,
+  options: EmbeddedPostgresOptions,
+): Promise<EmbeddedPostgres> {
+  const port = options.port || (await freePort())
+  const server = spawnServer({
+    program: binaries.postgres,
+    dataDir: folder.path,
+    port,
+    settings: { ...embeddedSettingsDefault, ...options.settings },
+    log: options.log,
+  })
+  // Before the server is ready: a launcher killed while it waits must leave no server either.
+  const watchdog = startWatchdog(server.child.pid, folder)
+  try {
+    await server.ready
+  } catch (error) {
+    watchdog.dismiss()
+    throw error
+  }
+  await rememberLauncher(folder.path)
+  return new RunningPostgres({ pgCtl: binaries.pgCtl, folder, server, watchdog, port })
+}
+
+/**
+ * Two failures pass by themselves: a free port may be taken before the server binds it, and after
+ * a SIGKILL the old server's children need a moment to let go of its shared memory.
+ */
+function isPassing(error: unknown, options: EmbeddedPostgresOptions): boolean {
+  if (!(error instanceof EmbeddedPostgresError)) return false
+  if (/pre-existing shared memory block .* is still in use/.test(error.message)) return true
+  return !options.port && /could not (bind|create any TCP)/.test(error.message)
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer()
+  return new Promise((resolve, reject) => {
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as AddressInfo
+      probe.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,94 @@
+// Deals with what an earlier run left in the data folder. postmaster.pid may name
+//   nobody            its server died: PostgreSQL starts over it by itself
+//   another process   the number was used again: PostgreSQL would refuse, so the file is removed
+//   our orphan        its launcher is gone: it is stopped, then the new server starts
+//   a server in use   its launcher lives: starting a second one is refused
+import { execFile } from 'node:child_process'
+import { readFile, readlink, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { EmbeddedPostgresError } from './embedded-error.ts'
+
+const launcherFile = 'rouse-launcher.pid'
+const stopWaitMs = 10_000
+
+/** Notes who launched the server now in this folder. */
+export async function rememberLauncher(dataDir: string): Promise<void> {
+  await writeFile(join(dataDir, launcherFile), `${process.pid}\n`)
+}
+
+export async function clearPreviousServer(dataDir: string): Promise<void> {
+  const pid = await readPid(join(dataDir, 'postmaster.pid'))
+  if (pid === undefined || !isAlive(pid)) return
+  const parent = await parentOfServer(pid, dataDir)
+  if (parent === undefined) {
+    await rm(join(dataDir, 'postmaster.pid'), { force: true })
+    return
+  }
+  if (parent === (await readPid(join(dataDir, launcherFile)))) {
+    throw new EmbeddedPostgresError(
+      'data_dir_in_use',
+      `${dataDir} is in use by process ${parent} (PostgreSQL ${pid})`,
+    )
+  }
+  await stopOrphan(pid)
+}
+
+async function stopOrphan(pid: number): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
+    process.kill(pid, signal)
+    for (let waitedMs = 0; waitedMs < stopWaitMs; waitedMs += 20) {
+      if (!isAlive(pid)) return
+      await delay(20)
+    }
+  }
+}
+
+async function readPid(file: string): Promise<number | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  const pid = Number.parseInt(text, 10)
+  return pid > 0 ? pid : undefined
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** The parent of the process if it is a PostgreSQL on this folder, else undefined. */
+async function parentOfServer(pid: number, dataDir: string): Promise<number | undefined> {
+  const info = process.platform === 'linux' ? await fromProc(pid) : await fromPs(pid)
+  if (info === undefined || !info.command.includes('postgres')) return undefined
+  return info.command.includes(dataDir) || info.folder === dataDir ? info.parent : undefined
+}
+
+interface ProcessInfo {
+  readonly parent: number
+  readonly command: string
+  readonly folder: string | undefined
+}
+
+async function fromProc(pid: number): Promise<ProcessInfo | undefined> {
+  try {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8')
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8')
+    const folder = await readlink(`/proc/${pid}/cwd`).catch(() => undefined)
+    return { parent: Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]), command, folder }
+  } catch {
+    return undefined
+  }
+}
+
+async function fromPs(pid: number): Promise<ProcessInfo | undefined> {
+  try {
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'ppid=,command=', '-p', String(pid)])
+    return { parent: Number.parseInt(stdout, 10), command: stdout, folder: undefined }
+  } catch {
+    return undefined
+  }
+}

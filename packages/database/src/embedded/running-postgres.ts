@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process'
+import { rm } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type { DataFolder } from './data-folder.ts'
+import type { ServerExit, ServerProcess } from './server-process.ts'
+import { unrefStream, type Watchdog } from './watchdog.ts'
+
+export interface EmbeddedExit extends ServerExit {
+  /** False when the server ended although nobody had called stop. */
+  readonly expected: boolean
+}
+
+export interface EmbeddedPostgres {
+  readonly url: string
+  readonly port: number
+  readonly pid: number
+  readonly dataDir: string
+  /** Resolves when the server process has ended, for whatever reason. */
+  readonly exited: Promise<EmbeddedExit>
+  /** Resolves when nothing is left running; safe to call twice. */
+  stop(): Promise<void>
+  /** Sends the server a signal, as a fault would. */
+  kill(signal: NodeJS.Signals): void
+  /** Lets the program end while the server runs; the watchdog then stops it. */
+  unref(): void
+}
+
+interface RunningParts {
+  readonly pgCtl: string
+  readonly folder: DataFolder
+  readonly server: ServerProcess
+  readonly watchdog: Watchdog
+  readonly port: number
+}
+
+/** How long each way of asking may take before the next, rougher one. */
+const stopSignals = [
+  { signal: 'SIGINT', waitMs: 15_000 },
+  { signal: 'SIGQUIT', waitMs: 5_000 },
+  { signal: 'SIGKILL', waitMs: 5_000 },
+] as const
+
+export class RunningPostgres implements EmbeddedPostgres {
+  readonly url: string
+  readonly port: number
+  readonly pid: number
+  readonly dataDir: string
+  readonly exited: Promise<EmbeddedExit>
+  readonly #parts: RunningParts
+  #stopping: Promise<void> | undefined
+
+  constructor(parts: RunningParts) {
+    this.#parts = parts
+    this.port = parts.port
+    this.pid = parts.server.child.pid as number
+    this.dataDir = parts.folder.path
+    this.url = `postgres://postgres@127.0.0.1:${parts.port}/postgres`
+    this.exited = parts.server.exited.then((exit) => ({
+      ...exit,
+      expected: this.#stopping !== undefined,
+    }))
+    // A kept folder needs no watching after a crash; a temporary one has still to be removed.
+    if (!parts.folder.temporary) void parts.server.exited.then(() => parts.watchdog.dismiss())
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#parts.server.child.kill(signal)
+  }
+
+  unref(): void {
+    this.#parts.server.child.unref()
+    unrefStream(this.#parts.server.child.stderr)
+    this.#parts.watchdog.unref()
+  }
+
+  async #stop(): Promise<void> {
+    const { folder, watchdog } = this.#parts
+    await this.#endServer()
+    watchdog.dismiss()
+    if (folder.temporary) await rm(folder.path, { recursive: true, force: true, maxRetries: 5 })
+  }
+
+  async #endServer(): Promise<void> {
+    const { pgCtl, folder, server } = this.#parts
+    // Node can only terminate on Windows, which PostgreSQL takes for a crash.
+    if (process.platform === 'win32') {
+      await promisify(execFile)(pgCtl, ['stop', '-D', folder.path, '-m', 'fast'])
+      return
+    }
+    for (const { signal, waitMs } of stopSignals) {
+      server.child.kill(signal)
+      if (await endsWithin(server.exited, waitMs)) return
+    }
+  }
+}
+
+async function endsWithin(exited: Promise<unknown>, waitMs: number): Promise<boolean> {
+  const timer = new AbortController()
+  const ended = await Promise.race([
+    exited.then(() => true),
+    delay(waitMs, false, { signal: timer.signal }).catch(() => false),
+  ])
+  timer.abort()
+  return ended
+}

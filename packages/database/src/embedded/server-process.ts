@@ -1,0 +1,70 @@
+// One run of the `postgres` program: spawned, awaited until it accepts connections, drained.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { EmbeddedPostgresError } from './embedded-error.ts'
+import { serverUser } from './server-user.ts'
+
+export interface ServerExit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+export interface ServerProcess {
+  readonly child: ChildProcess
+  readonly exited: Promise<ServerExit>
+  /** Resolves once it accepts connections; if it ends before that, rejects with its own words. */
+  readonly ready: Promise<void>
+}
+
+export interface ServerProcessOptions {
+  readonly program: string
+  readonly dataDir: string
+  readonly port: number
+  readonly settings: Readonly<Record<string, string>>
+  readonly log?: ((line: string) => void) | undefined
+}
+
+export function spawnServer(options: ServerProcessOptions): ServerProcess {
+  const settings = Object.entries(options.settings).flatMap(([key, value]) => [
+    '-c',
+    `${key}=${value}`,
+  ])
+  const child = spawn(
+    options.program,
+    ['-D', options.dataDir, '-p', String(options.port), ...settings],
+    {
+      ...serverUser(),
+      cwd: options.dataDir,
+      env: { ...process.env, TZ: 'UTC', LC_ALL: 'C' },
+      // Its own session: a Ctrl-C in the terminal is for the launcher, which stops it in order.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
+  const exited = new Promise<ServerExit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+  })
+  return { child, exited, ready: untilReady(child, options.log) }
+}
+
+/** Kept for the message of a failed start. */
+const lastLinesMax = 20
+
+async function untilReady(child: ChildProcess, log?: (line: string) => void): Promise<void> {
+  const lastLines: string[] = []
+  await new Promise<void>((resolve, reject) => {
+    child.once('error', (cause) => {
+      reject(new EmbeddedPostgresError('start_failed', cause.message, { cause }))
+    })
+    child.once('close', () => {
+      reject(new EmbeddedPostgresError('start_failed', lastLines.join('\n') || 'no output'))
+    })
+    // The pipe is read to the end of the server's life: a full pipe would block it.
+    createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
+      log?.(line)
+      lastLines.push(line)
+      if (lastLines.length > lastLinesMax) lastLines.shift()
+      if (line.includes('database system is ready to accept connections')) resolve()
+    })
+  })
+}

@@ -1,0 +1,44 @@
+// PostgreSQL refuses to run as root. Started by root it runs as `nobody`, by number, so that no
+// user has to be created; what it touches must then be open to that number.
+import { chmod, chown, mkdir, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname } from 'node:path'
+
+const nobody = 65_534
+
+export interface ServerUser {
+  readonly uid?: number
+  readonly gid?: number
+}
+
+export function serverUser(): ServerUser {
+  return isRoot() ? { uid: nobody, gid: nobody } : {}
+}
+
+export function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+/** Makes a folder that the server may fill. */
+export async function makeServerFolder(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o755 })
+  if (!isRoot()) return
+  await chown(path, nobody, nobody)
+  await chmod(path, 0o700)
+}
+
+/** Whether the server's user can reach into this folder: every parent has to let it through. */
+export async function serverCanReach(path: string): Promise<boolean> {
+  if (!isRoot()) return true
+  for (let folder = path; ; folder = dirname(folder)) {
+    const info = await stat(folder)
+    const bit = info.uid === nobody ? 0o100 : info.gid === nobody ? 0o010 : 0o001
+    if ((info.mode & bit) === 0) return false
+    if (folder === dirname(folder)) return true
+  }
+}
+
+/** A folder for short-lived files; root's own TMPDIR may be closed to the server. */
+export async function reachableTmpdir(): Promise<string> {
+  return (await serverCanReach(tmpdir())) ? tmpdir() : '/tmp'
+}

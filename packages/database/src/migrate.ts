@@ -1,0 +1,135 @@
+// Brings a database to the version of the migrations folder.
+//
+// Several nodes may start at once, with different versions, through pgbouncer in transaction mode.
+// So every step is one transaction that takes the same advisory lock first and decides from what
+// it reads under that lock; nothing is remembered between steps and no setting outlives one.
+import type pg from 'pg'
+import { decideFunctions, decideMigrations } from './migration-decisions.ts'
+import { type MigrationFiles, readMigrationFiles } from './migration-files.ts'
+import {
+  ensureBookkeeping,
+  lockMigrations,
+  readApplied,
+  recordFunctions,
+  recordMigration,
+} from './migration-statements.ts'
+import { applyFunctions, applyMigration } from './migration-step.ts'
+import { createPool } from './pool.ts'
+import { classifyPostgresError } from './postgres-errors.ts'
+import { withTransaction } from './transaction.ts'
+
+export interface MigrateOptions {
+  /** Where to connect, or a pool to use; a pool is left open. */
+  readonly url?: string
+  readonly pool?: pg.Pool
+  readonly directory?: string
+  /** Stop after the migration of this number; functions are applied at the newest one only. */
+  readonly version?: number
+  /** Say what would be applied, and change nothing. */
+  readonly dryRun?: boolean
+  readonly log?: (line: string) => void
+  /** Tests weave their barriers into function text with this. It is no part of the checksum, so a
+   * node that migrates the same database afterwards leaves the woven functions alone. */
+  readonly transformFunction?: (name: string, sql: string) => string
+}
+
+export interface MigrateResult {
+  readonly applied: string[]
+  readonly functions: string[]
+}
+
+/** DDL waits this long for its locks, then gives up rather than block all traffic behind it. */
+const lockTimeoutMs = 5_000
+const stepAttemptsMax = 5
+
+export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
+  const files = await readMigrationFiles(options.directory)
+  if (options.pool !== undefined) return migrateWith(options.pool, files, options)
+  if (options.url === undefined) throw new TypeError('migrate needs a url or a pool')
+  const pool = createPool({ url: options.url, max: 1, applicationName: 'rouse migrate' })
+  try {
+    return await migrateWith(pool, files, options)
+  } finally {
+    await pool.end()
+  }
+}
+
+async function migrateWith(
+  pool: pg.Pool,
+  files: MigrationFiles,
+  options: MigrateOptions,
+): Promise<MigrateResult> {
+  if (options.dryRun === true) return planOnly(pool, files, options)
+  const applied: string[] = []
+  await step(pool, ensureBookkeeping)
+  for (;;) {
+    const name = await step(pool, (client) => applyNextMigration(client, files, options))
+    if (name === undefined) break
+    applied.push(name)
+    options.log?.(`applied ${name}`)
+  }
+  const functions = await step(pool, (client) => applyFunctionSet(client, files, options))
+  if (functions.length > 0) options.log?.(`applied ${functions.length} function files`)
+  return { applied, functions }
+}
+
+async function planOnly(
+  pool: pg.Pool,
+  files: MigrationFiles,
+  options: MigrateOptions,
+): Promise<MigrateResult> {
+  const state = await withTransaction(pool, readApplied)
+  const pending = decideMigrations(files.migrations, state.migrations, options.version)
+  const functions = decideFunctions(files, state, options.version)
+  return {
+    applied: pending.map(({ name }) => name),
+    functions: functions.map(({ name }) => name),
+  }
+}
+
+async function applyNextMigration(
+  client: pg.PoolClient,
+  files: MigrationFiles,
+  options: MigrateOptions,
+): Promise<string | undefined> {
+  const state = await readApplied(client)
+  const [next] = decideMigrations(files.migrations, state.migrations, options.version)
+  if (next === undefined) return undefined
+  await applyMigration(client, next)
+  await recordMigration(client, next)
+  return next.name
+}
+
+async function applyFunctionSet(
+  client: pg.PoolClient,
+  files: MigrationFiles,
+  options: MigrateOptions,
+): Promise<string[]> {
+  const state = await readApplied(client)
+  const pending = decideFunctions(files, state, options.version)
+  if (files.functions === undefined || pending.length === 0) return []
+  const transform = options.transformFunction ?? ((_name, sql) => sql)
+  await applyFunctions(
+    client,
+    pending.map(({ name, sql }) => ({ name, sql: transform(name, sql) })),
+  )
+  await recordFunctions(client, files.functions)
+  return pending.map(({ name }) => name)
+}
+
+async function step<Result>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await withTransaction(pool, async (client) => {
+        await lockMigrations(client, lockTimeoutMs)
+        return work(client)
+      })
+    } catch (error) {
+      const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+      if (attempt === stepAttemptsMax || classifyPostgresError(cause) !== 'retryable') throw error
+    }
+  }
+}

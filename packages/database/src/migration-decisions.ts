@@ -1,0 +1,69 @@
+// Decides what is still to be applied, from the files and from what the database says it has.
+import { MigrationError } from './migration-error.ts'
+import type { FunctionFile, MigrationFile, MigrationFiles } from './migration-files.ts'
+
+export interface AppliedMigration {
+  readonly version: number
+  readonly name: string
+  readonly checksum: string
+}
+
+export interface AppliedState {
+  readonly migrations: readonly AppliedMigration[]
+  /** The newest set of functions ever applied. */
+  readonly functions: { readonly version: number; readonly checksum: string } | undefined
+}
+
+/** The migrations to apply, oldest first. Throws where the history is not one of these files. */
+export function decideMigrations(
+  files: readonly MigrationFile[],
+  applied: readonly AppliedMigration[],
+  versionMax = Number.POSITIVE_INFINITY,
+): MigrationFile[] {
+  const newestFile = files.at(-1)?.version ?? 0
+  const newestApplied = applied.at(-1)?.version ?? 0
+  if (newestApplied > newestFile) {
+    throw new MigrationError(
+      'schema_newer',
+      `the database is at migration ${newestApplied}, this version of Rouse knows ${newestFile}`,
+    )
+  }
+  for (const record of applied) {
+    const file = files.find(({ version }) => version === record.version)
+    if (file === undefined) {
+      throw new MigrationError('migration_missing', `${record.name} was applied but has no file`)
+    }
+    if (file.checksum !== record.checksum) {
+      throw new MigrationError(
+        'migration_changed',
+        `${file.name} was edited after it had been applied; put it back and add a new migration`,
+      )
+    }
+  }
+  const done = new Set(applied.map(({ version }) => version))
+  const pending = files.filter(({ version }) => !done.has(version) && version <= versionMax)
+  const late = pending.find(({ version }) => version < newestApplied)
+  if (late !== undefined) {
+    throw new MigrationError(
+      'migration_out_of_order',
+      `${late.name} comes before migration ${newestApplied}, which is already applied`,
+    )
+  }
+  return pending
+}
+
+/**
+ * The function files to apply: all of them or none. An older node leaves the functions of a newer
+ * one alone, so a rolling upgrade does not flap between two sets.
+ */
+export function decideFunctions(
+  files: MigrationFiles,
+  applied: AppliedState,
+  versionMax = Number.POSITIVE_INFINITY,
+): readonly FunctionFile[] {
+  const set = files.functions
+  if (set === undefined || versionMax < (files.migrations.at(-1)?.version ?? 0)) return []
+  const stored = applied.functions
+  if (stored === undefined || set.version > stored.version) return set.files
+  return set.version === stored.version && set.checksum !== stored.checksum ? set.files : []
+}

@@ -1,0 +1,19 @@
+export type MigrationErrorCode =
+  | 'bad_migration_name'
+  | 'functions_version_missing'
+  | 'migration_changed'
+  | 'migration_failed'
+  | 'migration_missing'
+  | 'migration_out_of_order'
+  | 'schema_newer'
+
+/** Why a database could not be brought to the version of these files. Callers branch on `code`. */
+export class MigrationError extends Error {
+  readonly code: MigrationErrorCode
+
+  constructor(code: MigrationErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'MigrationError'
+    this.code = code
+  }
+}

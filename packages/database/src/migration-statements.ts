@@ -1,0 +1,70 @@
+// The bookkeeping of migrations: its lock, its two tables, what is read from and written to them.
+import type pg from 'pg'
+import type { AppliedMigration, AppliedState } from './migration-decisions.ts'
+import type { FunctionSet, MigrationFile } from './migration-files.ts'
+
+/** Any constant will do, as long as every version of Rouse takes the same one. */
+const advisoryLockKey = 7_687_301
+const advisoryLockWaitMs = 60_000
+
+/** First statement of every step: one migrating node at a time, and the limits of this step. */
+export async function lockMigrations(client: pg.ClientBase, lockTimeoutMs: number): Promise<void> {
+  await client.query(`set local statement_timeout = 0`)
+  await client.query(`set local lock_timeout = ${advisoryLockWaitMs}`)
+  await client.query('select pg_advisory_xact_lock($1)', [advisoryLockKey])
+  await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
+}
+
+/** Looks before it creates: a role that may not create schemas can still run on a ready database. */
+export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
+  if (await bookkeepingExists(client)) return
+  await client.query(`
+    create schema if not exists rouse;
+    create table if not exists rouse.migrations (
+      version int primary key,
+      name text not null,
+      checksum text not null,
+      applied_at timestamptz not null default clock_timestamp()
+    );
+    create table if not exists rouse.function_sets (
+      version int primary key,
+      checksum text not null,
+      applied_at timestamptz not null default clock_timestamp()
+    );
+  `)
+}
+
+export async function readApplied(client: pg.ClientBase): Promise<AppliedState> {
+  if (!(await bookkeepingExists(client))) return { migrations: [], functions: undefined }
+  const migrations = await client.query<AppliedMigration>(
+    'select version, name, checksum from rouse.migrations order by version',
+  )
+  const functions = await client.query<{ version: number; checksum: string }>(
+    'select version, checksum from rouse.function_sets order by version desc limit 1',
+  )
+  return { migrations: migrations.rows, functions: functions.rows[0] }
+}
+
+export async function recordMigration(client: pg.ClientBase, file: MigrationFile): Promise<void> {
+  await client.query('insert into rouse.migrations (version, name, checksum) values ($1, $2, $3)', [
+    file.version,
+    file.name,
+    file.checksum,
+  ])
+}
+
+export async function recordFunctions(client: pg.ClientBase, set: FunctionSet): Promise<void> {
+  await client.query(
+    `insert into rouse.function_sets (version, checksum) values ($1, $2)
+     on conflict (version) do update
+     set checksum = excluded.checksum, applied_at = excluded.applied_at`,
+    [set.version, set.checksum],
+  )
+}
+
+async function bookkeepingExists(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ exists: boolean }>(
+    `select to_regclass('rouse.function_sets') is not null as exists`,
+  )
+  return rows[0]?.exists === true
+}

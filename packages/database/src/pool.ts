@@ -1,0 +1,38 @@
+import pg from 'pg'
+
+export interface PoolOptions {
+  readonly url: string
+  /** Connections the pool holds at most; further callers wait for one. */
+  readonly max: number
+  /** What pg_stat_activity shows, so that an operator sees which process holds a lock. */
+  readonly applicationName: string
+  /** Sent as a start-up parameter: pgbouncer must be told to let it pass. */
+  readonly statementTimeoutMs?: number
+  readonly connectTimeoutMs?: number
+}
+
+export const connectTimeoutMsDefault = 5_000
+
+/**
+ * A pool whose dead connections never crash the process: pg emits `error` on a client that dies
+ * while nobody awaits it, and an unheard `error` event ends Node. The pool drops such a client by
+ * itself, and whoever uses it next gets the failure from its own query.
+ */
+export function createPool(options: PoolOptions): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.max,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? connectTimeoutMsDefault,
+    keepAlive: true,
+    ...(options.statementTimeoutMs !== undefined && {
+      statement_timeout: options.statementTimeoutMs,
+    }),
+  })
+  pool.on('error', ignoreIdleClientError)
+  // The pool listens on idle clients only; a client that was handed out needs its own listener.
+  pool.on('connect', (client) => client.on('error', ignoreIdleClientError))
+  return pool
+}
+
+function ignoreIdleClientError(): void {}

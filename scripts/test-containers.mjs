@@ -2,10 +2,25 @@
 // image in place of the embedded server.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { root, runOrExit } from './run.mjs'
+import { root } from './run.mjs'
+import { runTap } from './run-tap.mjs'
 import { setup } from './setup.mjs'
 
 await setup()
+const { containerSource } = await import('../packages/testkit/dist/index.js')
 const suites = ['packages/testkit/test/postgres-source.test.ts']
 if (existsSync(join(root, 'test', 'storage'))) suites.push('test/storage')
-await runOrExit('tap', suites, { ROUSE_TEST_POSTGRES: 'container' })
+
+const source = containerSource()
+try {
+  const url = await source.start()
+  process.exitCode = await runTap(suites, {
+    ROUSE_TEST_POSTGRES: 'container',
+    ROUSE_TEST_DATABASE_URL: url,
+  })
+} catch (error) {
+  console.error(error.message)
+  process.exitCode = 1
+} finally {
+  await source.stop().catch(() => {})
+}

@@ -1,0 +1,88 @@
+import { createPool } from '@rouse/database'
+import pg from 'pg'
+import type { Test } from 'tap'
+import { armBarrier, type Barrier } from './barrier.ts'
+import { sharedPostgresUrl } from './postgres-source.ts'
+import { databaseUrl, ensureTemplate } from './template-database.ts'
+
+export interface TestDatabase {
+  readonly url: string
+  readonly pool: pg.Pool
+  /** Stops `rouse.now()` at this time: an ISO date or milliseconds since 1970. */
+  readonly freezeClock: (at: string | number) => Promise<void>
+  /** Moves `rouse.now()` on, frozen or running. */
+  readonly advanceClock: (ms: number) => Promise<void>
+  /** Back to the real time. */
+  readonly thawClock: () => Promise<void>
+  /** Released at the end of the test if the test did not do it. */
+  readonly armBarrier: (name: string) => Promise<Barrier>
+}
+
+export interface TestDatabaseOptions {
+  /** With barriers and a settable clock; false gives the functions exactly as production has them. */
+  readonly instrumented?: boolean
+  readonly directory?: string
+  readonly poolMax?: number
+}
+
+const poolMaxDefault = 10
+
+let databasesMade = 0
+
+/** A migrated database of the test's own, dropped at its end. */
+export async function testDatabase(
+  t: Test,
+  options: TestDatabaseOptions = {},
+): Promise<TestDatabase> {
+  const instrumented = options.instrumented ?? true
+  const serverUrl = await sharedPostgresUrl()
+  const template = await ensureTemplate(serverUrl, { directory: options.directory, instrumented })
+  databasesMade += 1
+  const name = `rouse_test_${process.pid}_${databasesMade}`
+  // A process of the same number may have died here before it could clean up.
+  await onServer(serverUrl, `drop database if exists ${name} with (force)`)
+  await onServer(serverUrl, `create database ${name} template ${template}`)
+  const url = databaseUrl(serverUrl, name)
+  const max = options.poolMax ?? poolMaxDefault
+  const pool = createPool({ url, max, applicationName: 'rouse test' })
+  const barriers: Barrier[] = []
+  t.teardown(async () => {
+    await Promise.all(barriers.map((barrier) => barrier.release()))
+    await onServer(serverUrl, `drop database ${name} with (force)`)
+    // Not awaited: a client that the test never gave back would hold it for ever.
+    void pool.end()
+  })
+
+  async function setClock(frozenAt: Date | null): Promise<void> {
+    await pool.query('update rouse_test.clock set frozen_at = $1, offset_ms = 0', [frozenAt])
+  }
+  return {
+    url,
+    pool,
+    freezeClock: (at) => setClock(new Date(at)),
+    thawClock: () => setClock(null),
+    async advanceClock(ms) {
+      await pool.query(
+        `update rouse_test.clock set
+           frozen_at = frozen_at + $1 * interval '1 millisecond',
+           offset_ms = case when frozen_at is null then offset_ms + $1 else 0 end`,
+        [ms],
+      )
+    },
+    async armBarrier(name) {
+      const barrier = await armBarrier(url, name)
+      barriers.push(barrier)
+      return barrier
+    },
+  }
+}
+
+async function onServer(serverUrl: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: serverUrl, application_name: 'rouse test' })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,22 @@
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
+import type { PostgresSource } from './postgres-source.ts'
+
+/** Tests throw their data away, so nothing needs to reach the disk. */
+export const testServerSettings = { fsync: 'off', full_page_writes: 'off' } as const
+
+export function embeddedSource(): PostgresSource {
+  let running: Promise<EmbeddedPostgres> | undefined
+  return {
+    kind: 'embedded',
+    async start() {
+      running ??= startEmbeddedPostgres({ settings: testServerSettings })
+      const server = await running
+      // A test file ends when its tests do; the server's watchdog then takes it down.
+      server.unref()
+      return server.url
+    },
+    async stop() {
+      await (await running)?.stop()
+    },
+  }
+}

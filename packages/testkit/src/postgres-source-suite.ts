@@ -1,0 +1,32 @@
+import { createPool } from '@rouse/database'
+import type { Test } from 'tap'
+import type { PostgresSource } from './postgres-source.ts'
+
+/** What every source of PostgreSQL has to offer. */
+export async function postgresSourceSuite(t: Test, create: () => PostgresSource): Promise<void> {
+  const source = create()
+  t.teardown(() => source.stop())
+  const url = await source.start()
+  const pool = createPool({ url, max: 2, applicationName: 'rouse postgres source suite' })
+  t.teardown(() => pool.end())
+
+  await t.test('it is PostgreSQL 18', async (t) => {
+    const { rows } = await pool.query('show server_version_num')
+    t.match(rows[0].server_version_num, /^18/)
+  })
+
+  await t.test('its user may create and drop databases', async (t) => {
+    await pool.query('create database rouse_source_suite')
+    await pool.query('drop database rouse_source_suite with (force)')
+    t.pass('created and dropped')
+  })
+
+  await t.test('it takes a hundred connections', async (t) => {
+    const { rows } = await pool.query(`select current_setting('max_connections')::int as max`)
+    t.ok(rows[0].max >= 100)
+  })
+
+  await t.test('starting it again gives the same address', async (t) => {
+    t.equal(await source.start(), url)
+  })
+}

@@ -1,0 +1,70 @@
+// Migrates once per server and per state of the migrations folder; tests clone the result.
+import { createHash } from 'node:crypto'
+import { createPool, migrate, migrationsDirectory, readMigrationFiles } from '@rouse/database'
+import pg from 'pg'
+import { activateBarriers, createBarriers, replaceClock } from './instrumentation.ts'
+
+export interface TemplateOptions {
+  readonly directory: string | undefined
+  readonly instrumented: boolean
+}
+
+/** Raised by hand when the instrumentation changes, so that no stale template is cloned. */
+const instrumentationVersion = 1
+const advisoryLockKey = 7_687_302
+
+/** The template's name; parallel test files wait for the one that makes it. */
+export async function ensureTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
+  const name = await templateName(options)
+  const admin = new pg.Client({ connectionString: serverUrl, application_name: 'rouse template' })
+  await admin.connect()
+  try {
+    await admin.query('select pg_advisory_lock($1)', [advisoryLockKey])
+    const { rowCount } = await admin.query('select from pg_database where datname = $1', [name])
+    if (rowCount === 0) await makeTemplate(admin, serverUrl, name, options)
+    return name
+  } finally {
+    await admin.end()
+  }
+}
+
+/** Made under another name and renamed: a database of the final name is always complete. */
+async function makeTemplate(
+  admin: pg.Client,
+  serverUrl: string,
+  name: string,
+  options: TemplateOptions,
+): Promise<void> {
+  const draft = `${name}_draft`
+  await admin.query(`drop database if exists ${draft} with (force)`)
+  await admin.query(`create database ${draft}`)
+  const url = databaseUrl(serverUrl, draft)
+  const pool = createPool({ url, max: 1, applicationName: 'rouse template' })
+  try {
+    if (options.instrumented) await createBarriers(pool)
+    await migrate({
+      pool,
+      ...(options.directory !== undefined && { directory: options.directory }),
+      ...(options.instrumented && { transformFunction: activateBarriers }),
+    })
+    if (options.instrumented) await replaceClock(pool)
+  } finally {
+    await pool.end()
+  }
+  await admin.query(`alter database ${draft} rename to ${name}`)
+}
+
+async function templateName({ directory, instrumented }: TemplateOptions): Promise<string> {
+  const files = await readMigrationFiles(directory ?? migrationsDirectory)
+  const hash = createHash('sha256')
+  for (const { name, checksum } of files.migrations) hash.update(`${name} ${checksum}\n`)
+  hash.update(`functions ${files.functions?.version} ${files.functions?.checksum}\n`)
+  if (instrumented) hash.update(`instrumented ${instrumentationVersion}`)
+  return `rouse_template_${hash.digest('hex').slice(0, 16)}`
+}
+
+export function databaseUrl(serverUrl: string, database: string): string {
+  const url = new URL(serverUrl)
+  url.pathname = `/${database}`
+  return url.href
+}

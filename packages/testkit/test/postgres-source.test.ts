@@ -1,0 +1,43 @@
+import { test } from 'tap'
+import {
+  choosePostgresSource,
+  containerSource,
+  embeddedSource,
+  givenSource,
+  postgresSourceSuite,
+  sharedPostgresUrl,
+} from '../src/index.ts'
+
+test('an embedded PostgreSQL', async (t) => {
+  await postgresSourceSuite(t, embeddedSource)
+})
+
+test('a given PostgreSQL', async (t) => {
+  const url = await sharedPostgresUrl()
+  await postgresSourceSuite(t, () => givenSource(url))
+})
+
+test('a PostgreSQL in a container', {
+  skip: process.env.ROUSE_TEST_POSTGRES === 'container' ? false : 'npm run test:containers',
+}, async (t) => {
+  await postgresSourceSuite(t, containerSource)
+})
+
+test('where no container engine answers, one line says so', async (t) => {
+  const { DOCKER_HOST } = process.env
+  process.env.DOCKER_HOST = 'tcp://127.0.0.1:1'
+  t.teardown(() => {
+    if (DOCKER_HOST === undefined) delete process.env.DOCKER_HOST
+    else process.env.DOCKER_HOST = DOCKER_HOST
+  })
+  await t.rejects(containerSource().start(), { message: /^no container engine .*$/ })
+})
+
+test('a run-wide address comes before a container, that before DATABASE_URL', async (t) => {
+  const both = { ROUSE_TEST_DATABASE_URL: 'postgres://a', ROUSE_TEST_POSTGRES: 'container' }
+  t.equal(choosePostgresSource(both).kind, 'given')
+  const container = { ROUSE_TEST_POSTGRES: 'container', DATABASE_URL: 'postgres://b' }
+  t.equal(choosePostgresSource(container).kind, 'container')
+  t.equal(choosePostgresSource({ DATABASE_URL: 'postgres://b' }).kind, 'given')
+  t.equal(choosePostgresSource({}).kind, 'embedded')
+})

@@ -17,6 +17,7 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { PostgresBinaries } from './binaries.ts'
 import { EmbeddedPostgresError } from './embedded-error.ts'
+import { serverEnvironment } from './server-environment.ts'
 import { makeServerFolder, reachableTmpdir, serverCanReach, serverUser } from './server-user.ts'
 
 export interface DataFolder {
@@ -32,9 +33,18 @@ export async function prepareDataFolder(
   dataDir: string | undefined,
 ): Promise<DataFolder> {
   const folder = await chooseFolder(dataDir)
-  if (existsSync(join(folder.path, 'PG_VERSION'))) await checkVersion(folder.path)
-  else await initialise(binaries, folder.path)
-  return folder
+  try {
+    if (existsSync(join(folder.path, 'PG_VERSION'))) await checkVersion(folder.path)
+    else await initialise(binaries, folder.path)
+    return folder
+  } catch (error) {
+    await removeIfTemporary(folder)
+    throw error
+  }
+}
+
+export async function removeIfTemporary({ path, temporary }: DataFolder): Promise<void> {
+  if (temporary) await rm(path, { recursive: true, force: true, maxRetries: 5 })
 }
 
 async function chooseFolder(dataDir: string | undefined): Promise<DataFolder> {
@@ -91,8 +101,7 @@ async function initialise(binaries: PostgresBinaries, path: string): Promise<voi
       binaries.initdb,
       // Trust is safe here: the server listens on the loopback address only.
       ['-D', fresh, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
-      // A given time zone saves initdb a search through all of them.
-      { ...serverUser(), cwd: dirname(fresh), env: { ...process.env, TZ: 'UTC', LC_ALL: 'C' } },
+      { ...serverUser(), cwd: dirname(fresh), env: serverEnvironment() },
     )
     await rename(fresh, path)
   } catch (error) {

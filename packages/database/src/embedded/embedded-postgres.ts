@@ -1,9 +1,8 @@
 // A real PostgreSQL 18 beside the program that uses it, for development and tests.
-import { rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { findBinaries, type PostgresBinaries } from './binaries.ts'
-import { type DataFolder, prepareDataFolder } from './data-folder.ts'
+import { type DataFolder, prepareDataFolder, removeIfTemporary } from './data-folder.ts'
 import { EmbeddedPostgresError } from './embedded-error.ts'
 import { clearPreviousServer, rememberLauncher } from './previous-server.ts'
 import { type EmbeddedPostgres, RunningPostgres } from './running-postgres.ts'
@@ -42,7 +41,7 @@ export async function startEmbeddedPostgres(
       return await startOnce(binaries, folder, options)
     } catch (error) {
       if (!isPassing(error, options) || attempt === startAttemptsMax) {
-        if (folder.temporary) await rm(folder.path, { recursive: true, force: true })
+        await removeIfTemporary(folder)
         throw error
       }
       await delay(startRetryMs)

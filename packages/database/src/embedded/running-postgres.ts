@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process'
-import { rm } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { DataFolder } from './data-folder.ts'
+import { type DataFolder, removeIfTemporary } from './data-folder.ts'
 import type { ServerExit, ServerProcess } from './server-process.ts'
 import { unrefStream, type Watchdog } from './watchdog.ts'
 
@@ -83,7 +82,7 @@ export class RunningPostgres implements EmbeddedPostgres {
     const { folder, watchdog } = this.#parts
     await this.#endServer()
     watchdog.dismiss()
-    if (folder.temporary) await rm(folder.path, { recursive: true, force: true, maxRetries: 5 })
+    await removeIfTemporary(folder)
   }
 
   async #endServer(): Promise<void> {

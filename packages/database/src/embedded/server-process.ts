@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { EmbeddedPostgresError } from './embedded-error.ts'
+import { serverEnvironment } from './server-environment.ts'
 import { serverUser } from './server-user.ts'
 
 export interface ServerExit {
@@ -35,7 +36,7 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
     {
       ...serverUser(),
       cwd: options.dataDir,
-      env: { ...process.env, TZ: 'UTC', LC_ALL: 'C' },
+      env: serverEnvironment(),
       // Its own session: a Ctrl-C in the terminal is for the launcher, which stops it in order.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],

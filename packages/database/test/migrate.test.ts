@@ -1,0 +1,192 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { createPool, migrate } from '../src/index.ts'
+import { migrationsFolder } from './support/migrations-folder.ts'
+import { emptyDatabase } from './support/server.ts'
+
+const answer = (value: number): string =>
+  `create or replace function rouse.answer() returns int language sql as 'select ${value}';`
+
+const twoMigrations = {
+  '0001_things.sql': 'create table rouse.things (id int);',
+  '0002_more.sql': 'alter table rouse.things add name text;',
+  'functions/VERSION': '1\n',
+  'functions/answer.sql': answer(1),
+}
+
+test('an empty database gets every migration and the functions, once', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  const lines: string[] = []
+  t.same(await migrate({ url, directory, log: (line) => lines.push(line) }), {
+    applied: ['0001_things.sql', '0002_more.sql'],
+    functions: ['answer.sql'],
+  })
+  t.equal(lines.length, 3)
+  t.same(await migrate({ url, directory }), { applied: [], functions: [] })
+})
+
+test('a dry run says what would be done and does nothing', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  t.same(await migrate({ pool, directory, dryRun: true }), {
+    applied: ['0001_things.sql', '0002_more.sql'],
+    functions: ['answer.sql'],
+  })
+  t.same((await pool.query(`select to_regnamespace('rouse') as found`)).rows, [{ found: null }])
+})
+
+test('a version stops there and leaves the functions for later', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  t.same(await migrate({ pool, directory, version: 1 }), {
+    applied: ['0001_things.sql'],
+    functions: [],
+  })
+  t.same(await migrate({ pool, directory }), {
+    applied: ['0002_more.sql'],
+    functions: ['answer.sql'],
+  })
+})
+
+test('many nodes that start at once apply everything exactly once', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  const results = await Promise.all([1, 2, 3, 4, 5, 6].map(() => migrate({ url, directory })))
+  t.same(results.flatMap(({ applied }) => applied).sort(), ['0001_things.sql', '0002_more.sql'])
+  t.same(
+    results.flatMap(({ functions }) => functions),
+    ['answer.sql'],
+  )
+})
+
+test('an edited migration is refused', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  await migrate({ pool, directory })
+  writeFileSync(join(directory, '0001_things.sql'), 'create table rouse.other ();')
+  await t.rejects(migrate({ pool, directory }), {
+    code: 'migration_changed',
+    message: /0001_things\.sql/,
+  })
+})
+
+test('line endings are no edit', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, { '0001_things.sql': 'select 1;\nselect 2;\n' })
+  await migrate({ pool, directory })
+  writeFileSync(join(directory, '0001_things.sql'), 'select 1;\r\nselect 2;\r\n')
+  t.same(await migrate({ pool, directory }), { applied: [], functions: [] })
+})
+
+test('a newer schema, a lost file and a late file are refused by name', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, { ...twoMigrations, '0004_last.sql': 'select 1;' })
+  await migrate({ pool, directory })
+  writeFileSync(join(directory, '0003_late.sql'), 'select 1;')
+  await t.rejects(migrate({ pool, directory }), { code: 'migration_out_of_order' })
+  rmSync(join(directory, '0003_late.sql'))
+  rmSync(join(directory, '0001_things.sql'))
+  await t.rejects(migrate({ pool, directory }), { code: 'migration_missing' })
+  const older = migrationsFolder(t, twoMigrations)
+  await t.rejects(migrate({ pool, directory: older }), { code: 'schema_newer' })
+})
+
+test('a migration that fails leaves nothing of itself and names its line', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, {
+    '0001_good.sql': 'create table rouse.good ();',
+    '0002_bad.sql': 'create table rouse.half ();\nselect nonsense;',
+  })
+  await t.rejects(migrate({ pool, directory }), {
+    code: 'migration_failed',
+    message: /^0002_bad\.sql:2: .*nonsense/,
+  })
+  const { rows } = await pool.query(
+    `select to_regclass('rouse.good') is not null as good, to_regclass('rouse.half') as half`,
+  )
+  t.same(rows, [{ good: true, half: null }])
+})
+
+test('changed functions are applied again as a whole', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  await migrate({ pool, directory })
+  writeFileSync(join(directory, 'functions/answer.sql'), answer(2))
+  t.same((await migrate({ pool, directory })).functions, ['answer.sql'])
+  t.same((await pool.query('select rouse.answer() as n')).rows, [{ n: 2 }])
+})
+
+test('an older node does not put its functions back', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const older = migrationsFolder(t, twoMigrations)
+  const newer = migrationsFolder(t, {
+    ...twoMigrations,
+    'functions/VERSION': '2',
+    'functions/answer.sql': answer(2),
+  })
+  await migrate({ pool, directory: newer })
+  t.same((await migrate({ pool, directory: older })).functions, [])
+  t.same((await pool.query('select rouse.answer() as n')).rows, [{ n: 2 }])
+})
+
+test('functions may call each other whatever their names', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, {
+    'functions/VERSION': '1',
+    'functions/a.sql': `create or replace function rouse.a() returns int language sql as 'select rouse.b()';`,
+    'functions/b.sql': `create or replace function rouse.b() returns int language sql as 'select 1';`,
+  })
+  t.same((await migrate({ pool, directory })).functions, ['a.sql', 'b.sql'])
+})
+
+test('a function whose body is wrong is refused with its file', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, {
+    'functions/VERSION': '1',
+    'functions/a.sql': `create or replace function rouse.a() returns int language sql as 'select rouse.b()';`,
+  })
+  await t.rejects(migrate({ pool, directory }), {
+    code: 'migration_failed',
+    message: /^functions\/a\.sql.*rouse\.b/,
+  })
+})
+
+test('functions without a version are refused', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, { 'functions/answer.sql': answer(1) })
+  await t.rejects(migrate({ pool, directory }), { code: 'functions_version_missing' })
+})
+
+test('a badly named file and two of one number are refused', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const unnamed = migrationsFolder(t, { 'first.sql': '' })
+  await t.rejects(migrate({ pool, directory: unnamed }), { code: 'bad_migration_name' })
+  const twins = migrationsFolder(t, { '0001_a.sql': '', '0001_b.sql': '' })
+  await t.rejects(migrate({ pool, directory: twins }), { code: 'bad_migration_name' })
+})
+
+test('a migration waits its turn for a lock and then goes through', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  await migrate({ pool, directory, version: 1 })
+  const holder = await pool.connect()
+  await holder.query('begin; lock table rouse.things')
+  const migrating = migrate({ pool, directory })
+  const waiting = `select from pg_locks where not granted and relation = 'rouse.things'::regclass`
+  while ((await pool.query(waiting)).rowCount === 0);
+  await holder.query('commit')
+  holder.release()
+  t.same((await migrating).applied, ['0002_more.sql'])
+})
+
+test('settings of a step do not outlive it, as pgbouncer demands', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const pool = createPool({ url, max: 1, applicationName: 'one' })
+  t.teardown(() => pool.end())
+  const before = (await pool.query('show lock_timeout')).rows
+  await migrate({ pool, directory: migrationsFolder(t, twoMigrations) })
+  t.same((await pool.query('show lock_timeout')).rows, before)
+  t.equal((await pool.query(`select from pg_locks where locktype = 'advisory'`)).rowCount, 0)
+})

@@ -1,0 +1,13 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+
+/** A migrations folder with these files, gone at the end of the test. */
+export function migrationsFolder(t: Test, files: Readonly<Record<string, string>>): string {
+  const directory = mkdtempSync(join(tmpdir(), 'rouse-migrations-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  mkdirSync(join(directory, 'functions'))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text)
+  return directory
+}

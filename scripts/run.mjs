@@ -12,6 +12,7 @@ export const toolEnvironment = {
   PATH: `${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`,
   TURBO_TELEMETRY_DISABLED: '1',
   DO_NOT_TRACK: '1',
+  ...(process.stdout.isTTY ? {} : { NO_COLOR: '1' }),
 }
 
 /** Standard input is closed: nothing here may stop to ask. */

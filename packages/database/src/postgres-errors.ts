@@ -4,7 +4,7 @@
 //                    without a transaction around it, ask provesNotCommitted before repeating it.
 //   retryable        rolled back through no fault of the caller (deadlock, lock or statement
 //                    timeout, plan gone stale, RS001): the same call may simply be made again.
-//   conflict         RS4xx: the caller's claim is stale (a lost lease). Repeating cannot help.
+//   conflict         RS409: the caller's claim is stale (a lost lease). Repeating cannot help.
 //   outcome_unknown  the connection died under COMMIT.
 //   invalid          the input is at fault: class 22, and every other RS code. The functions of
 //                    Rouse put a JSON object into DETAIL.
@@ -62,7 +62,7 @@ const retryableStates = new Set([
 function classifySqlState(state: string, message: string): PostgresErrorClass {
   if (retryableStates.has(state)) return 'retryable'
   if (unavailableStates.has(state) || state.startsWith('08')) return 'unavailable'
-  if (state.startsWith('RS4')) return 'conflict'
+  if (state === 'RS409') return 'conflict'
   if (state.startsWith('RS') || state.startsWith('22')) return 'invalid'
   // A prepared `select *` whose table changed under it; the next attempt plans afresh.
   if (state === '0A000' && message.includes('cached plan must not change result type')) {

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, cp, lstat, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { EmbeddedPostgresError } from './embedded-error.ts'
 import { reachableTmpdir, serverCanReach } from './server-user.ts'
@@ -15,8 +15,7 @@ export interface PostgresBinaries {
   readonly postgres: string
 }
 
-export async function findBinaries(): Promise<PostgresBinaries> {
-  const packaged = packagedFolder()
+export async function findBinaries(packaged = packagedFolder()): Promise<PostgresBinaries> {
   const folder =
     (await serverCanReach(packaged)) && (await linkLibraries(packaged))
       ? packaged
@@ -49,7 +48,7 @@ async function linkLibraries(folder: string): Promise<boolean> {
   if (!existsSync(list)) return true
   const links = JSON.parse(await readFile(list, 'utf8')) as { source: string; target: string }[]
   for (const { source, target } of links) {
-    const path = resolve(folder, '..', target)
+    const path = join(folder, relative('native', target))
     if (existsSync(path)) continue
     const error = await symlink(basename(source), path).catch((e: NodeJS.ErrnoException) => e)
     if (error !== undefined && error.code !== 'EEXIST') return false
@@ -66,8 +65,10 @@ async function copyToCache(packaged: string): Promise<string> {
   if (await isOurs(cache)) return cache
 
   const fresh = await mkdtemp(`${cache}-`)
-  await cp(packaged, fresh, { recursive: true })
-  await linkLibraries(fresh)
+  await cp(packaged, fresh, { recursive: true, verbatimSymlinks: true })
+  if (!(await linkLibraries(fresh))) {
+    throw new EmbeddedPostgresError('binaries_missing', `${fresh} cannot be written`)
+  }
   await chmod(fresh, 0o755)
   try {
     await rename(fresh, cache)

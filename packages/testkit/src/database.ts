@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { createPool } from '@rouse/database'
 import pg from 'pg'
 import type { Test } from 'tap'
@@ -27,8 +28,6 @@ export interface TestDatabaseOptions {
 
 const poolMaxDefault = 10
 
-let databasesMade = 0
-
 /** A migrated database of the test's own, dropped at its end. */
 export async function testDatabase(
   t: Test,
@@ -37,10 +36,7 @@ export async function testDatabase(
   const instrumented = options.instrumented ?? true
   const serverUrl = await sharedPostgresUrl()
   const template = await ensureTemplate(serverUrl, { directory: options.directory, instrumented })
-  databasesMade += 1
-  const name = `rouse_test_${process.pid}_${databasesMade}`
-  // A process of the same number may have died here before it could clean up.
-  await onServer(serverUrl, `drop database if exists ${name} with (force)`)
+  const name = `rouse_test_${randomBytes(8).toString('hex')}`
   await onServer(serverUrl, `create database ${name} template ${template}`)
   const url = databaseUrl(serverUrl, name)
   const max = options.poolMax ?? poolMaxDefault

@@ -13,8 +13,18 @@ export interface TemplateOptions {
 const instrumentationVersion = 1
 const advisoryLockKey = 7_687_302
 
-/** The template's name; parallel test files wait for the one that makes it. */
-export async function ensureTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
+const ready = new Map<string, Promise<string>>()
+
+/** The template's name. A process looks once; the files of a folder do not change under a test. */
+export function ensureTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
+  const key = JSON.stringify([serverUrl, options])
+  const known = ready.get(key) ?? findOrMakeTemplate(serverUrl, options)
+  ready.set(key, known)
+  return known
+}
+
+/** Parallel test files wait for the one that makes it. */
+async function findOrMakeTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
   const name = await templateName(options)
   const admin = new pg.Client({ connectionString: serverUrl, application_name: 'rouse template' })
   await admin.connect()

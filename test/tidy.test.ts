@@ -59,14 +59,12 @@ test('the environment is read in config.ts only', async (t) => {
 })
 
 test('SQL text is in .sql files and in statements only', async (t) => {
-  const home = /(^|-)statements[a-z-]*\.ts$|^migrat[a-z-]*\.ts$/
+  const home = /\/([a-z-]+-)?statements[a-z-]*(\.ts$|\/)|\/migrat[a-z-]*\.ts$/
   const sql =
     /['"`]\s*(select|insert into|delete from|update [\w."]+ set|with \w+ as|(create|alter|drop) (table|function|index|schema|database)|set local|listen|notify) /
   none(
     t,
-    shipped.filter(
-      (file) => !home.test(basename(file.path)) && sql.test(withoutComments(file.text)),
-    ),
+    shipped.filter((file) => !home.test(file.path) && sql.test(withoutComments(file.text))),
   )
 })
 

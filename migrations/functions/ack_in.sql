@@ -1,0 +1,58 @@
+-- Completes messages inside a consumer's own transaction: its effects and the acknowledgement commit together.
+-- It locks and changes the lease only; the lane opens after COMMIT, by promote_due. A lease cannot expire under it.
+-- Parameters: the lease id, and one message of it by partition id and seq, or both null for all it still holds.
+-- Result: how many messages were completed. A lease that is lost raises RS409 and nothing happens.
+-- Locks: the lease rows, to the end of the user's transaction.
+create or replace function rouse.ack_in(lease_id uuid, partition_id bigint default null, seq bigint default null) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v rouse.leases;
+  v_bits varbit;
+  v_done integer := 0;
+begin
+  perform rouse.raise_durability();
+  for v in
+    select s.* from rouse.leases s
+    where s.id = ack_in.lease_id and (ack_in.partition_id is null or s.partition_id = ack_in.partition_id)
+    order by s.partition_id
+    for update
+  loop
+    if v.expires_at <= rouse.now() then
+      continue;
+    end if;
+    if ack_in.seq is null then
+      v_bits := v.unacked & ~v.unacked;
+    elsif ack_in.seq between v.from_seq and v.to_seq and get_bit(v.unacked, (ack_in.seq - v.from_seq)::integer) = 1 then
+      v_bits := set_bit(v.unacked, (ack_in.seq - v.from_seq)::integer, 0);
+    else
+      continue;
+    end if;
+    v_done := v_done + (bit_count(v.unacked) - bit_count(v_bits))::integer;
+    if bit_count(v_bits) = 0 then
+      delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
+      insert into rouse.freed (partition_id, group_id, lease_id) values (v.partition_id, v.group_id, v.id);
+    else
+      update rouse.leases s set unacked = v_bits where s.id = v.id and s.partition_id = v.partition_id;
+    end if;
+  end loop;
+  if v_done = 0 then
+    perform rouse.raise('RS409', 'lease_lost', 'the lease does not hold that message any more');
+  end if;
+  return v_done;
+end $$;
+
+-- Schedules nothing but wakes the promoter: a freed lane should open within milliseconds of the commit.
+-- Parameters: none (trigger). Result: none. Locks: none.
+create or replace function rouse.notify_freed() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_notify('rouse_scheduled', '0');
+  return null;
+end $$;
+
+create or replace trigger freed_notifies after insert on rouse.freed
+for each statement execute function rouse.notify_freed();

@@ -1,0 +1,58 @@
+-- Refuses a push that would grow a queue beyond its size limit. The queue row stays locked to the end of the
+-- transaction, so two pushes cannot both take the last place. Up to 1,000 partitions the size is counted exactly;
+-- beyond, a figure at most a second old plus what was pushed since is used.
+-- Parameters: by target the queue id; by message its target. Result: nothing.
+-- Locks: the limited queues, by id.
+create or replace function rouse.check_size(p_queue_ids integer[], p_targets integer[]) returns void
+language plpgsql
+as $$
+declare
+  v record;
+  v_size bigint;
+  v_exact boolean;
+begin
+  perform from rouse.queues where id = any (p_queue_ids) and size_max > 0 order by id for no key update;
+  for v in
+    select q.id, q.name, q.size_max, q.size_seen, q.size_seen_at, a.adding
+    from rouse.queues q
+    join (select p_queue_ids[t] as id, count(*) as adding from unnest(p_targets) t group by 1) a on a.id = q.id
+    where q.size_max > 0
+    order by q.id
+  loop
+    v_exact := (select count(*) <= 1000 from (select from rouse.partitions where queue_id = v.id limit 1001) p);
+    if v_exact or v.size_seen is null or v.size_seen_at < rouse.now() - interval '1 second' then
+      v_size := rouse.queue_size(v.id);
+    else
+      v_size := v.size_seen;
+    end if;
+    if v_size + v.adding > v.size_max then
+      perform rouse.raise('RS429', 'queue_full', format('queue "%s" holds %s of at most %s messages', v.name, v_size, v.size_max),
+        jsonb_build_object('queue', v.name, 'size', v_size, 'maxSize', v.size_max));
+    end if;
+    if not v_exact then
+      update rouse.queues set size_seen = v_size + v.adding,
+        size_seen_at = case when v_size is distinct from v.size_seen then rouse.now() else size_seen_at end
+      where id = v.id;
+    end if;
+  end loop;
+end $$;
+
+-- How many messages a queue holds: what its slowest group has not consumed (everything kept, where there is no
+-- group) plus what is scheduled.
+-- Parameters: the queue's id. Result: the count. Locks: none.
+create or replace function rouse.queue_size(p_queue_id integer) returns bigint
+language sql stable
+as $$
+  select coalesce(
+      (select max(o.pending) from (
+        select coalesce(sum(p.head - greatest(l.next, p.tail)), 0)
+          + coalesce(sum((select count(*) from rouse.redeliveries r where r.partition_id = p.id and r.group_id = g.id)), 0)
+          + (select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = g.id) as pending
+        from rouse.groups g
+        left join rouse.partitions p on p.queue_id = g.queue_id
+        left join rouse.lanes l on l.partition_id = p.id and l.group_id = g.id
+        where g.queue_id = p_queue_id
+        group by g.id) o),
+      (select sum(p.head - p.tail) from rouse.partitions p where p.queue_id = p_queue_id), 0)::bigint
+    + (select count(*) from rouse.scheduled s join rouse.queues q on q.name = s.queue where q.id = p_queue_id)
+$$;

@@ -1,0 +1,41 @@
+-- Creates a queue or merges options into what is set for it.
+-- Parameters: queue, namespace and task (null: as they are), the options to change (null value: back to the default).
+-- Result: one row: the queue's id, its version, all its options resolved. It may make messages deliverable, so the
+--   queue counts as `woken`, with its namespace and task.
+-- Locks: the queue row; its groups where the in-flight limit begins or ends.
+create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
+returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
+language plpgsql
+as $$
+declare
+  v_queue rouse.queues;
+  v_merged jsonb;
+begin
+  perform rouse.check_name('queue', p_queue);
+  if p_namespace is not null then
+    perform rouse.check_name('namespace', p_namespace);
+  end if;
+  if p_task is not null then
+    perform rouse.check_name('task', p_task);
+  end if;
+  perform rouse.check_options(p_options);
+  perform rouse.raise_durability();
+  perform rouse.write_queue(p_queue, null, null, '{}', false);
+  select * into v_queue from rouse.queues where name = p_queue for update;
+  if not found then
+    perform rouse.raise('RS001', 'retry', 'the queue went away while it was configured');
+  end if;
+  -- barrier: configure-locked
+  v_merged := jsonb_strip_nulls(v_queue.options || p_options);
+  if rouse.resolve_options(v_merged) ->> 'ordering' <> v_queue.ordering and exists (
+    select from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id
+  ) then
+    perform rouse.raise('RS409', 'queue_in_use', 'ordering cannot change while messages of the queue are leased', '{"field": "ordering"}');
+  end if;
+  perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true);
+  update rouse.leases s set limited = q.in_flight_max > 0
+  from rouse.groups g join rouse.queues q on q.id = g.queue_id
+  where g.queue_id = v_queue.id and s.group_id = g.id and s.limited <> (q.in_flight_max > 0);
+  return query
+  select q.id, q.version, rouse.resolve_options(q.options), q.namespace, q.task from rouse.queues q where q.id = v_queue.id;
+end $$;

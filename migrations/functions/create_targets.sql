@@ -1,0 +1,44 @@
+-- Creates the queues and partitions of a call that do not exist yet, with a lane for every group.
+-- Lanes are born ready: a push that ran before they were visible did not see them, and a spurious ready is harmless.
+-- Parameters: queue and partition names, position by position.
+-- Result: nothing; the caller resolves again in a new statement.
+-- Locks: queues FOR SHARE by id, before any partition lock.
+create or replace function rouse.create_targets(p_queues text[], p_partitions text[]) returns void
+language plpgsql
+as $$
+declare
+  v record;
+  v_created bigint[];
+begin
+  for v in
+    select distinct on (t.queue) t.queue, t.n
+    from unnest(p_queues) with ordinality t(queue, n)
+    where not exists (select from rouse.queues q where q.name = t.queue)
+    order by t.queue
+  loop
+    perform rouse.check_name('queue', v.queue, v.n::integer);
+    perform rouse.write_queue(v.queue, null, null, '{}', false);
+  end loop;
+  for v in
+    select t.partition, t.n from unnest(p_partitions) with ordinality t(partition, n)
+  loop
+    perform rouse.check_name('partition', v.partition, v.n::integer);
+  end loop;
+
+  perform from rouse.queues where name = any (p_queues) order by id for share;
+  -- barrier: create-queues-locked
+  with born as (
+    insert into rouse.partitions (queue_id, name, last_created_at)
+    select distinct q.id, t.partition, rouse.now()
+    from unnest(p_queues, p_partitions) t(queue, partition) join rouse.queues q on q.name = t.queue
+    order by 1, 2
+    on conflict (queue_id, name) do nothing
+    returning id
+  )
+  select array_agg(id) into v_created from born;
+  insert into rouse.lanes (partition_id, group_id, next, ready)
+  select p.id, g.id, 1, true
+  from rouse.partitions p join rouse.groups g on g.queue_id = p.queue_id
+  where p.id = any (v_created)
+  order by p.id, g.id;
+end $$;

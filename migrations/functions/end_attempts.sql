@@ -1,0 +1,57 @@
+-- Records attempts that did not complete and decides what becomes of their messages: back to their lane, or, at the
+-- retry limit, a dead letter (or nothing, where the queue wants none).
+-- Parameters: the lease that held them, the messages' seqs; how it ended: failed, expired, retry or dlq; error code and
+--   text; a delay in ms in place of the ladder's; the time now.
+-- Result: whether they were given up.
+-- Locks: none beyond the lane, which the caller holds.
+create or replace function rouse.end_attempts(
+  p_lease rouse.leases, p_seqs bigint[], p_outcome text, p_error_code text, p_error_message text, p_delay_ms bigint, p_now timestamptz
+) returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_queue rouse.queues;
+  v_due_at timestamptz := p_now;
+  v_steps integer;
+begin
+  if p_outcome not in ('failed', 'expired', 'retry', 'dlq') then
+    perform rouse.raise('RS400', 'invalid_status', format('"%s" is no status of an acknowledgement', p_outcome), '{"field": "status"}');
+  end if;
+  if p_delay_ms < 0 then
+    perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', '{"field": "delayMs"}');
+  end if;
+  select q.* into strict v_queue
+  from rouse.groups g join rouse.queues q on q.id = g.queue_id where g.id = p_lease.group_id;
+  insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, error_code, error_message, holder, delivered_at, ended_at)
+  select p_lease.partition_id, s, p_lease.group_id, p_lease.attempt, p_outcome, p_error_code, left(p_error_message, 10000), p_lease.holder, p_lease.delivered_at, p_now
+  from unnest(p_seqs) s;
+
+  if p_outcome = 'dlq' or (p_outcome in ('failed', 'expired') and p_lease.attempt > v_queue.retry_limit) then
+    if v_queue.dead_letter then
+      insert into rouse.dead_letters (queue_id, group_id, partition_id, seq, message_id, transaction_id, trace_id, payload,
+        headers, attempts, error_code, error_message, created_at, failed_at)
+      select v_queue.id, p_lease.group_id, m.partition_id, m.seq, m.id, m.transaction_id, m.trace_id, m.payload,
+        m.headers, p_lease.attempt, p_error_code, left(p_error_message, 10000), m.created_at, p_now
+      from rouse.messages m where m.partition_id = p_lease.partition_id and m.seq = any (p_seqs)
+      order by m.seq;
+    end if;
+    return true;
+  end if;
+
+  v_steps := cardinality(v_queue.retry_backoff_ms);
+  if p_outcome <> 'expired' then
+    v_due_at := p_now + interval '1 millisecond' * coalesce(p_delay_ms,
+      case when p_outcome = 'failed' then v_queue.retry_backoff_ms[least(p_lease.attempt, v_steps)] else 0 end);
+  end if;
+  insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced, error_code, error_message)
+  select p_lease.partition_id, p_lease.group_id, s, p_lease.attempt - case when p_outcome = 'retry' then 1 else 0 end,
+    p_outcome = 'expired', v_due_at, v_due_at <= p_now, p_error_code, left(p_error_message, 10000)
+  from unnest(p_seqs) s;
+  -- A failed message holds its lane: nothing behind it moves before it is due.
+  if v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold' then
+    update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at)
+    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id;
+  end if;
+  return false;
+end $$;

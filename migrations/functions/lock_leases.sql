@@ -1,0 +1,29 @@
+-- Serialises calls on the same leases: locks their lanes where ordering is by partition, else the leases by an
+-- advisory lock, so that two acknowledgements of one lease wait for each other while pops of its lane go on.
+-- Parameters: lease ids; whether the lanes of unordered leases are locked too (something comes back to them).
+-- Result: nothing; the caller reads the leases in a new statement.
+-- Locks: lanes by (partition, group), then advisory locks by key. Lease rows are read unlocked.
+create or replace function rouse.lock_leases(p_lease_ids uuid[], p_lanes_too boolean) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v record;
+begin
+  select array_agg(s.partition_id) filter (where s.ordered or p_lanes_too) as partitions,
+    array_agg(s.group_id) filter (where s.ordered or p_lanes_too) as groups,
+    array_agg(distinct hashtextextended(s.id::text, 0)) filter (where not s.ordered) as keys
+  into v
+  from rouse.leases s where s.id = any (p_lease_ids);
+  if v.partitions is not null then
+    perform from rouse.lanes l
+    where l.partition_id = any (v.partitions) and l.group_id = any (v.groups)
+    order by l.partition_id, l.group_id
+    for no key update;
+  end if;
+  if v.keys is not null then
+    for i in 1..cardinality(v.keys) loop  -- array_agg(distinct) sorted them
+      perform pg_advisory_xact_lock(v.keys[i]);
+    end loop;
+  end if;
+end $$;

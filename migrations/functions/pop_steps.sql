@@ -1,0 +1,146 @@
+-- The steps of a pop that are not on its happy path, or read better on their own.
+
+-- The queues that a namespace and / or task stand for, highest priority first.
+-- Parameters: namespace, task (null: any; both null: none). Result: queues.
+-- Locks: none.
+create or replace function rouse.queues_of(p_namespace text, p_task text) returns setof rouse.queues
+language sql stable
+as $$
+  select * from rouse.queues q
+  where (p_namespace is not null or p_task is not null)
+    and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
+  order by q.priority desc, q.id
+$$;
+
+-- The group a pop is for, created on its first pop.
+-- Parameters: the queue's id, the group's name, the subscription of a new group and its time, the time now.
+-- Result: the group's id.
+-- Locks: the queue row where the group is new; else none. last_seen_at moves at most once a minute, and never waits.
+create or replace function rouse.group_to_pop(
+  p_queue_id integer, p_group text, p_subscription text, p_from timestamptz, p_now timestamptz
+) returns integer
+language plpgsql
+as $$
+declare
+  v record;
+begin
+  select g.id, g.last_seen_at into v from rouse.groups g where g.queue_id = p_queue_id and g.name = p_group;
+  if not found then
+    if p_subscription not in ('all', 'new', 'from') or (p_subscription = 'from' and p_from is null) then
+      perform rouse.raise('RS400', 'invalid_request', 'a subscription is all, new, or from a time', '{"field": "subscriptionMode"}');
+    end if;
+    -- Where a subscription begins must not be forgotten by a crash: it would begin again, later.
+    perform rouse.raise_durability();
+    return rouse.subscribe(p_queue_id, p_group, case p_subscription when 'new' then coalesce(p_from, p_now) when 'from' then p_from end);
+  elsif v.last_seen_at < p_now - interval '1 minute' then
+    update rouse.groups set last_seen_at = p_now
+    where id = (select g.id from rouse.groups g where g.id = v.id for no key update skip locked);
+  end if;
+  return v.id;
+end $$;
+
+-- How many lanes a pop should look at next: as many as the waiters that have nothing yet may take.
+-- Parameters: by waiter, messages and lanes still wanted, messages wanted at first.
+-- Result: the count, at most 1,000; 0 when everybody has something. Locks: none.
+create or replace function rouse.lanes_wanted(p_left integer[], p_lanes_left integer[], p_batches integer[]) returns integer
+language plpgsql immutable
+as $$
+declare
+  v_wanted bigint := 0;
+begin
+  for i in 1..cardinality(p_left) loop
+    if p_left[i] > 0 and p_left[i] = p_batches[i] then
+      v_wanted := v_wanted + p_lanes_left[i];
+    end if;
+  end loop;
+  return least(v_wanted, 1000);
+end $$;
+
+-- What a locked lane has to give: fresh messages from `next`, or, where again_seq is set, one or more to deliver again.
+-- A lane that must wait (held by a failed message, or its window buffer is not quiet yet) offers nothing and says
+-- until when it is to be blocked.
+-- Parameters: the queue, the group's id, the partition's id, the time now.
+-- Result: one row. Locks: none.
+create or replace function rouse.lane_offer(
+  p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_now timestamptz,
+  out partition text, out next bigint, out head bigint, out offered integer, out attempt integer, out again_seq bigint,
+  out blocked_until timestamptz
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_waits constant boolean := p_queue.ordering = 'partition' and p_queue.on_failure = 'hold';
+  v_oldest_ms constant bigint := case when p_queue.ttl_ms > 0 and p_queue.wait_ms_max > 0
+    then least(p_queue.ttl_ms, p_queue.wait_ms_max) else p_queue.ttl_ms + p_queue.wait_ms_max end;
+  v_quiet_at timestamptz;
+  v_has_again boolean;
+  v record;
+begin
+  select p.name, greatest(l.next, p.tail), p.head, 1, p.last_created_at + p_queue.window_ms * interval '1 millisecond',
+    exists (select from rouse.redeliveries r where r.partition_id = p_partition_id and r.group_id = p_group_id)
+  into strict partition, next, head, attempt, v_quiet_at, v_has_again
+  from rouse.lanes l, rouse.partitions p
+  where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
+  offered := 0;
+  if v_has_again then
+    -- Where a failed message holds its lane, the first one counts even if it is not due yet.
+    select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at into v
+    from rouse.redeliveries r
+    where r.partition_id = p_partition_id and r.group_id = p_group_id and (v_waits or r.announced)
+    order by r.seq limit 1;
+    if found and v.due then
+      again_seq := v.seq;
+      attempt := v.attempt;
+      offered := 1000000;
+      return;
+    elsif found then
+      blocked_until := v.due_at;
+      return;
+    end if;
+  end if;
+  if p_queue.window_ms > 0 and head > next and v_quiet_at > p_now then
+    blocked_until := v_quiet_at;
+    return;
+  end if;
+  if v_oldest_ms > 0 and head > next then
+    next := rouse.seq_at(p_partition_id, next, head, p_now - v_oldest_ms * interval '1 millisecond');
+  end if;
+  offered := least(head - next, 1000000);
+end $$;
+
+-- Takes messages that are to be delivered again out of their waiting place: one that is to come alone, or a run
+-- of those with the same number of attempts, in seq order.
+-- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages.
+-- Result: the last seq, which seqs of the range are members, how many.
+-- Locks: none beyond the lane, which the caller holds.
+create or replace function rouse.take_again(
+  p_group_id integer, p_partition_id bigint, p_seq bigint, p_attempt integer, p_take integer,
+  out to_seq bigint, out members varbit, out taken integer
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_span_max constant integer := 10000;
+  v_seqs bigint[] := '{}';
+  v record;
+begin
+  for v in
+    select r.seq, r.attempt, r.alone from rouse.redeliveries r
+    where r.partition_id = p_partition_id and r.group_id = p_group_id
+      and r.seq >= p_seq and r.seq < p_seq + v_span_max and (r.announced or r.seq = p_seq)
+    order by r.seq
+    limit p_take
+  loop
+    exit when cardinality(v_seqs) > 0 and (v.alone or v.attempt + 1 <> p_attempt);
+    v_seqs := v_seqs || v.seq;
+    exit when v.alone;
+  end loop;
+  delete from rouse.redeliveries r
+  where r.partition_id = p_partition_id and r.group_id = p_group_id and r.seq = any (v_seqs);
+  taken := cardinality(v_seqs);
+  to_seq := v_seqs[taken];
+  select string_agg(case when s = any (v_seqs) then '1' else '0' end, '' order by s)::varbit into members
+  from generate_series(p_seq, to_seq) s;
+end $$;

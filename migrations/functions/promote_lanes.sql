@@ -1,0 +1,78 @@
+-- Opens lanes whose block is over, and announces redeliveries that are due.
+-- Parameters: the most rows of each kind. Result: the `woken` lanes.
+-- Locks: those lanes by (partition, group), with SKIP LOCKED.
+create or replace function rouse.promote_lanes(p_limit integer)
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_now timestamptz := rouse.now();
+  v_due record;
+begin
+  select array_agg(d.partition_id) as partitions, array_agg(d.group_id) as groups into v_due
+  from (
+    (select l.partition_id, l.group_id from rouse.lanes l where l.blocked_until <= v_now order by l.blocked_until limit p_limit)
+    union
+    (select r.partition_id, r.group_id from rouse.redeliveries r where not r.announced and r.due_at <= v_now order by r.due_at limit p_limit)
+  ) d;
+  if v_due.partitions is null then
+    return;
+  end if;
+  select array_agg(l.partition_id) as partitions, array_agg(l.group_id) as groups into v_due
+  from (
+    select l.partition_id, l.group_id from rouse.lanes l
+    where l.partition_id = any (v_due.partitions) and l.group_id = any (v_due.groups)
+      and exists (select from unnest(v_due.partitions, v_due.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
+    order by l.partition_id, l.group_id
+    for no key update skip locked
+  ) l;
+  -- barrier: promote-lanes-locked
+  update rouse.redeliveries r set announced = true
+  where not r.announced and r.due_at <= v_now
+    and exists (select from unnest(v_due.partitions, v_due.groups) t(p, g) where t.p = r.partition_id and t.g = r.group_id);
+  return query
+  with opened as (
+    update rouse.lanes l
+    set ready = true, blocked_until = case when l.blocked_until > v_now then l.blocked_until end
+    where l.partition_id = any (v_due.partitions) and l.group_id = any (v_due.groups)
+      and exists (select from unnest(v_due.partitions, v_due.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
+    returning l.partition_id, l.group_id, l.next
+  )
+  select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - o.next, 1)
+  from opened o join rouse.partitions p on p.id = o.partition_id
+  join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = o.group_id;
+end $$;
+
+-- Opens lanes whose lease ended inside a user's transaction that has committed.
+-- Parameters: the most rows. Result: the `woken` lanes. Locks: those lanes by (partition, group), with SKIP LOCKED.
+create or replace function rouse.promote_freed(p_limit integer)
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_rows record;
+begin
+  select array_agg(f.id) as ids, array_agg(f.partition_id) as partitions, array_agg(f.group_id) as groups into v_rows
+  from (select * from rouse.freed order by id limit p_limit) f;
+  if v_rows.ids is null then
+    return;
+  end if;
+  perform from rouse.lanes l
+  where l.partition_id = any (v_rows.partitions) and l.group_id = any (v_rows.groups)
+  order by l.partition_id, l.group_id
+  for no key update;
+  return query
+  with done as (
+    delete from rouse.freed f where f.id = any (v_rows.ids) returning f.partition_id, f.group_id, f.lease_id
+  ), opened as (
+    update rouse.lanes l set lease_id = null
+    from done d
+    where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
+    returning l.partition_id, l.group_id, l.next
+  )
+  select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - o.next, 0)
+  from opened o join rouse.partitions p on p.id = o.partition_id
+  join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = o.group_id;
+end $$;

@@ -1,0 +1,98 @@
+-- Queue options: what may be set, what is the default, what they resolve to.
+
+-- Every option with its kind, bounds and built-in default, by its name in the API.
+-- Parameters: none. Result: one row an option. Locks: none.
+create or replace function rouse.option_rules()
+returns table (name text, kind text, least_value numeric, most_value numeric, default_value jsonb)
+language sql immutable
+as $$
+  values
+    ('leaseTime', 'integer', 1, 86400, '300'::jsonb),
+    ('retryLimit', 'integer', 0, 1000, '3'),
+    ('retryBackoffMs', 'ladder', 0, 604800000, '[0, 30000, 300000]'),
+    ('retryDelay', 'integer', 0, 604800000, 'null'),
+    ('deadLetterQueue', 'boolean', null, null, 'true'),
+    ('dlqAfterMaxRetries', 'boolean', null, null, 'null'),
+    ('ordering', 'partition|none', null, null, '"partition"'),
+    ('onFailure', 'hold|skip', null, null, '"hold"'),
+    ('delayedProcessing', 'integer', 0, 31536000, '0'),
+    ('windowBuffer', 'integer', 0, 86400, '0'),
+    ('ttl', 'integer', 0, 3153600000, '0'),
+    ('retentionEnabled', 'boolean', null, null, 'true'),
+    ('retentionSeconds', 'integer', 0, 3153600000, '0'),
+    ('completedRetentionSeconds', 'integer', -1, 3153600000, '0'),
+    ('maxWaitTimeSeconds', 'integer', 0, 3153600000, '0'),
+    ('maxSize', 'integer', 0, 9007199254740991, '0'),
+    ('priority', 'integer', -1000000, 1000000, '0'),
+    ('maxInFlight', 'integer', 0, 1000000, '0'),
+    ('dedupWindowSeconds', 'integer', 0, 31536000, '3600'),
+    ('encryptionEnabled', 'boolean', null, null, 'false')
+$$;
+
+-- Refuses an option that does not exist or whose value is not of its kind, by name.
+-- Parameters: options as the user gave them. Result: nothing. Locks: none.
+create or replace function rouse.check_options(p_options jsonb) returns void
+language plpgsql
+as $$
+declare
+  v record;
+begin
+  if jsonb_typeof(p_options) is distinct from 'object' then
+    perform rouse.raise('RS400', 'invalid_option', 'options must be an object', '{"field": "options"}');
+  end if;
+  for v in
+    select o.key, o.value, r.kind, r.least_value, r.most_value
+    from jsonb_each(p_options) o left join rouse.option_rules() r on r.name = o.key
+  loop
+    if v.kind is null then
+      perform rouse.raise('RS400', 'unknown_option', format('there is no queue option "%s"', v.key),
+        jsonb_build_object('field', v.key));
+    elsif not rouse.option_fits(v.value, v.kind, v.least_value, v.most_value) then
+      perform rouse.raise('RS400', 'invalid_option',
+        case when v.kind = 'integer' then format('%s must be an integer from %s to %s', v.key, v.least_value, v.most_value)
+             when v.kind = 'ladder' then format('%s must be a list of 1 to 50 integers from %s to %s', v.key, v.least_value, v.most_value)
+             else format('%s must be %s', v.key, replace(v.kind, '|', ' or ')) end,
+        jsonb_build_object('field', v.key));
+    end if;
+  end loop;
+end $$;
+
+-- Whether a value is of an option's kind and within its bounds. A null takes the option back to its default.
+-- Parameters: value, kind and bounds from option_rules. Result: yes or no. Locks: none.
+create or replace function rouse.option_fits(p_value jsonb, p_kind text, p_least numeric, p_most numeric) returns boolean
+language sql immutable
+as $$
+  select case
+    when jsonb_typeof(p_value) = 'null' then true
+    when p_kind = 'boolean' then jsonb_typeof(p_value) = 'boolean'
+    when p_kind = 'integer' then
+      case when jsonb_typeof(p_value) = 'number'
+        then (p_value #>> '{}')::numeric between p_least and p_most and (p_value #>> '{}')::numeric % 1 = 0 else false end
+    when p_kind = 'ladder' then
+      case when jsonb_typeof(p_value) = 'array'
+        then jsonb_array_length(p_value) between 1 and 50
+          and (select bool_and(rouse.option_fits(e, 'integer', p_least, p_most) and jsonb_typeof(e) <> 'null')
+               from jsonb_array_elements(p_value) e)
+        else false end
+    else jsonb_typeof(p_value) = 'string' and p_value #>> '{}' = any (string_to_array(p_kind, '|'))
+  end
+$$;
+
+-- All options of a queue: built-in defaults, under the server's, under the queue's own. The two old names are
+-- folded into what they stand for.
+-- Parameters: the queue's own options. Result: a complete set. Locks: none.
+create or replace function rouse.resolve_options(p_options jsonb) returns jsonb
+language sql stable
+as $$
+  with chosen as (
+    select jsonb_strip_nulls(d.options) || jsonb_strip_nulls(p_options) as o from rouse.server_defaults d
+  )
+  select (select jsonb_object_agg(r.name, r.default_value) from rouse.option_rules() r
+          where r.name not in ('retryDelay', 'dlqAfterMaxRetries'))
+    || case when o ? 'retryDelay' and not o ? 'retryBackoffMs'
+         then jsonb_build_object('retryBackoffMs', jsonb_build_array(o -> 'retryDelay')) else '{}' end
+    || case when o ? 'dlqAfterMaxRetries' and not o ? 'deadLetterQueue'
+         then jsonb_build_object('deadLetterQueue', o -> 'dlqAfterMaxRetries') else '{}' end
+    || o
+  from chosen
+$$;

@@ -1,0 +1,37 @@
+-- Moves a group to another place in its queue: to a time, or to the end. What it holds or waits to get again is
+-- forgotten; acknowledgements of its old leases are refused.
+-- Parameters: queue, group, the time (null: the end).
+-- Result: the `woken` (one row, no partition), or RS404.
+-- Locks: queue FOR SHARE, partitions by id, lanes by (partition, group), leases by id.
+create or replace function rouse.seek(p_queue text, p_group text, p_time timestamptz)
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+as $$
+declare
+  v_queue rouse.queues;
+  v_group_id integer;
+begin
+  perform rouse.raise_durability();
+  select * into v_queue from rouse.queues q where q.name = p_queue for share;
+  select g.id into v_group_id from rouse.groups g where g.queue_id = v_queue.id and g.name = p_group;
+  if v_group_id is null then
+    perform rouse.raise('RS404', 'not_found', format('queue "%s" has no consumer group "%s"', p_queue, p_group));
+  end if;
+  perform from rouse.partitions p where p.queue_id = v_queue.id order by p.id for no key update;
+  perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
+  where p.queue_id = v_queue.id and l.group_id = v_group_id
+  order by l.partition_id, l.group_id for no key update of l;
+  -- barrier: seek-locked
+  delete from rouse.leases s where s.group_id = v_group_id;
+  delete from rouse.redeliveries r where r.group_id = v_group_id;
+  return query
+  with moved as (
+    update rouse.lanes l
+    set next = case when p_time is null then p.head else rouse.seq_at(p.id, p.tail, p.head, p_time) end,
+      ready = p_time is not null, lease_id = null, blocked_until = null
+    from rouse.partitions p
+    where p.queue_id = v_queue.id and l.partition_id = p.id and l.group_id = v_group_id
+    returning p.head - l.next as pending
+  )
+  select v_queue.name, null::text, p_group, v_queue.namespace, v_queue.task, coalesce(sum(m.pending), 0)::bigint from moved m;
+end $$;

@@ -1,0 +1,32 @@
+-- Creates a consumer group with a lane on every partition of its queue, placed by its subscription.
+-- Lanes are born ready; settling those that have nothing is left to the first pop that looks at them.
+-- Parameters: queue id, group name, the time it subscribes from (null: everything kept).
+-- Result: the group's id, its own or the one somebody else created meanwhile.
+-- Locks: the queue row, before any partition; no partition can be born beside it.
+create or replace function rouse.subscribe(p_queue_id integer, p_group text, p_from timestamptz) returns integer
+language plpgsql
+as $$
+declare
+  v_id integer;
+begin
+  perform rouse.check_name('consumerGroup', p_group);
+  perform from rouse.queues where id = p_queue_id for update;
+  if not found then
+    perform rouse.raise('RS001', 'retry', 'the queue went away while a group was created');
+  end if;
+  -- barrier: subscribe-locked
+  insert into rouse.groups (queue_id, name, subscribed_from, created_at, last_seen_at)
+  values (p_queue_id, p_group, p_from, rouse.now(), rouse.now())
+  on conflict (queue_id, name) do nothing
+  returning id into v_id;
+  if v_id is null then
+    select id into v_id from rouse.groups where queue_id = p_queue_id and name = p_group;
+    return v_id;
+  end if;
+  insert into rouse.lanes (partition_id, group_id, next, ready)
+  select p.id, v_id, case when p_from is null then p.tail else rouse.seq_at(p.id, p.tail, p.head, p_from) end, true
+  from rouse.partitions p
+  where p.queue_id = p_queue_id
+  order by p.id;
+  return v_id;
+end $$;

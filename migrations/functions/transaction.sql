@@ -1,0 +1,71 @@
+-- Acknowledges and pushes in one: any item refused, and nothing happened.
+-- Parameters: the acknowledgements as ack, then the messages as push (either part may be absent: null).
+-- Result: the rows of ack (kind `ack`), then the rows of push (kind `push`).
+-- Locks: queues and partitions of the push first, then what ack and push lock.
+create or replace function rouse.transaction(
+  p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[],
+  p_error_messages text[], p_delays_ms bigint[], p_group text,
+  p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[], p_transaction_ids text[],
+  p_trace_ids text[], p_headers text[], p_push_delays_ms bigint[], p_due_at timestamptz[]
+) returns table (
+  kind text, dead integer[], queue text, partition text, consumer_group text, namespace text, task text, count bigint,
+  target integer, partition_id bigint, first_seq bigint, duplicates integer[], originals uuid[], scheduled integer[]
+)
+language plpgsql
+as $$
+declare
+  v record;
+begin
+  if p_queues is not null then
+    perform rouse.lock_targets(p_queues, p_partitions);
+  end if;
+  -- barrier: transaction-locked
+  if p_lease_ids is not null then
+    for v in
+      select * from rouse.ack(p_lease_ids, p_partition_ids, p_seqs, p_statuses, p_error_codes, p_error_messages, p_delays_ms, p_group)
+    loop
+      if cardinality(v.rejected) > 0 then
+        perform rouse.raise('RS409', 'lease_lost', 'a lease does not hold its message any more',
+          jsonb_build_object('items', to_jsonb(v.rejected)));
+      end if;
+      return query select 'ack', v.dead, v.queue, v.partition, v.consumer_group, v.namespace, v.task, v.count,
+        null::integer, null::bigint, null::bigint, null::integer[], null::uuid[], null::integer[];
+    end loop;
+  end if;
+  -- barrier: transaction-acked
+  if p_queues is not null then
+    return query
+    select 'push', null::integer[], p_queues[r.target], p_partitions[r.target], null::text, r.namespace, r.task, r.added::bigint,
+      r.target, r.partition_id, r.first_seq, r.duplicates, r.originals, r.scheduled
+    from rouse.push(p_queues, p_partitions, p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers,
+      p_push_delays_ms, p_due_at) r;
+  end if;
+  -- barrier: transaction-pushed
+end $$;
+
+-- Creates what is missing of these targets and locks them, so that nothing later in the transaction waits for a
+-- partition while it holds a lane.
+-- Parameters: queue and partition names, position by position. Result: nothing.
+-- Locks: queues with a size limit by id, partitions by id.
+create or replace function rouse.lock_targets(p_queues text[], p_partitions text[]) returns void
+language plpgsql
+as $$
+declare
+  v_targets record := rouse.resolve_targets(p_queues, p_partitions);
+  v_locked integer;
+begin
+  if array_position(v_targets.partition_ids, null) is not null then
+    perform rouse.create_targets(p_queues, p_partitions);
+    v_targets := rouse.resolve_targets(p_queues, p_partitions);
+  end if;
+  if v_targets.limited then
+    perform from rouse.queues q where q.id = any (v_targets.queue_ids) and q.size_max > 0 order by q.id for no key update;
+  end if;
+  with locked as (
+    select p.id from rouse.partitions p where p.id = any (v_targets.partition_ids) order by p.id for no key update
+  )
+  select count(*) into v_locked from locked;
+  if v_locked <> v_targets.distinct_count then
+    perform rouse.raise('RS001', 'retry', 'a partition went away while a transaction waited for it');
+  end if;
+end $$;

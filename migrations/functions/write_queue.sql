@@ -1,0 +1,39 @@
+-- Creates a queue, or writes new options over an existing one whose row the caller has locked.
+-- Parameters: name, namespace, task (null keeps what is set), the queue's complete own options.
+-- Result: the queue's id, or null when it exists already and p_replace is false.
+-- Locks: the queue row.
+create or replace function rouse.write_queue(
+  p_name text, p_namespace text, p_task text, p_options jsonb, p_replace boolean
+) returns integer
+language plpgsql
+as $$
+declare
+  v jsonb := rouse.resolve_options(p_options);
+  v_id integer;
+begin
+  insert into rouse.queues as q (
+    name, namespace, task, options, ordering, on_failure, lease_ms, retry_limit, retry_backoff_ms, dead_letter,
+    delay_ms, window_ms, ttl_ms, retention_enabled, retention_ms, completed_retention_ms, wait_ms_max, size_max,
+    priority, in_flight_max, dedup_window_ms, encryption, created_at)
+  values (
+    p_name, p_namespace, p_task, p_options, v ->> 'ordering', v ->> 'onFailure', (v ->> 'leaseTime')::bigint * 1000,
+    (v ->> 'retryLimit')::integer,
+    array(select e::bigint from jsonb_array_elements_text(v -> 'retryBackoffMs') with ordinality t(e, n) order by n),
+    (v ->> 'deadLetterQueue')::boolean, (v ->> 'delayedProcessing')::bigint * 1000, (v ->> 'windowBuffer')::bigint * 1000,
+    (v ->> 'ttl')::bigint * 1000, (v ->> 'retentionEnabled')::boolean, (v ->> 'retentionSeconds')::bigint * 1000,
+    (v ->> 'completedRetentionSeconds')::bigint * 1000, (v ->> 'maxWaitTimeSeconds')::bigint * 1000,
+    (v ->> 'maxSize')::bigint, (v ->> 'priority')::integer, (v ->> 'maxInFlight')::integer,
+    (v ->> 'dedupWindowSeconds')::bigint * 1000, (v ->> 'encryptionEnabled')::boolean, rouse.now())
+  on conflict (name) do update set
+    namespace = coalesce(excluded.namespace, q.namespace), task = coalesce(excluded.task, q.task),
+    options = excluded.options, version = q.version + 1, ordering = excluded.ordering, on_failure = excluded.on_failure,
+    lease_ms = excluded.lease_ms, retry_limit = excluded.retry_limit, retry_backoff_ms = excluded.retry_backoff_ms,
+    dead_letter = excluded.dead_letter, delay_ms = excluded.delay_ms, window_ms = excluded.window_ms,
+    ttl_ms = excluded.ttl_ms, retention_enabled = excluded.retention_enabled, retention_ms = excluded.retention_ms,
+    completed_retention_ms = excluded.completed_retention_ms, wait_ms_max = excluded.wait_ms_max,
+    size_max = excluded.size_max, size_seen = null, size_seen_at = null, priority = excluded.priority,
+    in_flight_max = excluded.in_flight_max, dedup_window_ms = excluded.dedup_window_ms, encryption = excluded.encryption
+    where p_replace
+  returning q.id into v_id;
+  return v_id;
+end $$;

@@ -1,0 +1,99 @@
+// PostgreSQL arrays in the wire's binary form. pg sends a Buffer as a binary parameter, so a batch of
+// texts needs no quoting here and no unquoting there: at 100 messages a call that is a third of the
+// cost of an array literal on both sides.
+
+const oids = { text: 25, int4: 23, int8: 20, uuid: 2950, bool: 16, timestamptz: 1184 } as const
+
+/** Microseconds between PostgreSQL's epoch (2000-01-01) and Unix's. */
+const postgresEpochUs = 946_684_800_000_000n
+
+export function textArray(values: readonly (string | null)[]): Buffer {
+  let bytes = 0
+  for (const value of values) bytes += value === null ? 0 : Buffer.byteLength(value)
+  const writer = arrayWriter(oids.text, values.length, bytes)
+  for (const value of values) {
+    if (value === null) writer.null()
+    else writer.text(value)
+  }
+  return writer.buffer
+}
+
+export function int4Array(values: readonly number[]): Buffer {
+  const writer = arrayWriter(oids.int4, values.length, values.length * 4)
+  for (const value of values) writer.int4(value)
+  return writer.buffer
+}
+
+export function int8Array(values: readonly (number | bigint | string | null)[]): Buffer {
+  const writer = arrayWriter(oids.int8, values.length, values.length * 8)
+  for (const value of values) {
+    if (value === null) writer.null()
+    else writer.int8(BigInt(value))
+  }
+  return writer.trimmed()
+}
+
+export function uuidArray(values: readonly string[]): Buffer {
+  const writer = arrayWriter(oids.uuid, values.length, values.length * 16)
+  for (const value of values) writer.uuid(value)
+  return writer.buffer
+}
+
+export function boolArray(values: readonly boolean[]): Buffer {
+  const writer = arrayWriter(oids.bool, values.length, values.length)
+  for (const value of values) writer.bool(value)
+  return writer.buffer
+}
+
+/** Times in milliseconds since 1970. */
+export function timestampArray(values: readonly (number | null)[]): Buffer {
+  const writer = arrayWriter(oids.timestamptz, values.length, values.length * 8)
+  for (const value of values) {
+    if (value === null) writer.null()
+    else writer.int8(BigInt(Math.round(value)) * 1000n - postgresEpochUs)
+  }
+  return writer.trimmed()
+}
+
+const headerBytes = 20
+
+function arrayWriter(oid: number, count: number, bytes: number) {
+  const buffer = Buffer.allocUnsafe(headerBytes + count * 4 + bytes)
+  buffer.writeInt32BE(count === 0 ? 0 : 1, 0) // dimensions
+  buffer.writeInt32BE(1, 4) // may hold nulls
+  buffer.writeInt32BE(oid, 8)
+  buffer.writeInt32BE(count, 12)
+  buffer.writeInt32BE(1, 16) // lower bound
+  let at = count === 0 ? 12 : headerBytes
+  return {
+    buffer: count === 0 ? buffer.subarray(0, 12) : buffer,
+    /** The buffer without the room that nulls left unused. */
+    trimmed: () => buffer.subarray(0, at),
+    null() {
+      at = buffer.writeInt32BE(-1, at)
+    },
+    text(value: string) {
+      const length = buffer.write(value, at + 4)
+      buffer.writeInt32BE(length, at)
+      at += 4 + length
+    },
+    int4(value: number) {
+      at = buffer.writeInt32BE(4, at)
+      at = buffer.writeInt32BE(value, at)
+    },
+    int8(value: bigint) {
+      at = buffer.writeInt32BE(8, at)
+      at = buffer.writeBigInt64BE(value, at)
+    },
+    uuid(value: string) {
+      at = buffer.writeInt32BE(16, at)
+      const length = buffer.write(value.replaceAll('-', ''), at, 'hex')
+      if (length !== 16) throw new TypeError(`not a UUID: ${value}`)
+      at += 16
+    },
+    bool(value: boolean) {
+      at = buffer.writeInt32BE(1, at)
+      at = buffer.writeUInt8(value ? 1 : 0, at)
+    },
+  }
+}

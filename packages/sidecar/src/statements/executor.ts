@@ -1,0 +1,35 @@
+export interface Statement {
+  /** Prepared under this name, once per connection. Absent behind a pooler that cannot. */
+  readonly name?: string
+  readonly text: string
+  readonly values: readonly unknown[]
+  readonly rowMode: 'array'
+}
+
+/** What a statement needs of a pg Pool or Client. */
+export interface Executor {
+  query(statement: Statement): Promise<{ rows: unknown[][] }>
+}
+
+/** For poolers in transaction mode that lose prepared statements (pgbouncer before 1.21). */
+export function withoutPreparing(executor: Executor): Executor {
+  return {
+    query: ({ text, values, rowMode }) => executor.query({ text, values, rowMode }),
+  }
+}
+
+/** One call of a set-returning function of schema rouse. Each row comes back as an array of columns. */
+export async function callRows(
+  executor: Executor,
+  call: { readonly name: string; readonly columns: string; readonly parameters: readonly string[] },
+  values: readonly unknown[],
+): Promise<unknown[][]> {
+  const places = call.parameters.map((type, i) => `$${i + 1}::${type}`).join(', ')
+  const { rows } = await executor.query({
+    name: `rouse.${call.name}`,
+    text: `select ${call.columns} from rouse.${call.name}(${places})`,
+    values,
+    rowMode: 'array',
+  })
+  return rows
+}

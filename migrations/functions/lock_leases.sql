@@ -1,9 +1,9 @@
 -- Serialises calls on the same leases: locks their lanes where ordering is by partition, else the leases by an
 -- advisory lock, so that two acknowledgements of one lease wait for each other while pops of its lane go on.
 -- Parameters: lease ids; whether the lanes of unordered leases are locked too (something comes back to them).
--- Result: nothing; the caller reads the leases in a new statement.
+-- Result: true; the caller reads the leases in a new statement.
 -- Locks: lanes by (partition, group), then advisory locks by key. Lease rows are read unlocked.
-create or replace function rouse.lock_leases(p_lease_ids uuid[], p_lanes_too boolean) returns void
+create or replace function rouse.lock_leases(p_lease_ids uuid[], p_lanes_too boolean) returns boolean
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -26,4 +26,5 @@ begin
       perform pg_advisory_xact_lock(v.keys[i]);
     end loop;
   end if;
+  return true;
 end $$;

@@ -22,176 +22,76 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 as $$
 #variable_conflict use_column
 declare
-  v_rounds_max constant integer := 20;
-  v_end constant bigint := 9223372036854775807;
-  v_waiters constant integer := cardinality(p_batches);
-  v_now constant timestamptz := rouse.now();
-  v_queue rouse.queues;
-  v_group_id integer;
-  v_ordered boolean;
-  v_partition_id bigint;
-  v_low bigint;
-  v_high bigint;
-  v_allowed bigint;                     -- what in_flight_max leaves
-  v_left integer[] := p_batches;        -- by waiter, messages it still has room for
-  v_lanes_left integer[] := p_lane_limits;
-  v_ids uuid[] := array_fill(null::uuid, array[v_waiters]);
-  v_turn integer := 1;                  -- the waiter whose turn it is
-  v_tried integer;
-  v_wanted integer;
-  v_lanes bigint[];
-  v_seen bigint[];
+  v record;           -- the queue and the group
   v_lane_id bigint;
   v_lane record;
-  v_next bigint;
-  v_from bigint;
-  v_to bigint;
-  v_bits varbit;
-  v_take integer;
-  v_lease_id uuid;
-  v_settled boolean;
-  v_found integer := 0;
-  v_contended boolean := false;
-  v_paused boolean := false;
+  v_settles boolean := false;
+  v_setting text;
 begin
-  if v_waiters is distinct from cardinality(p_lane_limits) or v_waiters is distinct from cardinality(p_holders) then
-    perform rouse.raise('RS400', 'invalid_request', 'pop wants a batch, a partition limit and a holder for every waiter');
+  -- The short way, for one waiter and a fresh batch of one lane of an ordered queue without limits. plpgsql prepares
+  -- every expression anew in each transaction, so at one message a call the number of expressions is the cost.
+  if p_partition is null and cardinality(p_batches) = 1 and p_lane_limits[1] = 1 and p_auto_acks is null and p_holders[1] is not null then
+    select q.name, g.id as group_id, coalesce(p_leases_ms[1], q.lease_ms) as lease_ms into v
+    from rouse.queues q, rouse.groups g
+    where q.name = p_queue and g.queue_id = q.id and g.name = p_group and not q.paused and q.ordering = 'partition'
+      and q.in_flight_max = 0 and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
+      and g.last_seen_at > rouse.now() - interval '1 minute';
+    if found then
+      -- This statement locks a lane; what it holds is read in the next, which sees all that committed before the lock.
+      select l.partition_id into v_lane_id from rouse.lanes l
+      where l.group_id = v.group_id and l.ready and l.lease_id is null and l.blocked_until is null and l.partition_id > p_after
+      order by l.group_id, l.partition_id limit 1
+      for no key update skip locked;
+    end if;
   end if;
+  -- barrier: pop-lane-locked
+  if v_lane_id is not null then
+    select p.name, greatest(l.next, p.tail) as from_seq, least(greatest(l.next, p.tail) + p_batches[1], p.head) as next, p.head,
+      gen_random_uuid() as lease_id, rouse.now() as now
+    into v_lane
+    from rouse.lanes l, rouse.partitions p
+    where l.partition_id = v_lane_id and l.group_id = v.group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
+      and not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v.group_id);
+    if not found then
+      v_lane_id := null;
+    end if;
+  end if;
+  if v_lane_id is null then
+    return query select * from rouse.pop_many(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
+      p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable);
+    return;
+  end if;
+
   if not p_durable then
-    perform set_config('synchronous_commit', 'off', true);
+    v_setting := set_config('synchronous_commit', 'off', true);
   end if;
-
-  for v_queue in select * from rouse.queues q where q.name = p_queue
-    union all select * from rouse.queues_of(p_namespace, p_task) where p_queue is null loop
-    if v_queue.paused then
-      v_paused := true;
-      continue;
-    end if;
-    v_partition_id := null;
-    if p_partition is not null then
-      select p.id into v_partition_id from rouse.partitions p where p.queue_id = v_queue.id and p.name = p_partition;
-    end if;
-    v_group_id := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
-    continue when p_partition is not null and v_partition_id is null;
-    v_allowed := v_end;
-    if v_queue.in_flight_max > 0 then
-      perform from rouse.groups g where g.id = v_group_id for no key update;
-      v_allowed := v_queue.in_flight_max
-        - (select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = v_group_id and s.limited);
-    end if;
-    v_ordered := v_queue.ordering = 'partition';
-    v_low := coalesce(v_partition_id, p_after + 1);
-    v_high := coalesce(v_partition_id, v_end);
-    v_seen := '{}';
-
-    for v_round in 1..v_rounds_max loop
-      v_wanted := case when v_allowed > 0 then rouse.lanes_wanted(v_left, v_lanes_left, p_batches) else 0 end;
-      exit when v_wanted = 0;
-      -- This statement locks lanes; what they hold is read in later ones, which see all that committed before the lock.
-      v_lanes := array(
-        select l.partition_id from rouse.lanes l
-        where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
-          and l.partition_id >= v_low and l.partition_id <= v_high
-        order by l.group_id, l.partition_id
-        limit v_wanted
-        for no key update skip locked);
-      -- barrier: pop-locked
-      v_seen := v_seen || v_lanes;
-      foreach v_lane_id in array v_lanes loop
-        v_lane := rouse.lane_offer(v_queue, v_group_id, v_lane_id, v_now);
-        v_next := v_lane.next;
-        v_lease_id := null;
-        v_tried := 0;
-        -- Waiters take turns: each gets one lane before anyone gets a second.
-        while v_lane.offered > 0 and v_allowed > 0 and v_tried < v_waiters loop
-          v_tried := v_tried + 1;
-          if v_left[v_turn] > 0 and v_lanes_left[v_turn] > 0 then
-            v_ids[v_turn] := coalesce(v_ids[v_turn], gen_random_uuid());
-            v_take := least(v_lane.offered, v_left[v_turn], v_allowed);
-            if v_lane.again_seq is not null then
-              select a.to_seq, a.members, a.taken into v_to, v_bits, v_take
-              from rouse.take_again(v_group_id, v_lane_id, v_lane.again_seq, v_lane.attempt, v_take) a;
-              v_from := v_lane.again_seq;
-              v_lane.offered := 0;
-            else
-              v_from := v_next;
-              v_to := v_next + v_take - 1;
-              v_bits := rpad('1', v_take, '1')::varbit;
-              v_next := v_to + 1;
-              v_lane.offered := case when v_ordered then 0 else v_lane.offered - v_take end;
-            end if;
-            if p_auto_acks[v_turn] is not true then
-              v_lease_id := v_ids[v_turn];
-              insert into rouse.leases
-              values (v_lease_id, v_lane_id, v_group_id, v_from, v_to, v_bits, v_lane.attempt, v_ordered, v_queue.in_flight_max > 0,
-                p_holders[v_turn], v_now, v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond');
-            end if;
-            -- barrier: pop-leased
-            waiter := v_turn;
-            lease_id := v_ids[v_turn];
-            queue := v_queue.name;
-            partition_id := v_lane_id;
-            partition := v_lane.partition;
-            attempt := v_lane.attempt;
-            expires_ms := date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms);
-            for seq, message_id, created_ms, transaction_id, trace_id, payload, headers in
-              select m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
-              from rouse.messages m
-              where m.partition_id = v_lane_id and m.seq >= v_from and m.seq <= v_to
-                and (v_lane.again_seq is null or get_bit(v_bits, (m.seq - v_from)::integer) = 1)
-              order by m.seq
-            loop
-              return next;
-              waiter := null; lease_id := null; queue := null; partition_id := null; partition := null; attempt := null; expires_ms := null;
-            end loop;
-            v_found := v_found + v_take;
-            v_left[v_turn] := v_left[v_turn] - v_take;
-            v_lanes_left[v_turn] := v_lanes_left[v_turn] - 1;
-            v_allowed := v_allowed - v_take;
-          end if;
-          v_turn := v_turn % v_waiters + 1;
-        end loop;
-
-        -- Settle: a drained lane is no longer ready, unless somebody has its partition: then a push is coming.
-        v_settled := false;
-        if v_next >= v_lane.head and v_lane.blocked_until is null then
-          perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
-          v_settled := found;
-        end if;
-        -- barrier: pop-settling
-        -- A new statement: it sees the head of every push that had the partition before us.
-        update rouse.lanes l
-        set next = v_next, lease_id = case when v_ordered then v_lease_id end, blocked_until = v_lane.blocked_until,
-          ready = not (v_settled
-            and v_next >= (select p.head from rouse.partitions p where p.id = v_lane_id)
-            and not exists (select from rouse.redeliveries r
-              where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced))
-        where l.partition_id = v_lane_id and l.group_id = v_group_id;
-        if not found then
-          perform rouse.raise('RS001', 'retry', 'a lane went away while it was popped');
-        end if;
-        -- barrier: pop-written
-      end loop;
-
-      v_low := coalesce(v_lanes[cardinality(v_lanes)] + 1, v_low);
-      if cardinality(v_lanes) < v_wanted then
-        exit when v_partition_id is not null or v_high < v_end or p_after = 0;
-        v_low := 0;              -- wrap round to the lanes before the start
-        v_high := p_after;
-      end if;
-      v_contended := v_contended or v_round = v_rounds_max;
-    end loop;
-
-    -- Empty means empty: a lane that another call holds is no proof that it has nothing.
-    v_contended := v_contended or (v_found = 0 and v_allowed > 0 and exists (
-      select from rouse.lanes l
-      where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
-        and l.partition_id >= coalesce(v_partition_id, 0) and l.partition_id <= coalesce(v_partition_id, v_end)
-        and l.partition_id <> all (v_seen)));
-    exit when not (0 < any (v_left));
-  end loop;
-
-  seq := null; message_id := null; created_ms := null; transaction_id := null; trace_id := null; payload := null; headers := null;
-  status := case when v_found > 0 then 'messages' when v_contended then 'contended' when v_paused then 'paused' else 'empty' end;
+  -- Settle: a drained lane is no longer ready, unless somebody has its partition: then a push is coming.
+  if v_lane.next = v_lane.head then
+    perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
+    v_settles := found;
+  end if;
+  -- barrier: pop-lane-settling
+  -- A new statement: it sees the head of every push that had the partition before us.
+  with leased as (
+    insert into rouse.leases
+    values (v_lane.lease_id, v_lane_id, v.group_id, v_lane.from_seq, v_lane.next - 1,
+      rpad('1', (v_lane.next - v_lane.from_seq)::integer, '1')::varbit, 1, true, false, p_holders[1], v_lane.now,
+      v_lane.now + v.lease_ms * interval '1 millisecond')
+  )
+  update rouse.lanes l
+  set next = v_lane.next, lease_id = v_lane.lease_id,
+    ready = not (v_settles and v_lane.next = (select p.head from rouse.partitions p where p.id = v_lane_id))
+  where l.partition_id = v_lane_id and l.group_id = v.group_id;
+  -- barrier: pop-lane-leased
+  return query
+  select null::text, case when m.seq = v_lane.from_seq then 1 end, case when m.seq = v_lane.from_seq then v_lane.lease_id end,
+    case when m.seq = v_lane.from_seq then v.name end, case when m.seq = v_lane.from_seq then v_lane_id end,
+    case when m.seq = v_lane.from_seq then v_lane.name end, case when m.seq = v_lane.from_seq then 1 end,
+    case when m.seq = v_lane.from_seq then date_part('epoch', v_lane.now) * 1000 + v.lease_ms end,
+    m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
+  from rouse.messages m
+  where m.partition_id = v_lane_id and m.seq >= v_lane.from_seq and m.seq < v_lane.next
+  order by m.seq;
+  status := 'messages';
   return next;
 end $$;

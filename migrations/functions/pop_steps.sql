@@ -1,15 +1,16 @@
 -- The steps of a pop that are not on its happy path, or read better on their own.
 
 -- The queues that a namespace and / or task stand for, highest priority first.
--- Parameters: namespace, task (null: any; both null: none). Result: queues.
+-- Parameters: namespace, task (null: any; both null: none). Result: queue ids.
 -- Locks: none.
-create or replace function rouse.queues_of(p_namespace text, p_task text) returns setof rouse.queues
+create or replace function rouse.queues_of(p_namespace text, p_task text) returns integer[]
 language sql stable
 as $$
-  select * from rouse.queues q
-  where (p_namespace is not null or p_task is not null)
-    and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
-  order by q.priority desc, q.id
+  select array(
+    select q.id from rouse.queues q
+    where (p_namespace is not null or p_task is not null)
+      and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
+    order by q.priority desc, q.id)
 $$;
 
 -- The group a pop is for, created on its first pop.

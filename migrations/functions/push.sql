@@ -16,51 +16,56 @@ create or replace function rouse.push(
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
+#variable_conflict use_column
 declare
-  v_count integer := cardinality(p_payloads);
-  v_queue record;
-  v_now timestamptz;
-  v_seq bigint;
+  v_count constant integer := cardinality(p_payloads);
+  v_id bigint;
+  v_last_created_at timestamptz;
 begin
-  if cardinality(p_queues) <> 1 or p_transaction_ids is not null or p_delays_ms is not null or p_due_at is not null then
+  -- The short way, for one partition with no keys, delays or limits: resolve and lock it in one statement.
+  if cardinality(p_queues) = 1 and p_transaction_ids is null and p_delays_ms is null and p_due_at is null then
+    select p.id, p.head, p.last_created_at, q.namespace, q.task
+    into v_id, first_seq, v_last_created_at, namespace, task
+    from rouse.queues q, rouse.partitions p
+    where q.name = p_queues[1] and q.size_max = 0 and q.delay_ms = 0 and p.queue_id = q.id and p.name = p_partitions[1]
+    for no key update of p;
+  end if;
+  if v_id is null then
     return query select * from rouse.push_many(p_queues, p_partitions, p_targets, p_ids, p_payloads,
       p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at);
     return;
-  end if;
-
-  -- The short way: one partition, no keys, no delays.
-  select p.id, q.namespace, q.task, q.size_max, q.delay_ms into v_queue
-  from rouse.queues q join rouse.partitions p on p.queue_id = q.id and p.name = p_partitions[1]
-  where q.name = p_queues[1];
-  if not found or v_queue.size_max > 0 or v_queue.delay_ms > 0 then
-    return query select * from rouse.push_many(p_queues, p_partitions, p_targets, p_ids, p_payloads,
-      p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at);
-    return;
-  end if;
-  perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
-  perform rouse.raise_durability();
-  -- barrier: push-resolved
-
-  perform from rouse.partitions p where p.id = v_queue.id for no key update;
-  if not found then
-    perform rouse.raise('RS001', 'retry', 'the partition went away while the push waited for it');
   end if;
   -- barrier: push-locked
+  if v_count is distinct from cardinality(p_ids) or v_count is distinct from cardinality(p_targets)
+     or array_position(p_payloads, null) is not null or array_position(p_ids, null) is not null then
+    perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
+  end if;
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
   -- The time is read after the lock: a consumer that subscribed meanwhile must find this message newer than itself.
-  update rouse.partitions p
-  set head = p.head + v_count, last_created_at = greatest(rouse.now(), p.last_created_at)
-  where p.id = v_queue.id
-  returning p.head - v_count, p.last_created_at into v_seq, v_now;
+  v_last_created_at := greatest(rouse.now(), v_last_created_at);
+  update rouse.partitions p set head = first_seq + v_count, last_created_at = v_last_created_at where p.id = v_id;
   -- barrier: push-head-moved
-
-  insert into rouse.messages (partition_id, seq, id, created_at, trace_id, payload, headers)
-  select v_queue.id, v_seq + m.n - 1, m.id, v_now, m.trace_id, m.payload, m.headers
-  from rows from (unnest(p_ids), unnest(p_payloads), unnest(p_trace_ids), unnest(p_headers))
-    with ordinality m(id, payload, trace_id, headers, n);
+  if p_trace_ids is null and p_headers is null then
+    insert into rouse.messages (partition_id, seq, id, created_at, payload)
+    select v_id, first_seq + m.n - 1, m.id, v_last_created_at, m.payload
+    from unnest(p_ids, p_payloads) with ordinality m(id, payload, n);
+  else
+    insert into rouse.messages (partition_id, seq, id, created_at, trace_id, payload, headers)
+    select v_id, first_seq + m.n - 1, m.id, v_last_created_at, m.trace_id, m.payload, m.headers
+    from unnest(p_ids, p_payloads, p_trace_ids, p_headers) with ordinality m(id, payload, trace_id, headers, n);
+  end if;
   -- barrier: push-inserted
-  perform rouse.wake_lanes(array[v_queue.id]);
+  perform from rouse.lanes l where l.partition_id = v_id and not l.ready order by l.group_id for no key update;
+  if found then
+    update rouse.lanes l set ready = true where l.partition_id = v_id and not l.ready;
+  end if;
   -- barrier: push-woken
-  return query select 1, v_queue.id, v_seq, v_count, v_queue.namespace, v_queue.task, null::integer[], null::uuid[], null::integer[];
+  target := 1;
+  partition_id := v_id;
+  added := v_count;
+  return next;
 end $$;
 
 -- Refuses a call whose arrays do not match each other or hold a null, naming the item.

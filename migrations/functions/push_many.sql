@@ -14,16 +14,15 @@ as $$
 declare
   v_targets record;
   v_now timestamptz;
-  v_locked integer;
   v_starts bigint[];        -- by target, the position of its first message in the call
   v_counts integer[];       -- by target, how many messages it adds to the log
-  v_first bigint[];
-  v_times timestamptz[];
+  v_locked bigint[];
+  v_heads bigint[];         -- by target, the seq of the first message it adds
+  v_lasts timestamptz[];    -- by target, the time of the last message before
   v_places integer[];       -- by message, its place among what its target adds; null: not added
   v_due_at timestamptz[];   -- by message, when it is due; null: now
   v_originals uuid[];       -- by message, what it is a duplicate of
   v_any_scheduled boolean := false;
-  v_any_duplicate boolean := false;
   v_sorted boolean;         -- not all messages are simply added, in order
 begin
   perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
@@ -46,78 +45,67 @@ begin
   end if;
   -- barrier: push-many-resolved
 
-  with locked as (
-    select p.id from rouse.partitions p where p.id = any (v_targets.partition_ids) order by p.id for no key update
-  )
-  select count(*) into v_locked from locked;
-  if v_locked <> cardinality(p_queues) then
+  select array_agg(p.id), array_agg(p.head), array_agg(p.last_created_at) into v_locked, v_heads, v_lasts
+  from (
+    select p.id, p.head, p.last_created_at from rouse.partitions p
+    where p.id = any (v_targets.partition_ids) order by p.id for no key update
+  ) p;
+  if cardinality(v_locked) is distinct from cardinality(p_queues) then
     perform rouse.raise('RS001', 'retry', 'a partition went away while the push waited for it');
+  end if;
+  if v_locked <> v_targets.partition_ids then
+    v_heads := array(select v_heads[array_position(v_locked, t.id)] from unnest(v_targets.partition_ids) with ordinality t(id, n) order by t.n);
+    v_lasts := array(select v_lasts[array_position(v_locked, t.id)] from unnest(v_targets.partition_ids) with ordinality t(id, n) order by t.n);
   end if;
   -- barrier: push-many-locked
   v_now := rouse.now();
-  v_sorted := p_transaction_ids is not null or p_delays_ms is not null or p_due_at is not null or 0 < any (v_targets.delays_ms);
-  if v_sorted then
-    select * into v_places, v_due_at, v_originals, v_any_scheduled, v_any_duplicate
-    from rouse.sort_push(v_targets.partition_ids, v_targets.delays_ms, v_targets.dedup_ms, p_targets, p_ids,
-      p_transaction_ids, p_delays_ms, p_due_at, v_now);
-    v_sorted := v_any_scheduled or v_any_duplicate;
+  v_sorted := p_delays_ms is not null or p_due_at is not null or 0 < any (v_targets.delays_ms);
+  if not v_sorted and p_transaction_ids is not null then
+    v_sorted := not rouse.remember_keys(v_targets.partition_ids, v_targets.dedup_ms, v_heads, v_starts,
+      p_targets, p_ids, p_transaction_ids, v_now);
   end if;
   if v_sorted then
+    select * into v_places, v_due_at, v_originals, v_any_scheduled
+    from rouse.sort_push(v_targets.partition_ids, v_targets.delays_ms, v_targets.dedup_ms, v_heads, p_targets, p_ids,
+      p_transaction_ids, p_delays_ms, p_due_at, v_now);
     v_counts := array(select count(i.place)::integer from unnest(p_targets, v_places) i(target, place) group by i.target order by i.target);
   end if;
-  with moved as (
-    update rouse.partitions p
-    set head = p.head + v_counts[array_position(v_targets.partition_ids, p.id)], last_created_at = greatest(v_now, p.last_created_at)
-    where p.id = any (v_targets.partition_ids)
-    returning array_position(v_targets.partition_ids, p.id) as n, p.head, p.last_created_at
-  )
-  select array_agg(m.head - v_counts[m.n] order by m.n), array_agg(m.last_created_at order by m.n) into v_first, v_times from moved m;
+  update rouse.partitions p
+  set head = p.head + v_counts[array_position(v_targets.partition_ids, p.id)], last_created_at = greatest(v_now, p.last_created_at)
+  where p.id = any (v_targets.partition_ids);
   -- barrier: push-many-head-moved
 
   if v_sorted then
     insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
-    select v_targets.partition_ids[m.target], v_first[m.target] + m.place - 1, m.id, v_times[m.target],
+    select v_targets.partition_ids[m.target], v_heads[m.target] + m.place - 1, m.id, greatest(v_now, v_lasts[m.target]),
       m.transaction_id, m.trace_id, m.payload, m.headers
-    from rows from (unnest(p_targets), unnest(v_places), unnest(p_ids), unnest(p_transaction_ids),
-        unnest(p_trace_ids), unnest(p_payloads), unnest(p_headers))
+    from unnest(p_targets, v_places, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
       m(target, place, id, transaction_id, trace_id, payload, headers)
     where m.place is not null;
   else
     insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
-    select v_targets.partition_ids[m.target], v_first[m.target] + m.n - v_starts[m.target], m.id, v_times[m.target],
+    select v_targets.partition_ids[m.target], v_heads[m.target] + m.n - v_starts[m.target], m.id, greatest(v_now, v_lasts[m.target]),
       m.transaction_id, m.trace_id, m.payload, m.headers
-    from rows from (unnest(p_targets), unnest(p_ids), unnest(p_transaction_ids), unnest(p_trace_ids), unnest(p_payloads), unnest(p_headers))
+    from unnest(p_targets, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
       with ordinality m(target, id, transaction_id, trace_id, payload, headers, n);
   end if;
   if v_any_scheduled then
     insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
     select p_queues[m.target], p_partitions[m.target], m.due_at, m.id, m.transaction_id, m.trace_id, m.payload, m.headers, 'broker', v_now
-    from rows from (unnest(p_targets), unnest(v_due_at), unnest(p_ids), unnest(p_transaction_ids),
-        unnest(p_trace_ids), unnest(p_payloads), unnest(p_headers))
+    from unnest(p_targets, v_due_at, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
       with ordinality m(target, due_at, id, transaction_id, trace_id, payload, headers, n)
     where m.due_at is not null order by m.n;
-  end if;
-  if p_transaction_ids is not null then
-    insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
-    select v_targets.partition_ids[m.target], m.key, m.id,
-      case when v_sorted then v_first[m.target] + m.place - 1 else v_first[m.target] + m.n - v_starts[m.target] end,
-      v_now + v_targets.dedup_ms[m.target] * interval '1 millisecond'
-    from rows from (unnest(p_targets), unnest(p_transaction_ids), unnest(p_ids), unnest(v_places), unnest(v_originals))
-      with ordinality m(target, key, id, place, original, n)
-    where m.key is not null and m.original is null and v_targets.dedup_ms[m.target] > 0
-    on conflict on constraint dedup_pkey do update
-    set message_id = excluded.message_id, seq = excluded.seq, expires_at = excluded.expires_at;
   end if;
   -- barrier: push-many-inserted
   perform rouse.wake_lanes(v_targets.partition_ids);
   -- barrier: push-many-woken
 
   return query
-  select t.n::integer, t.id, v_first[t.n], v_counts[t.n], t.namespace, t.task, null::integer[], null::uuid[], null::integer[]
+  select t.n::integer, t.id, v_heads[t.n], v_counts[t.n], t.namespace, t.task, null::integer[], null::uuid[], null::integer[]
   from unnest(v_targets.partition_ids, v_targets.namespaces, v_targets.tasks) with ordinality t(id, namespace, task, n)
   where not v_sorted
   union all
-  select i.target, v_targets.partition_ids[i.target], v_first[i.target], v_counts[i.target], v_targets.namespaces[i.target],
+  select i.target, v_targets.partition_ids[i.target], v_heads[i.target], v_counts[i.target], v_targets.namespaces[i.target],
     v_targets.tasks[i.target], array_agg(i.n::integer order by i.n) filter (where i.original is not null),
     array_agg(i.original order by i.n) filter (where i.original is not null),
     array_agg(i.n::integer order by i.n) filter (where i.due_at is not null)

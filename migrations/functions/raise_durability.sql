@@ -1,11 +1,12 @@
 -- A push or an ack is answered only when it is on disk: raises synchronous_commit to `on` where the session has
 -- less, never lowers it. Called in the body, because a function's SET clause is undone before COMMIT.
--- Parameters: none. Result: nothing. Locks: none.
-create or replace function rouse.raise_durability() returns void
+-- Parameters: none. Result: the setting now. Locks: none.
+create or replace function rouse.raise_durability() returns text
 language plpgsql
 as $$
 begin
   if current_setting('synchronous_commit') in ('off', 'local') then
-    perform set_config('synchronous_commit', 'on', true);
+    return set_config('synchronous_commit', 'on', true);
   end if;
+  return current_setting('synchronous_commit');
 end $$;

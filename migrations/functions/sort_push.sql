@@ -1,45 +1,64 @@
+-- Remembers the keys of a push where none of them was seen before, which is the common case: one insert, no lookup.
+-- Parameters: by target, partition id, dedup window in ms, head, position of its first message; by message its target,
+--   id and key; the time now.
+-- Result: whether all were new. If not, nothing is remembered: sort_push decides.
+-- Locks: none; the caller holds the partitions, so nobody else can add a key.
+create or replace function rouse.remember_keys(
+  p_partition_ids bigint[], p_dedup_ms bigint[], p_heads bigint[], p_starts bigint[], p_targets integer[], p_ids uuid[],
+  p_keys text[], p_now timestamptz
+) returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_remembered integer;
+  v_keys integer;
+begin
+  insert into rouse.dedup (partition_id, key, message_id, seq, expires_at)
+  select p_partition_ids[m.target], m.key, m.id, p_heads[m.target] + m.n - p_starts[m.target],
+    p_now + p_dedup_ms[m.target] * interval '1 millisecond'
+  from unnest(p_targets, p_keys, p_ids) with ordinality m(target, key, id, n)
+  where m.key is not null and p_dedup_ms[m.target] > 0
+  on conflict on constraint dedup_pkey do nothing;
+  get diagnostics v_remembered = row_count;
+  v_keys := cardinality(p_keys);
+  if v_remembered < v_keys then
+    select count(*) into v_keys from unnest(p_targets, p_keys) m(target, key) where m.key is not null and p_dedup_ms[m.target] > 0;
+  end if;
+  if v_remembered < v_keys then
+    delete from rouse.dedup d
+    where d.partition_id = any (p_partition_ids) and d.key = any (p_keys) and d.message_id = any (p_ids);
+    return false;
+  end if;
+  return true;
+end $$;
+
 -- Sorts the messages of a push: new ones get a place in their partition's log, delayed ones a due time,
--- duplicates the id of their original (in the log, scheduled, or earlier in the same call).
--- Parameters: by target, partition id, the queue's delay and dedup window in ms; by message as push; the time now.
--- Result: arrays by message, and whether any is scheduled or a duplicate (if neither, places are not given).
+-- duplicates the id of their original (in the log, scheduled, or earlier in the same call). Remembers the new keys.
+-- Parameters: by target, partition id, the queue's delay and dedup window in ms, head; by message as push; the time now.
+-- Result: arrays by message, and whether any is scheduled.
 -- Locks: none; the caller holds the partitions, so nobody else can add a key.
 create or replace function rouse.sort_push(
-  p_partition_ids bigint[], p_queue_delays_ms bigint[], p_dedup_ms bigint[], p_targets integer[], p_ids uuid[],
-  p_transaction_ids text[], p_delays_ms bigint[], p_due_at timestamptz[], p_now timestamptz,
-  out places integer[], out due_at timestamptz[], out originals uuid[], out any_scheduled boolean, out any_duplicate boolean
+  p_partition_ids bigint[], p_queue_delays_ms bigint[], p_dedup_ms bigint[], p_heads bigint[], p_targets integer[], p_ids uuid[],
+  p_keys text[], p_delays_ms bigint[], p_due_at timestamptz[], p_now timestamptz,
+  out places integer[], out due_at timestamptz[], out originals uuid[], out any_scheduled boolean
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-  v_bad integer;
-  v_late boolean := p_delays_ms is not null or p_due_at is not null or 0 < any (p_queue_delays_ms);
+  v_bad integer := (select min(d.n) from unnest(p_delays_ms) with ordinality d(delay_ms, n) where d.delay_ms < 0);
 begin
-  any_scheduled := false;
-  any_duplicate := false;
-  if v_late then
-    select coalesce(array_position(array_agg(d.delay_ms < 0 order by d.n), true), 0) into v_bad
-    from unnest(p_delays_ms) with ordinality d(delay_ms, n);
-    if v_bad > 0 then
-      perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', jsonb_build_object('item', v_bad));
-    end if;
-    -- A due time already past is no delay: the message goes straight into the log.
-    select array_agg(case when d.due > p_now then d.due end order by d.n), bool_or(d.due > p_now) into due_at, any_scheduled
-    from (
-      select m.n, coalesce(m.due_at, p_now + greatest(coalesce(m.delay_ms, 0), p_queue_delays_ms[m.target]) * interval '1 millisecond') as due
-      from rows from (unnest(p_targets), unnest(p_delays_ms), unnest(p_due_at)) with ordinality m(target, delay_ms, due_at, n)
-    ) d;
+  if v_bad is not null then
+    perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', jsonb_build_object('item', v_bad));
   end if;
-
-  if p_transaction_ids is not null then
-    select array_agg(coalesce(k.known, case when k.id <> k.first_id then k.first_id end) order by k.n),
-      bool_or(k.known is not null or k.id <> k.first_id)
-    into originals, any_duplicate
+  if p_keys is not null then
+    select array_agg(coalesce(k.known, case when k.id <> k.first_id then k.first_id end) order by k.n) into originals
     from (
       select m.n, m.id, d.message_id as known,
         case when m.key is null or p_dedup_ms[m.target] = 0 then m.id
           else first_value(m.id) over (partition by m.target, m.key order by m.n) end as first_id
-      from rows from (unnest(p_targets), unnest(p_transaction_ids), unnest(p_ids)) with ordinality m(target, key, id, n)
+      from unnest(p_targets, p_keys, p_ids) with ordinality m(target, key, id, n)
       left join lateral (
         select d.message_id from rouse.dedup d
         where d.partition_id = p_partition_ids[m.target] and d.key = m.key and d.expires_at > p_now and p_dedup_ms[m.target] > 0
@@ -47,17 +66,25 @@ begin
       ) d on true
     ) k;
   end if;
-
-  if any_scheduled or any_duplicate then
-    due_at := array(select case when m.original is null then m.due_at end
-      from unnest(due_at, originals) with ordinality m(due_at, original, n) order by m.n);
-  else
-    return;
-  end if;
+  -- A due time already past is no delay: the message goes straight into the log.
+  select array_agg(case when d.original is null and d.due > p_now then d.due end order by d.n),
+    coalesce(bool_or(d.original is null and d.due > p_now), false)
+  into due_at, any_scheduled
+  from (
+    select m.n, m.original,
+      coalesce(m.due_at, p_now + greatest(coalesce(m.delay_ms, 0), p_queue_delays_ms[m.target]) * interval '1 millisecond') as due
+    from unnest(p_targets, p_delays_ms, p_due_at, originals) with ordinality m(target, delay_ms, due_at, original, n)
+  ) d;
   select array_agg(case when p.added then p.place end order by p.n) into places
   from (
     select m.n, m.original is null and m.due_at is null as added,
       (count(*) filter (where m.original is null and m.due_at is null) over (partition by m.target order by m.n))::integer as place
-    from rows from (unnest(p_targets), unnest(due_at), unnest(originals)) with ordinality m(target, due_at, original, n)
+    from unnest(p_targets, due_at, originals) with ordinality m(target, due_at, original, n)
   ) p;
+  insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
+  select p_partition_ids[m.target], m.key, m.id, p_heads[m.target] + m.place - 1, p_now + p_dedup_ms[m.target] * interval '1 millisecond'
+  from unnest(p_targets, p_keys, p_ids, places, originals) m(target, key, id, place, original)
+  where m.key is not null and m.original is null and p_dedup_ms[m.target] > 0
+  on conflict on constraint dedup_pkey do update
+  set message_id = excluded.message_id, seq = excluded.seq, expires_at = excluded.expires_at;
 end $$;

@@ -1,0 +1,124 @@
+-- Ack in its general form: any number of items, every status. See ack.
+-- Parameters and result: as ack.
+-- Locks: as ack.
+create or replace function rouse.ack_many(
+  p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[], p_error_messages text[],
+  p_delays_ms bigint[], p_group text
+) returns table (
+  rejected integer[], dead integer[],
+  queue text, partition text, consumer_group text, namespace text, task text, count bigint
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_ids uuid[] := p_lease_ids;
+  v_done boolean;
+  v_woken record;
+  v_now timestamptz;
+  v_held rouse.leases;
+  v_bits varbit;
+  v_again boolean;
+  v_whole boolean;
+  v_n integer;
+  v_at bigint;
+  v_status text;
+  v_accepted boolean[] := array_fill(false, array[coalesce(cardinality(p_lease_ids), 0)]);
+begin
+  if cardinality(p_lease_ids) is distinct from cardinality(p_seqs) or cardinality(p_seqs) is distinct from cardinality(p_partition_ids) then
+    perform rouse.raise('RS400', 'invalid_request', 'ack wants a lease, a partition and a seq for every item');
+  end if;
+  if cardinality(v_ids) > 1 then
+    v_ids := array(select distinct i from unnest(p_lease_ids) i order by i);
+  end if;
+  v_status := rouse.raise_durability();
+  v_done := rouse.lock_leases(v_ids, p_statuses is not null);
+  -- barrier: ack-locked
+  v_now := rouse.now();
+  dead := '{}';
+  for v_held in
+    select s.* from rouse.leases s where s.id = any (v_ids) order by s.id, s.partition_id for update skip locked
+  loop
+    -- barrier: ack-lease-locked
+    continue when v_held.expires_at <= v_now
+      or (p_group is not null and not exists (select from rouse.groups g where g.id = v_held.group_id and g.name = p_group));
+    v_bits := v_held.unacked;
+    v_again := false;
+    foreach v_n in array array_positions(p_lease_ids, v_held.id) loop
+      v_whole := p_seqs[v_n] is null;
+      v_at := p_seqs[v_n] - v_held.from_seq;
+      continue when case when v_whole then bit_count(v_bits) = 0
+        else p_partition_ids[v_n] is distinct from v_held.partition_id or v_at < 0 or v_at >= length(v_bits)
+          or get_bit(v_bits, v_at::integer) = 0 end;
+      v_status := coalesce(p_statuses[v_n], 'completed');
+      if v_status <> 'completed' then
+        if rouse.end_attempts(v_held, case when v_whole then rouse.held_seqs(v_held.from_seq, v_bits) else array[p_seqs[v_n]] end,
+             v_status, p_error_codes[v_n], p_error_messages[v_n], p_delays_ms[v_n], v_now) then
+          dead := dead || v_n;
+        else
+          v_again := true;
+        end if;
+      end if;
+      v_bits := case when v_whole then v_bits & ~v_bits else set_bit(v_bits, v_at::integer, 0) end;
+      v_accepted[v_n] := true;
+    end loop;
+    if v_bits <> v_held.unacked then
+      if bit_count(v_bits) = 0 then
+        delete from rouse.leases s where s.id = v_held.id and s.partition_id = v_held.partition_id;
+      else
+        update rouse.leases s set unacked = v_bits where s.id = v_held.id and s.partition_id = v_held.partition_id;
+      end if;
+      -- barrier: ack-lease-written
+      v_woken := rouse.free_lane(v_held, bit_count(v_bits) = 0, v_again);
+      if v_woken.queue is not null then
+        queue := v_woken.queue;
+        partition := v_woken.partition;
+        consumer_group := v_woken.consumer_group;
+        namespace := v_woken.namespace;
+        task := v_woken.task;
+        count := v_woken.count;
+        return next;
+      end if;
+    end if;
+  end loop;
+  -- barrier: ack-written
+  rejected := '{}';
+  if false = any (v_accepted) then
+    rejected := array(select n::integer from unnest(v_accepted) with ordinality a(accepted, n) where not accepted order by n);
+  end if;
+  queue := null; partition := null; consumer_group := null; namespace := null; task := null; count := null;
+  return next;
+end $$;
+
+-- Tells a lane that a lease on it ended, or that something comes back to it.
+-- Parameters: the lease, whether it ended, whether something comes back. Result: the `woken` lane, or null.
+-- Locks: the lane, which the caller holds already where anything changes.
+create or replace function rouse.free_lane(
+  p_lease rouse.leases, p_ended boolean, p_again boolean,
+  out queue text, out partition text, out consumer_group text, out namespace text, out task text, out count bigint
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+  if (p_ended and p_lease.ordered) or p_again then
+    update rouse.lanes l
+    set lease_id = case when p_ended and l.lease_id = p_lease.id then null else l.lease_id end, ready = l.ready or p_again
+    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id;
+  elsif not p_lease.limited then
+    return;
+  end if;
+  select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - l.next, case when p_again then 1 else 0 end)
+  into queue, partition, consumer_group, namespace, task, count
+  from rouse.partitions p, rouse.lanes l, rouse.groups g, rouse.queues q
+  where p.id = p_lease.partition_id and l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id
+    and g.id = p_lease.group_id and q.id = p.queue_id;
+end $$;
+
+-- The seqs a lease still holds.
+-- Parameters: its first seq and its bits. Result: seqs in order. Locks: none.
+create or replace function rouse.held_seqs(p_from bigint, p_bits varbit) returns bigint[]
+language sql immutable
+as $$
+  select array_agg(p_from + i order by i) from generate_series(0, length(p_bits) - 1) i where get_bit(p_bits, i) = 1
+$$;

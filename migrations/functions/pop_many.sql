@@ -45,6 +45,7 @@ declare
   v_take integer;
   v_lease_id uuid;
   v_settled boolean;
+  v_settled_to bigint := 0;             -- the highest partition this call has locked to settle its lane
   v_found integer := 0;
   v_contended boolean := false;
   v_paused boolean := false;
@@ -149,10 +150,14 @@ begin
         end loop;
 
         -- Settle: a drained lane is no longer ready, unless somebody has its partition: then a push is coming.
+        -- Partitions in ascending order only, as pushes take them. SKIP LOCKED does wait in one race (the row's updater
+        -- commits meanwhile and the next one has the new version), and then only the order prevents a deadlock. A lane
+        -- passed over stays ready, which is harmless: another pop settles it.
         v_settled := false;
-        if v_next >= v_lane.head and v_lane.blocked_until is null then
+        if v_next >= v_lane.head and v_lane.blocked_until is null and v_lane_id > v_settled_to then
           perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
           v_settled := found;
+          v_settled_to := v_lane_id;
         end if;
         -- barrier: pop-settling
         -- A new statement: it sees the head of every push that had the partition before us.

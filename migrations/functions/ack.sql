@@ -24,7 +24,8 @@ declare
 begin
   -- The short way, for all that one ordered lease still holds, completed.
   if cardinality(p_lease_ids) = 1 and p_seqs[1] is null and p_statuses is null and p_group is null then
-    select s.* into v from rouse.leases s where s.id = p_lease_ids[1] and s.ordered and not s.limited limit 2;
+    select s.* into v from rouse.leases s where s.id = p_lease_ids[1] and s.ordered and not s.limited
+    order by s.partition_id limit 1;
     if found then
       perform from rouse.lanes l where l.partition_id = v.partition_id and l.group_id = v.group_id for no key update;
       -- barrier: ack-lane-locked

@@ -2,7 +2,7 @@
 -- Lanes are born ready: a push that ran before they were visible did not see them, and a spurious ready is harmless.
 -- Parameters: queue and partition names, position by position.
 -- Result: nothing; the caller resolves again in a new statement.
--- Locks: queues FOR SHARE by id, before any partition lock.
+-- Locks: queues FOR SHARE by id, before any partition lock; those with a size limit FOR NO KEY UPDATE.
 create or replace function rouse.create_targets(p_queues text[], p_partitions text[]) returns void
 language plpgsql
 as $$
@@ -25,7 +25,15 @@ begin
     perform rouse.check_name('partition', v.partition, v.n::integer);
   end loop;
 
-  perform from rouse.queues where name = any (p_queues) order by id for share;
+  -- A push locks a limited queue for its size as well. Two that share it first and raise their locks then would deadlock.
+  for v in
+    select q.id from rouse.queues q where q.name = any (p_queues) order by q.id
+  loop
+    perform from rouse.queues q where q.id = v.id and q.size_max > 0 for no key update;
+    if not found then
+      perform from rouse.queues q where q.id = v.id for share;
+    end if;
+  end loop;
   -- barrier: create-queues-locked
   with born as (
     insert into rouse.partitions (queue_id, name, last_created_at)

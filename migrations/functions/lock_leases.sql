@@ -18,6 +18,7 @@ begin
   if v.partitions is not null then
     perform from rouse.lanes l
     where l.partition_id = any (v.partitions) and l.group_id = any (v.groups)
+      and exists (select from unnest(v.partitions, v.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
     order by l.partition_id, l.group_id
     for no key update;
   end if;

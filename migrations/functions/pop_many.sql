@@ -58,6 +58,12 @@ begin
   end if;
   if p_queue is null then
     v_queue_ids := rouse.queues_of(p_namespace, p_task);
+    -- Queues and groups before any lane: whoever creates a partition may hold a later queue and want our lanes' partitions.
+    perform rouse.group_to_pop(q.id, p_group, p_subscription, p_from, v_now)
+    from (select q.id from rouse.queues q where q.id = any (v_queue_ids) and not q.paused order by q.id) q;
+    perform from rouse.groups g, rouse.queues q
+    where q.id = any (v_queue_ids) and q.in_flight_max > 0 and g.queue_id = q.id and g.name = p_group
+    order by g.id for no key update of g;
   end if;
 
   for v_turn_of_queue in 1..coalesce(cardinality(v_queue_ids), 1) loop

@@ -53,19 +53,28 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
   v_rows record;
+  v_lanes record;
 begin
   select array_agg(f.id) as ids, array_agg(f.partition_id) as partitions, array_agg(f.group_id) as groups into v_rows
   from (select * from rouse.freed order by id limit p_limit) f;
   if v_rows.ids is null then
     return;
   end if;
-  perform from rouse.lanes l
-  where l.partition_id = any (v_rows.partitions) and l.group_id = any (v_rows.groups)
-  order by l.partition_id, l.group_id
-  for no key update;
+  -- What somebody holds is left for later: other lanes are locked by now, and waiting for more would deadlock.
+  select array_agg(l.partition_id) as partitions, array_agg(l.group_id) as groups into v_lanes
+  from (
+    select l.partition_id, l.group_id from rouse.lanes l
+    where l.partition_id = any (v_rows.partitions) and l.group_id = any (v_rows.groups)
+    order by l.partition_id, l.group_id
+    for no key update skip locked
+  ) l;
   return query
   with done as (
-    delete from rouse.freed f where f.id = any (v_rows.ids) returning f.partition_id, f.group_id, f.lease_id
+    delete from rouse.freed f
+    where f.id = any (v_rows.ids)
+      and (exists (select from unnest(v_lanes.partitions, v_lanes.groups) t(p, g) where t.p = f.partition_id and t.g = f.group_id)
+        or not exists (select from rouse.lanes l where l.partition_id = f.partition_id and l.group_id = f.group_id))
+    returning f.partition_id, f.group_id, f.lease_id
   ), opened as (
     update rouse.lanes l set lease_id = null
     from done d

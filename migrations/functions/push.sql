@@ -1,14 +1,14 @@
 -- Appends messages to the log, creating queues and partitions on the way. All or nothing.
 -- Parameters: the targets (queue and partition names, position by position); for every message, in groups by target,
 --   the 1-based target, its id and its payload as JSON text; and where any message has them (else null) transaction
---   ids, trace ids, headers as JSON text, delays in ms, and absolute due times.
+--   ids, trace ids, headers as JSON text, delays in ms, and absolute due times; how long to wait for a lock.
 -- Result: a row a target: partition, first seq, messages added, namespace and task (that is its `woken`), and by
 --   1-based position in the call the messages that were duplicates, with the ids of their originals, and the scheduled.
 -- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition, group).
 create or replace function rouse.push(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[] default null, p_trace_ids text[] default null, p_headers text[] default null,
-  p_delays_ms bigint[] default null, p_due_at timestamptz[] default null
+  p_delays_ms bigint[] default null, p_due_at timestamptz[] default null, p_lock_timeout_ms integer default null
 ) returns table (
   target integer, partition_id bigint, first_seq bigint, added integer, namespace text, task text,
   duplicates integer[], originals uuid[], scheduled integer[]
@@ -21,7 +21,11 @@ declare
   v_count constant integer := cardinality(p_payloads);
   v_id bigint;
   v_last_created_at timestamptz;
+  v_setting text;
 begin
+  if p_lock_timeout_ms is not null then
+    v_setting := set_config('lock_timeout', p_lock_timeout_ms::text, true);
+  end if;
   -- The short way, for one partition with no keys, delays or limits: resolve and lock it in one statement.
   if cardinality(p_queues) = 1 and p_transaction_ids is null and p_delays_ms is null and p_due_at is null then
     select p.id, p.head, p.last_created_at, q.namespace, q.task
@@ -41,7 +45,7 @@ begin
     perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
   end if;
   if current_setting('synchronous_commit') in ('off', 'local') then
-    perform set_config('synchronous_commit', 'on', true);
+    v_setting := set_config('synchronous_commit', 'on', true);
   end if;
   -- The time is read after the lock: a consumer that subscribed meanwhile must find this message newer than itself.
   v_last_created_at := greatest(rouse.now(), v_last_created_at);

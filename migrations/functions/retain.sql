@@ -74,11 +74,12 @@ create or replace function rouse.retention_tail(
 language plpgsql
 as $$
 declare
-  v_held bigint := rouse.held_from(p_id);
+  v_held bigint;
   v_consumed bigint;
   v_tail bigint := p_tail;
 begin
-  select min(l.next) into v_consumed
+  -- In one statement: a pop or a release between two would show neither the lease nor the cursor below it.
+  select min(l.next), rouse.held_from(p_id) into v_consumed, v_held
   from rouse.lanes l join rouse.groups g on g.id = l.group_id
   where l.partition_id = p_id
     and (p_idle_group_ms is null or g.last_seen_at > p_now - p_idle_group_ms * interval '1 millisecond');

@@ -2,7 +2,7 @@
 -- that are empty and have been idle, with their lanes.
 -- Parameters: the time, ms to keep dead letters and attempts, traces, idle partitions; the most rows of each kind.
 -- Result: what went, by kind.
--- Locks: idle partitions by id with SKIP LOCKED, then their lanes.
+-- Locks: queues of idle partitions FOR SHARE and those partitions by id, with SKIP LOCKED, then their lanes.
 create or replace function rouse.retain_rest(
   p_now timestamptz, p_dead_ms bigint, p_traces_ms bigint, p_idle_partition_ms bigint, p_rows integer
 ) returns table (kind text, count bigint)
@@ -36,7 +36,8 @@ begin
       and not exists (select from rouse.messages m where m.partition_id = p.id)
       and not exists (select from rouse.dedup d where d.partition_id = p.id)
     order by p.id limit least(p_rows, 1000)
-    for update of p skip locked);
+    for update of p skip locked
+    for share of q skip locked);  -- a group being born gives a lane to every partition it sees
   delete from rouse.lanes l where l.partition_id = any (v_ids);
   delete from rouse.partitions p where p.id = any (v_ids);
   return query select 'partitions', cardinality(v_ids)::bigint;

@@ -1,7 +1,7 @@
 -- Acknowledges and pushes in one: any item refused, and nothing happened.
 -- Parameters: the acknowledgements as ack, then the messages as push (either part may be absent: null).
 -- Result: the rows of ack (kind `ack`), then the rows of push (kind `push`).
--- Locks: queues and partitions of the push first, then what ack and push lock.
+-- Locks: queues and partitions of the push first, then the lanes of ack and push in one, then what else they lock.
 create or replace function rouse.transaction(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[],
   p_error_messages text[], p_delays_ms bigint[], p_group text,
@@ -17,7 +17,7 @@ declare
   v record;
 begin
   if p_queues is not null then
-    perform rouse.lock_targets(p_queues, p_partitions);
+    perform rouse.lock_lanes(rouse.lock_targets(p_queues, p_partitions), p_lease_ids, p_statuses is not null);
   end if;
   -- barrier: transaction-locked
   if p_lease_ids is not null then
@@ -45,9 +45,9 @@ end $$;
 
 -- Creates what is missing of these targets and locks them, so that nothing later in the transaction waits for a
 -- partition while it holds a lane.
--- Parameters: queue and partition names, position by position. Result: nothing.
+-- Parameters: queue and partition names, position by position. Result: the partitions' ids.
 -- Locks: queues with a size limit by id, partitions by id.
-create or replace function rouse.lock_targets(p_queues text[], p_partitions text[]) returns void
+create or replace function rouse.lock_targets(p_queues text[], p_partitions text[]) returns bigint[]
 language plpgsql
 as $$
 declare
@@ -68,4 +68,26 @@ begin
   if v_locked <> v_targets.distinct_count then
     perform rouse.raise('RS001', 'retry', 'a partition went away while a transaction waited for it');
   end if;
+  return v_targets.partition_ids;
+end $$;
+
+-- Locks the lanes that the acknowledgements of a transaction will lock and those that its pushes will wake, in one
+-- sorted statement: two transactions that each consume what the other produces would deadlock otherwise.
+-- Parameters: locked partitions (so none of their lanes can stop being ready); lease ids; whether the lanes of
+--   unordered leases count too. Result: nothing.
+-- Locks: lanes by (partition, group).
+create or replace function rouse.lock_lanes(p_partition_ids bigint[], p_lease_ids uuid[], p_lanes_too boolean) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v record;
+begin
+  select coalesce(array_agg(s.partition_id), '{}') as partitions, array_agg(s.group_id) as groups into v
+  from rouse.leases s where s.id = any (p_lease_ids) and (s.ordered or p_lanes_too);
+  perform from rouse.lanes l
+  where l.partition_id = any (p_partition_ids || v.partitions)
+    and ((not l.ready and l.partition_id = any (p_partition_ids)) or (l.partition_id = any (v.partitions) and l.group_id = any (v.groups)))
+  order by l.partition_id, l.group_id
+  for no key update;
 end $$;

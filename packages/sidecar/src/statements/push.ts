@@ -40,18 +40,28 @@ export const pushParameters = [
   'timestamptz[]',
 ] as const
 
+export interface PushOptions {
+  /** How long to wait for a partition that somebody else holds; then SQLSTATE 55P03. */
+  readonly lockTimeoutMs?: number | undefined
+}
+
 const pushCall = {
   name: 'push',
   columns:
     'target, partition_id, first_seq, added, namespace, task, duplicates, originals, scheduled',
-  parameters: pushParameters,
+  parameters: [...pushParameters, 'integer'],
 }
 
 /** Appends messages: all or nothing. */
-export async function push(executor: Executor, items: readonly PushItem[]): Promise<PushResult> {
+export async function push(
+  executor: Executor,
+  items: readonly PushItem[],
+  options: PushOptions = {},
+): Promise<PushResult> {
   if (items.length === 0) return { items: [], woken: [] }
   const batch = groupByTarget(items)
-  const rows = await callRows(executor, pushCall, pushValues(batch))
+  const values = [...pushValues(batch), options.lockTimeoutMs ?? null]
+  const rows = await callRows(executor, pushCall, values)
   return readPush(batch, rows)
 }
 

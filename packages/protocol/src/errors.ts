@@ -1,0 +1,77 @@
+import { type ErrorCode, errorKind } from './error-registry.ts'
+
+export interface FieldError {
+  /** As a path from the body or query: `items[3].queue`. */
+  readonly field: string
+  readonly message: string
+}
+
+export interface RouseErrorOptions {
+  readonly errors?: readonly FieldError[] | undefined
+  readonly retryAfterSeconds?: number | undefined
+  /** For the log; never shown to the client. */
+  readonly cause?: unknown
+}
+
+/** An error that a client of the API is told about. Callers branch on `code`. */
+export class RouseError extends Error {
+  override readonly name = 'RouseError'
+  readonly code: ErrorCode
+  readonly detail: string
+  readonly errors: readonly FieldError[] | undefined
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: ErrorCode, detail?: string, options: RouseErrorOptions = {}) {
+    const kind = errorKind(code)
+    super(detail ?? kind.title, { cause: options.cause })
+    this.code = code
+    this.detail = detail ?? kind.title
+    this.errors = options.errors
+    this.retryAfterSeconds = options.retryAfterSeconds ?? kind.retryAfterSeconds
+  }
+
+  get status(): number {
+    return errorKind(this.code).status
+  }
+}
+
+/** The error of one field that was refused. */
+export function fieldError(code: ErrorCode, field: string, message: string): RouseError {
+  return new RouseError(code, `${field} ${message}`, { errors: [{ field, message }] })
+}
+
+/** The body of an `application/problem+json` answer. */
+export interface Problem {
+  readonly type: string
+  readonly title: string
+  readonly status: number
+  readonly code: ErrorCode
+  readonly detail: string
+  readonly retryable: boolean
+  readonly requestId: string
+  readonly node: string
+  readonly errors?: readonly FieldError[]
+  /** The detail again, under the name old clients read. */
+  readonly error: string
+}
+
+/** Anything that is no RouseError becomes `internal`, and its message stays here. */
+export function toProblem(
+  error: unknown,
+  { requestId, node }: { readonly requestId: string; readonly node: string },
+): Problem {
+  const known = error instanceof RouseError ? error : new RouseError('internal')
+  const { status, title, retryable } = errorKind(known.code)
+  return {
+    type: `urn:rouse:error:${known.code}`,
+    title,
+    status,
+    code: known.code,
+    detail: known.detail,
+    retryable,
+    requestId,
+    node,
+    ...(known.errors === undefined ? {} : { errors: known.errors }),
+    error: known.detail,
+  }
+}

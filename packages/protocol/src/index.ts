@@ -1,0 +1,121 @@
+export type { ErrorCode, ErrorKind } from './error-registry.ts'
+export { errorKind, errorRegistry, isErrorCode } from './error-registry.ts'
+export type { FieldError, Problem, RouseErrorOptions } from './errors.ts'
+export { fieldError, RouseError, toProblem } from './errors.ts'
+export type { LeasedMessageName, LeaseToken } from './lease-token.ts'
+export {
+  decodeLeaseToken,
+  encodeLeaseToken,
+  matchesTransaction,
+  transactionIdFor,
+} from './lease-token.ts'
+export type { Limits } from './limits.ts'
+export { limits, requestDefaults } from './limits.ts'
+export {
+  parseConsumerGroup,
+  parseNamespace,
+  parsePartitionName,
+  parseQueueName,
+  parseTask,
+  parseTransactionId,
+} from './names.ts'
+export type { PopOptions } from './pop-options.ts'
+export { readPopBody, readPopQuery } from './pop-options.ts'
+export type { Range } from './query-values.ts'
+export { parseBoolean, parseChoice, parseDecimal, parseTime } from './query-values.ts'
+export type {
+  Ack,
+  AckAnswer,
+  AckBatchBody,
+  AckBody,
+  AckLeaseBody,
+  AckListBody,
+  AckResult,
+} from './schemas/ack.ts'
+export {
+  AckAnswerSchema,
+  AckBatchBodySchema,
+  AckBodySchema,
+  AckLeaseBodySchema,
+  AckListBodySchema,
+  AckResultSchema,
+  AckSchema,
+  ackStatuses,
+} from './schemas/ack.ts'
+export type { ConfigureAnswer, ConfigureBody } from './schemas/configure.ts'
+export { ConfigureAnswerSchema, ConfigureBodySchema } from './schemas/configure.ts'
+export type {
+  DeadLetter,
+  DeadLettersAnswer,
+  DeadLettersQuery,
+  RedriveBody,
+} from './schemas/dead-letters.ts'
+export {
+  DeadLetterSchema,
+  DeadLettersAnswerSchema,
+  DeadLettersQuerySchema,
+  RedriveBodySchema,
+} from './schemas/dead-letters.ts'
+export type { Group, GroupsAnswer, SeekBody, SubscriptionBody } from './schemas/groups.ts'
+export {
+  GroupSchema,
+  GroupsAnswerSchema,
+  SeekBodySchema,
+  SubscriptionBodySchema,
+} from './schemas/groups.ts'
+export type { ExtendAnswer, ExtendBody, ReleaseAnswer } from './schemas/lease.ts'
+export { ExtendAnswerSchema, ExtendBodySchema, ReleaseAnswerSchema } from './schemas/lease.ts'
+export { Name, Nullable, Time } from './schemas/name.ts'
+export type { PopAnswer, PopBody, PoppedMessage, PopQuery } from './schemas/pop.ts'
+export {
+  PopAnswerSchema,
+  PopBodySchema,
+  PoppedMessageSchema,
+  PopQuerySchema,
+  subscriptionModes,
+} from './schemas/pop.ts'
+export type { ProblemBody } from './schemas/problem.ts'
+export { ProblemSchema } from './schemas/problem.ts'
+export type { PushAnswer, PushBody, PushedItem, PushItem } from './schemas/push.ts'
+export {
+  PushAnswerSchema,
+  PushBodySchema,
+  PushedItemSchema,
+  PushItemSchema,
+} from './schemas/push.ts'
+export type {
+  DeletedAnswer,
+  PausedAnswer,
+  PurgedAnswer,
+  Queue,
+  QueuesAnswer,
+  WhyAnswer,
+} from './schemas/queues.ts'
+export {
+  DeletedAnswerSchema,
+  PausedAnswerSchema,
+  PurgedAnswerSchema,
+  QueueSchema,
+  QueuesAnswerSchema,
+  WhyAnswerSchema,
+} from './schemas/queues.ts'
+export type { GroupBackoff, Mode, StatsAnswer, Wakes } from './schemas/stats.ts'
+export { GroupBackoffSchema, ModeSchema, StatsAnswerSchema, WakesSchema } from './schemas/stats.ts'
+export type { TraceBody, TraceEvent, TracesAnswer } from './schemas/traces.ts'
+export { TraceBodySchema, TraceEventSchema, TracesAnswerSchema } from './schemas/traces.ts'
+export type {
+  TransactionAck,
+  TransactionAnswer,
+  TransactionBody,
+  TransactionPush,
+  TransactionResult,
+} from './schemas/transaction.ts'
+export {
+  TransactionAckSchema,
+  TransactionAnswerSchema,
+  TransactionBodySchema,
+  TransactionPushSchema,
+  TransactionResultSchema,
+} from './schemas/transaction.ts'
+export type { UuidV7Options } from './uuid-v7.ts'
+export { createUuidV7 } from './uuid-v7.ts'

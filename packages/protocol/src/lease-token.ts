@@ -1,0 +1,115 @@
+// The `leaseId` of a delivered message. To clients it is one opaque word; to us it says which lease
+// holds which message, so that an ack needs no lookup:
+//
+//   lease uuid 16 bytes · partition id 8 · seq 8 · hash of the transaction id 4    = 36 bytes
+//
+// in base64url: 48 characters, no padding, so every token has exactly one spelling. It is no
+// secret and carries no proof: the fence is the random lease id, which the database checks.
+
+export interface LeasedMessageName {
+  readonly leaseId: string
+  readonly partitionId: string
+  readonly seq: number
+  readonly transactionId: string
+}
+
+export interface LeaseToken {
+  readonly leaseId: string
+  readonly partitionId: string
+  readonly seq: number
+  readonly transactionHash: number
+}
+
+const tokenBytes = 36
+const tokenPattern = /^[A-Za-z0-9_-]{48}$/
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const int64Max = 2n ** 63n - 1n
+
+/** Holds one token while it is made or read; nothing here waits in between. */
+const scratch = new DataView(new ArrayBuffer(tokenBytes))
+
+export function encodeLeaseToken(message: LeasedMessageName): string {
+  if (!uuidPattern.test(message.leaseId)) throw new TypeError(`not a UUID: ${message.leaseId}`)
+  const { leaseId: id, seq } = message
+  scratch.setUint32(0, Number.parseInt(id.slice(0, 8), 16))
+  scratch.setUint32(4, Number.parseInt(id.slice(9, 13) + id.slice(14, 18), 16))
+  scratch.setUint32(8, Number.parseInt(id.slice(19, 23) + id.slice(24, 28), 16))
+  scratch.setUint32(12, Number.parseInt(id.slice(28), 16))
+  scratch.setBigUint64(16, BigInt(message.partitionId))
+  scratch.setUint32(24, Math.floor(seq / 2 ** 32))
+  scratch.setUint32(28, seq >>> 0)
+  scratch.setUint32(32, hashTransactionId(message.transactionId))
+  return scratchToBase64url()
+}
+
+/** Undefined for anything that `encodeLeaseToken` cannot have made. */
+export function decodeLeaseToken(text: unknown): LeaseToken | undefined {
+  if (typeof text !== 'string' || !tokenPattern.test(text)) return undefined
+  base64urlToScratch(text)
+  const partitionId = scratch.getBigUint64(16)
+  const seq = scratch.getUint32(24) * 2 ** 32 + scratch.getUint32(28)
+  if (partitionId > int64Max || seq > Number.MAX_SAFE_INTEGER) return undefined
+  const [a, b, c, d] = [hexAt(0), hexAt(4), hexAt(8), hexAt(12)]
+  return {
+    leaseId: `${a}-${b.slice(0, 4)}-${b.slice(4)}-${c.slice(0, 4)}-${c.slice(4)}${d}`,
+    partitionId: partitionId.toString(),
+    seq,
+    transactionHash: scratch.getUint32(32),
+  }
+}
+
+/** Whether an ack's transactionId is that of the message the token was made for. */
+export function matchesTransaction(token: LeaseToken, transactionId: string): boolean {
+  return token.transactionHash === hashTransactionId(transactionId)
+}
+
+/** The transactionId of a message that was pushed without one; only such a message has none stored.
+ * One that was scheduled keeps the id it was answered with: its message id. */
+export function transactionIdFor(partitionId: string, seq: number): string {
+  return `${partitionId}-${seq}`
+}
+
+/** FNV-1a, 32 bit, over UTF-16 code units, low byte first. */
+function hashTransactionId(text: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i)
+    hash = Math.imul(hash ^ (unit & 0xff), 0x01000193)
+    hash = Math.imul(hash ^ (unit >> 8), 0x01000193)
+  }
+  return hash >>> 0
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+const valueOf = Uint8Array.from({ length: 128 }, (_, code) =>
+  Math.max(0, alphabet.indexOf(String.fromCharCode(code))),
+)
+
+// By hand, because Buffer is not in browsers and Uint8Array.toBase64 is not in Node 20. Three bytes
+// make four characters, and a token has a multiple of three.
+function scratchToBase64url(): string {
+  let text = ''
+  for (let i = 0; i < tokenBytes; i += 3) {
+    const three = (scratch.getUint16(i) << 8) | scratch.getUint8(i + 2)
+    text += alphabet.charAt(three >> 18) + alphabet.charAt((three >> 12) & 63)
+    text += alphabet.charAt((three >> 6) & 63) + alphabet.charAt(three & 63)
+  }
+  return text
+}
+
+function base64urlToScratch(text: string): void {
+  for (let i = 0, at = 0; at < tokenBytes; i += 4, at += 3) {
+    const high = (valueAt(text, i) << 6) | valueAt(text, i + 1)
+    const low = (valueAt(text, i + 2) << 6) | valueAt(text, i + 3)
+    scratch.setUint16(at, (high << 4) | (low >> 8))
+    scratch.setUint8(at + 2, low & 0xff)
+  }
+}
+
+function valueAt(text: string, at: number): number {
+  return valueOf[text.charCodeAt(at)] ?? 0
+}
+
+function hexAt(at: number): string {
+  return scratch.getUint32(at).toString(16).padStart(8, '0')
+}

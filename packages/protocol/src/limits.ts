@@ -1,0 +1,37 @@
+const KiB = 1024
+const MiB = 1024 * KiB
+
+/** The limits of the API before anyone configures them. Beyond a limit is an error, never a clamp. */
+export const limits = Object.freeze({
+  bodyBytesMax: 4 * MiB,
+  headerBytesMax: 8 * KiB,
+  headersTimeoutMs: 10_000,
+  nameBytesMax: 255,
+  pushItemsMax: 1_000,
+  payloadBytesMax: 1 * MiB,
+  messageHeadersBytesMax: 64 * KiB,
+  delayMsMax: 31_536_000_000,
+  batchMax: 1_000,
+  partitionsMax: 1_000,
+  popTimeoutMsMax: 300_000,
+  waitersPerWorkerMax: 15_000,
+  leaseSecondsMax: 86_400,
+  acknowledgmentsMax: 1_000,
+  transactionOperationsMax: 1_000,
+  errorTextBytesMax: 8 * KiB,
+  errorCodeBytesMax: 255,
+  pageSizeMax: 1_000,
+})
+
+export type Limits = Readonly<Record<keyof typeof limits, number>>
+
+/** What a request that does not say gets. */
+export const requestDefaults = Object.freeze({
+  partition: 'Default',
+  consumerGroup: '__QUEUE_MODE__',
+  batch: 1,
+  partitions: 1,
+  popTimeoutMs: 30_000,
+  extendSeconds: 60,
+  pageSize: 100,
+})

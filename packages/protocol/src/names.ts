@@ -1,0 +1,71 @@
+// A name is 1 to 255 bytes of UTF-8 without control characters, and neither `.` nor `..`, which URLs
+// would swallow. Lone surrogates are refused because they do not survive the way to PostgreSQL.
+// `rouse.check_name` in SQL says the same for producers that do not come by HTTP.
+import { fieldError } from './errors.ts'
+import { limits } from './limits.ts'
+
+export function parseQueueName(value: unknown, field = 'queue'): string {
+  return parseName(value, field)
+}
+
+export function parsePartitionName(value: unknown, field = 'partition'): string {
+  return parseName(value, field)
+}
+
+export function parseConsumerGroup(value: unknown, field = 'consumerGroup'): string {
+  return parseName(value, field)
+}
+
+export function parseNamespace(value: unknown, field = 'namespace'): string {
+  return parseName(value, field)
+}
+
+export function parseTask(value: unknown, field = 'task'): string {
+  return parseName(value, field)
+}
+
+/** Transaction ids stand in paths too, so they are names. */
+export function parseTransactionId(value: unknown, field = 'transactionId'): string {
+  return parseName(value, field)
+}
+
+function parseName(value: unknown, field: string): string {
+  if (typeof value !== 'string') throw fieldError('invalid_name', field, 'must be a string')
+  const fault = nameFault(value)
+  if (fault !== undefined) throw fieldError('invalid_name', field, fault)
+  return value
+}
+
+function nameFault(name: string): string | undefined {
+  if (name === '') return 'must not be empty'
+  if (name === '.' || name === '..') return 'must not be "." or ".."'
+  let bytes = 0
+  for (let i = 0; i < name.length; i += 1) {
+    const unit = name.charCodeAt(i)
+    if (isControl(unit)) return 'must not hold control characters'
+    if (unit < 0x80) bytes += 1
+    else if (unit < 0x800) bytes += 2
+    else if (!isSurrogate(unit)) bytes += 3
+    else if (isHighSurrogate(unit) && isLowSurrogate(name.charCodeAt(i + 1))) {
+      bytes += 4
+      i += 1
+    } else return 'must be well-formed Unicode'
+  }
+  return bytes > limits.nameBytesMax ? `must be at most ${limits.nameBytesMax} bytes` : undefined
+}
+
+function isControl(unit: number): boolean {
+  return unit < 0x20 || (unit >= 0x7f && unit <= 0x9f)
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdfff
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff
+}

@@ -1,0 +1,86 @@
+// One form for what a pop asks, whether it came as a query string or as a body.
+import { fieldError } from './errors.ts'
+import { limits as defaultLimits, type Limits, requestDefaults } from './limits.ts'
+import { parseConsumerGroup, parseNamespace, parseTask } from './names.ts'
+import { parseBoolean, parseChoice, parseDecimal, parseTime, type Range } from './query-values.ts'
+import { type PopBody, subscriptionModes } from './schemas/pop.ts'
+
+export interface PopOptions {
+  readonly batch: number
+  readonly wait: boolean
+  readonly timeoutMs: number
+  readonly consumerGroup: string
+  readonly autoAck: boolean
+  readonly partitions: number
+  readonly subscription: 'all' | 'new' | { readonly fromMs: number }
+  /** Absent: the queue's lease time. */
+  readonly leaseSeconds: number | undefined
+  readonly namespace: string | undefined
+  readonly task: string | undefined
+}
+
+type PopFields = { readonly [K in keyof Omit<PopBody, 'acks'>]: unknown }
+
+/** From a query string, where every value is text. Unknown parameters are ignored. */
+export function readPopQuery(query: PopFields, limits: Limits = defaultLimits): PopOptions {
+  return readPop(query, limits, { integer: parseDecimal, boolean: parseBoolean })
+}
+
+/** From a body, where values already have their types. */
+export function readPopBody(body: PopFields, limits: Limits = defaultLimits): PopOptions {
+  return readPop(body, limits, { integer: checkInteger, boolean: checkBoolean })
+}
+
+interface Readers {
+  readonly integer: (field: string, value: unknown, range: Range) => number
+  readonly boolean: (field: string, value: unknown) => boolean
+}
+
+function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {
+  const { batch, wait, timeout, consumerGroup, autoAck, partitions, leaseSeconds } = fields
+  const integer = (field: string, value: unknown, min: number, max: number): number | undefined =>
+    value === undefined ? undefined : read.integer(field, value, { min, max })
+  const boolean = (field: string, value: unknown): boolean =>
+    value === undefined ? false : read.boolean(field, value)
+  return {
+    batch: integer('batch', batch, 1, limits.batchMax) ?? requestDefaults.batch,
+    wait: boolean('wait', wait),
+    timeoutMs:
+      integer('timeout', timeout, 0, limits.popTimeoutMsMax) ?? requestDefaults.popTimeoutMs,
+    consumerGroup:
+      consumerGroup === undefined
+        ? requestDefaults.consumerGroup
+        : parseConsumerGroup(consumerGroup),
+    autoAck: boolean('autoAck', autoAck),
+    partitions:
+      integer('partitions', partitions, 1, limits.partitionsMax) ?? requestDefaults.partitions,
+    subscription: readSubscription(fields),
+    leaseSeconds: integer('leaseSeconds', leaseSeconds, 1, limits.leaseSecondsMax),
+    namespace: fields.namespace === undefined ? undefined : parseNamespace(fields.namespace),
+    task: fields.task === undefined ? undefined : parseTask(fields.task),
+  }
+}
+
+/** `subscriptionFrom` says more than `subscriptionMode`, so it goes first; both must be valid. */
+function readSubscription(fields: PopFields): PopOptions['subscription'] {
+  const { subscriptionMode, subscriptionFrom } = fields
+  const mode =
+    subscriptionMode === undefined
+      ? 'all'
+      : parseChoice('subscriptionMode', subscriptionMode, subscriptionModes)
+  if (subscriptionFrom === undefined) return mode
+  if (subscriptionFrom === 'now') return 'new'
+  return { fromMs: parseTime('subscriptionFrom', subscriptionFrom) }
+}
+
+function checkInteger(field: string, value: unknown, { min, max }: Range): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) {
+    return value
+  }
+  throw fieldError('invalid_request', field, `must be an integer from ${min} to ${max}`)
+}
+
+function checkBoolean(field: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value
+  throw fieldError('invalid_request', field, 'must be true or false')
+}

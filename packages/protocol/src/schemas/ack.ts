@@ -1,0 +1,56 @@
+import { type Static, Type } from 'typebox'
+import { limits } from '../limits.ts'
+import { Name } from './name.ts'
+
+export const ackStatuses = ['completed', 'failed', 'retry', 'dlq'] as const
+
+const outcome = {
+  status: Type.Optional(Type.Enum(ackStatuses, { default: 'completed' })),
+  error: Type.Optional(Type.String({ maxLength: limits.errorTextBytesMax })),
+  errorCode: Type.Optional(Type.String({ maxLength: limits.errorCodeBytesMax })),
+  delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
+}
+
+/** Ids of foreign form are no bad input: they are leases that nobody holds. */
+export const AckSchema = Type.Object({
+  transactionId: Type.String(),
+  partitionId: Type.String(),
+  leaseId: Type.String(),
+  ...outcome,
+})
+export type Ack = Static<typeof AckSchema>
+
+export const AckBodySchema = Type.Object({
+  ...AckSchema.properties,
+  consumerGroup: Type.Optional(Name()),
+})
+export type AckBody = Static<typeof AckBodySchema>
+
+export const AckListBodySchema = Type.Object({
+  consumerGroup: Type.Optional(Name()),
+  acknowledgments: Type.Array(AckSchema, { maxItems: limits.acknowledgmentsMax }),
+})
+export type AckListBody = Static<typeof AckListBodySchema>
+
+export const AckLeaseBodySchema = Type.Object({
+  consumerGroup: Type.Optional(Name()),
+  leaseId: Type.String(),
+  ...outcome,
+})
+export type AckLeaseBody = Static<typeof AckLeaseBodySchema>
+
+/** `/ack/batch`: a list, or everything that a lease still holds. */
+export const AckBatchBodySchema = Type.Union([AckListBodySchema, AckLeaseBodySchema])
+export type AckBatchBody = Static<typeof AckBatchBodySchema>
+
+export const AckResultSchema = Type.Object({
+  index: Type.Integer(),
+  transactionId: Type.Optional(Type.String()),
+  success: Type.Boolean(),
+  error: Type.Optional(Type.String()),
+  dlq: Type.Optional(Type.Boolean()),
+})
+export type AckResult = Static<typeof AckResultSchema>
+
+export const AckAnswerSchema = Type.Array(AckResultSchema)
+export type AckAnswer = Static<typeof AckAnswerSchema>

@@ -1,0 +1,33 @@
+import { type Static, Type } from 'typebox'
+import { Nullable, Time } from './name.ts'
+import { subscriptionModes } from './pop.ts'
+
+export const GroupSchema = Type.Object({
+  consumerGroup: Type.String(),
+  queue: Type.String(),
+  pending: Type.Integer(),
+  inFlight: Type.Integer(),
+  redeliveries: Type.Integer(),
+  blockedLanes: Type.Integer(),
+  leasedLanes: Type.Integer(),
+  dead: Type.Integer(),
+  oldestPendingAt: Nullable(Time),
+  lastSeenAt: Time,
+})
+export type Group = Static<typeof GroupSchema>
+
+export const GroupsAnswerSchema = Type.Object({ groups: Type.Array(GroupSchema) })
+export type GroupsAnswer = Static<typeof GroupsAnswerSchema>
+
+/** One of the two; neither or both is refused. */
+export const SeekBodySchema = Type.Object({
+  timestamp: Type.Optional(Type.String({ description: 'A time with its zone' })),
+  toEnd: Type.Optional(Type.Boolean()),
+})
+export type SeekBody = Static<typeof SeekBodySchema>
+
+export const SubscriptionBodySchema = Type.Object({
+  subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
+  subscriptionFrom: Type.Optional(Type.String()),
+})
+export type SubscriptionBody = Static<typeof SubscriptionBodySchema>

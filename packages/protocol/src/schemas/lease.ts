@@ -1,0 +1,27 @@
+import { type Static, Type } from 'typebox'
+import { limits, requestDefaults } from '../limits.ts'
+import { Time } from './name.ts'
+
+export const ExtendBodySchema = Type.Object({
+  seconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.leaseSecondsMax,
+      default: requestDefaults.extendSeconds,
+    }),
+  ),
+})
+export type ExtendBody = Static<typeof ExtendBodySchema>
+
+export const ExtendAnswerSchema = Type.Object({
+  leaseId: Type.String(),
+  expiresAt: Time,
+  success: Type.Literal(true),
+})
+export type ExtendAnswer = Static<typeof ExtendAnswerSchema>
+
+export const ReleaseAnswerSchema = Type.Object({
+  leaseId: Type.String(),
+  success: Type.Literal(true),
+})
+export type ReleaseAnswer = Static<typeof ReleaseAnswerSchema>

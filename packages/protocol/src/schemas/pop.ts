@@ -1,0 +1,80 @@
+import { type Static, Type } from 'typebox'
+import { limits, requestDefaults } from '../limits.ts'
+import { AckResultSchema, AckSchema } from './ack.ts'
+import { Name, Nullable, Time } from './name.ts'
+
+export const subscriptionModes = ['all', 'new'] as const
+
+const popFields = {
+  batch: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.batchMax, default: requestDefaults.batch }),
+  ),
+  wait: Type.Optional(Type.Boolean({ default: false })),
+  timeout: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: limits.popTimeoutMsMax,
+      default: requestDefaults.popTimeoutMs,
+      description: 'How long to wait, in ms',
+    }),
+  ),
+  consumerGroup: Type.Optional(Type.String({ ...Name(), default: requestDefaults.consumerGroup })),
+  autoAck: Type.Optional(Type.Boolean({ default: false })),
+  partitions: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.partitionsMax,
+      default: requestDefaults.partitions,
+      description: 'The most partitions to draw from',
+    }),
+  ),
+  subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
+  subscriptionFrom: Type.Optional(
+    Type.String({ description: '`now` or a time with its zone; goes before subscriptionMode' }),
+  ),
+  leaseSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.leaseSecondsMax })),
+}
+
+const selectorFields = { namespace: Type.Optional(Name()), task: Type.Optional(Name()) }
+
+/** As the API documents it. The wire has text: `readPopQuery` checks it, Ajv must not. */
+export const PopQuerySchema = Type.Object({ ...popFields, ...selectorFields })
+export type PopQuery = Static<typeof PopQuerySchema>
+
+/** `POST` on a pop path: acknowledge and fetch in one request. */
+export const PopBodySchema = Type.Object({
+  ...popFields,
+  ...selectorFields,
+  acks: Type.Optional(Type.Array(AckSchema, { maxItems: limits.acknowledgmentsMax })),
+})
+export type PopBody = Static<typeof PopBodySchema>
+
+export const PoppedMessageSchema = Type.Object({
+  id: Type.String(),
+  transactionId: Type.String(),
+  traceId: Nullable(Type.String()),
+  data: Type.Unknown(),
+  createdAt: Time,
+  partition: Type.String(),
+  partitionId: Type.String(),
+  queue: Type.String(),
+  seq: Type.Integer(),
+  leaseId: Nullable(Type.String({ description: 'Null where autoAck left nothing to acknowledge' })),
+  consumerGroup: Type.String(),
+  attempt: Type.Integer(),
+  headers: Nullable(Type.Record(Type.String(), Type.Unknown())),
+})
+export type PoppedMessage = Static<typeof PoppedMessageSchema>
+
+/** 200; an empty pop is a bare 204, unless there are results of acks to tell. */
+export const PopAnswerSchema = Type.Object({
+  success: Type.Literal(true),
+  queue: Nullable(Type.String()),
+  consumerGroup: Type.String(),
+  leaseId: Nullable(Type.String()),
+  partition: Nullable(Type.String()),
+  partitionId: Nullable(Type.String()),
+  messages: Type.Array(PoppedMessageSchema),
+  acks: Type.Optional(Type.Array(AckResultSchema)),
+})
+export type PopAnswer = Static<typeof PopAnswerSchema>

@@ -1,0 +1,16 @@
+import { type Static, Type } from 'typebox'
+
+/** The shape of `toProblem`. */
+export const ProblemSchema = Type.Object({
+  type: Type.String(),
+  title: Type.String(),
+  status: Type.Integer(),
+  code: Type.String(),
+  detail: Type.String(),
+  retryable: Type.Boolean(),
+  requestId: Type.String(),
+  node: Type.String(),
+  errors: Type.Optional(Type.Array(Type.Object({ field: Type.String(), message: Type.String() }))),
+  error: Type.String({ description: 'The detail again, for old clients' }),
+})
+export type ProblemBody = Static<typeof ProblemSchema>

@@ -1,0 +1,34 @@
+import { type Static, Type } from 'typebox'
+import { limits, requestDefaults } from '../limits.ts'
+import { Name } from './name.ts'
+
+export const PushItemSchema = Type.Object({
+  queue: Name(),
+  partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
+  payload: Type.Unknown({ description: 'Any JSON value; it comes back equal' }),
+  transactionId: Type.Optional(Name('Deduplicates within its partition')),
+  traceId: Type.Optional(Name()),
+  delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
+  runAt: Type.Optional(Type.String({ description: 'A time with its zone; not with delayMs' })),
+  headers: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+})
+export type PushItem = Static<typeof PushItemSchema>
+
+export const PushBodySchema = Type.Object({
+  items: Type.Array(PushItemSchema, { maxItems: limits.pushItemsMax }),
+})
+export type PushBody = Static<typeof PushBodySchema>
+
+export const PushedItemSchema = Type.Object({
+  index: Type.Integer(),
+  status: Type.Enum(['queued', 'duplicate', 'scheduled']),
+  message_id: Type.String(),
+  transaction_id: Type.String(),
+  partition_id: Type.String(),
+  queueName: Type.String(),
+})
+export type PushedItem = Static<typeof PushedItemSchema>
+
+/** 201, in the order of the items. */
+export const PushAnswerSchema = Type.Array(PushedItemSchema)
+export type PushAnswer = Static<typeof PushAnswerSchema>

@@ -1,0 +1,34 @@
+import { type Static, Type } from 'typebox'
+import { GroupSchema } from './groups.ts'
+import { Nullable } from './name.ts'
+
+export const QueueSchema = Type.Object({
+  queue: Type.String(),
+  namespace: Nullable(Type.String()),
+  task: Nullable(Type.String()),
+  paused: Type.Boolean(),
+  partitions: Type.Integer(),
+  messages: Type.Integer(),
+  scheduled: Type.Integer(),
+  groups: Type.Array(GroupSchema),
+})
+export type Queue = Static<typeof QueueSchema>
+
+export const QueuesAnswerSchema = Type.Object({ queues: Type.Array(QueueSchema) })
+export type QueuesAnswer = Static<typeof QueuesAnswerSchema>
+
+export const DeletedAnswerSchema = Type.Object({ deleted: Type.Literal(true) })
+export type DeletedAnswer = Static<typeof DeletedAnswerSchema>
+
+export const PausedAnswerSchema = Type.Object({ queue: Type.String(), paused: Type.Boolean() })
+export type PausedAnswer = Static<typeof PausedAnswerSchema>
+
+export const PurgedAnswerSchema = Type.Object({ queue: Type.String(), purged: Type.Integer() })
+export type PurgedAnswer = Static<typeof PurgedAnswerSchema>
+
+/** Why nothing moves, in words, the likeliest first. */
+export const WhyAnswerSchema = Type.Object({
+  queue: Type.String(),
+  reasons: Type.Array(Type.String()),
+})
+export type WhyAnswer = Static<typeof WhyAnswerSchema>

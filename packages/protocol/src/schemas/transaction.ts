@@ -1,0 +1,48 @@
+import { type Static, Type } from 'typebox'
+import { limits } from '../limits.ts'
+import { AckResultSchema, AckSchema } from './ack.ts'
+import { Name } from './name.ts'
+import { PushBodySchema, PushedItemSchema } from './push.ts'
+
+const { leaseId, ...ackFields } = AckSchema.properties
+
+export const TransactionAckSchema = Type.Object({
+  type: Type.Literal('ack'),
+  ...ackFields,
+  leaseId: Type.Optional(leaseId),
+  consumerGroup: Type.Optional(Name()),
+})
+export type TransactionAck = Static<typeof TransactionAckSchema>
+
+export const TransactionPushSchema = Type.Object({
+  type: Type.Literal('push'),
+  ...PushBodySchema.properties,
+})
+export type TransactionPush = Static<typeof TransactionPushSchema>
+
+/** An ack is fenced by its own leaseId, or by one of requiredLeases; with neither it is refused. */
+export const TransactionBodySchema = Type.Object({
+  operations: Type.Array(Type.Union([TransactionAckSchema, TransactionPushSchema]), {
+    maxItems: limits.transactionOperationsMax,
+  }),
+  requiredLeases: Type.Optional(Type.Array(Type.String(), { maxItems: limits.acknowledgmentsMax })),
+})
+export type TransactionBody = Static<typeof TransactionBodySchema>
+
+export const TransactionResultSchema = Type.Union([
+  Type.Object({ type: Type.Literal('ack'), ...AckResultSchema.properties }),
+  Type.Object({
+    type: Type.Literal('push'),
+    index: Type.Integer(),
+    success: Type.Boolean(),
+    items: Type.Array(PushedItemSchema),
+  }),
+])
+export type TransactionResult = Static<typeof TransactionResultSchema>
+
+/** A failure is a problem with `success: false` beside it. */
+export const TransactionAnswerSchema = Type.Object({
+  success: Type.Literal(true),
+  results: Type.Array(TransactionResultSchema),
+})
+export type TransactionAnswer = Static<typeof TransactionAnswerSchema>

@@ -1,0 +1,51 @@
+// UUIDv7 (RFC 9562) in strictly rising order per generator: 48 bits of milliseconds, a 12-bit counter
+// (method 1 of section 6.2), 62 random bits. The counter starts each millisecond at a random place in
+// its lower half, so at least 2,048 ids fit; when it runs over, or the clock goes back, the
+// generator's own time goes on from its last millisecond.
+
+export interface UuidV7Options {
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  /** Fills the whole array, as crypto.getRandomValues does. */
+  readonly fillRandom: (bytes: Uint8Array<ArrayBuffer>) => void
+}
+
+// A call for randomness costs more than the bytes: one for 256 ids.
+const idsPerPool = 256
+const bytesPerId = 10
+const counterMax = 0xfff
+
+export function createUuidV7({ now, fillRandom }: UuidV7Options): () => string {
+  const pool = new Uint8Array(idsPerPool * bytesPerId)
+  const view = new DataView(pool.buffer)
+  let at = pool.length
+  let lastMs = 0
+  let counter = 0
+
+  return () => {
+    if (at === pool.length) {
+      fillRandom(pool)
+      at = 0
+    }
+    const nowMs = Math.floor(now())
+    if (nowMs > lastMs) {
+      lastMs = nowMs
+      counter = view.getUint16(at) >> 5
+    } else if (counter < counterMax) {
+      counter += 1
+    } else {
+      lastMs += 1
+      counter = view.getUint16(at) >> 5
+    }
+    const high = view.getUint16(at + 2)
+    const variant = 0x8000 | (high & 0x3fff)
+    const low = hex(view.getUint32(at + 4), 8) + hex(view.getUint16(at + 8), 4)
+    at += bytesPerId
+    const time = hex(lastMs, 12)
+    return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(counter, 3)}-${hex(variant, 4)}-${low}`
+  }
+}
+
+function hex(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, '0')
+}

@@ -25,8 +25,11 @@ declare
   v_status text;
   v_accepted boolean[] := array_fill(false, array[coalesce(cardinality(p_lease_ids), 0)]);
 begin
-  if cardinality(p_lease_ids) is distinct from cardinality(p_seqs) or cardinality(p_seqs) is distinct from cardinality(p_partition_ids) then
-    perform rouse.raise('RS400', 'invalid_request', 'ack wants a lease, a partition and a seq for every item');
+  if cardinality(p_lease_ids) is distinct from cardinality(p_seqs) or cardinality(p_seqs) is distinct from cardinality(p_partition_ids)
+     or cardinality(p_statuses) <> cardinality(p_seqs) or cardinality(p_lease_ids) is null
+     or exists (select from unnest(p_partition_ids, p_seqs) i(partition_id, seq) where (i.partition_id is null) <> (i.seq is null)) then
+    perform rouse.raise('RS400', 'invalid_request',
+      'ack wants a lease and a status for every item, and a partition and a seq or neither');
   end if;
   if cardinality(v_ids) > 1 then
     v_ids := array(select distinct i from unnest(p_lease_ids) i order by i);

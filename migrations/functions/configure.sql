@@ -2,7 +2,8 @@
 -- Parameters: queue, namespace and task (null: as they are), the options to change (null value: back to the default).
 -- Result: one row: the queue's id, its version, all its options resolved. It may make messages deliverable, so the
 --   queue counts as `woken`, with its namespace and task.
--- Locks: the queue row; its groups where the in-flight limit begins or ends.
+-- Locks: the queue row; its lanes by (partition, group) where the ordering changes, so that no pop is on its way to a
+--   lease of the old ordering.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
@@ -27,10 +28,13 @@ begin
   end if;
   -- barrier: configure-locked
   v_merged := jsonb_strip_nulls(v_queue.options || p_options);
-  if rouse.resolve_options(v_merged) ->> 'ordering' <> v_queue.ordering and exists (
-    select from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id
-  ) then
-    perform rouse.raise('RS409', 'queue_in_use', 'ordering cannot change while messages of the queue are leased', '{"field": "ordering"}');
+  if rouse.resolve_options(v_merged) ->> 'ordering' <> v_queue.ordering then
+    perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
+    where p.queue_id = v_queue.id
+    order by l.partition_id, l.group_id for no key update of l;
+    if exists (select from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id) then
+      perform rouse.raise('RS409', 'queue_in_use', 'ordering cannot change while messages of the queue are leased', '{"field": "ordering"}');
+    end if;
   end if;
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true);
   update rouse.leases s set limited = q.in_flight_max > 0

@@ -1,9 +1,9 @@
 -- Creates the queues and partitions of a call that do not exist yet, with a lane for every group.
 -- Lanes are born ready: a push that ran before they were visible did not see them, and a spurious ready is harmless.
--- Parameters: queue and partition names, position by position.
--- Result: nothing; the caller resolves again in a new statement.
+-- Parameters: queue and partition names, position by position; where messages come with them, each one's target.
+-- Result: nothing; a bad name is refused by the number of the first message that wants it; the caller resolves again in a new statement.
 -- Locks: queues FOR SHARE by id, before any partition lock; those with a size limit FOR NO KEY UPDATE.
-create or replace function rouse.create_targets(p_queues text[], p_partitions text[]) returns void
+create or replace function rouse.create_targets(p_queues text[], p_partitions text[], p_targets integer[] default null) returns void
 language plpgsql
 as $$
 declare
@@ -16,13 +16,13 @@ begin
     where not exists (select from rouse.queues q where q.name = t.queue)
     order by t.queue
   loop
-    perform rouse.check_name('queue', v.queue, v.n::integer);
+    perform rouse.check_name('queue', v.queue, coalesce(array_position(p_targets, v.n::integer), v.n::integer));
     perform rouse.write_queue(v.queue, null, null, '{}', false);
   end loop;
   for v in
     select t.partition, t.n from unnest(p_partitions) with ordinality t(partition, n)
   loop
-    perform rouse.check_name('partition', v.partition, v.n::integer);
+    perform rouse.check_name('partition', v.partition, coalesce(array_position(p_targets, v.n::integer), v.n::integer));
   end loop;
 
   -- A push locks a limited queue for its size as well. Two that share it first and raise their locks then would deadlock.
@@ -31,7 +31,8 @@ begin
   loop
     perform from rouse.queues q where q.id = v.id and q.size_max > 0 for no key update;
     if not found then
-      perform from rouse.queues q where q.id = v.id for share;
+      perform rouse.raise('RS001', 'retry', 'the queue got a size limit while a partition was created')
+      from (select q.size_max from rouse.queues q where q.id = v.id for share) q where q.size_max > 0;
     end if;
   end loop;
   -- barrier: create-queues-locked

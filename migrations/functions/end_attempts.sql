@@ -47,7 +47,9 @@ begin
   insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced, error_code, error_message)
   select p_lease.partition_id, p_lease.group_id, s, p_lease.attempt - case when p_outcome = 'retry' then 1 else 0 end,
     p_outcome = 'expired', v_due_at, v_due_at <= p_now, p_error_code, left(p_error_message, 10000)
-  from unnest(p_seqs) s;
+  from unnest(p_seqs) s
+  -- A redrive may have put it there while this delivery (after a seek) was out: it comes back once.
+  on conflict on constraint redeliveries_pkey do nothing;
   -- A failed message holds its lane: nothing behind it moves before it is due.
   if v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold' then
     update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at)

@@ -19,7 +19,7 @@ end $$;
 
 -- Drops every message of a queue that is in the log or scheduled, with what groups hold of them. Dead letters stay.
 -- Parameters: queue. Result: how many log messages went, or RS404.
--- Locks: queue FOR SHARE, partitions by id, lanes by (partition, group).
+-- Locks: the queue row (no partition is born meanwhile), partitions by id, lanes by (partition, group).
 create or replace function rouse.purge(p_queue text) returns bigint
 language plpgsql
 as $$
@@ -29,7 +29,7 @@ declare
   v_count bigint;
 begin
   perform rouse.raise_durability();
-  select q.id into v_queue_id from rouse.queues q where q.name = p_queue for share;
+  select q.id into v_queue_id from rouse.queues q where q.name = p_queue for no key update;
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;

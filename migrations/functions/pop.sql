@@ -5,7 +5,7 @@
 --   ('all', 'new', or 'from' a time); the partition id after which to start looking (callers rotate it); and whether
 --   the lease itself must survive a crash of the database.
 -- Result: a row a message, by lease and seq; waiter, lease, queue, partition, attempt and expiry stand on the first
---   message of each lease only. The last row has only the status: messages, empty (no lane has anything), contended
+--   message of each lease only. The last row has only the database's time, and the status: messages, empty (no lane has anything), contended
 --   (a lane was skipped because somebody held it: ask again within 5 ms), or paused.
 -- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody.
 create or replace function rouse.pop(
@@ -31,7 +31,7 @@ begin
   -- The short way, for one waiter and a fresh batch of one lane of an ordered queue without limits. plpgsql prepares
   -- every expression anew in each transaction, so at one message a call the number of expressions is the cost.
   if p_partition is null and cardinality(p_batches) = 1 and p_lane_limits[1] = 1 and p_auto_acks is null and p_holders[1] is not null then
-    select q.name, g.id as group_id, coalesce(p_leases_ms[1], q.lease_ms) as lease_ms into v
+    select q.id, q.version, q.name, g.id as group_id, coalesce(p_leases_ms[1], q.lease_ms) as lease_ms into v
     from rouse.queues q, rouse.groups g
     where q.name = p_queue and g.queue_id = q.id and g.name = p_group and not q.paused and q.ordering = 'partition'
       and q.in_flight_max = 0 and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
@@ -49,8 +49,9 @@ begin
     select p.name, greatest(l.next, p.tail) as from_seq, least(greatest(l.next, p.tail) + p_batches[1], p.head) as next, p.head,
       gen_random_uuid() as lease_id, rouse.now() as now
     into v_lane
-    from rouse.lanes l, rouse.partitions p
+    from rouse.lanes l, rouse.partitions p, rouse.queues q
     where l.partition_id = v_lane_id and l.group_id = v.group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
+      and q.id = v.id and q.version = v.version  -- configure takes the lanes before it changes the ordering
       and not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v.group_id);
     if not found then
       v_lane_id := null;
@@ -92,6 +93,7 @@ begin
   from rouse.messages m
   where m.partition_id = v_lane_id and m.seq >= v_lane.from_seq and m.seq < v_lane.next
   order by m.seq;
+  created_ms := date_part('epoch', v_lane.now) * 1000;
   status := 'messages';
   return next;
 end $$;

@@ -30,7 +30,7 @@ declare
   v_allowed bigint;                     -- what in_flight_max leaves
   v_left integer[] := p_batches;        -- by waiter, messages it still has room for
   v_lanes_left integer[] := p_lane_limits;
-  v_ids uuid[] := array_fill(null::uuid, array[v_waiters]);
+  v_ids uuid[] := array_fill(null::uuid, array[coalesce(v_waiters, 0)]);
   v_turn integer := 1;                  -- the waiter whose turn it is
   v_tried integer;
   v_wanted integer;
@@ -50,8 +50,8 @@ declare
   v_contended boolean := false;
   v_paused boolean := false;
 begin
-  if v_waiters is distinct from cardinality(p_lane_limits) or v_waiters is distinct from cardinality(p_holders) then
-    perform rouse.raise('RS400', 'invalid_request', 'pop wants a batch, a partition limit and a holder for every waiter');
+  if v_waiters is null or p_group is null or v_waiters is distinct from cardinality(p_lane_limits) or v_waiters is distinct from cardinality(p_holders) then
+    perform rouse.raise('RS400', 'invalid_request', 'pop wants a group, and a batch, a partition limit and a holder for every waiter');
   end if;
   if not p_durable then
     v_setting := set_config('synchronous_commit', 'off', true);
@@ -106,6 +106,10 @@ begin
         limit v_wanted
         for no key update skip locked);
       -- barrier: pop-locked
+      -- Configure takes the lanes before it changes the ordering: what was read of the queue holds from here on.
+      if cardinality(v_lanes) > 0 and not exists (select from rouse.queues q where q.id = v_queue.id and q.version = v_queue.version) then
+        perform rouse.raise('RS001', 'retry', 'the queue was configured while it was popped');
+      end if;
       v_seen := v_seen || v_lanes;
       foreach v_lane_id in array v_lanes loop
         v_lane := rouse.lane_offer(v_queue, v_group_id, v_lane_id, v_now);
@@ -120,7 +124,8 @@ begin
             v_take := least(v_lane.offered, v_left[v_turn], v_allowed);
             if v_lane.again_seq is not null then
               select a.to_seq, a.members, a.taken into v_to, v_bits, v_take
-              from rouse.take_again(v_group_id, v_lane_id, v_lane.again_seq, v_lane.attempt, v_take) a;
+              from rouse.take_again(v_group_id, v_lane_id, v_lane.again_seq, v_lane.attempt, v_take,
+                v_ordered and v_queue.on_failure = 'hold') a;
               v_from := v_lane.again_seq;
               v_lane.offered := 0;
             else
@@ -198,6 +203,7 @@ begin
     exit when not (0 < any (v_left));
   end loop;
 
+  created_ms := date_part('epoch', v_now) * 1000;
   status := case when v_found > 0 then 'messages' when v_contended then 'contended' when v_paused then 'paused' else 'empty' end;
   return next;
 end $$;

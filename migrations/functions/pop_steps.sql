@@ -112,11 +112,12 @@ end $$;
 
 -- Takes messages that are to be delivered again out of their waiting place: one that is to come alone, or a run
 -- of those with the same number of attempts, in seq order.
--- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages.
+-- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages, and whether a message
+--   that is not due yet ends the run (it holds its lane).
 -- Result: the last seq, which seqs of the range are members, how many.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.take_again(
-  p_group_id integer, p_partition_id bigint, p_seq bigint, p_attempt integer, p_take integer,
+  p_group_id integer, p_partition_id bigint, p_seq bigint, p_attempt integer, p_take integer, p_waits boolean,
   out to_seq bigint, out members varbit, out taken integer
 )
 language plpgsql
@@ -128,13 +129,13 @@ declare
   v record;
 begin
   for v in
-    select r.seq, r.attempt, r.alone from rouse.redeliveries r
+    select r.seq, r.attempt, r.alone, r.announced from rouse.redeliveries r
     where r.partition_id = p_partition_id and r.group_id = p_group_id
-      and r.seq >= p_seq and r.seq < p_seq + v_span_max and (r.announced or r.seq = p_seq)
+      and r.seq >= p_seq and r.seq < p_seq + v_span_max and (p_waits or r.announced or r.seq = p_seq)
     order by r.seq
     limit p_take
   loop
-    exit when cardinality(v_seqs) > 0 and (v.alone or v.attempt + 1 <> p_attempt);
+    exit when cardinality(v_seqs) > 0 and (v.alone or not v.announced or v.attempt + 1 <> p_attempt);
     v_seqs := v_seqs || v.seq;
     exit when v.alone;
   end loop;

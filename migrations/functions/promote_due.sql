@@ -111,9 +111,11 @@ begin
   update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;
   if v_window_ms > 0 then
     insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
-    select p_partition_id, m.transaction_id, m.id, m.seq, v_now + v_window_ms * interval '1 millisecond'
+    -- One row a key: a key whose window ended while its message waited may be in the batch twice.
+    select distinct on (m.transaction_id) p_partition_id, m.transaction_id, m.id, m.seq, v_now + v_window_ms * interval '1 millisecond'
     from rouse.messages m
     where m.partition_id = p_partition_id and m.seq >= v_first and m.transaction_id is not null
+    order by m.transaction_id, m.seq desc
     on conflict on constraint dedup_pkey do update
     set message_id = excluded.message_id, seq = excluded.seq, expires_at = greatest(d.expires_at, excluded.expires_at);
   end if;

@@ -79,9 +79,11 @@ begin
     update rouse.lanes l set lease_id = null
     from done d
     where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
-    returning l.partition_id, l.group_id, l.next
   )
-  select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - o.next, 0)
-  from opened o join rouse.partitions p on p.id = o.partition_id
-  join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = o.group_id;
+  -- Every lane is woken, opened or not: where in-flight is limited, it is the group that has room again.
+  select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
+  from (select distinct d.partition_id, d.group_id from done d) d
+  join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
+  join rouse.partitions p on p.id = d.partition_id
+  join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = d.group_id;
 end $$;

@@ -82,7 +82,8 @@ as $$
 declare
   v_bad integer;
 begin
-  if cardinality(p_queues) is distinct from cardinality(p_partitions)
+  if coalesce(cardinality(p_queues), 0) = 0 or coalesce(cardinality(p_payloads), 0) = 0
+     or cardinality(p_queues) is distinct from cardinality(p_partitions)
      or cardinality(p_payloads) is distinct from cardinality(p_ids)
      or cardinality(p_payloads) is distinct from cardinality(p_targets) then
     perform rouse.raise('RS400', 'invalid_request', 'push wants as many ids and targets as payloads, and a partition for each queue');

@@ -37,7 +37,7 @@ begin
   end if;
   v_targets := rouse.resolve_targets(p_queues, p_partitions);
   if array_position(v_targets.partition_ids, null) is not null then
-    perform rouse.create_targets(p_queues, p_partitions);
+    perform rouse.create_targets(p_queues, p_partitions, p_targets);
     v_targets := rouse.resolve_targets(p_queues, p_partitions);
   end if;
   if v_targets.limited then

@@ -33,7 +33,8 @@ begin
     if not found then
       insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
       select v.partition_id, v.group_id, s, v.attempt - 1, v.attempt > 1, v_now, true
-      from unnest(rouse.held_seqs(v.from_seq, v.unacked)) s;
+      from unnest(rouse.held_seqs(v.from_seq, v.unacked)) s
+      on conflict on constraint redeliveries_pkey do nothing;  -- a redrive may have put it there
       update rouse.lanes l set ready = true, lease_id = case when l.lease_id = v.id then null else l.lease_id end
       where l.partition_id = v.partition_id and l.group_id = v.group_id;
     end if;

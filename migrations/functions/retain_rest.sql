@@ -1,5 +1,5 @@
 -- The other kinds that retention takes away: expired dedup keys, old dead letters, attempts and traces, and partitions
--- that are empty and have been idle, with their lanes.
+-- that are empty, have been idle and have no dead letters (whose way back they are), with their lanes.
 -- Parameters: the time, ms to keep dead letters and attempts, traces, idle partitions; the most rows of each kind.
 -- Result: what went, by kind.
 -- Locks: queues of idle partitions FOR SHARE and those partitions by id, with SKIP LOCKED, then their lanes.
@@ -35,6 +35,7 @@ begin
       and rouse.held_from(p.id) = 9223372036854775807
       and not exists (select from rouse.messages m where m.partition_id = p.id)
       and not exists (select from rouse.dedup d where d.partition_id = p.id)
+      and not exists (select from rouse.dead_letters d where d.queue_id = p.queue_id and d.partition_id = p.id)
     order by p.id limit least(p_rows, 1000)
     for update of p skip locked
     for share of q skip locked);  -- a group being born gives a lane to every partition it sees

@@ -28,5 +28,6 @@ begin
   from rouse.partitions p
   where p.queue_id = p_queue_id
   order by p.id;
+  -- barrier: subscribe-written
   return v_id;
 end $$;

@@ -87,7 +87,8 @@ begin
   from rouse.leases s where s.id = any (p_lease_ids) and (s.ordered or p_lanes_too);
   perform from rouse.lanes l
   where l.partition_id = any (p_partition_ids || v.partitions)
-    and ((not l.ready and l.partition_id = any (p_partition_ids)) or (l.partition_id = any (v.partitions) and l.group_id = any (v.groups)))
+    and ((not l.ready and l.partition_id = any (p_partition_ids))
+      or exists (select from unnest(v.partitions, v.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id))
   order by l.partition_id, l.group_id
   for no key update;
 end $$;

@@ -1,3 +1,17 @@
+export type { Coordinator, Grant, GrantOutcome, GroupDescription } from './coordinator.ts'
+export type {
+  AckOutcome,
+  Operation,
+  OperationKind,
+  OperationResults,
+  PopOutcome,
+  PopSpec,
+} from './operation.ts'
+export { poolExecutor } from './pool-executor.ts'
+export type { SidecarOptions, SidecarStats } from './sidecar-db-pool.ts'
+export { SidecarDbPool, sidecarConnections, sidecarDefaults } from './sidecar-db-pool.ts'
+export type { SidecarErrorCode } from './sidecar-error.ts'
+export { SidecarError } from './sidecar-error.ts'
 export type { AckItem, AckResult, AckStatus } from './statements/ack.ts'
 export { ack } from './statements/ack.ts'
 export type {

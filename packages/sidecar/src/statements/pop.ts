@@ -56,6 +56,8 @@ export type PopStatus = 'messages' | 'empty' | 'contended' | 'paused'
 
 export interface PopResult {
   readonly status: PopStatus
+  /** When it was asked, by the database's clock. */
+  readonly databaseTimeMs: number
   readonly leases: Lease[]
 }
 
@@ -112,11 +114,13 @@ export async function pop(executor: Executor, request: PopRequest): Promise<PopR
 
 function readPop(rows: readonly unknown[][]): PopResult {
   let status: PopStatus = 'empty'
+  let databaseTimeMs = 0
   const leases: Lease[] = []
   let messages: LeasedMessage[] = []
   for (const row of rows) {
     if (row[0] !== null) {
       status = row[0] as PopStatus
+      databaseTimeMs = row[10] as number
       continue
     }
     if (row[1] !== null) {
@@ -142,5 +146,5 @@ function readPop(rows: readonly unknown[][]): PopResult {
       headers: row[14] as string | null,
     })
   }
-  return { status, leases }
+  return { status, databaseTimeMs, leases }
 }

@@ -61,8 +61,25 @@ export async function push(
   if (items.length === 0) return { items: [], woken: [] }
   const batch = groupByTarget(items)
   const values = [...pushValues(batch), options.lockTimeoutMs ?? null]
-  const rows = await callRows(executor, pushCall, values)
-  return readPush(batch, rows)
+  try {
+    return readPush(batch, await callRows(executor, pushCall, values))
+  } catch (error) {
+    throw renumberItem(error, batch)
+  }
+}
+
+/**
+ * The functions name a bad item by its position in the call; the caller knows it by its place in the list. Rewrites
+ * the `item` in the detail of such an error (1-based, as everywhere in details).
+ */
+export function renumberItem(error: unknown, batch: PushBatch): unknown {
+  if (!(error instanceof Error) || !('detail' in error) || typeof error.detail !== 'string') {
+    return error
+  }
+  const match = /"item": (\d+)/.exec(error.detail)
+  const index = match === null ? undefined : batch.order[Number(match[1]) - 1]
+  if (index !== undefined) error.detail = error.detail.replace(/"item": \d+/, `"item": ${index + 1}`)
+  return error
 }
 
 /** The items of a call in groups by target, as the SQL function wants them. */

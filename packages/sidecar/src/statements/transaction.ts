@@ -7,6 +7,7 @@ import {
   pushParameters,
   pushValues,
   readPush,
+  renumberItem,
 } from './push.ts'
 import { readWoken, type Woken, wokenColumns } from './woken.ts'
 
@@ -34,10 +35,13 @@ export async function transaction(
   { acks, pushes, group }: TransactionRequest,
 ): Promise<TransactionResult> {
   const batch = groupByTarget(pushes)
-  const rows = await callRows(executor, transactionCall, [
+  const values = [
     ...(acks.length > 0 ? ackValues(acks, group) : ackParameters.map(() => null)),
     ...(pushes.length > 0 ? pushValues(batch) : pushParameters.map(() => null)),
-  ])
+  ]
+  const rows = await callRows(executor, transactionCall, values).catch((error: unknown) => {
+    throw renumberItem(error, batch)
+  })
   const ackRows = rows.filter((row) => row[0] === 'ack')
   const pushRows = rows
     .filter((row) => row[0] === 'push')

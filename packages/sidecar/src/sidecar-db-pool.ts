@@ -1,0 +1,164 @@
+// A worker's way to PostgreSQL. Every request of the worker comes through `submit`; it leaves in one of a few shared
+// SQL calls, and its own promise settles exactly once.
+import type { Coordinator, Grant } from './coordinator.ts'
+import { DatabaseHealth } from './database-health.ts'
+import { connectionFailureOf, retrying } from './isolation.ts'
+import type { Operation, OperationResults } from './operation.ts'
+import { PopDesk } from './pop-desk.ts'
+import { Semaphore } from './semaphore.ts'
+import { SidecarError } from './sidecar-error.ts'
+import type { AckItem } from './statements/ack.ts'
+import type { Executor, Statement } from './statements/executor.ts'
+import { pop } from './statements/pop.ts'
+import { WriteDesk } from './write-desk.ts'
+
+export interface SidecarOptions {
+  readonly executor: Executor
+  readonly coordinator: Coordinator
+  /** From 0 to 1, for jitter. */
+  readonly random: () => number
+  readonly waitersMax?: number
+  /** Leases must survive a crash of the database. */
+  readonly durableLeases?: boolean
+}
+
+export interface SidecarStats {
+  readonly waiting: number
+  readonly waitingByQueue: Readonly<Record<string, number>>
+  readonly databaseUp: boolean
+  /** SQL calls so far, by function. */
+  readonly queries: Readonly<Record<string, number>>
+  /** How many requests shared how many calls, by kind. */
+  readonly batches: Readonly<Record<string, { readonly calls: number; readonly requests: number }>>
+}
+
+export const sidecarDefaults = { waitersMax: 15_000, durableLeases: false } as const
+
+/** Pop calls under way at once: more would only contend for the same lanes. */
+const popSlots = 3
+
+/** Connections that the desks can use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe. */
+export const sidecarConnections = 2 * 3 + popSlots + 3
+
+export class SidecarDbPool {
+  readonly #coordinator: Coordinator
+  readonly #health: DatabaseHealth
+  readonly #pops: PopDesk
+  readonly #writes: WriteDesk
+  readonly #queries: Record<string, number> = {}
+
+  constructor(options: SidecarOptions) {
+    this.#coordinator = options.coordinator
+    const executor = this.#counting(options.executor)
+    this.#health = new DatabaseHealth(options.executor, () => this.#pops.recheckAll())
+    this.#writes = new WriteDesk({
+      executor,
+      random: options.random,
+      onPushed: (woken) => this.#coordinator.notifyMessageAvailable(woken),
+      onFreed: (woken) => this.#coordinator.notifyPartitionFree(woken),
+      onUnavailable: () => this.#health.failed(),
+    })
+    this.#pops = new PopDesk({
+      coordinator: this.#coordinator,
+      slots: new Semaphore(popSlots),
+      waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
+      durable: options.durableLeases ?? sidecarDefaults.durableLeases,
+      pop: (request) => retrying(() => pop(executor, request), options.random),
+      release: (leaseIds) => {
+        for (const leaseId of leaseIds) this.#giveBack(leaseId)
+      },
+      translate: (error) => this.#translate(error),
+    })
+  }
+
+  async submit<O extends Operation>(operation: O): Promise<OperationResults[O['kind']]> {
+    const result: unknown = await this.#carryOut(operation)
+    return result as OperationResults[O['kind']]
+  }
+
+  /** The primary granted a group's in-flight lock to this worker. */
+  onGrant(grant: Grant): void {
+    this.#pops.onGrant(grant)
+  }
+
+  stats(): SidecarStats {
+    return {
+      waiting: this.#pops.waiting,
+      waitingByQueue: this.#pops.waitingByQueue(),
+      databaseUp: this.#health.up,
+      queries: { ...this.#queries },
+      batches: this.#writes.batches(),
+    }
+  }
+
+  /** Answers waiting pops with nothing, in slices, and finishes what is under way. */
+  async drain(): Promise<void> {
+    await this.#pops.drain()
+    await this.#writes.idle()
+  }
+
+  async stop(): Promise<void> {
+    await this.drain()
+    await this.#health.stop()
+  }
+
+  async #carryOut(operation: Operation): Promise<unknown> {
+    switch (operation.kind) {
+      case 'PUSH':
+        this.#refuseWhileDown()
+        return await this.#writes.push(operation.items, operation.bytes)
+      case 'POP':
+        this.#refuseWhileDown()
+        return await this.#pops.pop(operation.pop, operation.signal)
+      case 'POP_WAIT':
+        return await this.#pops.popWait(operation.pop, operation.timeoutMs, operation.signal)
+      case 'ACK':
+        return (await this.#ack([operation.item], operation.group))[0]
+      case 'ACK_BATCH':
+        return await this.#ack(operation.items, operation.group)
+      case 'TRANSACTION':
+        this.#refuseWhileDown()
+        return await this.#writes.transact(operation.transaction)
+      case 'RENEW_LEASE':
+        this.#refuseWhileDown()
+        return await this.#writes.renew(operation.leaseId, operation.durationMs)
+      case 'RELEASE':
+        this.#refuseWhileDown()
+        return await this.#writes.release(operation.leaseId)
+      default:
+        return operation satisfies never
+    }
+  }
+
+  async #ack(items: readonly AckItem[], group: string | undefined): Promise<unknown[]> {
+    this.#refuseWhileDown()
+    return items.length === 0 ? [] : await this.#writes.ack(items, group)
+  }
+
+  #refuseWhileDown(): void {
+    if (!this.#health.up) {
+      throw new SidecarError('database_unavailable', 'PostgreSQL does not answer')
+    }
+  }
+
+  /** A lease whose client is gone. If this fails the lease runs out by itself. */
+  #giveBack(leaseId: string): void {
+    this.#writes.release(leaseId).catch(() => {})
+  }
+
+  #translate(error: unknown): SidecarError {
+    const failure = connectionFailureOf(error)
+    if (failure.code === 'database_unavailable') this.#health.failed()
+    return failure
+  }
+
+  #counting(executor: Executor): Executor {
+    return {
+      query: (statement: Statement) => {
+        const name = statement.name ?? 'unnamed'
+        this.#queries[name] = (this.#queries[name] ?? 0) + 1
+        return executor.query(statement)
+      },
+    }
+  }
+}

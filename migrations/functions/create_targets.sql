@@ -9,6 +9,7 @@ as $$
 declare
   v record;
   v_created bigint[];
+  v_size_max bigint;
 begin
   for v in
     select distinct on (t.queue) t.queue, t.n
@@ -31,8 +32,11 @@ begin
   loop
     perform from rouse.queues q where q.id = v.id and q.size_max > 0 for no key update;
     if not found then
-      perform rouse.raise('RS001', 'retry', 'the queue got a size limit while a partition was created')
-      from (select q.size_max from rouse.queues q where q.id = v.id for share) q where q.size_max > 0;
+      -- Not filtered by the limit: the filter would come before the lock, and nothing would be locked.
+      select q.size_max into v_size_max from rouse.queues q where q.id = v.id for share;
+      if v_size_max > 0 then
+        perform rouse.raise('RS001', 'retry', 'the queue got a size limit while a partition was created');
+      end if;
     end if;
   end loop;
   -- barrier: create-queues-locked

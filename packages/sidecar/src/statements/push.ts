@@ -78,7 +78,8 @@ export function renumberItem(error: unknown, batch: PushBatch): unknown {
   }
   const match = /"item": (\d+)/.exec(error.detail)
   const index = match === null ? undefined : batch.order[Number(match[1]) - 1]
-  if (index !== undefined) error.detail = error.detail.replace(/"item": \d+/, `"item": ${index + 1}`)
+  if (index !== undefined)
+    error.detail = error.detail.replace(/"item": \d+/, `"item": ${index + 1}`)
   return error
 }
 

@@ -1,0 +1,76 @@
+import type { Coordinator, Grant, GrantOutcome, GroupDescription, Woken } from '../../src/index.ts'
+
+interface Group {
+  description: GroupDescription
+  waiting: number
+  inFlight: Grant | undefined
+  dirty: boolean
+}
+
+/**
+ * The least a node's primary must do: one grant at a time per group, again when something came meanwhile. What the
+ * SharedStateManager adds (other workers, backoff, time-outs) has its own tests.
+ */
+export class TestCoordinator implements Coordinator {
+  readonly outcomes: GrantOutcome[] = []
+  onGrant: (grant: Grant) => void = () => {}
+  readonly #groups = new Map<string, Group>()
+  #grants = 0
+
+  setWaiting(description: GroupDescription, count: number): void {
+    this.#group(description).waiting = count
+  }
+
+  requestCheck(description: GroupDescription): void {
+    this.#hint(this.#group(description))
+  }
+
+  grantTaken(): void {}
+
+  releaseGroup(grant: Grant, outcome: GrantOutcome): void {
+    this.outcomes.push(outcome)
+    const group = this.#group(grant.description)
+    group.inFlight = undefined
+    if (group.dirty || outcome === 'contended' || outcome === 'messages') this.#hint(group)
+  }
+
+  notifyMessageAvailable(woken: readonly Woken[]): void {
+    for (const { queue } of woken) {
+      for (const group of this.#groups.values()) {
+        const { source } = group.description
+        if (!('queue' in source) || source.queue === queue) this.#hint(group)
+      }
+    }
+  }
+
+  notifyPartitionFree(woken: readonly Woken[]): void {
+    this.notifyMessageAvailable(woken)
+  }
+
+  waitingOf(queue: string): number {
+    let count = 0
+    for (const { description, waiting } of this.#groups.values()) {
+      if ('queue' in description.source && description.source.queue === queue) count += waiting
+    }
+    return count
+  }
+
+  #hint(group: Group): void {
+    group.dirty = group.inFlight !== undefined
+    if (group.inFlight !== undefined || group.waiting === 0) return
+    this.#grants += 1
+    const grant = { description: group.description, grantId: this.#grants }
+    group.inFlight = grant
+    setImmediate(() => this.onGrant(grant))
+  }
+
+  #group(description: GroupDescription): Group {
+    const key = JSON.stringify(description)
+    let group = this.#groups.get(key)
+    if (group === undefined) {
+      group = { description, waiting: 0, inFlight: undefined, dirty: false }
+      this.#groups.set(key, group)
+    }
+    return group
+  }
+}

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { createPool, migrate, startEmbeddedPostgres } from '@rouse/database'
 import { ack, configure, type Executor, type PushItem, pop, push } from '@rouse/sidecar'
 import pg from 'pg'
-import { postgresCpuSeconds } from './postgres-cpu.ts'
+import { familyCpuSeconds } from './family-cpu.ts'
 
 const { values: flags } = parseArgs({ options: { seconds: { type: 'string', default: '3' } } })
 const secondsPerCase = Number(flags.seconds)
@@ -167,7 +167,7 @@ async function measure(
   const pool = createPool({ url: server.url, max: connections, applicationName: 'bench' })
   const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
   for (const client of clients) await call(client) // prepares statements, fills caches
-  const cpuBefore = postgresCpuSeconds(server.pid)
+  const cpuBefore = familyCpuSeconds(server.pid)
   const begun = performance.now()
   let messages = 0
   let calls = 0
@@ -182,7 +182,7 @@ async function measure(
     }),
   )
   const seconds = (performance.now() - begun) / 1000
-  const cpuUs = ((postgresCpuSeconds(server.pid) - cpuBefore) * 1e6) / messages
+  const cpuUs = ((familyCpuSeconds(server.pid) - cpuBefore) * 1e6) / messages
   const perSecond = messages / seconds
   results.set(name, { perSecond, cpuUs })
   const callMs = ((seconds * 1000 * connections) / calls).toFixed(2)

@@ -3,20 +3,26 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** Clock ticks a second in /proc; 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100
 
-/** CPU seconds that a postmaster and all its children have used so far, ended ones included. */
-export function postgresCpuSeconds(postmasterPid: number): number {
+/** CPU seconds that a process and its children have used so far, ended ones included. */
+export function familyCpuSeconds(parentPid: number): number {
   let ticks = 0
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue
-    const stat = readStat(name)
+  for (const pid of familyPids(parentPid)) {
+    const stat = readStat(pid)
     if (stat === undefined) continue
-    if (Number(name) === postmasterPid) ticks += stat.own + stat.endedChildren
-    else if (stat.parent === postmasterPid) ticks += stat.own
+    ticks += stat.own + (pid === parentPid ? stat.endedChildren : 0)
   }
   return ticks / ticksPerSecond
 }
 
-function readStat(pid: string): { parent: number; own: number; endedChildren: number } | undefined {
+/** A process and its children. */
+export function familyPids(parentPid: number): number[] {
+  const pids = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+  return pids.filter((pid) => pid === parentPid || readStat(pid)?.parent === parentPid)
+}
+
+function readStat(pid: number): { parent: number; own: number; endedChildren: number } | undefined {
   let text: string
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'utf8')

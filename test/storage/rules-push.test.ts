@@ -1,5 +1,6 @@
 // Rules 1, 2 and 4 of the storage design: the log, its order, and what a push may never do.
-import { deleteQueue, push, retain } from '@rouse/sidecar'
+import { randomUUID } from 'node:crypto'
+import { deleteQueue, type PushItem, push, retain } from '@rouse/sidecar'
 import type pg from 'pg'
 import { test } from 'tap'
 import { finish, message, openStorage, payloads, refusal, start } from './support/storage.ts'
@@ -69,6 +70,27 @@ test('a push to many partitions that commits late is not stepped over in any of 
   t.same(payloads(await take('q', { ...all, partition: 'b' })), ['slow b', 'quick b'])
   t.same(payloads(await take('q', { ...all, partition: 'a' })), ['slow a'])
 })
+
+for (const [what, queues] of [
+  ['of one queue', ['q', 'q', 'q']],
+  ['of several queues', ['q', 'r', 's']],
+] as const) {
+  test(`a push that names partitions ${what} in another order than they were born puts each message in its own`, async (t) => {
+    const { pool, send, take } = await openStorage(t)
+    const places = queues.map((queue, i) => ({ queue, partition: `p${i}` }))
+    for (const { queue, partition } of places) await send(queue, partition, ['old'])
+    const items = places.map(({ queue, partition }) => message(queue, partition, partition))
+    await push(pool, items.toReversed())
+    await push(
+      pool,
+      [items[1], items[2], items[0]].map((m) => ({ ...(m as PushItem), id: randomUUID() })),
+    )
+    for (const { queue, partition } of places) {
+      const came = payloads(await take(queue, { partition, batch: 9 }))
+      t.same(came, ['old', partition, partition])
+    }
+  })
+}
 
 test('the order of seqs is the order of creation, without a gap, whoever writes', async (t) => {
   const { pool, rows, send } = await openStorage(t)

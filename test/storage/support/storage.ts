@@ -31,23 +31,23 @@ export interface TakeOptions extends Omit<Partial<PopRequest>, 'source' | 'deman
 
 export interface Storage extends TestDatabase {
   /** Pushes payloads to one partition. */
-  send(
+  readonly send: (
     queue: string,
     partition: string,
     payloads: readonly unknown[],
     on?: Executor,
-  ): Promise<PushResult>
+  ) => Promise<PushResult>
   /** Pops as group `g`, one message from one lane unless told otherwise. */
-  take(queue: string, options?: TakeOptions): Promise<PopResult>
+  readonly take: (queue: string, options?: TakeOptions) => Promise<PopResult>
   /** The one lease that a pop must yield. */
-  lease(queue: string, options?: TakeOptions): Promise<Lease>
-  set(queue: string, options: Record<string, unknown>): Promise<void>
-  rows<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
+  readonly lease: (queue: string, options?: TakeOptions) => Promise<Lease>
+  readonly set: (queue: string, options: Record<string, unknown>) => Promise<void>
+  readonly rows: <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>
   /** A client in a transaction of its own, rolled back at the end of the test. */
-  begin(mode?: string): Promise<pg.PoolClient>
+  readonly begin: (mode?: string) => Promise<pg.PoolClient>
   /** Resolves when this many calls wait for a lock that is no barrier. */
-  waiting(count?: number): Promise<unknown>
-  lane(partition?: string, group?: string): Promise<Lane>
+  readonly waiting: (count?: number) => Promise<unknown>
+  readonly lane: (partition?: string, group?: string) => Promise<Lane>
 }
 
 export interface Lane {

@@ -3,7 +3,7 @@
 -- Result: one row: the queue's id, its version, all its options resolved. It may make messages deliverable, so the
 --   queue counts as `woken`, with its namespace and task.
 -- Locks: the queue row; its lanes by (partition, group) where the ordering changes, so that no pop is on its way to a
---   lease of the old ordering.
+--   lease of the old ordering; its leases and their lanes where the in-flight limit begins or ends.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
@@ -21,10 +21,14 @@ begin
   end if;
   perform rouse.check_options(p_options);
   perform rouse.raise_durability();
-  perform rouse.write_queue(p_queue, null, null, '{}', false);
+  -- Locked at once as strongly as it will be: raising a lock later deadlocks with those who hold the queue weakly.
   select * into v_queue from rouse.queues where name = p_queue for update;
   if not found then
-    perform rouse.raise('RS001', 'retry', 'the queue went away while it was configured');
+    perform rouse.write_queue(p_queue, null, null, '{}', false);
+    select * into v_queue from rouse.queues where name = p_queue for update;
+    if not found then
+      perform rouse.raise('RS001', 'retry', 'the queue went away while it was configured');
+    end if;
   end if;
   -- barrier: configure-locked
   v_merged := jsonb_strip_nulls(v_queue.options || p_options);
@@ -37,6 +41,11 @@ begin
     end if;
   end if;
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true);
+  if ((rouse.resolve_options(v_merged) ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
+    -- Acknowledgements take leases with SKIP LOCKED. Without this they would find theirs locked, and be refused.
+    perform rouse.lock_leases(array(
+      select s.id from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id), true);
+  end if;
   update rouse.leases s set limited = q.in_flight_max > 0
   from rouse.groups g join rouse.queues q on q.id = g.queue_id
   where g.queue_id = v_queue.id and s.group_id = g.id and s.limited <> (q.in_flight_max > 0);

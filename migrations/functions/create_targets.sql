@@ -9,7 +9,6 @@ as $$
 declare
   v record;
   v_created bigint[];
-  v_size_max bigint;
 begin
   for v in
     select distinct on (t.queue) t.queue, t.n
@@ -26,19 +25,7 @@ begin
     perform rouse.check_name('partition', v.partition, coalesce(array_position(p_targets, v.n::integer), v.n::integer));
   end loop;
 
-  -- A push locks a limited queue for its size as well. Two that share it first and raise their locks then would deadlock.
-  for v in
-    select q.id from rouse.queues q where q.name = any (p_queues) order by q.id
-  loop
-    perform from rouse.queues q where q.id = v.id and q.size_max > 0 for no key update;
-    if not found then
-      -- Not filtered by the limit: the filter would come before the lock, and nothing would be locked.
-      select q.size_max into v_size_max from rouse.queues q where q.id = v.id for share;
-      if v_size_max > 0 then
-        perform rouse.raise('RS001', 'retry', 'the queue got a size limit while a partition was created');
-      end if;
-    end if;
-  end loop;
+  perform rouse.lock_queues(p_queues);
   -- barrier: create-queues-locked
   with born as (
     insert into rouse.partitions (queue_id, name, last_created_at)
@@ -54,4 +41,31 @@ begin
   from rouse.partitions p join rouse.groups g on g.queue_id = p.queue_id
   where p.id = any (v_created)
   order by p.id, g.id;
+end $$;
+
+-- Keeps queues as they are until the transaction ends: no group is born, no option changes. A queue with a size limit is
+-- locked as check_size will lock it. Each gets its one lock in turn: two calls that share queues first and raise their
+-- locks then would deadlock.
+-- Parameters: queue names. Result: nothing; those that do not exist are passed over.
+-- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE.
+create or replace function rouse.lock_queues(p_queues text[]) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v record;
+  v_size_max bigint;
+begin
+  for v in
+    select q.id from rouse.queues q where q.name = any (p_queues) order by q.id
+  loop
+    perform from rouse.queues q where q.id = v.id and q.size_max > 0 for no key update;
+    if not found then
+      -- Not filtered by the limit: the filter would come before the lock, and nothing would be locked.
+      select q.size_max into v_size_max from rouse.queues q where q.id = v.id for share;
+      if v_size_max > 0 then
+        perform rouse.raise('RS001', 'retry', 'the queue got a size limit while a call waited for it');
+      end if;
+    end if;
+  end loop;
 end $$;

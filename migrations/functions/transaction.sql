@@ -46,7 +46,7 @@ end $$;
 -- Creates what is missing of these targets and locks them, so that nothing later in the transaction waits for a
 -- partition while it holds a lane.
 -- Parameters: queue and partition names, position by position. Result: the partitions' ids.
--- Locks: queues with a size limit by id, partitions by id.
+-- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE; partitions by id.
 create or replace function rouse.lock_targets(p_queues text[], p_partitions text[]) returns bigint[]
 language plpgsql
 as $$
@@ -57,9 +57,9 @@ begin
   if array_position(v_targets.partition_ids, null) is not null then
     perform rouse.create_targets(p_queues, p_partitions);
     v_targets := rouse.resolve_targets(p_queues, p_partitions);
-  end if;
-  if v_targets.limited then
-    perform from rouse.queues q where q.id = any (v_targets.queue_ids) and q.size_max > 0 order by q.id for no key update;
+  else
+    -- The push must not meet a new size limit and wait for its queue while it has partitions.
+    perform rouse.lock_queues(p_queues);
   end if;
   with locked as (
     select p.id from rouse.partitions p where p.id = any (v_targets.partition_ids) order by p.id for no key update

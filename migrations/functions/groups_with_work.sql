@@ -1,0 +1,39 @@
+-- The fallback check of a node: which of the groups that somebody waits for have something to pop, in one query.
+-- Parameters: by group, a queue and one of its partitions or null for any; or no queue and a namespace and / or task;
+--   and the group's name.
+-- Result: the 1-based positions of those that have a lane to pop, or that do not exist yet on a queue with messages.
+--   A paused queue has nothing to pop.
+-- Locks: none.
+create or replace function rouse.groups_with_work(
+  p_queues text[], p_partitions text[], p_namespaces text[], p_tasks text[], p_groups text[]
+) returns table (n integer)
+language plpgsql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  return query
+  select t.n::integer
+  from rows from (unnest(p_queues), unnest(p_partitions), unnest(p_namespaces), unnest(p_tasks), unnest(p_groups))
+    with ordinality t(queue, partition, namespace, task, consumer_group, n)
+  where exists (
+    select
+    from (
+      select q.id from rouse.queues q where q.name = t.queue and not q.paused
+      union all
+      select q.id from unnest(case when t.queue is null then rouse.queues_of(t.namespace, t.task) end) s(id)
+        join rouse.queues q on q.id = s.id and not q.paused
+    ) q
+    left join rouse.groups g on g.queue_id = q.id and g.name = t.consumer_group
+    where case
+      when g.id is not null and t.partition is null then exists (
+        select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null)
+      when g.id is not null then exists (
+        select from rouse.partitions p
+          join rouse.lanes l on l.partition_id = p.id and l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null
+        where p.queue_id = q.id and p.name = t.partition)
+      when t.partition is null then exists (
+        select from rouse.partitions p where p.queue_id = q.id and p.head > p.tail)
+      else exists (
+        select from rouse.partitions p where p.queue_id = q.id and p.name = t.partition and p.head > p.tail)
+    end);
+end $$;

@@ -1,0 +1,26 @@
+import type { Limits } from '@rouse/protocol'
+import type { Coordinator, SidecarDbPool } from '@rouse/sidecar'
+import type pg from 'pg'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { DeliveryLog } from './delivery-log.ts'
+import type { Logger } from './log.ts'
+
+/** What the routes of a worker work with. */
+export interface BrokerContext {
+  readonly config: Config
+  readonly limits: Limits
+  readonly clock: Clock
+  readonly log: Logger
+  readonly deliveryLog: DeliveryLog
+  readonly pool: pg.Pool
+  readonly sidecar: Pick<SidecarDbPool, 'submit'>
+  readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
+  /** Who holds a lease, for operators. */
+  readonly holder: string
+  readonly newMessageId: () => string
+  readonly isDraining: () => boolean
+  /** Resolves when the node can take messages; else rejects with the reason. */
+  readonly checkReady: () => Promise<void>
+  readonly stats: () => Promise<Readonly<Record<string, unknown>>>
+}

@@ -1,0 +1,10 @@
+/** A setting that was refused, by its name in the environment. */
+export class ConfigError extends Error {
+  readonly setting: string
+
+  constructor(setting: string, problem: string) {
+    super(`${setting} ${problem}`)
+    this.name = 'ConfigError'
+    this.setting = setting
+  }
+}

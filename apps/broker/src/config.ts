@@ -1,0 +1,193 @@
+// The only reader of the environment: defaults < file < environment < flags. What is unknown is refused.
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { ConfigError } from './config-error.ts'
+import type { Setting } from './setting.ts'
+import { queueDefaultSettings, settings } from './settings.ts'
+import { suggestion } from './suggestion.ts'
+
+type Values<Table extends Record<string, Setting<unknown>>> = {
+  readonly [Key in keyof Table]: Table[Key]['fallback']
+}
+
+export type Config = Omit<Values<typeof settings>, 'databaseUrl' | 'nodeId'> & {
+  readonly databaseUrl: string
+  readonly nodeId: string
+  /** Only what was set. */
+  readonly queueDefaults: Readonly<Record<string, unknown>>
+}
+
+export interface ConfigRequest {
+  readonly config: Config
+  /** Print it and end. */
+  readonly checkOnly: boolean
+}
+
+export interface ConfigSources {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly args: readonly string[]
+  readonly readFile: (path: string) => string
+}
+
+const all: Readonly<Record<string, Setting<unknown>>> = {
+  ...settings,
+  ...Object.fromEntries(
+    Object.entries(queueDefaultSettings).map(([name, setting]) => [defaultKey(name), setting]),
+  ),
+}
+
+export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest {
+  const env = sources.env ?? process.env
+  const readFile = sources.readFile ?? ((path) => readFileSync(path, 'utf8'))
+  const flags = readFlags(sources.args ?? process.argv.slice(2))
+  refuseUnknown(env)
+  const path = flags.values.get('config') ?? env.ROUSE_CONFIG
+  const file = path === undefined ? {} : readConfigFile(path, readFile)
+  const values: Record<string, unknown> = {}
+  for (const [key, setting] of Object.entries(all)) {
+    values[key] = resolve(key, setting, { file, env, flags: flags.values, readFile })
+  }
+  return { config: complete(values), checkOnly: flags.checkOnly }
+}
+
+/** As `--check-config` prints it: by the names of the environment, secrets masked. */
+export function describeConfig(config: Config): string {
+  const values: Record<string, unknown> = { ...config }
+  for (const [name, value] of Object.entries(config.queueDefaults)) values[defaultKey(name)] = value
+  const lines = Object.entries(all)
+    .filter(([key]) => values[key] !== undefined)
+    .map(([key, setting]) => [setting.env, setting.secret ? mask(values[key]) : values[key]])
+  return JSON.stringify(Object.fromEntries(lines), null, 2)
+}
+
+/** A Kubernetes service called rouse makes `ROUSE_PORT=tcp://10.0.0.1:4600`, which is not meant for us. */
+const serviceLink = /^(tcp|udp|sctp):\/\//
+
+interface Layers {
+  readonly file: Readonly<Record<string, unknown>>
+  readonly env: ConfigSources['env']
+  readonly flags: ReadonlyMap<string, string>
+  readonly readFile: ConfigSources['readFile']
+}
+
+function resolve(key: string, setting: Setting<unknown>, layers: Layers): unknown {
+  const flag = layers.flags.get(flagName(setting.env))
+  if (flag !== undefined) return setting.parse(flag)
+  const fromEnv = layers.env[setting.env]
+  const path = setting.secret ? layers.env[`${setting.env}_FILE`] : undefined
+  if (fromEnv !== undefined && path !== undefined) {
+    throw new ConfigError(setting.env, `and ${setting.env}_FILE are both set`)
+  }
+  // An empty variable is how compose files and shells say "not set".
+  if (fromEnv !== undefined && fromEnv !== '' && !serviceLink.test(fromEnv)) {
+    return setting.parse(fromEnv)
+  }
+  if (path !== undefined && path !== '') return setting.parse(readSecret(setting, path, layers))
+  return Object.hasOwn(layers.file, key) ? setting.check(layers.file[key]) : setting.fallback
+}
+
+function readSecret(setting: Setting<unknown>, path: string, { readFile }: Layers): string {
+  try {
+    return readFile(path).replace(/\r?\n$/, '')
+  } catch {
+    throw new ConfigError(`${setting.env}_FILE`, `names a file that cannot be read: ${path}`)
+  }
+}
+
+function complete(values: Record<string, unknown>): Config {
+  const { databaseUrl } = values
+  if (databaseUrl === undefined) throw new ConfigError('ROUSE_DATABASE_URL', 'is not set')
+  if (typeof databaseUrl !== 'string' || !/^postgres(ql)?:\/\//.test(databaseUrl)) {
+    throw new ConfigError('ROUSE_DATABASE_URL', 'must be a postgres:// URL')
+  }
+  if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
+    throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
+  }
+  const queueDefaults: Record<string, unknown> = {}
+  for (const name of Object.keys(queueDefaultSettings)) {
+    const value = values[defaultKey(name)]
+    if (value !== undefined) queueDefaults[name] = value
+    delete values[defaultKey(name)]
+  }
+  const nodeId = values.nodeId ?? `${hostname()}-${String(values.port)}`
+  return { ...values, databaseUrl, nodeId, queueDefaults } as unknown as Config
+}
+
+/** `--name value`, `--name=value`, `--check-config`. */
+function readFlags(args: readonly string[]): { values: Map<string, string>; checkOnly: boolean } {
+  const known = ['config', ...Object.values(all).map((setting) => flagName(setting.env))]
+  const values = new Map<string, string>()
+  let checkOnly = false
+  for (let i = 0; i < args.length; i += 1) {
+    const [, name = '', inline] = /^--([^=]*)(?:=(.*))?$/s.exec(args[i] as string) ?? []
+    if (name === 'check-config' && inline === undefined) {
+      checkOnly = true
+      continue
+    }
+    if (!known.includes(name)) {
+      throw new ConfigError(
+        args[i] as string,
+        `is no flag of this program${suggestion(name, known, '--')}`,
+      )
+    }
+    const value = inline ?? args[(i += 1)]
+    if (value === undefined) throw new ConfigError(`--${name}`, 'wants a value')
+    values.set(name, value)
+  }
+  return { values, checkOnly }
+}
+
+/** Names of other programs that begin like ours: the client's, the tests', and Kubernetes' links to services. */
+const foreign = /^ROUSE_(URL$|TEST_|.*(SERVICE_HOST$|SERVICE_PORT|PORT$|PORT_\d))/
+
+function refuseUnknown(env: ConfigSources['env']): void {
+  const known = Object.values(all).flatMap(({ env: name, secret }) =>
+    secret ? [name, `${name}_FILE`] : [name],
+  )
+  known.push('ROUSE_CONFIG')
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith('ROUSE_') || known.includes(name) || foreign.test(name)) continue
+    throw new ConfigError(name, `is no setting of this program${suggestion(name, known)}`)
+  }
+}
+
+function readConfigFile(
+  path: string,
+  readFile: ConfigSources['readFile'],
+): Readonly<Record<string, unknown>> {
+  let value: unknown
+  try {
+    value = JSON.parse(readFile(path))
+  } catch (error) {
+    throw new ConfigError('ROUSE_CONFIG', `cannot be read: ${(error as Error).message}`)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ConfigError('ROUSE_CONFIG', 'must hold a JSON object')
+  }
+  const known = Object.keys(all)
+  for (const key of Object.keys(value)) {
+    if (known.includes(key)) continue
+    throw new ConfigError('ROUSE_CONFIG', `holds an unknown key "${key}"${suggestion(key, known)}`)
+  }
+  return value as Record<string, unknown>
+}
+
+function flagName(env: string): string {
+  return env
+    .replace(/^ROUSE_/, '')
+    .toLowerCase()
+    .replaceAll('_', '-')
+}
+
+/** In a file, `defaultLeaseTime`. */
+function defaultKey(option: string): string {
+  return `default${option.charAt(0).toUpperCase()}${option.slice(1)}`
+}
+
+/** A URL keeps all but its password; any other secret is hidden whole. */
+function mask(value: unknown): string {
+  const url = /^([a-z]+:\/\/[^:@/]*)(:[^@]*)?(@.*)?$/is.exec(String(value))
+  if (url === null) return '***'
+  const [, start = '', password, rest = ''] = url
+  return `${start}${password === undefined ? '' : ':***'}${rest}`
+}

@@ -1,0 +1,126 @@
+import {
+  fieldError,
+  type PushedItem as PushedAnswer,
+  type PushItem as PushRequestItem,
+  parsePartitionName,
+  parseQueueName,
+  parseTime,
+  parseTransactionId,
+  RouseError,
+  requestDefaults,
+  transactionIdFor,
+} from '@rouse/protocol'
+import type { PushedItem, PushItem } from '@rouse/sidecar'
+import type { BrokerContext } from './broker-context.ts'
+
+/** Checks a request's items and makes them messages. `path` is where they stand in the body. */
+export function readPushItems(
+  items: readonly PushRequestItem[],
+  context: BrokerContext,
+  path = 'items',
+): PushItem[] {
+  if (items.length > context.limits.pushItemsMax) {
+    throw fieldError(
+      'invalid_request',
+      path,
+      `must be at most ${context.limits.pushItemsMax} items`,
+    )
+  }
+  return items.map((item, i) => readPushItem(item, context, `${path}[${i}]`))
+}
+
+function readPushItem(item: PushRequestItem, context: BrokerContext, path: string): PushItem {
+  const { partition = requestDefaults.partition, transactionId, traceId } = item
+  return {
+    queue: parseQueueName(item.queue, `${path}.queue`),
+    partition: parsePartitionName(partition, `${path}.partition`),
+    id: context.newMessageId(),
+    payload: jsonText(
+      item.payload,
+      'invalid_payload',
+      `${path}.payload`,
+      context.limits.payloadBytesMax,
+    ),
+    transactionId:
+      transactionId === undefined
+        ? undefined
+        : parseTransactionId(transactionId, `${path}.transactionId`),
+    traceId: traceId === undefined ? undefined : parseTransactionId(traceId, `${path}.traceId`),
+    headers:
+      item.headers === undefined
+        ? undefined
+        : jsonText(
+            item.headers,
+            'invalid_headers',
+            `${path}.headers`,
+            context.limits.messageHeadersBytesMax,
+          ),
+    ...readDelay(item, context, path),
+  }
+}
+
+function readDelay(
+  item: PushRequestItem,
+  { limits, clock }: BrokerContext,
+  path: string,
+): Pick<PushItem, 'delayMs' | 'runAtMs'> {
+  if (item.runAt === undefined) return { delayMs: item.delayMs }
+  if (item.delayMs !== undefined) {
+    throw fieldError('invalid_delay', `${path}.runAt`, 'and delayMs are both given')
+  }
+  const runAtMs = parseTime(`${path}.runAt`, item.runAt)
+  if (runAtMs - clock.wallMs() > limits.delayMsMax) {
+    throw fieldError('invalid_delay', `${path}.runAt`, `is more than ${limits.delayMsMax} ms ahead`)
+  }
+  return { runAtMs }
+}
+
+function jsonText(
+  value: unknown,
+  code: 'invalid_payload' | 'invalid_headers',
+  field: string,
+  bytesMax: number,
+): string {
+  let text: string
+  try {
+    text = JSON.stringify(value)
+  } catch {
+    // The only way a parsed value cannot be written: V8 reads any depth and writes what its stack holds.
+    throw fieldError(code, field, 'is nested too deeply')
+  }
+  // A UTF-16 unit is at most three bytes: most texts need no counting.
+  if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
+    throw new RouseError('payload_too_large', `${field} must be at most ${bytesMax} bytes`, {
+      errors: [{ field, message: `must be at most ${bytesMax} bytes` }],
+    })
+  }
+  return text
+}
+
+/** Rough, for the batch limits of the sidecar. */
+export function bytesOf(items: readonly PushItem[]): number {
+  return items.reduce((sum, item) => sum + item.payload.length + (item.headers?.length ?? 0), 0)
+}
+
+export function toPushedAnswer(
+  items: readonly PushItem[],
+  pushed: readonly PushedItem[],
+): PushedAnswer[] {
+  return pushed.map((result, index) => {
+    const item = items[index] as PushItem
+    return {
+      index,
+      status: result.status,
+      message_id: result.messageId,
+      transaction_id: item.transactionId ?? generatedTransactionId(result),
+      partition_id: result.partitionId,
+      queueName: item.queue,
+    }
+  })
+}
+
+function generatedTransactionId(result: PushedItem): string {
+  return result.status === 'queued'
+    ? transactionIdFor(result.partitionId, result.seq)
+    : result.messageId
+}

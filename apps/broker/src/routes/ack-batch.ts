@@ -1,0 +1,70 @@
+import {
+  type AckLeaseBody,
+  AckLeaseBodySchema,
+  type AckListBody,
+  AckListBodySchema,
+  type AckResult,
+  decodeLeaseToken,
+  fieldError,
+  parseConsumerGroup,
+  RouseError,
+} from '@rouse/protocol'
+import type { FastifyInstance } from 'fastify'
+import { leaseLostText, readEnding, submitAcks } from '../ack-items.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { bodySchema } from '../request-schema.ts'
+
+type AckBatchBody = AckListBody | AckLeaseBody
+
+/** Told apart by the list, so that a fault is reported for the form that was meant. */
+const ackBatchSchema = {
+  if: { type: 'object', required: ['acknowledgments'] },
+  // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+  then: bodySchema(AckListBodySchema),
+  else: bodySchema(AckLeaseBodySchema),
+}
+
+export function ackBatchRoute(app: FastifyInstance, context: BrokerContext): void {
+  app.post(
+    '/api/v1/ack/batch',
+    {
+      schema: { body: ackBatchSchema },
+      preValidation: async (request) => dropNulls(request.body),
+    },
+    async (request) => {
+      const body = request.body as AckBatchBody
+      const group =
+        body.consumerGroup === undefined ? undefined : parseConsumerGroup(body.consumerGroup)
+      if (!('acknowledgments' in body)) return [await ackLease(body, group, context)]
+      const { acknowledgmentsMax } = context.limits
+      if (body.acknowledgments.length > acknowledgmentsMax) {
+        throw fieldError(
+          'invalid_request',
+          'acknowledgments',
+          `must be at most ${acknowledgmentsMax}`,
+        )
+      }
+      return submitAcks(body.acknowledgments, group, context)
+    },
+  )
+}
+
+/** Everything the lease still holds, by the leaseId of any of its messages. */
+async function ackLease(
+  body: AckLeaseBody,
+  group: string | undefined,
+  context: BrokerContext,
+): Promise<AckResult> {
+  const token = decodeLeaseToken(body.leaseId)
+  if (token === undefined) throw new RouseError('lease_lost', leaseLostText)
+  const item = { leaseId: token.leaseId, ...readEnding(body) }
+  const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
+  if (!outcome.accepted) throw new RouseError('lease_lost', leaseLostText)
+  return { index: 0, success: true, ...(outcome.deadLettered ? { dlq: true } : {}) }
+}
+
+function dropNulls(body: unknown): void {
+  const list = (withoutNulls(body) as { acknowledgments?: unknown } | undefined)?.acknowledgments
+  if (Array.isArray(list)) for (const ack of list) withoutNulls(ack)
+}

@@ -1,0 +1,40 @@
+import {
+  type ConfigureAnswer,
+  type ConfigureBody,
+  ConfigureBodySchema,
+  parseNamespace,
+  parseQueueName,
+  parseTask,
+} from '@rouse/protocol'
+import { configure } from '@rouse/sidecar'
+import type { FastifyInstance } from 'fastify'
+import { administer } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { bodySchema } from '../request-schema.ts'
+
+export function configureRoute(app: FastifyInstance, context: BrokerContext): void {
+  app.post(
+    '/api/v1/configure',
+    {
+      schema: { body: bodySchema(ConfigureBodySchema) },
+      preValidation: async (request) => void withoutNulls(request.body),
+    },
+    async (request): Promise<ConfigureAnswer> => {
+      const body = request.body as ConfigureBody
+      const queue = parseQueueName(body.queue)
+      const namespace = body.namespace === undefined ? undefined : parseNamespace(body.namespace)
+      const task = body.task === undefined ? undefined : parseTask(body.task)
+      const options = body.options ?? {}
+      const configured = await administer(context.pool, (executor) => {
+        return configure(executor, { queue, namespace, task, options })
+      })
+      // New options may let messages go that were held back, and a namespace may have gained a queue.
+      const place = { namespace: configured.namespace, task: configured.task }
+      context.coordinator.notifyPartitionFree([
+        { queue, partition: null, group: null, ...place, count: 0 },
+      ])
+      return { configured: true, queueId: configured.queueId, options: configured.options }
+    },
+  )
+}

@@ -1,0 +1,79 @@
+import {
+  type DeletedAnswer,
+  fieldError,
+  type GroupsAnswer,
+  parseConsumerGroup,
+  parseQueueName,
+  parseTime,
+  type SeekBody,
+  SeekBodySchema,
+} from '@rouse/protocol'
+import { deleteGroup, seek, stats } from '@rouse/sidecar'
+import type { FastifyInstance } from 'fastify'
+import { administer, noSuchGroup } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { bodySchema } from '../request-schema.ts'
+import { toGroup } from './resources.ts'
+
+type Params = { readonly group: string; readonly queue: string }
+
+export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext): void {
+  const { pool, coordinator } = context
+
+  app.get('/api/v1/consumer-groups', async (): Promise<GroupsAnswer> => {
+    const queues = await administer(pool, (executor) => stats(executor))
+    return {
+      groups: queues.flatMap(({ queue, groups }) => groups.map((group) => toGroup(queue, group))),
+    }
+  })
+
+  app.delete('/api/v1/consumer-groups/:group', async (request): Promise<DeletedAnswer> => {
+    const group = parseConsumerGroup((request.params as Params).group)
+    const queues = await administer(pool, (executor) => stats(executor))
+    const having = queues.filter(({ groups }) => groups.some((one) => one.group === group))
+    let found = false
+    for (const { queue } of having) {
+      found = (await administer(pool, (executor) => deleteGroup(executor, queue, group))) || found
+    }
+    if (!found) throw noSuchGroup(group)
+    return { deleted: true }
+  })
+
+  app.delete(
+    '/api/v1/consumer-groups/:group/queues/:queue',
+    async (request): Promise<DeletedAnswer> => {
+      const { queue, group } = readTarget(request.params as Params)
+      const existed = await administer(pool, (executor) => deleteGroup(executor, queue, group))
+      if (!existed) throw noSuchGroup(group)
+      return { deleted: true }
+    },
+  )
+
+  app.post(
+    '/api/v1/consumer-groups/:group/queues/:queue/seek',
+    {
+      schema: { body: bodySchema(SeekBodySchema) },
+      preValidation: async (request) => void withoutNulls(request.body),
+    },
+    async (request) => {
+      const target = {
+        ...readTarget(request.params as Params),
+        to: readSeek(request.body as SeekBody),
+      }
+      coordinator.notifyPartitionFree(await administer(pool, (executor) => seek(executor, target)))
+      return { success: true, queue: target.queue, consumerGroup: target.group }
+    },
+  )
+}
+
+export function readTarget(params: Params): { readonly queue: string; readonly group: string } {
+  return { queue: parseQueueName(params.queue), group: parseConsumerGroup(params.group) }
+}
+
+function readSeek({ timestamp, toEnd }: SeekBody): Date | 'end' {
+  if ((timestamp === undefined) === (toEnd !== true)) {
+    throw fieldError('invalid_request', 'timestamp', 'or toEnd must be given, and not both')
+  }
+  return timestamp === undefined ? 'end' : new Date(parseTime('timestamp', timestamp))
+}

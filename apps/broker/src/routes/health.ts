@@ -1,0 +1,13 @@
+import type { FastifyInstance } from 'fastify'
+import type { BrokerContext } from '../broker-context.ts'
+
+export function healthRoutes(app: FastifyInstance, context: BrokerContext): void {
+  /** The loop turns; the database is not asked. */
+  app.get('/live', async () => ({ status: 'live', node: context.config.nodeId }))
+
+  /** Whether a load balancer should send requests here. */
+  app.get('/ready', async () => {
+    await context.checkReady()
+    return { status: 'ready', node: context.config.nodeId }
+  })
+}

@@ -1,0 +1,30 @@
+import { type PushBody, PushBodySchema } from '@rouse/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { bytesOf, readPushItems, toPushedAnswer } from '../push-items.ts'
+import { bodySchema } from '../request-schema.ts'
+
+/** The answer goes out after COMMIT: the sidecar resolves no earlier. */
+export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
+  app.post(
+    '/api/v1/push',
+    {
+      schema: { body: bodySchema(PushBodySchema) },
+      preValidation: async (request) => dropNulls(request.body),
+    },
+    async (request, reply) => {
+      const items = readPushItems((request.body as PushBody).items, context)
+      reply.code(201)
+      if (items.length === 0) return []
+      const pushed = await context.sidecar.submit({ kind: 'PUSH', items, bytes: bytesOf(items) })
+      return toPushedAnswer(items, pushed)
+    },
+  )
+}
+
+function dropNulls(body: unknown): void {
+  const items = (body as { items?: unknown } | undefined)?.items
+  if (!Array.isArray(items)) return
+  for (const item of items) withoutNulls(item, 'payload')
+}

@@ -1,0 +1,33 @@
+import { type PausedAnswer, type PurgedAnswer, parseQueueName } from '@rouse/protocol'
+import { pause, purge } from '@rouse/sidecar'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { administer } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+
+/** Whole queues: stop delivery, go on, drop what is in them. */
+export function queueControlRoutes(app: FastifyInstance, context: BrokerContext): void {
+  const { pool, coordinator } = context
+
+  app.post('/api/v1/queues/:queue/pause', async (request): Promise<PausedAnswer> => {
+    const queue = queueOf(request)
+    await administer(pool, (executor) => pause(executor, queue, true))
+    return { queue, paused: true }
+  })
+
+  app.post('/api/v1/queues/:queue/resume', async (request): Promise<PausedAnswer> => {
+    const queue = queueOf(request)
+    coordinator.notifyPartitionFree(
+      await administer(pool, (executor) => pause(executor, queue, false)),
+    )
+    return { queue, paused: false }
+  })
+
+  app.post('/api/v1/queues/:queue/purge', async (request): Promise<PurgedAnswer> => {
+    const queue = queueOf(request)
+    return { queue, purged: await administer(pool, (executor) => purge(executor, queue)) }
+  })
+}
+
+function queueOf(request: FastifyRequest): string {
+  return parseQueueName((request.params as { readonly queue: string }).queue)
+}

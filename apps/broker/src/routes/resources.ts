@@ -1,0 +1,44 @@
+import { type DeletedAnswer, parseQueueName, type Queue, type QueuesAnswer } from '@rouse/protocol'
+import { deleteQueue, type GroupStats, type QueueStats, stats } from '@rouse/sidecar'
+import type { FastifyInstance } from 'fastify'
+import { administer, noSuchQueue } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { queueOptions } from '../statements/queue-details.ts'
+
+type Params = { readonly queue: string }
+
+export function resourceRoutes(app: FastifyInstance, { pool }: BrokerContext): void {
+  app.get('/api/v1/resources/queues', async (): Promise<QueuesAnswer> => {
+    const queues = await administer(pool, (executor) => stats(executor))
+    return { queues: queues.map(toQueue) }
+  })
+
+  app.get('/api/v1/resources/queues/:queue', async (request) => {
+    const name = parseQueueName((request.params as Params).queue)
+    const [queue] = await administer(pool, (executor) => stats(executor, name))
+    const options = await administer(pool, () => queueOptions(pool, name))
+    if (queue === undefined || options === undefined) throw noSuchQueue(name)
+    return { ...toQueue(queue), options }
+  })
+
+  app.delete('/api/v1/resources/queues/:queue', async (request): Promise<DeletedAnswer> => {
+    const name = parseQueueName((request.params as Params).queue)
+    const existed = await administer(pool, (executor) => deleteQueue(executor, name))
+    if (!existed) throw noSuchQueue(name)
+    return { deleted: true }
+  })
+}
+
+function toQueue(queue: QueueStats): Queue {
+  return { ...queue, groups: queue.groups.map((group) => toGroup(queue.queue, group)) }
+}
+
+export function toGroup(queue: string, { group, ...figures }: GroupStats): Queue['groups'][number] {
+  return {
+    consumerGroup: group,
+    queue,
+    ...figures,
+    oldestPendingAt: figures.oldestPendingAt?.toISOString() ?? null,
+    lastSeenAt: figures.lastSeenAt.toISOString(),
+  }
+}

@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+import type { BrokerContext } from '../broker-context.ts'
+import { ackRoute } from './ack.ts'
+import { ackBatchRoute } from './ack-batch.ts'
+import { configureRoute } from './configure.ts'
+import { consumerGroupRoutes } from './consumer-groups.ts'
+import { healthRoutes } from './health.ts'
+import { leaseRoutes } from './lease.ts'
+import { popRoutes } from './pop.ts'
+import { pushRoute } from './push.ts'
+import { queueControlRoutes } from './queue-control.ts'
+import { resourceRoutes } from './resources.ts'
+import { statsRoute } from './stats.ts'
+import { subscriptionRoute } from './subscription.ts'
+import { transactionRoute } from './transaction.ts'
+
+export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {
+  pushRoute(app, context)
+  popRoutes(app, context)
+  ackRoute(app, context)
+  ackBatchRoute(app, context)
+  transactionRoute(app, context)
+  leaseRoutes(app, context)
+  configureRoute(app, context)
+  resourceRoutes(app, context)
+  queueControlRoutes(app, context)
+  consumerGroupRoutes(app, context)
+  subscriptionRoute(app, context)
+  healthRoutes(app, context)
+  statsRoute(app, context)
+}

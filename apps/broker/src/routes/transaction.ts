@@ -1,0 +1,148 @@
+// Acks and pushes that happen together or not at all.
+import {
+  type Ack,
+  decodeLeaseToken,
+  fieldError,
+  matchesTransaction,
+  RouseError,
+  type TransactionAck,
+  TransactionAckSchema,
+  type TransactionResult as TransactionAnswerResult,
+  type TransactionBody,
+  TransactionPushSchema,
+} from '@rouse/protocol'
+import type { AckItem, PushItem, TransactionResult } from '@rouse/sidecar'
+import type { FastifyInstance } from 'fastify'
+import { leaseLostText, readAck } from '../ack-items.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { readPushItems, toPushedAnswer } from '../push-items.ts'
+import { bodySchema } from '../request-schema.ts'
+
+/** Told apart by type, so that a fault is reported for the form that was meant. */
+const transactionSchema = {
+  type: 'object',
+  required: ['operations'],
+  properties: {
+    requiredLeases: { type: 'array', items: { type: 'string' } },
+    operations: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['type'],
+        properties: { type: { enum: ['ack', 'push'] } },
+        if: { properties: { type: { const: 'ack' } } },
+        // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+        then: bodySchema(TransactionAckSchema),
+        else: bodySchema(TransactionPushSchema),
+      },
+    },
+  },
+}
+
+export function transactionRoute(app: FastifyInstance, context: BrokerContext): void {
+  app.post(
+    '/api/v1/transaction',
+    {
+      schema: { body: transactionSchema },
+      preValidation: async (request) => dropNulls(request.body),
+    },
+    async (request) => {
+      const body = request.body as TransactionBody
+      const plan = readOperations(body, context)
+      const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction: plan })
+      return { success: true, results: toResults(body, plan.pushes, result) }
+    },
+  )
+}
+
+interface Plan {
+  readonly acks: AckItem[]
+  readonly pushes: PushItem[]
+  readonly group: string | undefined
+}
+
+function readOperations(body: TransactionBody, context: BrokerContext): Plan {
+  const { operationsMax } = context.config
+  if (body.operations.length > operationsMax) {
+    throw fieldError('invalid_request', 'operations', `must be at most ${operationsMax}`)
+  }
+  const acks: AckItem[] = []
+  const pushes: PushItem[] = []
+  const groups = new Set<string | undefined>()
+  for (const [i, operation] of body.operations.entries()) {
+    if (operation.type === 'push') {
+      for (const item of readPushItems(operation.items, context, `operations[${i}].items`)) {
+        pushes.push(item)
+      }
+      continue
+    }
+    acks.push(readTransactionAck(operation, body.requiredLeases ?? [], i))
+    groups.add(operation.consumerGroup)
+  }
+  const { pushItemsMax } = context.limits
+  if (pushes.length > pushItemsMax) {
+    throw fieldError('invalid_request', 'operations', `must push at most ${pushItemsMax} items`)
+  }
+  // Acks of several groups are each fenced by their lease alone.
+  return { acks, pushes, group: groups.size === 1 ? [...groups][0] : undefined }
+}
+
+/** Old clients fence by a list of leases beside the operations: the one made for this message counts. */
+function readTransactionAck(
+  ack: TransactionAck,
+  requiredLeases: readonly string[],
+  index: number,
+): AckItem {
+  const leaseId = ack.leaseId ?? requiredLeases.find((lease) => isLeaseOf(lease, ack))
+  if (leaseId === undefined && requiredLeases.length === 0) {
+    throw fieldError('invalid_request', `operations[${index}].leaseId`, 'is missing')
+  }
+  const item = leaseId === undefined ? undefined : readAck({ ...ack, leaseId } as Ack)
+  if (item === undefined) throw new RouseError('lease_lost', leaseLostText)
+  return item
+}
+
+function isLeaseOf(lease: string, ack: TransactionAck): boolean {
+  const token = decodeLeaseToken(lease)
+  return (
+    token !== undefined &&
+    token.partitionId === ack.partitionId &&
+    matchesTransaction(token, ack.transactionId)
+  )
+}
+
+function toResults(
+  body: TransactionBody,
+  pushes: readonly PushItem[],
+  { pushed, deadLettered }: TransactionResult,
+): TransactionAnswerResult[] {
+  const dead = new Set(deadLettered)
+  const answers = toPushedAnswer(pushes, pushed)
+  let ackAt = 0
+  let pushAt = 0
+  return body.operations.map((operation, index) => {
+    if (operation.type === 'push') {
+      const items = answers.slice(pushAt, pushAt + operation.items.length)
+      pushAt += operation.items.length
+      return {
+        type: 'push',
+        index,
+        success: true,
+        items: items.map((item, i) => ({ ...item, index: i })),
+      }
+    }
+    const dlq = dead.has(ackAt) ? { dlq: true } : {}
+    ackAt += 1
+    return { type: 'ack', index, transactionId: operation.transactionId, success: true, ...dlq }
+  })
+}
+
+function dropNulls(body: unknown): void {
+  const operations = (withoutNulls(body) as { operations?: unknown } | undefined)?.operations
+  if (!Array.isArray(operations)) return
+  for (const operation of operations) {
+    const items = (withoutNulls(operation) as { items?: unknown } | undefined | null)?.items
+    if (Array.isArray(items)) for (const item of items) withoutNulls(item, 'payload')
+  }
+}

@@ -1,0 +1,109 @@
+// The kinds of settings there are: how each is read from text, checked from a file, and shown.
+import { ConfigError } from './config-error.ts'
+
+export interface Setting<Value> {
+  readonly env: string
+  readonly fallback: Value
+  /** Shown masked, and may come from the file that `<env>_FILE` names. */
+  readonly secret: boolean
+  /** From the environment or a flag, where everything is text. */
+  readonly parse: (text: string) => Value
+  /** From the configuration file, where values have types. */
+  readonly check: (value: unknown) => Value
+}
+
+export function text<Value extends string | undefined = string>(
+  env: string,
+  fallback: Value,
+  options: { readonly secret?: boolean } = {},
+): Setting<string | Value> {
+  const check = (value: unknown): string => {
+    if (typeof value === 'string' && value !== '') return value
+    throw new ConfigError(env, 'must be a text that is not empty')
+  }
+  return { env, fallback, secret: options.secret ?? false, parse: check, check }
+}
+
+export function integer<Value extends number | undefined = number>(
+  env: string,
+  fallback: Value,
+  range: { readonly min: number; readonly max: number },
+): Setting<number | Value> {
+  const check = (value: unknown): number => {
+    if (Number.isSafeInteger(value)) {
+      const number = value as number
+      if (number >= range.min && number <= range.max) return number
+    }
+    throw new ConfigError(env, `must be an integer from ${range.min} to ${range.max}`)
+  }
+  const parse = (word: string): number => check(/^-?\d{1,16}$/.test(word) ? Number(word) : word)
+  return { env, fallback, secret: false, parse, check }
+}
+
+export function number(
+  env: string,
+  fallback: number,
+  range: { readonly min: number; readonly max: number },
+): Setting<number> {
+  const check = (value: unknown): number => {
+    if (typeof value === 'number' && value >= range.min && value <= range.max) return value
+    throw new ConfigError(env, `must be a number from ${range.min} to ${range.max}`)
+  }
+  const parse = (word: string): number =>
+    check(/^\d{1,9}(\.\d{1,9})?$/.test(word) ? Number(word) : word)
+  return { env, fallback, secret: false, parse, check }
+}
+
+export function choice<const Choice extends string>(
+  env: string,
+  fallback: Choice,
+  choices: readonly Choice[],
+): Setting<Choice> {
+  const check = (value: unknown): Choice => {
+    const chosen = choices.find((one) => one === value)
+    if (chosen !== undefined) return chosen
+    throw new ConfigError(env, `must be one of ${choices.join(', ')}`)
+  }
+  return { env, fallback, secret: false, parse: check, check }
+}
+
+export function boolean<Value extends boolean | undefined = boolean>(
+  env: string,
+  fallback: Value,
+): Setting<boolean | Value> {
+  const check = (value: unknown): boolean => {
+    if (typeof value === 'boolean') return value
+    throw new ConfigError(env, 'must be true or false')
+  }
+  const parse = (word: string): boolean =>
+    check(word === 'true' || (word === 'false' ? false : word))
+  return { env, fallback, secret: false, parse, check }
+}
+
+/** Words with commas between them; in a file, a list. */
+export function list(env: string): Setting<readonly string[]> {
+  const check = (value: unknown): readonly string[] => {
+    if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
+    throw new ConfigError(env, 'must be a list of texts')
+  }
+  const parse = (words: string): readonly string[] =>
+    words
+      .split(',')
+      .map((word) => word.trim())
+      .filter((word) => word !== '')
+  return { env, fallback: [], secret: false, parse, check }
+}
+
+export function integers(
+  env: string,
+  range: { readonly min: number; readonly max: number },
+): Setting<readonly number[] | undefined> {
+  const one = integer(env, 0, range)
+  const check = (value: unknown): readonly number[] => {
+    if (Array.isArray(value) && value.length > 0) return value.map(one.check)
+    throw new ConfigError(env, 'must be a list of integers')
+  }
+  const parse = (words: string): readonly number[] =>
+    words.split(',').map((word) => one.parse(word.trim()))
+  return { env, fallback: undefined, secret: false, parse, check }
+}

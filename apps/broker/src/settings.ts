@@ -1,0 +1,116 @@
+// Every setting of a node: its name in the environment, bounds and default. The flag (`--pop-wait-base-interval-ms`)
+// and the name in a file (`popWaitBaseIntervalMs`) follow from these; `ROUSE_` is left out of both.
+import { availableParallelism } from 'node:os'
+import { limits } from '@rouse/protocol'
+import { sidecarConnections } from '@rouse/sidecar'
+import { boolean, choice, integer, integers, list, number, type Setting, text } from './setting.ts'
+
+const MiB = 1024 * 1024
+const hourMs = 3_600_000
+const yearSeconds = 31_536_000
+const centurySeconds = 100 * yearSeconds
+const weekMs = 604_800_000
+
+export const settings = {
+  databaseUrl: text('ROUSE_DATABASE_URL', undefined, { secret: true }),
+  /** Where to LISTEN, if the database is behind a pooler. Absent: databaseUrl. */
+  listenUrl: text('ROUSE_LISTEN_URL', undefined, { secret: true }),
+  host: text('ROUSE_HOST', '127.0.0.1'),
+  port: integer('ROUSE_PORT', 4600, { min: 0, max: 65_535 }),
+  workers: integer('ROUSE_WORKERS', Math.max(2, availableParallelism()), { min: 1, max: 256 }),
+  /** Absent: the host's name and the port. */
+  nodeId: text('ROUSE_NODE_ID', undefined),
+
+  gossipHost: text('ROUSE_GOSSIP_HOST', '127.0.0.1'),
+  gossipPort: integer('ROUSE_GOSSIP_PORT', 4601, { min: 0, max: 65_535 }),
+  gossipPeers: list('ROUSE_GOSSIP_PEERS'),
+  gossipSecret: text('ROUSE_GOSSIP_SECRET', undefined, { secret: true }),
+
+  popWaitBaseIntervalMs: integer('POP_WAIT_BASE_INTERVAL_MS', 100, { min: 1, max: hourMs }),
+  popWaitMaxIntervalMs: integer('POP_WAIT_MAX_INTERVAL_MS', 1_000, { min: 1, max: hourMs }),
+  popWaitBackoffThreshold: integer('POP_WAIT_BACKOFF_THRESHOLD', 3, { min: 1, max: 1_000 }),
+  popWaitBackoffMultiplier: number('POP_WAIT_BACKOFF_MULTIPLIER', 2, { min: 1, max: 100 }),
+  popWaitIdleIntervalMs: integer('POP_WAIT_IDLE_INTERVAL_MS', 5_000, { min: 1, max: hourMs }),
+  notifyDeliveryTimeoutMs: integer('NOTIFY_DELIVERY_TIMEOUT_MS', 100, { min: 1, max: 60_000 }),
+  aggressivePollDurationMs: integer('AGGRESSIVE_POLL_DURATION_MS', 60_000, { min: 0, max: hourMs }),
+  aggressiveExitThreshold: integer('AGGRESSIVE_EXIT_THRESHOLD', 5, { min: 1, max: 1_000 }),
+
+  waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
+  /** Connections to PostgreSQL, for each worker. */
+  poolMax: integer('ROUSE_POOL_MAX', sidecarConnections, { min: 2, max: 1_000 }),
+  leaseDurability: choice('ROUSE_LEASE_DURABILITY', 'normal', ['normal', 'strict']),
+  notify: choice('ROUSE_NOTIFY', 'on', ['on', 'off']),
+  /** Off behind a pooler that loses prepared statements. */
+  prepare: choice('ROUSE_PREPARE', 'on', ['on', 'off']),
+  migrate: choice('ROUSE_MIGRATE', 'auto', ['auto', 'check', 'off']),
+  logLevel: choice('ROUSE_LOG_LEVEL', 'info', [
+    'trace',
+    'debug',
+    'info',
+    'warn',
+    'error',
+    'fatal',
+    'silent',
+  ]),
+
+  bodyMaxBytes: integer('ROUSE_BODY_MAX_BYTES', limits.bodyBytesMax, { min: 1024, max: 256 * MiB }),
+  pushItemsMax: integer('ROUSE_PUSH_ITEMS_MAX', limits.pushItemsMax, { min: 1, max: 100_000 }),
+  payloadMaxBytes: integer('ROUSE_PAYLOAD_MAX_BYTES', limits.payloadBytesMax, {
+    min: 1,
+    max: 256 * MiB,
+  }),
+  batchMax: integer('ROUSE_BATCH_MAX', limits.batchMax, { min: 1, max: 100_000 }),
+  partitionsMax: integer('ROUSE_PARTITIONS_MAX', limits.partitionsMax, { min: 1, max: 1_000 }),
+  timeoutMaxMs: integer('ROUSE_TIMEOUT_MAX_MS', limits.popTimeoutMsMax, { min: 0, max: hourMs }),
+  acknowledgmentsMax: integer('ROUSE_ACKNOWLEDGMENTS_MAX', limits.acknowledgmentsMax, {
+    min: 1,
+    max: 100_000,
+  }),
+  operationsMax: integer('ROUSE_OPERATIONS_MAX', limits.transactionOperationsMax, {
+    min: 1,
+    max: 100_000,
+  }),
+  headersMaxBytes: integer('ROUSE_HEADERS_MAX_BYTES', limits.headerBytesMax, {
+    min: 1024,
+    max: MiB,
+  }),
+  headersTimeoutMs: integer('ROUSE_HEADERS_TIMEOUT_MS', limits.headersTimeoutMs, {
+    min: 100,
+    max: 600_000,
+  }),
+} as const satisfies Record<string, Setting<unknown>>
+
+/** Server-wide defaults for the options of queues, by their names in the API. SQL knows the same bounds. */
+export const queueDefaultSettings = {
+  leaseTime: integer('ROUSE_DEFAULT_LEASE_TIME', undefined, { min: 1, max: 86_400 }),
+  retryLimit: integer('ROUSE_DEFAULT_RETRY_LIMIT', undefined, { min: 0, max: 1_000 }),
+  retryBackoffMs: integers('ROUSE_DEFAULT_RETRY_BACKOFF_MS', { min: 0, max: weekMs }),
+  retryDelay: integer('ROUSE_DEFAULT_RETRY_DELAY', undefined, { min: 0, max: weekMs }),
+  deadLetterQueue: boolean('ROUSE_DEFAULT_DEAD_LETTER_QUEUE', undefined),
+  dlqAfterMaxRetries: boolean('ROUSE_DEFAULT_DLQ_AFTER_MAX_RETRIES', undefined),
+  ordering: optional(choice('ROUSE_DEFAULT_ORDERING', 'partition', ['partition', 'none'])),
+  onFailure: optional(choice('ROUSE_DEFAULT_ON_FAILURE', 'hold', ['hold', 'skip'])),
+  delayedProcessing: fromZero('ROUSE_DEFAULT_DELAYED_PROCESSING', yearSeconds),
+  windowBuffer: fromZero('ROUSE_DEFAULT_WINDOW_BUFFER', 86_400),
+  ttl: fromZero('ROUSE_DEFAULT_TTL', centurySeconds),
+  retentionEnabled: boolean('ROUSE_DEFAULT_RETENTION_ENABLED', undefined),
+  retentionSeconds: fromZero('ROUSE_DEFAULT_RETENTION_SECONDS', centurySeconds),
+  completedRetentionSeconds: integer('ROUSE_DEFAULT_COMPLETED_RETENTION_SECONDS', undefined, {
+    min: -1,
+    max: centurySeconds,
+  }),
+  maxWaitTimeSeconds: fromZero('ROUSE_DEFAULT_MAX_WAIT_TIME_SECONDS', centurySeconds),
+  maxSize: fromZero('ROUSE_DEFAULT_MAX_SIZE', Number.MAX_SAFE_INTEGER),
+  priority: integer('ROUSE_DEFAULT_PRIORITY', undefined, { min: -1_000_000, max: 1_000_000 }),
+  maxInFlight: fromZero('ROUSE_DEFAULT_MAX_IN_FLIGHT', 1_000_000),
+  dedupWindowSeconds: fromZero('ROUSE_DEFAULT_DEDUP_WINDOW_SECONDS', yearSeconds),
+  encryptionEnabled: boolean('ROUSE_DEFAULT_ENCRYPTION_ENABLED', undefined),
+} as const satisfies Record<string, Setting<unknown>>
+
+function fromZero(env: string, max: number): Setting<number | undefined> {
+  return integer<number | undefined>(env, undefined, { min: 0, max })
+}
+
+function optional<Value>(setting: Setting<Value>): Setting<Value | undefined> {
+  return { ...setting, fallback: undefined }
+}

@@ -1,0 +1,202 @@
+// Gives the SharedStateManager its world: messages of workers in, grants out, timers, and the one fallback query.
+import {
+  type GroupDescription as FlatDescription,
+  type GroupKey,
+  groupKey,
+  SharedStateManager,
+  type SharedStateStats,
+} from '@rouse/shared-state'
+import type { GroupDescription, Woken } from '@rouse/sidecar'
+import type pg from 'pg'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { PrimaryMessage, WorkerFigures, WorkerMessage } from './ipc.ts'
+import type { Logger } from './log.ts'
+import { groupsWithWork } from './statements/groups-with-work.ts'
+
+export interface SharedStateHostOptions {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Logger
+  readonly pool: pg.Pool
+  readonly post: (workerId: number, message: PrimaryMessage) => void
+  readonly stats: (
+    shared: SharedStateStats,
+    figures: ReadonlyMap<number, WorkerFigures>,
+  ) => Readonly<Record<string, unknown>>
+}
+
+/** A group that somebody waits for, in the words of the workers. */
+interface KnownGroup {
+  readonly description: GroupDescription
+  readonly workers: Set<number>
+}
+
+/** setTimeout takes no more, and an early look costs nothing. */
+const timerMsMax = 60_000
+
+export class SharedStateHost {
+  readonly #options: SharedStateHostOptions
+  readonly #manager: SharedStateManager
+  readonly #groups = new Map<GroupKey, KnownGroup>()
+  readonly #figures = new Map<number, WorkerFigures>()
+  #timer: NodeJS.Timeout | undefined
+  #timerAtMs = Number.POSITIVE_INFINITY
+  #stopped = false
+
+  constructor(options: SharedStateHostOptions) {
+    const { config, clock, post } = options
+    this.#options = options
+    this.#manager = new SharedStateManager(
+      {
+        now: clock.nowMs,
+        grant: (sidecarId, key, grantId) => {
+          const description = this.#groups.get(key)?.description
+          // Without waiters there is nobody to pop for; the manager takes the grant back by itself.
+          if (description === undefined) return
+          post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
+        },
+        // No peers yet.
+        broadcast: () => {},
+      },
+      {
+        baseIntervalMs: config.popWaitBaseIntervalMs,
+        maxIntervalMs: config.popWaitMaxIntervalMs,
+        backoffThreshold: config.popWaitBackoffThreshold,
+        backoffMultiplier: config.popWaitBackoffMultiplier,
+        idleIntervalMs: config.popWaitIdleIntervalMs,
+        aggressivePollDurationMs: config.aggressivePollDurationMs,
+        aggressiveExitThreshold: config.aggressiveExitThreshold,
+        deliveryTimeoutMs: config.notifyDeliveryTimeoutMs,
+      },
+    )
+  }
+
+  handle(workerId: number, messages: readonly WorkerMessage[]): void {
+    for (const message of messages) this.#handle(workerId, message)
+    this.#schedule()
+  }
+
+  workerGone(workerId: number, how: 'died' | 'left'): void {
+    this.#manager.unregisterSidecar(workerId, how)
+    this.#figures.delete(workerId)
+    for (const [key, group] of this.#groups) this.#forget(key, group, workerId)
+    this.#schedule()
+  }
+
+  /** Messages that a timer of this primary made deliverable. */
+  notifyAvailable(woken: readonly Woken[]): void {
+    for (const hint of woken) this.#manager.notifyMessageAvailable(hint, 'timer')
+    this.#schedule()
+  }
+
+  /** Lanes that it freed. */
+  notifyFree(woken: readonly Woken[]): void {
+    for (const hint of woken) this.#manager.notifyPartitionFree(hint, 'timer')
+    this.#schedule()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+  }
+
+  #handle(workerId: number, message: WorkerMessage): void {
+    const manager = this.#manager
+    switch (message.type) {
+      case 'ready':
+        return manager.registerSidecar(workerId)
+      case 'waiting':
+        return this.#setWaiting(workerId, message.group, message.count)
+      case 'check':
+        return manager.requestCheck(workerId, keyOf(message.group))
+      case 'taken':
+        manager.grantTaken(workerId, keyOf(message.grant.description), message.grant.grantId)
+        return
+      case 'release': {
+        const { description, grantId } = message.grant
+        if (message.outcome === 'error') manager.reportFault('fetch_error')
+        manager.releaseGroup(keyOf(description), grantId, message.outcome)
+        return
+      }
+      case 'available':
+        for (const hint of message.woken) {
+          manager.notifyMessageAvailable(hint, { sidecarId: workerId })
+        }
+        return
+      case 'free':
+        for (const hint of message.woken) manager.notifyPartitionFree(hint, { sidecarId: workerId })
+        return
+      case 'hintsLost':
+        return manager.notifyEverything('ipc')
+      case 'figures':
+        this.#figures.set(workerId, message.figures)
+        return
+      case 'askStats': {
+        const stats = this.#options.stats(manager.getStats(), this.#figures)
+        return this.#options.post(workerId, { type: 'stats', id: message.id, stats })
+      }
+    }
+  }
+
+  #setWaiting(workerId: number, description: GroupDescription, count: number): void {
+    const key = keyOf(description)
+    const known = this.#groups.get(key) ?? { description, workers: new Set() }
+    if (count > 0) {
+      known.workers.add(workerId)
+      this.#groups.set(key, known)
+    }
+    if (!this.#manager.setWaiting(workerId, flat(description), count)) {
+      this.#options.log.warn({ group: key }, 'too many groups: this one is not woken')
+    }
+    if (count === 0) this.#forget(key, known, workerId)
+  }
+
+  #forget(key: GroupKey, group: KnownGroup, workerId: number): void {
+    group.workers.delete(workerId)
+    if (group.workers.size === 0) this.#groups.delete(key)
+  }
+
+  /** One timer, for whatever comes first. */
+  #schedule(): void {
+    const atMs = this.#manager.nextWakeAt()
+    if (this.#stopped || atMs >= this.#timerAtMs) return
+    clearTimeout(this.#timer)
+    const nowMs = this.#options.clock.nowMs()
+    this.#timerAtMs = atMs
+    const inMs = Math.ceil(Math.min(timerMsMax, Math.max(1, atMs - nowMs)))
+    this.#timer = setTimeout(() => this.#wake(), inMs)
+  }
+
+  #wake(): void {
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+    this.#manager.tick()
+    const keys = this.#manager.dueForFallback()
+    if (keys.length > 0) void this.#check(keys)
+    this.#schedule()
+  }
+
+  async #check(keys: readonly GroupKey[]): Promise<void> {
+    const known = keys.filter((key) => this.#groups.has(key))
+    try {
+      const positions = await groupsWithWork(
+        this.#options.pool,
+        known.map((key) => (this.#groups.get(key) as KnownGroup).description),
+      )
+      this.#manager.fallbackResult(positions.map((position) => known[position] as GroupKey))
+    } catch (error) {
+      if (this.#stopped) return
+      this.#options.log.warn({ reason: (error as Error).message }, 'the fallback check failed')
+      this.#manager.fallbackFailed()
+    }
+    this.#schedule()
+  }
+}
+
+function flat({ source, group }: GroupDescription): FlatDescription {
+  return { ...source, group }
+}
+
+function keyOf(description: GroupDescription): GroupKey {
+  return groupKey(flat(description))
+}

@@ -1,0 +1,39 @@
+import type { PopOptions } from '@rouse/protocol'
+import type pg from 'pg'
+import { callStatement } from './call.ts'
+
+/** All options of a queue, resolved; undefined where there is no such queue. */
+export async function queueOptions(
+  pool: pg.Pool,
+  queue: string,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const [row] = await callStatement(
+    pool,
+    'select rouse.resolve_options(q.options) from rouse.queues q where q.name = $1',
+    [queue],
+  )
+  return row?.[0] as Record<string, unknown> | undefined
+}
+
+/** Creates a group where it does not exist yet. False: there is no such queue. */
+export async function subscribe(
+  pool: pg.Pool,
+  target: {
+    readonly queue: string
+    readonly group: string
+    readonly from: PopOptions['subscription']
+  },
+): Promise<boolean> {
+  const rows = await callStatement(
+    pool,
+    `select rouse.subscribe(q.id, $2, case when $4 then rouse.now() else $3::timestamptz end)
+     from rouse.queues q where q.name = $1`,
+    [
+      target.queue,
+      target.group,
+      typeof target.from === 'object' ? new Date(target.from.fromMs) : null,
+      target.from === 'new',
+    ],
+  )
+  return rows.length > 0
+}

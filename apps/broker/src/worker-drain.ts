@@ -1,0 +1,48 @@
+import type { SidecarDbPool } from '@rouse/sidecar'
+import type pg from 'pg'
+import type { Logger } from './log.ts'
+
+/** The primary kills at 9.5 s what has not ended by itself. */
+const drainMsMax = 9_000
+
+export interface WorkerDrain {
+  isDraining(): boolean
+  /** From here on every answer closes its connection, and the worker ends when nothing is under way. Safe twice. */
+  begin(): void
+}
+
+export function createWorkerDrain(options: {
+  readonly log: Logger
+  readonly sidecar: SidecarDbPool
+  readonly pool: pg.Pool
+  /** Stops listening; resolves when the last answer is out. */
+  readonly close: () => Promise<void>
+  readonly stop: () => void
+}): WorkerDrain {
+  const { log, sidecar, pool } = options
+  let draining = false
+
+  async function drain(): Promise<void> {
+    options.stop()
+    await sidecar.drain()
+    await options.close()
+    await sidecar.stop()
+    await pool.end()
+  }
+
+  return {
+    isDraining: () => draining,
+    begin() {
+      if (draining) return
+      draining = true
+      const timer = setTimeout(() => {
+        log.warn('did not finish in time')
+        process.exit(0)
+      }, drainMsMax)
+      timer.unref()
+      drain()
+        .catch((error: unknown) => log.error({ err: error }, 'the drain failed'))
+        .finally(() => process.exit(0))
+    },
+  }
+}

@@ -1,0 +1,130 @@
+// The workers of a node: forked, heard, and forked again when they die.
+import cluster, { type Worker } from 'node:cluster'
+import type { Clock } from './clock.ts'
+import { ConfigError } from './config-error.ts'
+import {
+  createOutbox,
+  type Outbox,
+  type PrimaryMessage,
+  readBatch,
+  type WorkerMessage,
+} from './ipc.ts'
+import type { Logger } from './log.ts'
+
+/** A worker that cannot listen says so by its exit code: forking it again would not help. */
+export const cannotListenExitCode = 98
+
+const respawnMsMin = 100
+const respawnMsMax = 5_000
+/** A worker that lived so long did not die of its start. */
+const healthyMs = 10_000
+
+export interface WorkerProcessesOptions {
+  readonly count: number
+  readonly clock: Clock
+  readonly log: Logger
+  readonly onMessages: (workerId: number, messages: readonly WorkerMessage[]) => void
+  readonly onExit: (workerId: number, how: 'died' | 'left') => void
+}
+
+interface Running {
+  readonly worker: Worker
+  readonly outbox: Outbox<PrimaryMessage>
+  readonly startedAtMs: number
+}
+
+export class WorkerProcesses {
+  readonly #options: WorkerProcessesOptions
+  readonly #running = new Map<number, Running>()
+  readonly #respawns = new Set<NodeJS.Timeout>()
+  #respawnMs = respawnMsMin
+  #everReady = false
+  #draining = false
+  #allGone: (() => void) | undefined
+  #fail: (error: ConfigError) => void = () => {}
+
+  constructor(options: WorkerProcessesOptions) {
+    this.#options = options
+  }
+
+  /** Forks them all. The promise resolves only if they cannot ever serve. */
+  start(): Promise<ConfigError> {
+    return new Promise((resolve) => {
+      this.#fail = resolve
+      for (let i = 0; i < this.#options.count; i += 1) this.#fork()
+    })
+  }
+
+  post(workerId: number, message: PrimaryMessage): void {
+    this.#running.get(workerId)?.outbox.post(message)
+  }
+
+  /** Resolves when no worker is left. After the time given, those that remain are killed. */
+  async drain(msMax: number): Promise<void> {
+    this.#draining = true
+    for (const timer of this.#respawns) clearTimeout(timer)
+    if (this.#running.size === 0) return
+    const gone = new Promise<void>((resolve) => {
+      this.#allGone = resolve
+    })
+    for (const { outbox } of this.#running.values()) outbox.post({ type: 'drain' })
+    const timer = setTimeout(() => {
+      this.#options.log.warn({ workers: this.#running.size }, 'workers did not end in time')
+      for (const { worker } of this.#running.values()) worker.process.kill('SIGKILL')
+    }, msMax)
+    await gone
+    clearTimeout(timer)
+  }
+
+  #fork(): void {
+    const { clock, log, onMessages } = this.#options
+    const worker = cluster.fork()
+    const outbox = createOutbox<PrimaryMessage>({
+      send: (batch, done) => {
+        if (worker.isConnected()) worker.send(batch, done)
+        else done(null)
+      },
+    })
+    this.#running.set(worker.id, { worker, outbox, startedAtMs: clock.nowMs() })
+    worker.on('message', (value: unknown) => {
+      const messages = readBatch<WorkerMessage>(value)
+      const ready = messages.find((message) => message.type === 'ready')
+      if (ready !== undefined) this.#ready(worker, ready.url)
+      onMessages(worker.id, messages)
+    })
+    worker.on('error', (error) =>
+      log.warn({ err: error, worker: worker.id }, 'worker channel failed'),
+    )
+    worker.on('exit', (code, signal) => this.#exited(worker, code, signal))
+  }
+
+  #ready(worker: Worker, url: string): void {
+    const { log, count } = this.#options
+    log.info({ worker: worker.id, workerPid: worker.process.pid, url }, 'worker is ready')
+    if (!this.#everReady) log.info({ url, workers: count }, 'node is ready')
+    this.#everReady = true
+  }
+
+  #exited(worker: Worker, code: number | null, signal: string | null): void {
+    const { clock, log, onExit } = this.#options
+    const startedAtMs = this.#running.get(worker.id)?.startedAtMs ?? 0
+    this.#running.delete(worker.id)
+    onExit(worker.id, code === 0 ? 'left' : 'died')
+    if (this.#running.size === 0) this.#allGone?.()
+    if (this.#draining) return
+    if (code === cannotListenExitCode && !this.#everReady) {
+      this.#fail(new ConfigError('ROUSE_PORT', 'cannot be listened on; see the log of the workers'))
+      return
+    }
+    const livedMs = clock.nowMs() - startedAtMs
+    this.#respawnMs =
+      livedMs >= healthyMs ? respawnMsMin : Math.min(this.#respawnMs * 2, respawnMsMax)
+    const inMs = this.#respawnMs
+    log.warn({ worker: worker.id, code, signal, inMs }, 'worker ended; another will take its place')
+    const timer = setTimeout(() => {
+      this.#respawns.delete(timer)
+      this.#fork()
+    }, inMs)
+    this.#respawns.add(timer)
+  }
+}

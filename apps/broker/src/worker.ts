@@ -1,0 +1,121 @@
+// A worker of a node: puts the parts together, serves HTTP, and drains when told to. It ends with its primary.
+import cluster from 'node:cluster'
+import { webcrypto } from 'node:crypto'
+import { createPool } from '@rouse/database'
+import { createUuidV7, type Limits, limits } from '@rouse/protocol'
+import { poolExecutor, SidecarDbPool, withoutPreparing } from '@rouse/sidecar'
+import type pg from 'pg'
+import type { BrokerContext } from './broker-context.ts'
+import { systemClock } from './clock.ts'
+import type { Config } from './config.ts'
+import { createDeliveryLog } from './delivery-log.ts'
+import { createOutbox, type PrimaryMessage, readBatch, type WorkerMessage } from './ipc.ts'
+import { createLogger } from './log.ts'
+import { createReadiness } from './readiness.ts'
+import { remoteCoordinator } from './remote-coordinator.ts'
+import { createServer } from './server.ts'
+import { createStatsDesk } from './stats-desk.ts'
+import { createWorkerDrain } from './worker-drain.ts'
+import { cannotListenExitCode } from './worker-processes.ts'
+
+export async function runWorker(config: Config): Promise<void> {
+  const workerId = cluster.worker?.id ?? 0
+  const log = createLogger({
+    level: config.logLevel,
+    node: config.nodeId,
+    process: `worker ${workerId}`,
+  })
+  const pool = createPool({
+    url: config.databaseUrl,
+    max: config.poolMax,
+    applicationName: `rouse ${config.nodeId} worker ${workerId}`,
+  })
+  const outbox = createOutbox<WorkerMessage>({
+    send: (batch, done) => process.send?.(batch, undefined, undefined, done),
+    droppable: ({ type }) => type === 'available' || type === 'free',
+    dropped: { type: 'hintsLost' },
+  })
+  const coordinator = remoteCoordinator(outbox)
+  const sidecar = createSidecar(config, pool, coordinator)
+  const statsDesk = createStatsDesk({ outbox, sidecar, pool, nowMs: systemClock.nowMs })
+  const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
+  const drain = createWorkerDrain({
+    log,
+    sidecar,
+    pool,
+    close: () => app.close(),
+    stop: () => statsDesk.stop(),
+  })
+
+  const context: BrokerContext = {
+    config,
+    limits: limitsOf(config),
+    clock: systemClock,
+    log,
+    deliveryLog: createDeliveryLog(log, systemClock.nowMs),
+    pool,
+    sidecar,
+    coordinator,
+    holder: `${config.nodeId}/${workerId}`,
+    newMessageId: createUuidV7({
+      now: systemClock.wallMs,
+      fillRandom: (bytes) => void webcrypto.getRandomValues(bytes),
+    }),
+    isDraining: () => drain.isDraining(),
+    checkReady: () => readiness.check(drain.isDraining()),
+    stats: () => statsDesk.ask(),
+  }
+  const app = createServer(context)
+  app.addHook('onRequest', async () => statsDesk.countRequest())
+
+  process.on('message', (value: unknown) => {
+    for (const message of readBatch<PrimaryMessage>(value)) {
+      if (message.type === 'grant') sidecar.onGrant(message.grant)
+      else if (message.type === 'stats') statsDesk.answered(message.id, message.stats)
+      else drain.begin()
+    }
+  })
+  process.on('disconnect', () => process.exit(drain.isDraining() ? 0 : 1))
+  process.on('SIGTERM', () => drain.begin())
+  // A terminal sends it to every process; the primary's word counts.
+  process.on('SIGINT', () => {})
+
+  const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
+    log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
+    process.exit(cannotListenExitCode)
+  })
+  outbox.post({ type: 'ready', url })
+  statsDesk.start()
+}
+
+function createSidecar(
+  config: Config,
+  pool: pg.Pool,
+  coordinator: ReturnType<typeof remoteCoordinator>,
+): SidecarDbPool {
+  const executor = poolExecutor(pool)
+  return new SidecarDbPool({
+    executor: config.prepare === 'on' ? executor : withoutPreparing(executor),
+    coordinator,
+    random: Math.random,
+    waitersMax: config.waitersMax,
+    durableLeases: config.leaseDurability === 'strict',
+  })
+}
+
+function limitsOf(config: Config): Limits {
+  return {
+    ...limits,
+    bodyBytesMax: config.bodyMaxBytes,
+    headerBytesMax: config.headersMaxBytes,
+    headersTimeoutMs: config.headersTimeoutMs,
+    pushItemsMax: config.pushItemsMax,
+    payloadBytesMax: config.payloadMaxBytes,
+    batchMax: config.batchMax,
+    partitionsMax: config.partitionsMax,
+    popTimeoutMsMax: config.timeoutMaxMs,
+    waitersPerWorkerMax: config.waitersMax,
+    acknowledgmentsMax: config.acknowledgmentsMax,
+    transactionOperationsMax: config.operationsMax,
+  }
+}

@@ -1,0 +1,67 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import type { Test } from 'tap'
+
+export interface RunningBroker {
+  readonly url: string
+  readonly child: ChildProcess
+  readonly database: TestDatabase
+  /** What it logged so far, line by line. */
+  readonly log: Record<string, unknown>[]
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: string | null }>
+  readonly stop: () => Promise<{ readonly code: number | null; readonly signal: string | null }>
+}
+
+export interface BrokerOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly database?: TestDatabase
+  readonly instrumented?: boolean
+}
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+/** The real program on a database of the test's own. Resolves when it is ready; it ends with the test. */
+export async function startBroker(t: Test, options: BrokerOptions = {}): Promise<RunningBroker> {
+  const database =
+    options.database ?? (await testDatabase(t, { instrumented: options.instrumented ?? false }))
+  const child = spawnBroker({
+    ROUSE_DATABASE_URL: database.url,
+    ROUSE_PORT: '0',
+    ROUSE_WORKERS: '2',
+    ...options.env,
+  })
+  const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+  })
+  const stop = () => {
+    child.kill('SIGTERM')
+    return exited
+  }
+  t.teardown(stop)
+  const log: Record<string, unknown>[] = []
+  const url = await new Promise<string>((resolve, reject) => {
+    void exited.then(({ code }) => reject(new Error(`ended with ${code}: ${JSON.stringify(log)}`)))
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      const entry = JSON.parse(line) as Record<string, unknown>
+      log.push(entry)
+      if (entry.msg === 'node is ready') resolve(entry.url as string)
+    })
+  })
+  await eventually(async () => (await fetch(`${url}/ready`)).ok)
+  await eventually(async () => {
+    const stats = (await (await fetch(`${url}/stats`)).json()) as { local_sidecars: number }
+    return stats.local_sidecars === Number(options.env?.ROUSE_WORKERS ?? 2)
+  })
+  return { url, child, database, log, exited, stop }
+}
+
+/** Without the environment of the tests: only what is given, and what a program needs to run. */
+export function spawnBroker(env: Readonly<Record<string, string>>, args: readonly string[] = []) {
+  const { PATH = '', HOME = '' } = process.env
+  return spawn(process.execPath, ['--conditions=@rouse/source', '--import', 'tsx', main, ...args], {
+    env: { PATH, HOME, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}

@@ -1,0 +1,54 @@
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: the tests look into answers of every shape
+  readonly body: any
+}
+
+/** One request; the answer's body parsed, or undefined where there is none. */
+export async function send(
+  method: string,
+  url: string,
+  body?: unknown,
+  init: RequestInit = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    ...(body === undefined
+      ? {}
+      : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    ...init,
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === '' ? undefined : JSON.parse(text),
+  }
+}
+
+/** The calls of the message plane against one node. */
+export function apiOf(url: string) {
+  const at = (path: string) => `${url}/api/v1${path}`
+  return {
+    at,
+    push: (...items: unknown[]) => send('POST', at('/push'), { items }),
+    pop: (queue: string, query = '') =>
+      send('GET', at(`/pop/queue/${encodeURIComponent(queue)}${query}`)),
+    ack: (message: Ackable, status = 'completed', more: object = {}) =>
+      send('POST', at('/ack'), { ...ackOf(message), status, ...more }),
+    post: (path: string, body?: unknown) => send('POST', at(path), body),
+    get: (path: string) => send('GET', at(path)),
+    del: (path: string) => send('DELETE', at(path)),
+  }
+}
+
+export interface Ackable {
+  readonly transactionId: string
+  readonly partitionId: string
+  readonly leaseId: string
+}
+
+export function ackOf({ transactionId, partitionId, leaseId }: Ackable): Ackable {
+  return { transactionId, partitionId, leaseId }
+}

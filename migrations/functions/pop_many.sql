@@ -22,7 +22,9 @@ declare
   v_setting text;
   v_queue_ids integer[];                -- by priority, where not one queue is named
   v_queue rouse.queues;
+  v_group record;
   v_group_id integer;
+  v_created boolean := false;           -- a group was: that must survive a crash
   v_ordered boolean;
   v_partition_id bigint;
   v_low bigint;
@@ -53,14 +55,13 @@ begin
   if v_waiters is null or p_group is null or v_waiters is distinct from cardinality(p_lane_limits) or v_waiters is distinct from cardinality(p_holders) then
     perform rouse.raise('RS400', 'invalid_request', 'pop wants a group, and a batch, a partition limit and a holder for every waiter');
   end if;
-  if not p_durable then
-    v_setting := set_config('synchronous_commit', 'off', true);
-  end if;
   if p_queue is null then
     v_queue_ids := rouse.queues_of(p_namespace, p_task);
     -- Queues and groups before any lane: whoever creates a partition may hold a later queue and want our lanes' partitions.
-    perform rouse.group_to_pop(q.id, p_group, p_subscription, p_from, v_now)
-    from (select q.id from rouse.queues q where q.id = any (v_queue_ids) and not q.paused order by q.id) q;
+    for v_queue in select * from rouse.queues q where q.id = any (v_queue_ids) and not q.paused order by q.id loop
+      v_group := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
+      v_created := v_created or v_group.created;
+    end loop;
     perform from rouse.groups g, rouse.queues q
     where q.id = any (v_queue_ids) and q.in_flight_max > 0 and g.queue_id = q.id and g.name = p_group
     order by g.id for no key update of g;
@@ -81,7 +82,9 @@ begin
     if p_partition is not null then
       select p.id into v_partition_id from rouse.partitions p where p.queue_id = v_queue.id and p.name = p_partition;
     end if;
-    v_group_id := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
+    v_group := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
+    v_group_id := v_group.id;
+    v_created := v_created or v_group.created;
     continue when p_partition is not null and v_partition_id is null;
     v_allowed := v_end;
     if v_queue.in_flight_max > 0 then
@@ -203,6 +206,9 @@ begin
     exit when not (0 < any (v_left));
   end loop;
 
+  if not p_durable and not v_created then
+    v_setting := set_config('synchronous_commit', 'off', true);
+  end if;
   created_ms := date_part('epoch', v_now) * 1000;
   status := case when v_found > 0 then 'messages' when v_contended then 'contended' when v_paused then 'paused' else 'empty' end;
   return next;

@@ -15,11 +15,11 @@ $$;
 
 -- The group a pop is for, created on its first pop.
 -- Parameters: the queue's id, the group's name, the subscription of a new group and its time, the time now.
--- Result: the group's id.
--- Locks: the queue row where the group is new; else none. last_seen_at moves at most once a minute, and never waits.
+-- Result: the group's id, and whether it was created. Locks: the queue row where the group is new; else none. last_seen_at moves at most once a minute, and never waits.
 create or replace function rouse.group_to_pop(
-  p_queue_id integer, p_group text, p_subscription text, p_from timestamptz, p_now timestamptz
-) returns integer
+  p_queue_id integer, p_group text, p_subscription text, p_from timestamptz, p_now timestamptz,
+  out id integer, out created boolean
+)
 language plpgsql
 as $$
 declare
@@ -32,12 +32,15 @@ begin
     end if;
     -- Where a subscription begins must not be forgotten by a crash: it would begin again, later.
     perform rouse.raise_durability();
-    return rouse.subscribe(p_queue_id, p_group, case p_subscription when 'new' then coalesce(p_from, p_now) when 'from' then p_from end);
+    id := rouse.subscribe(p_queue_id, p_group, case p_subscription when 'new' then coalesce(p_from, p_now) when 'from' then p_from end);
+    created := true;
+    return;
   elsif v.last_seen_at < p_now - interval '1 minute' then
-    update rouse.groups set last_seen_at = p_now
-    where id = (select g.id from rouse.groups g where g.id = v.id for no key update skip locked);
+    update rouse.groups u set last_seen_at = p_now
+    where u.id = (select g.id from rouse.groups g where g.id = v.id for no key update skip locked);
   end if;
-  return v.id;
+  id := v.id;
+  created := false;
 end $$;
 
 -- How many lanes a pop should look at next: as many as the waiters that have nothing yet may take.

@@ -27,9 +27,9 @@ declare
 begin
   perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
   perform rouse.raise_durability();
-  select array_agg(t.start), array_agg(t.count) into v_starts, v_counts
+  select array_agg(t.start order by t.target), array_agg(t.count order by t.target) into v_starts, v_counts
   from (select i.target, min(i.n) as start, count(*)::integer as count
-    from unnest(p_targets) with ordinality i(target, n) group by i.target order by i.target) t;
+    from unnest(p_targets) with ordinality i(target, n) group by i.target) t;
   if cardinality(v_starts) <> cardinality(p_queues) or exists (
     select from unnest(v_starts, v_counts) with ordinality t(start, count, n)
     where p_targets[t.start] <> t.n or p_targets[t.start + t.count - 1] <> t.n) then

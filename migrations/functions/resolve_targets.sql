@@ -22,11 +22,11 @@ begin
     delays_ms := array_fill(v_queue.delay_ms, array[v_count]);
     dedup_ms := array_fill(v_queue.dedup_window_ms, array[v_count]);
     limited := v_queue.size_max > 0;
-    select array_agg(r.id), count(distinct r.id) into partition_ids, distinct_count
+    -- Ordered here: count(distinct) sorts what every aggregate beside it sees.
+    select array_agg(r.id order by r.n), count(distinct r.id) into partition_ids, distinct_count
     from (
-      select p.id from unnest(p_partitions) with ordinality t(partition, n)
+      select t.n, p.id from unnest(p_partitions) with ordinality t(partition, n)
       left join lateral (select p.id from rouse.partitions p where p.queue_id = v_queue.id and p.name = t.partition offset 0) p on true
-      order by t.n
     ) r;
   else
     select * into queue_ids, partition_ids, namespaces, tasks, delays_ms, dedup_ms, limited, distinct_count
@@ -49,14 +49,13 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 as $$
 begin
   -- The fences keep each lookup an index probe whatever the planner believes about the size of the tables.
-  select array_agg(r.queue_id), array_agg(r.id), array_agg(r.namespace), array_agg(r.task), array_agg(r.delay_ms),
-    array_agg(r.dedup_window_ms), bool_or(r.size_max > 0), count(distinct r.id)
+  select array_agg(r.queue_id order by r.n), array_agg(r.id order by r.n), array_agg(r.namespace order by r.n),
+    array_agg(r.task order by r.n), array_agg(r.delay_ms order by r.n), array_agg(r.dedup_window_ms order by r.n), bool_or(r.size_max > 0), count(distinct r.id)
   into queue_ids, partition_ids, namespaces, tasks, delays_ms, dedup_ms, limited, distinct_count
   from (
-    select q.id as queue_id, p.id, q.namespace, q.task, q.delay_ms, q.dedup_window_ms, q.size_max
+    select t.n, q.id as queue_id, p.id, q.namespace, q.task, q.delay_ms, q.dedup_window_ms, q.size_max
     from unnest(p_queues, p_partitions) with ordinality t(queue, partition, n)
     left join lateral (select * from rouse.queues q where q.name = t.queue offset 0) q on true
     left join lateral (select p.id from rouse.partitions p where p.queue_id = q.id and p.name = t.partition offset 0) p on true
-    order by t.n
   ) r;
 end $$;

@@ -1,4 +1,4 @@
-// `npm start`: a PostgreSQL of its own in `--data DIR`, migrated, until a signal ends it.
+// `npm start [-- --nodes N --port P --data DIR]`: nodes on a PostgreSQL of their own, until a signal ends it.
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { root } from './run.mjs'
@@ -8,14 +8,14 @@ import { untilStopped } from './until-stopped.mjs'
 const { values } = parseArgs({
   options: {
     data: { type: 'string', default: '.rouse' },
-    port: { type: 'string' },
-    nodes: { type: 'string' },
+    port: { type: 'string', default: '4600' },
+    nodes: { type: 'string', default: '1' },
   },
 })
 const stopped = untilStopped()
 
 await setup()
-const { migrate, startEmbeddedPostgres } = await import('../packages/database/dist/index.js')
+const { DevCluster } = await import('../apps/broker/dist/index.js')
 try {
   await runUntilStopped()
 } catch (error) {
@@ -25,16 +25,16 @@ try {
 }
 
 async function runUntilStopped() {
-  const dataDir = resolve(root, values.data, 'postgres')
-  const postgres = await startEmbeddedPostgres({ dataDir })
+  const cluster = new DevCluster({
+    nodes: Number(values.nodes),
+    port: Number(values.port),
+    dataDir: resolve(root, values.data),
+    say: (line) => console.log(line),
+  })
   try {
-    const { applied } = await migrate({ url: postgres.url })
-    console.log(
-      `Rouse: PostgreSQL is ready at ${postgres.url} (${applied.length} migrations applied)`,
-    )
-    const reason = await Promise.race([stopped, postgres.exited])
-    if (typeof reason !== 'string') throw new Error('PostgreSQL ended by itself')
+    await Promise.race([cluster.start(), stopped])
+    await stopped
   } finally {
-    await postgres.stop()
+    await cluster.stop()
   }
 }

@@ -1,3 +1,6 @@
 export type { Config, ConfigRequest, ConfigSources } from './config.ts'
 export { describeConfig, loadConfig } from './config.ts'
 export { ConfigError } from './config-error.ts'
+export type { DevClusterOptions } from './dev/dev-cluster.ts'
+export { DevCluster } from './dev/dev-cluster.ts'
+export { DevError } from './dev/dev-error.ts'

@@ -8,7 +8,7 @@ import { runWorker } from './worker.ts'
 
 const request = loadOrExit()
 if (request.checkOnly) process.stdout.write(`${describeConfig(request.config)}\n`)
-else if (cluster.isPrimary) process.exitCode = await runPrimary(request.config)
+else if (cluster.isPrimary) process.exit(await runPrimary(request.config))
 else await runWorker(request.config)
 
 function loadOrExit(): ConfigRequest {

@@ -73,5 +73,7 @@ export async function runPrimary(config: Config): Promise<number> {
 function untilSignal(...signals: readonly NodeJS.Signals[]): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of signals) process.on(signal, () => resolve(signal))
+    // Run by a supervisor with a channel to it, the node does not outlive it.
+    process.on('disconnect', () => resolve('the supervisor is gone'))
   })
 }

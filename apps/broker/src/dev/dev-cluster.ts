@@ -1,0 +1,175 @@
+// What `npm start` runs: an embedded PostgreSQL and nodes on it. Whatever dies is started again after a second, so
+// that `kill -9` is a demonstration and not the end of it.
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
+import { ClusterFile } from './cluster-file.ts'
+import { DevError } from './dev-error.ts'
+import { type NodeProcess, startNode } from './node-process.ts'
+
+export interface DevClusterOptions {
+  readonly nodes: number
+  /** Of the first node; the next ones are ten higher each, and gossip is one above. */
+  readonly port: number
+  readonly dataDir: string
+  readonly say: (line: string) => void
+}
+
+interface DevNode {
+  readonly id: string
+  readonly port: number
+  process: NodeProcess
+}
+
+const host = '127.0.0.1'
+const nodesMax = 16
+const portStep = 10
+const restartMs = 1_000
+
+export class DevCluster {
+  readonly #options: DevClusterOptions
+  readonly #file: ClusterFile
+  readonly #nodes: DevNode[] = []
+  readonly #stopping = new AbortController()
+  #postgres: EmbeddedPostgres | undefined
+  #stopped: Promise<void> | undefined
+
+  constructor(options: DevClusterOptions) {
+    if (!(options.nodes >= 1 && options.nodes <= nodesMax)) {
+      throw new DevError('bad_argument', `--nodes must be a number from 1 to ${nodesMax}`)
+    }
+    if (!(options.port >= 1 && options.port + options.nodes * portStep <= 65_535)) {
+      throw new DevError('bad_argument', '--port must be a port number with room above it')
+    }
+    this.#options = options
+    this.#file = new ClusterFile(join(options.dataDir, 'cluster.json'))
+  }
+
+  get url(): string {
+    return urlOf(this.#options.port)
+  }
+
+  /** Resolves when every node is ready and the file says so. */
+  async start(): Promise<void> {
+    const { dataDir, nodes, port } = this.#options
+    await this.#file.remove()
+    await mkdir(dataDir, { recursive: true })
+    const dataFolder = join(dataDir, 'postgres')
+    this.#postgres = await startEmbeddedPostgres({ dataDir: dataFolder })
+    this.#watchPostgres(this.#postgres)
+    for (let i = 0; i < nodes; i += 1) {
+      const node = { id: `node-${i + 1}`, port: port + i * portStep }
+      this.#nodes.push({ ...node, process: this.#launch(node) })
+    }
+    await Promise.all(this.#nodes.map((node) => node.process.ready))
+    for (const node of this.#nodes) this.#watchNode(node)
+    await this.#describe()
+    this.#sayReady(this.#postgres.url)
+  }
+
+  /** Resolves when nothing is left running; safe to call twice. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#file.remove()
+    await Promise.all(this.#nodes.map((node) => node.process.stop()))
+    await this.#postgres?.stop()
+  }
+
+  #launch({ id, port }: { readonly id: string; readonly port: number }): NodeProcess {
+    const { dataDir, nodes } = this.#options
+    const node = startNode({
+      id,
+      port,
+      gossipPort: port + 1,
+      databaseUrl: this.#postgres?.url ?? '',
+      logFile: join(dataDir, `${id}.log`),
+      // Nodes do not hear each other yet: their waiters look more often.
+      flags: nodes > 1 ? ['--pop-wait-idle-interval-ms=1000'] : [],
+    })
+    node.ready.catch(() => {})
+    return node
+  }
+
+  #watchNode(node: DevNode): void {
+    void node.process.exited.then(async (how) => {
+      if (!(await this.#pause(`${node.id} ended (${how}); starting it again`))) return
+      node.process = this.#launch(node)
+      this.#watchNode(node)
+      await node.process.ready.then(
+        () => this.#recovered(`${node.id} is back at ${urlOf(node.port)}`),
+        () => {},
+      )
+    })
+  }
+
+  #watchPostgres(postgres: EmbeddedPostgres): void {
+    void postgres.exited.then(async ({ expected }) => {
+      if (expected || !(await this.#pause('PostgreSQL ended; starting it again'))) return
+      const { dataDir, port } = postgres
+      for (;;) {
+        try {
+          // On the same port: the nodes look for it where it was.
+          this.#postgres = await startEmbeddedPostgres({ dataDir, port })
+          break
+        } catch (error) {
+          if (!(await this.#pause(`PostgreSQL did not start: ${(error as Error).message}`))) return
+        }
+      }
+      if (this.#stopping.signal.aborted) return this.#postgres.stop()
+      this.#watchPostgres(this.#postgres)
+      await this.#recovered(`PostgreSQL is back at ${this.#postgres.url}`)
+    })
+  }
+
+  /** Says what happened and waits before it is mended. False: everything is being stopped. */
+  async #pause(line: string): Promise<boolean> {
+    const { signal } = this.#stopping
+    if (signal.aborted) return false
+    this.#options.say(`Rouse: ${line} in one second`)
+    await delay(restartMs, undefined, { signal }).catch(() => {})
+    return !signal.aborted
+  }
+
+  async #recovered(line: string): Promise<void> {
+    if (this.#stopping.signal.aborted) return
+    await this.#describe()
+    this.#options.say(`Rouse: ${line}`)
+  }
+
+  async #describe(): Promise<void> {
+    if (this.#postgres === undefined) return
+    await this.#file.write({
+      url: this.url,
+      nodes: this.#nodes.map(({ id, port, process }) => {
+        return { id, url: urlOf(port), pid: process.pid, gossip: `${host}:${port + 1}` }
+      }),
+      postgres: { url: this.#postgres.url, pid: this.#postgres.pid },
+    })
+  }
+
+  #sayReady(postgresUrl: string): void {
+    const { say, dataDir } = this.#options
+    say(`Rouse is ready: ${this.#nodes.map(({ port }) => urlOf(port)).join(' ')}`)
+    say(`  PostgreSQL   ${postgresUrl}`)
+    say(`  figures      ${this.url}/stats`)
+    say(`  logs         ${join(dataDir, 'node-*.log')}`)
+    say('')
+    say('Push a message, then pop it (the pop waits for one):')
+    say(
+      `  curl ${this.url}/api/v1/push -H 'content-type: application/json' ` +
+        `-d '{"items":[{"queue":"hello","payload":{"n":1}}]}'`,
+    )
+    say(`  curl '${this.url}/api/v1/pop/queue/hello?wait=true&autoAck=true'`)
+    say('')
+  }
+}
+
+function urlOf(port: number): string {
+  return `http://${host}:${port}`
+}

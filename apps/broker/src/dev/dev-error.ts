@@ -1,0 +1,10 @@
+/** Why a development cluster could not start; the message is meant for whoever typed the command. */
+export class DevError extends Error {
+  readonly code: 'node_failed' | 'bad_argument'
+
+  constructor(code: DevError['code'], message: string) {
+    super(message)
+    this.name = 'DevError'
+    this.code = code
+  }
+}

@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { DevError } from './dev-error.ts'
+
+export interface NodeOptions {
+  readonly id: string
+  readonly port: number
+  readonly gossipPort: number
+  readonly databaseUrl: string
+  /** Where its JSON log goes. */
+  readonly logFile: string
+  readonly flags?: readonly string[]
+}
+
+export interface NodeProcess {
+  readonly pid: number
+  /** Resolves when the node serves; rejects if it ends before. */
+  readonly ready: Promise<void>
+  readonly exited: Promise<string>
+  stop(): Promise<void>
+}
+
+/** The program beside this folder, in whichever form this file runs: TypeScript or built. */
+const main = fileURLToPath(
+  new URL(`../main.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url),
+)
+const stopMsMax = 12_000
+
+/** Flags, not environment: what the user has set there reaches the node as it is. */
+export function startNode(options: NodeOptions): NodeProcess {
+  const flags = [
+    ['node-id', options.id],
+    ['port', options.port],
+    ['gossip-port', options.gossipPort],
+    ['database-url', options.databaseUrl],
+  ].map(([name, value]) => `--${name}=${value}`)
+  const child = spawn(
+    process.execPath,
+    [...process.execArgv, main, ...flags, ...(options.flags ?? [])],
+    {
+      // With a channel: should we be killed, the node hears that we are gone and ends.
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    },
+  )
+  const exited = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+  })
+  return { pid: child.pid ?? 0, ready: untilReady(child, exited, options), exited, stop }
+
+  async function stop(): Promise<void> {
+    child.kill('SIGTERM')
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+    await exited
+    clearTimeout(timer)
+  }
+}
+
+/** Keeps the log, and reads from it when the node is ready and why it failed. */
+function untilReady(
+  child: ChildProcess,
+  exited: Promise<string>,
+  { id, logFile }: NodeOptions,
+): Promise<void> {
+  const file = createWriteStream(logFile, { flags: 'a' })
+  let complaint = ''
+  return new Promise((resolve, reject) => {
+    const listen = (stream: NodeJS.ReadableStream | null): void => {
+      if (stream === null) return
+      createInterface({ input: stream }).on('line', (line) => {
+        file.write(`${line}\n`)
+        if (line.includes('"msg":"node is ready"')) resolve()
+        complaint = complaintOf(line) ?? complaint
+      })
+    }
+    listen(child.stdout)
+    listen(child.stderr)
+    void exited.then((how) => {
+      file.end()
+      reject(
+        new DevError(
+          'node_failed',
+          `${id} did not start (${how}): ${complaint || `see ${logFile}`}`,
+        ),
+      )
+    })
+  })
+}
+
+/** What a fatal line of the log says, or a line that is no JSON: Node itself, or a refused setting. */
+function complaintOf(line: string): string | undefined {
+  try {
+    const { level, msg, err } = JSON.parse(line) as {
+      level: string
+      msg: string
+      err?: { message?: string }
+    }
+    return level === 'fatal' ? [msg, err?.message].filter(Boolean).join(': ') : undefined
+  } catch {
+    return line.trim() === '' ? undefined : line
+  }
+}

@@ -51,7 +51,7 @@ begin
     get diagnostics v_gone = row_count;
     v_messages := v_messages + v_gone;
     if v_messages >= p_rows then
-      v_next := v.id - 1;  -- this one may have more
+      v_next := coalesce(nullif(v.id - 1, 0), -1);  -- this one may have more; 0 would mean that nobody has
       exit;
     end if;
   end loop;

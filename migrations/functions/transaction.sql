@@ -17,7 +17,7 @@ declare
   v record;
 begin
   if p_queues is not null then
-    perform rouse.lock_lanes(rouse.lock_targets(p_queues, p_partitions), p_lease_ids, p_statuses is not null);
+    perform rouse.lock_lanes(rouse.lock_targets(p_queues, p_partitions, p_targets), p_lease_ids, p_statuses is not null);
   end if;
   -- barrier: transaction-locked
   if p_lease_ids is not null then
@@ -45,9 +45,10 @@ end $$;
 
 -- Creates what is missing of these targets and locks them, so that nothing later in the transaction waits for a
 -- partition while it holds a lane.
--- Parameters: queue and partition names, position by position. Result: the partitions' ids.
+-- Parameters: queue and partition names, position by position; by message its target, to name it in an error.
+-- Result: the partitions' ids.
 -- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE; partitions by id.
-create or replace function rouse.lock_targets(p_queues text[], p_partitions text[]) returns bigint[]
+create or replace function rouse.lock_targets(p_queues text[], p_partitions text[], p_targets integer[]) returns bigint[]
 language plpgsql
 as $$
 declare
@@ -55,7 +56,7 @@ declare
   v_locked integer;
 begin
   if array_position(v_targets.partition_ids, null) is not null then
-    perform rouse.create_targets(p_queues, p_partitions);
+    perform rouse.create_targets(p_queues, p_partitions, p_targets);
     v_targets := rouse.resolve_targets(p_queues, p_partitions);
   else
     -- The push must not meet a new size limit and wait for its queue while it has partitions.

@@ -189,8 +189,8 @@ function mixedCalls({ pool, rows, take }: Storage, random: Random) {
         while (left-- > 0) {
           await random
             .pick<() => Promise<unknown>>(calls)()
-            .catch((error: { code?: string }) => {
-              codes.push(error.code ?? String(error))
+            .catch((error: Error & { code?: string }) => {
+              codes.push(error.code ?? error.message)
             })
         }
       }

@@ -1,0 +1,138 @@
+// Keys: within its window, a key in a partition stands for one message.
+import { enqueue, promoteDue, push } from '@rouse/sidecar'
+import { test } from 'tap'
+import { message, openStorage, payloads, start } from './support/storage.ts'
+
+const keyed = (payload: unknown, transactionId: string, rest: object = {}) =>
+  message('q', 'p', payload, { transactionId, ...rest })
+
+test('a key seen twice in one call is a duplicate of its first', async (t) => {
+  const { pool, take } = await openStorage(t)
+  const items = [keyed(1, 'a'), keyed(2, 'b'), keyed(3, 'a'), keyed(4, 'c'), keyed(5, 'a')]
+  const { items: pushed, woken } = await push(pool, items)
+  t.match(pushed, [
+    { status: 'queued', seq: 1 },
+    { status: 'queued', seq: 2 },
+    { status: 'duplicate', messageId: items[0]?.id },
+    { status: 'queued', seq: 3 },
+    { status: 'duplicate', messageId: items[0]?.id },
+  ])
+  t.match(woken, [{ count: 3 }])
+  t.same(payloads(await take('q', { batch: 9 })), [1, 2, 4])
+})
+
+test('a key seen in an earlier call is a duplicate, and wakes nobody', async (t) => {
+  const { pool, take } = await openStorage(t)
+  const first = keyed(1, 'a')
+  await push(pool, [first])
+  const again = await push(pool, [keyed(2, 'a')])
+  t.match(again, { items: [{ status: 'duplicate', messageId: first.id }], woken: [] })
+  t.same(payloads(await take('q', { batch: 9 })), [1])
+})
+
+test('the same key in another partition or queue is another message', async (t) => {
+  const { pool } = await openStorage(t)
+  const places = [
+    ['q', 'p'],
+    ['q', 'other'],
+    ['r', 'p'],
+  ] as const
+  const { items } = await push(
+    pool,
+    places.map((at) => message(...at, 1, { transactionId: 'a' })),
+  )
+  t.ok(items.every(({ status }) => status === 'queued'))
+})
+
+test('messages without a key are never duplicates', async (t) => {
+  const { pool, take } = await openStorage(t)
+  await push(pool, [message('q', 'p', 1), keyed(2, 'a'), message('q', 'p', 1)])
+  t.same(payloads(await take('q', { batch: 9 })), [1, 2, 1])
+})
+
+test('a key is free again after its window', async (t) => {
+  const { advanceClock, freezeClock, pool, set, take } = await openStorage(t)
+  await freezeClock(start)
+  await set('q', { dedupWindowSeconds: 60 })
+  await push(pool, [keyed(1, 'a')])
+  await advanceClock(59_999)
+  t.match((await push(pool, [keyed(2, 'a')])).items, [{ status: 'duplicate' }])
+  await advanceClock(1)
+  const third = keyed(3, 'a')
+  t.match((await push(pool, [third])).items, [{ status: 'queued' }])
+  t.match((await push(pool, [keyed(4, 'a')])).items, [{ status: 'duplicate', messageId: third.id }])
+  t.same(payloads(await take('q', { batch: 9 })), [1, 3])
+})
+
+test('a queue with a window of zero knows no duplicates', async (t) => {
+  const { pool, set, take } = await openStorage(t)
+  await set('q', { dedupWindowSeconds: 0 })
+  await push(pool, [keyed(1, 'a'), keyed(2, 'a')])
+  await push(pool, [keyed(3, 'a')])
+  t.same(payloads(await take('q', { batch: 9 })), [1, 2, 3])
+})
+
+test('a key whose message is still scheduled makes duplicates, before and after promotion', async (t) => {
+  const { advanceClock, freezeClock, pool, take } = await openStorage(t)
+  await freezeClock(start)
+  const first = keyed(1, 'a', { delayMs: 1_000 })
+  t.match((await push(pool, [first])).items, [{ status: 'scheduled' }])
+  const duplicate = [{ status: 'duplicate', messageId: first.id }]
+  t.match((await push(pool, [keyed(2, 'a')])).items, duplicate)
+  t.match((await push(pool, [keyed(3, 'a', { delayMs: 5_000 })])).items, duplicate)
+  await advanceClock(10_000)
+  await promoteDue(pool)
+  t.match((await push(pool, [keyed(4, 'a')])).items, duplicate)
+  t.same(payloads(await take('q', { batch: 9 })), [1])
+})
+
+test('a mixed call sorts new, delayed and known messages, each in its place', async (t) => {
+  const { pool, take } = await openStorage(t)
+  const known = keyed('known', 'k')
+  await push(pool, [known])
+  const items = [
+    keyed('later', 'l', { delayMs: 60_000 }),
+    keyed('again', 'k'),
+    message('q', 'p', 'plain'),
+    message('q', 'other', 'elsewhere'),
+    keyed('fresh', 'f'),
+    keyed('later again', 'l'),
+  ]
+  const { items: pushed } = await push(pool, items)
+  t.match(pushed, [
+    { status: 'scheduled', messageId: items[0]?.id },
+    { status: 'duplicate', messageId: known.id },
+    { status: 'queued', seq: 2 },
+    { status: 'queued', seq: 1 },
+    { status: 'queued', seq: 3 },
+    { status: 'duplicate', messageId: items[0]?.id },
+  ])
+  t.same(payloads(await take('q', { partition: 'p', batch: 9 })), ['known', 'plain', 'fresh'])
+})
+
+test('two pushes of one key at the same moment add one message', async (t) => {
+  const { armBarrier, pool, take, waiting } = await openStorage(t)
+  await push(pool, [message('q', 'p', 0)])
+  const first = await armBarrier('push-many-inserted')
+  const winner = push(pool, [keyed(1, 'a')])
+  await first.reached()
+  const loser = push(pool, [keyed(2, 'a')])
+  await waiting()
+  await first.release()
+  t.match((await winner).items, [{ status: 'queued' }])
+  t.match((await loser).items, [{ status: 'duplicate' }])
+  t.same(payloads(await take('q', { batch: 9 })), [0, 1])
+})
+
+test('the key of an SQL producer counts when its message is promoted', async (t) => {
+  const { pool, take } = await openStorage(t)
+  const sql = (payload: string) =>
+    enqueue(pool, { queue: 'q', partition: 'p', payload, transactionId: 'a' })
+  await sql('1')
+  await sql('2')
+  await promoteDue(pool)
+  await sql('3')
+  await promoteDue(pool)
+  t.match((await push(pool, [keyed(4, 'a')])).items, [{ status: 'duplicate' }])
+  t.same(payloads(await take('q', { batch: 9 })), [1])
+})

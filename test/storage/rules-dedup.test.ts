@@ -32,15 +32,9 @@ test('a key seen in an earlier call is a duplicate, and wakes nobody', async (t)
 
 test('the same key in another partition or queue is another message', async (t) => {
   const { pool } = await openStorage(t)
-  const places = [
-    ['q', 'p'],
-    ['q', 'other'],
-    ['r', 'p'],
-  ] as const
-  const { items } = await push(
-    pool,
-    places.map((at) => message(...at, 1, { transactionId: 'a' })),
-  )
+  const keyedAt = (queue: string, partition: string) =>
+    message(queue, partition, 1, { transactionId: 'a' })
+  const { items } = await push(pool, [keyedAt('q', 'p'), keyedAt('q', 'other'), keyedAt('r', 'p')])
   t.ok(items.every(({ status }) => status === 'queued'))
 })
 

@@ -1,0 +1,26 @@
+// The ladder of one group. It begins at the base interval; from the threshold's empty check on, each
+// further one multiplies it, up to the maximum. Anything that may mean work puts it back.
+import type { SharedStateSettings } from './settings.ts'
+
+export interface Backoff {
+  readonly intervalMs: number
+  readonly consecutiveEmpty: number
+}
+
+type Ladder = Pick<
+  SharedStateSettings,
+  'baseIntervalMs' | 'maxIntervalMs' | 'backoffThreshold' | 'backoffMultiplier'
+>
+
+export function startBackoff({ baseIntervalMs }: Pick<Ladder, 'baseIntervalMs'>): Backoff {
+  return { intervalMs: baseIntervalMs, consecutiveEmpty: 0 }
+}
+
+export function afterEmpty(backoff: Backoff, ladder: Ladder): Backoff {
+  const consecutiveEmpty = backoff.consecutiveEmpty + 1
+  const intervalMs =
+    consecutiveEmpty < ladder.backoffThreshold
+      ? backoff.intervalMs
+      : Math.min(backoff.intervalMs * ladder.backoffMultiplier, ladder.maxIntervalMs)
+  return { intervalMs, consecutiveEmpty }
+}

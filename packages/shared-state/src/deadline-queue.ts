@@ -1,0 +1,40 @@
+/** Members that are each due the same time after they were added, so the first added is the first
+ * due. */
+export class DeadlineQueue<M> {
+  readonly #dueAt = new Map<M, number>()
+  readonly #delayMs: number
+
+  constructor(delayMs: number) {
+    this.#delayMs = delayMs
+  }
+
+  /** Adding a member again starts its time anew. */
+  add(member: M, now: number): void {
+    this.#dueAt.delete(member)
+    this.#dueAt.set(member, now + this.#delayMs)
+  }
+
+  delete(member: M): void {
+    this.#dueAt.delete(member)
+  }
+
+  first(): M | undefined {
+    return this.#dueAt.keys().next().value
+  }
+
+  /** Infinity when there is none. */
+  firstDueAt(): number {
+    return this.#dueAt.values().next().value ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Takes out those that are due. */
+  takeDue(now: number): M[] {
+    const due: M[] = []
+    for (const [member, dueAt] of this.#dueAt) {
+      if (dueAt > now) break
+      due.push(member)
+      this.#dueAt.delete(member)
+    }
+    return due
+  }
+}

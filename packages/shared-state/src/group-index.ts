@@ -1,0 +1,68 @@
+import {
+  type GroupDescription,
+  type Hint,
+  queueSelector,
+  selectorOf,
+  sharedSelector,
+} from './group-key.ts'
+
+/** Finds the groups a hint may concern without looking at the others. */
+export class GroupIndex<G extends { readonly description: GroupDescription }> {
+  readonly #bySelector = new Map<string, Set<G>>()
+  readonly #byQueue = new Map<string, Set<G>>()
+  readonly #shared = new Set<G>()
+
+  add(group: G): void {
+    const { description } = group
+    addTo(this.#bySelector, selectorOf(description), group)
+    if ('queue' in description) addTo(this.#byQueue, description.queue, group)
+    else this.#shared.add(group)
+  }
+
+  delete(group: G): void {
+    const { description } = group
+    deleteFrom(this.#bySelector, selectorOf(description), group)
+    if ('queue' in description) deleteFrom(this.#byQueue, description.queue, group)
+    else this.#shared.delete(group)
+  }
+
+  /** All groups of a queue by name; groups by namespace and task are not among them. */
+  ofQueue(queue: string): readonly G[] {
+    return [...(this.#byQueue.get(queue) ?? [])]
+  }
+
+  matching(hint: Hint): G[] {
+    const candidates = [...this.#ofQueueMatching(hint), ...this.#sharedMatching(hint)]
+    if (hint.group === undefined || hint.group === null) return candidates
+    return candidates.filter(({ description }) => description.group === hint.group)
+  }
+
+  #ofQueueMatching({ queue, partition }: Hint): readonly G[] {
+    if (partition === undefined || partition === null) return this.ofQueue(queue)
+    return this.#ofSelectors([queueSelector(queue, partition), queueSelector(queue, undefined)])
+  }
+
+  #sharedMatching({ namespace, task }: Hint): readonly G[] {
+    if (this.#shared.size === 0) return []
+    if (namespace === undefined || task === undefined) return [...this.#shared]
+    const namespaces = namespace === null ? [undefined] : [namespace, undefined]
+    const tasks = task === null ? [undefined] : [task, undefined]
+    return this.#ofSelectors(namespaces.flatMap((n) => tasks.map((t) => sharedSelector(n, t))))
+  }
+
+  #ofSelectors(selectors: readonly string[]): readonly G[] {
+    return selectors.flatMap((selector) => [...(this.#bySelector.get(selector) ?? [])])
+  }
+}
+
+function addTo<G>(sets: Map<string, Set<G>>, key: string, group: G): void {
+  const set = sets.get(key)
+  if (set === undefined) sets.set(key, new Set([group]))
+  else set.add(group)
+}
+
+function deleteFrom<G>(sets: Map<string, Set<G>>, key: string, group: G): void {
+  const set = sets.get(key)
+  set?.delete(group)
+  if (set?.size === 0) sets.delete(key)
+}

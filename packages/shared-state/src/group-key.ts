@@ -1,0 +1,57 @@
+// What waiters wait for, and the key that stands for it:
+//
+//   queue/partition/group      one partition          orders/eu-1/billing
+//   queue/*/group              any partition          orders/*/billing
+//   namespace/n/task/t/group   any queue of those     namespace/shop/task/*/billing
+//
+// `/`, `*` and `%` inside a name are percent-encoded, so no two descriptions share a key, and people can
+// still read it. The part before the group is the selector: all groups of a selector wake together.
+
+export type GroupDescription =
+  | { readonly queue: string; readonly partition?: string | undefined; readonly group: string }
+  | {
+      readonly namespace?: string | undefined
+      readonly task?: string | undefined
+      readonly group: string
+    }
+
+export type GroupKey = string
+
+/** Something may have become deliverable. `Woken` rows of the SQL functions are hints as they are. */
+export interface Hint {
+  readonly queue: string
+  /** Null or absent: any partition may be meant. */
+  readonly partition?: string | null | undefined
+  /** Null or absent: every consumer group. */
+  readonly group?: string | null | undefined
+  /** Null: the queue has none. Absent: not known, so any may be meant. */
+  readonly namespace?: string | null | undefined
+  readonly task?: string | null | undefined
+  readonly count?: number | undefined
+}
+
+export function groupKey(description: GroupDescription): GroupKey {
+  return `${selectorOf(description)}/${encode(description.group)}`
+}
+
+export function selectorOf(description: GroupDescription): string {
+  if ('queue' in description) return queueSelector(description.queue, description.partition)
+  return sharedSelector(description.namespace, description.task)
+}
+
+export function queueSelector(queue: string, partition: string | undefined): string {
+  return `${encode(queue)}/${partition === undefined ? '*' : encode(partition)}`
+}
+
+export function sharedSelector(namespace: string | undefined, task: string | undefined): string {
+  const names = [namespace, task].map((name) => (name === undefined ? '*' : encode(name)))
+  return `namespace/${names[0]}/task/${names[1]}`
+}
+
+const special = /[%/*]/g
+
+function encode(name: string): string {
+  return name.replace(special, (character) => {
+    return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+  })
+}

@@ -1,0 +1,90 @@
+import { DeadlineQueue } from './deadline-queue.ts'
+import { GroupIndex } from './group-index.ts'
+import { type GroupDescription, type GroupKey, groupKey } from './group-key.ts'
+import { createGroup, type Group } from './group-state.ts'
+import type { SidecarId } from './ports.ts'
+import type { SharedStateSettings } from './settings.ts'
+
+/** Every group that somebody waits for or waited for a moment ago, in a bounded table. */
+export class GroupTable {
+  readonly index = new GroupIndex<Group>()
+  readonly #groups = new Map<GroupKey, Group>()
+  readonly #waiting = new Set<Group>()
+  readonly #lingering: DeadlineQueue<Group>
+  readonly #settings: SharedStateSettings
+
+  constructor(settings: SharedStateSettings) {
+    this.#settings = settings
+    this.#lingering = new DeadlineQueue(settings.groupLingerMs)
+  }
+
+  get size(): number {
+    return this.#groups.size
+  }
+
+  get(key: GroupKey): Group | undefined {
+    return this.#groups.get(key)
+  }
+
+  all(): Iterable<Group> {
+    return this.#groups.values()
+  }
+
+  waiting(): ReadonlySet<Group> {
+    return this.#waiting
+  }
+
+  /** Finds a group or begins one; undefined when the table is full of groups in use. */
+  open(description: GroupDescription, now: number): Group | undefined {
+    const known = this.#groups.get(groupKey(description))
+    if (known !== undefined) return known
+    if (this.#groups.size >= this.#settings.groupsMax && !this.#makeRoom()) return undefined
+    const group = createGroup(description, now, this.#settings)
+    this.#groups.set(group.key, group)
+    this.index.add(group)
+    return group
+  }
+
+  setWaiting(group: Group, sidecarId: SidecarId, count: number, now: number): void {
+    const before = group.waiters.total
+    group.waiters.set(sidecarId, count)
+    const after = group.waiters.total
+    if (after > 0) {
+      if (before === 0) group.checkedAt = now
+      this.#waiting.add(group)
+      this.#lingering.delete(group)
+    } else if (before > 0) {
+      this.#waiting.delete(group)
+      this.#lingering.add(group, now)
+    }
+  }
+
+  nextForgetAt(): number {
+    return this.#lingering.firstDueAt()
+  }
+
+  /** Whether any group was forgotten. */
+  forgetIdle(now: number): boolean {
+    let forgotten = false
+    for (const group of this.#lingering.takeDue(now)) {
+      if (group.lock.state === 'free') {
+        this.#forget(group)
+        forgotten = true
+      } else this.#lingering.add(group, now)
+    }
+    return forgotten
+  }
+
+  #makeRoom(): boolean {
+    const oldest = this.#lingering.first()
+    if (oldest === undefined || oldest.lock.state !== 'free') return false
+    this.#forget(oldest)
+    return true
+  }
+
+  #forget(group: Group): void {
+    this.#lingering.delete(group)
+    this.#groups.delete(group.key)
+    this.index.delete(group)
+  }
+}

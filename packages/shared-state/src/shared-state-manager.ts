@@ -1,0 +1,290 @@
+// Decides, in the node's primary, which worker pops for which group of waiters, and when. Everything
+// that happens comes in as a call; everything to do goes out through a port.
+//
+//   a waiter comes      setWaiting, requestCheck          → a grant, or the pop in flight is repeated
+//   a grant is answered grantTaken, releaseGroup          → perhaps the next grant: the wake chain
+//   something is new    notifyMessageAvailable (ours)     → a grant for each group that waits for it,
+//                       handleMessageAvailable (a peer's)   and a hint to the peers if it is ours
+//   time passes         tick, dueForFallback              → grants taken back, retried, checked
+//   something breaks    unregisterSidecar, reportFault    → locks freed, aggressive mode
+//
+// The parts: group-state.ts (the lock), wake-path.ts (who gets it), fallback.ts (checks without hints),
+// poll-mode.ts (how often), group-table.ts (which groups there are), interest.ts (what peers know).
+import { startBackoff } from './backoff.ts'
+import { FallbackChecks } from './fallback.ts'
+import { type GroupDescription, type GroupKey, groupKey, type Hint } from './group-key.ts'
+import type { Cause, Group } from './group-state.ts'
+import { GroupTable } from './group-table.ts'
+import { describeAll, Interest } from './interest.ts'
+import {
+  afterCheck,
+  afterFault,
+  afterFaultCleared,
+  type Fault,
+  leavesAt,
+  type PollMode,
+  type StandingFault,
+  startHealthy,
+  whileNobodyWaits,
+} from './poll-mode.ts'
+import type { PopOutcome, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
+import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
+import { buildStats, type SharedStateStats } from './stats.ts'
+import { WakeCounters } from './wake-counters.ts'
+import { WakePath } from './wake-path.ts'
+
+/** Where news of our own comes from: a call of a worker, or a timer of the primary. */
+export type Origin = { readonly sidecarId: SidecarId } | 'timer'
+
+export class SharedStateManager {
+  readonly #ports: SharedStatePorts
+  readonly #settings: SharedStateSettings
+  readonly #sidecars = new Set<SidecarId>()
+  readonly #counters = new WakeCounters()
+  readonly #interest: Interest
+  readonly #table: GroupTable
+  readonly #wakePath: WakePath
+  readonly #fallback: FallbackChecks
+  #mode: PollMode
+
+  constructor(ports: SharedStatePorts, settings: Partial<SharedStateSettings> = {}) {
+    this.#ports = ports
+    this.#settings = { ...sharedStateDefaults, ...settings }
+    this.#mode = startHealthy(ports.now())
+    this.#interest = new Interest(ports.interestChanged !== undefined)
+    this.#table = new GroupTable(this.#settings)
+    this.#fallback = new FallbackChecks({
+      settings: this.#settings,
+      isUrgent: (group) => this.#mode.mode === 'aggressive' || !this.#interest.isAdvertised(group),
+    })
+    this.#wakePath = new WakePath({
+      settings: this.#settings,
+      counters: this.#counters,
+      grant: ports.grant,
+      onGranted: (group) => {
+        group.poppedUnadvertised ||= !this.#interest.isAdvertised(group)
+      },
+      onFree: (group) => this.#fallback.touch(group),
+      onUnused: (group, sidecarId) => this.#setWaiting(group, sidecarId, 0),
+      onFault: (fault) => this.reportFault(fault),
+    })
+  }
+
+  registerSidecar(sidecarId: SidecarId): void {
+    if (this.#sidecars.size >= this.#settings.sidecarsMax && !this.#sidecars.has(sidecarId)) {
+      throw new RangeError(`more than ${this.#settings.sidecarsMax} sidecars`)
+    }
+    this.#sidecars.add(sidecarId)
+  }
+
+  /** Frees what it held. One that died may have committed what nobody told of: that is looked for. */
+  unregisterSidecar(sidecarId: SidecarId, how: 'died' | 'left' = 'died'): void {
+    if (!this.#sidecars.delete(sidecarId)) return
+    for (const group of this.#table.all()) {
+      if (group.waiters.of(sidecarId) > 0) this.#setWaiting(group, sidecarId, 0)
+    }
+    this.#wakePath.sidecarGone(this.#table.all(), sidecarId)
+    if (how === 'died') this.reportFault('sidecar_lost')
+    this.notifyEverything('ipc')
+  }
+
+  /** How many wait at a worker for a group. False: refused, the table of groups is full, or the worker
+   * is not registered (any more). */
+  setWaiting(sidecarId: SidecarId, description: GroupDescription, count: number): boolean {
+    if (!this.#sidecars.has(sidecarId)) return false
+    if (count === 0 && this.#table.get(groupKey(description)) === undefined) return true
+    const group = this.#table.open(description, this.#ports.now())
+    if (group === undefined) {
+      this.#counters.refusedGroups += 1
+      return false
+    }
+    const isNew = group.interestVersion === 0
+    if (isNew) this.#interest.begin(group)
+    this.#setWaiting(group, sidecarId, count)
+    this.#hears(sidecarId)
+    if (isNew) this.#ports.interestChanged?.(this.#interest.version)
+    return true
+  }
+
+  /** A new waiter's first query. It comes as a grant: at once, or after the pop in flight. */
+  requestCheck(sidecarId: SidecarId, key: GroupKey): void {
+    const group = this.#table.get(key)
+    if (!this.#hears(sidecarId) || group === undefined) return
+    this.#wakePath.request(group, sidecarId, this.#ports.now())
+  }
+
+  /** Whether a group's ladder allows another check. */
+  shouldCheckGroup(key: GroupKey): boolean {
+    const group = this.#table.get(key)
+    if (group === undefined) return true
+    return this.#ports.now() - group.checkedAt >= group.backoff.intervalMs
+  }
+
+  /** The number of a grant that is taken already; undefined while another pop is in flight. */
+  tryAcquireGroup(sidecarId: SidecarId, key: GroupKey): number | undefined {
+    const group = this.#table.get(key)
+    if (!this.#hears(sidecarId) || group === undefined) return undefined
+    return this.#wakePath.acquire(group, sidecarId, this.#ports.now())
+  }
+
+  /** The worker began its pop. False: the grant had been taken back. */
+  grantTaken(sidecarId: SidecarId, key: GroupKey, grantId: number): boolean {
+    const group = this.#table.get(key)
+    if (!this.#hears(sidecarId) || group === undefined) return false
+    return this.#wakePath.taken(group, grantId, this.#ports.now())
+  }
+
+  /** The pop ended. Send the new count of waiters before it. False: the grant had been taken back. */
+  releaseGroup(key: GroupKey, grantId: number, outcome: PopOutcome): boolean {
+    const group = this.#table.get(key)
+    return group !== undefined && this.#wakePath.release(group, grantId, outcome, this.#ports.now())
+  }
+
+  getGroupInterval(key: GroupKey): number {
+    return this.#table.get(key)?.backoff.intervalMs ?? this.#settings.baseIntervalMs
+  }
+
+  resetBackoffForQueue(queue: string): void {
+    for (const group of this.#table.index.ofQueue(queue)) {
+      group.backoff = startBackoff(this.#settings)
+      this.#fallback.touch(group)
+    }
+  }
+
+  /** Messages became deliverable through this node. */
+  notifyMessageAvailable(hint: Hint, origin: Origin): void {
+    const cause: Cause =
+      origin === 'timer' ? { source: 'timer' } : { source: 'local', from: origin.sidecarId }
+    this.#wakeMatching(hint, cause)
+    this.#ports.broadcast(hint)
+  }
+
+  /** A lane was freed through this node: whoever waits for its group may go on with it. */
+  notifyPartitionFree(hint: Hint, origin: Origin): void {
+    this.notifyMessageAvailable(hint, origin)
+  }
+
+  /** A peer, or the database by NOTIFY, told of messages; all peers were told as well. */
+  handleMessageAvailable(hint: Hint, source: 'udp' | 'notify' = 'udp'): void {
+    this.#wakeMatching(hint, { source })
+  }
+
+  /** Anything may have been committed: a process died, an outcome is unknown, hints were lost. */
+  notifyEverything(source: WakeSource): void {
+    const waiting = this.#table.waiting()
+    const now = this.#ports.now()
+    if (waiting.size <= this.#settings.wakeAllGroupsMax) {
+      for (const group of Array.from(waiting)) this.#wakePath.wake(group, { source }, now)
+      return
+    }
+    for (const group of waiting) {
+      if (group.lock.state === 'free') this.#fallback.makeDue(group, now)
+      else this.#wakePath.wake(group, { source }, now)
+    }
+  }
+
+  /** Something that carries hints broke. `listener_lost` and `peer_silent` stand until cleared. */
+  reportFault(fault: Fault): void {
+    const before = this.#mode.mode
+    this.#mode = afterFault(this.#mode, fault, this.#ports.now())
+    if (before === 'healthy') this.#fallback.touchAll()
+  }
+
+  clearFault(fault: StandingFault): void {
+    this.#mode = afterFaultCleared(this.#mode, fault, this.#ports.now())
+  }
+
+  /** What this node waits for, to be told to peers; it includes what it waited for a moment ago. */
+  interests(): { readonly version: number; readonly groups: readonly GroupDescription[] } {
+    return { version: this.#interest.version, groups: describeAll(this.#table.all()) }
+  }
+
+  /** The newest version that every peer holds. */
+  interestEchoed(version: number): void {
+    const now = this.#ports.now()
+    const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
+    for (const group of missed) this.#wakePath.wake(group, { source: 'udp' }, now)
+    if (isLess) this.#fallback.touchAll()
+  }
+
+  /** The groups to ask the database about now, in one query. Answer with one of the next two. */
+  dueForFallback(): GroupKey[] {
+    const now = this.#ports.now()
+    const waiting = this.#table.waiting()
+    if (waiting.size === 0) this.#mode = whileNobodyWaits(this.#mode, now, this.#settings)
+    return this.#fallback.ask(waiting, now)
+  }
+
+  fallbackResult(keysWithWork: Iterable<GroupKey>): void {
+    const now = this.#ports.now()
+    const findings = this.#fallback.answered(keysWithWork, now)
+    if (findings === undefined) return
+    this.#counters.fallbackChecks += 1
+    this.#counters.unannounced += findings.unannounced
+    const found = findings.unannounced > 0 ? 'unannounced' : 'nothing'
+    this.#mode = afterCheck(this.#mode, found, now, this.#settings)
+    for (const group of findings.withWork) this.#wakePath.wake(group, { source: 'fallback' }, now)
+  }
+
+  fallbackFailed(): void {
+    this.#fallback.failed(this.#ports.now())
+    this.reportFault('fetch_error')
+  }
+
+  /** Takes back, retries and forgets what is due. */
+  tick(): void {
+    const now = this.#ports.now()
+    this.#wakePath.tick(now)
+    if (this.#table.forgetIdle(now)) {
+      this.#interest.end()
+      this.#ports.interestChanged?.(this.#interest.version)
+    }
+  }
+
+  /** When `tick` has something to do; Infinity for never. */
+  nextTickAt(): number {
+    return Math.min(this.#wakePath.nextTickAt(), this.#table.nextForgetAt())
+  }
+
+  /** When `tick` or `dueForFallback` has something to do. */
+  nextWakeAt(): number {
+    return Math.min(this.nextTickAt(), this.#nextFallbackAt())
+  }
+
+  getStats(): SharedStateStats {
+    return buildStats({
+      sidecars: this.#sidecars.size,
+      groups: this.#table.all(),
+      counters: this.#counters,
+      mode: this.#mode,
+      backoffThreshold: this.#settings.backoffThreshold,
+      groupsMax: this.#settings.statsGroupsMax,
+      dueAt: (group) => this.#fallback.dueAt(group),
+      now: this.#ports.now(),
+    })
+  }
+
+  /** Where nobody waits there is nothing to check, only perhaps a mode to leave. */
+  #nextFallbackAt(): number {
+    if (this.#table.waiting().size > 0) return this.#fallback.nextDueAt()
+    if (this.#mode.mode === 'healthy') return Number.POSITIVE_INFINITY
+    return leavesAt(this.#mode, this.#settings)
+  }
+
+  #wakeMatching(hint: Hint, cause: Cause): void {
+    const now = this.#ports.now()
+    for (const group of this.#table.index.matching(hint)) this.#wakePath.wake(group, cause, now)
+  }
+
+  #setWaiting(group: Group, sidecarId: SidecarId, count: number): void {
+    this.#table.setWaiting(group, sidecarId, count, this.#ports.now())
+    if (group.waiters.total > 0) this.#fallback.touch(group)
+  }
+
+  /** Late messages of a worker that is gone are passed over; any message shows that it lives. */
+  #hears(sidecarId: SidecarId): boolean {
+    if (!this.#sidecars.has(sidecarId)) return false
+    this.#wakePath.heard(sidecarId, this.#ports.now())
+    return true
+  }
+}

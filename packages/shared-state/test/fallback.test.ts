@@ -1,0 +1,193 @@
+import { test } from 'tap'
+import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
+
+function idleNode(settings = {}) {
+  const node = nodeFixture(settings)
+  node.waits(1)
+  node.pops('empty')
+  return node
+}
+
+test('a healthy node checks every idle interval', async (t) => {
+  const node = idleNode()
+  t.equal(node.manager.nextWakeAt(), 6_000)
+  node.clock.now = 5_999
+  t.same(node.manager.dueForFallback(), [])
+  node.clock.now = 6_000
+  t.same(node.manager.dueForFallback(), [ordersKey])
+  t.same(node.manager.dueForFallback(), [], 'one query at a time')
+  t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
+  node.clock.now = 6_010
+  node.manager.fallbackResult([])
+  t.equal(node.manager.nextWakeAt(), 11_010)
+  t.equal(node.group()?.consecutiveEmpty, 2)
+})
+
+test('one query asks about all groups past half of their interval', async (t) => {
+  const node = nodeFixture()
+  for (const [index, queue] of ['a', 'b', 'c'].entries()) {
+    node.clock.now = 1_000 + index * 2_000
+    node.waits(1, { queue, group: 'g' })
+    node.pops('empty')
+  }
+  node.clock.now = 6_000
+  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g'])
+  node.manager.fallbackResult([])
+  t.equal(node.manager.nextWakeAt(), 10_000)
+  node.clock.now = 10_000
+  t.same(node.manager.dueForFallback(), ['c/*/g', 'a/*/g', 'b/*/g'])
+})
+
+test('an aggressive node checks on the ladder', async (t) => {
+  const node = idleNode()
+  node.manager.reportFault('listener_lost')
+  const times: number[] = []
+  while (times.length < 7) {
+    const at = node.manager.nextWakeAt()
+    if (at > node.clock.now) node.clock.now = at
+    if (node.manager.dueForFallback().length > 0) {
+      times.push(node.clock.now)
+      node.manager.fallbackResult([])
+    }
+  }
+  t.same(
+    times.map((at, i) => at - (times[i - 1] ?? 1_000)),
+    [100, 100, 200, 400, 800, 1_000, 1_000],
+  )
+})
+
+test('work that a check finds is granted', async (t) => {
+  const node = idleNode()
+  node.clock.now = 6_000
+  node.manager.dueForFallback()
+  node.manager.fallbackResult([ordersKey, 'never/*/asked'])
+  t.match(node.lastGrant(), { grantId: 2, source: 'fallback' })
+  t.match(node.manager.getStats(), {
+    counters: { unannounced: 1, fallbackChecks: 1 },
+    mode: { mode: 'healthy' },
+  })
+})
+
+test('work that a hint told of meanwhile was announced', async (t) => {
+  const node = idleNode()
+  node.clock.now = 6_000
+  node.manager.dueForFallback()
+  node.clock.now = 6_001
+  node.manager.handleMessageAvailable(hint)
+  node.manager.fallbackResult([ordersKey])
+  t.equal(node.manager.getStats().counters.unannounced, 0)
+  node.pops('empty')
+  t.equal(node.grants.length, 3, 'and still it is looked for once more')
+})
+
+test('a group in flight is being checked already', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.take()
+  node.clock.now = 20_000
+  t.same(node.manager.dueForFallback(), [])
+})
+
+test('a query that failed makes the node aggressive and comes again', async (t) => {
+  const node = idleNode()
+  node.clock.now = 6_000
+  node.manager.dueForFallback()
+  node.manager.fallbackFailed()
+  t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['fetch_error'] })
+  node.clock.now = 6_100
+  t.same(node.manager.dueForFallback(), [ordersKey])
+})
+
+test('an answer without a question changes nothing', async (t) => {
+  const node = idleNode()
+  node.manager.fallbackResult([ordersKey])
+  t.equal(node.grants.length, 1)
+})
+
+test('more groups than fit into one query come in the next, at once', async (t) => {
+  const node = nodeFixture({ fallbackGroupsMax: 2 })
+  for (const queue of ['a', 'b', 'c']) {
+    node.waits(1, { queue, group: 'g' })
+    node.pops('empty')
+  }
+  node.clock.now = 6_000
+  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g'])
+  node.manager.fallbackResult([])
+  t.ok(node.manager.nextWakeAt() <= 6_000)
+  t.same(node.manager.dueForFallback(), ['c/*/g'])
+})
+
+test('the number of queries does not grow with the number of groups', async (t) => {
+  const node = nodeFixture()
+  for (let i = 0; i < 500; i += 1) {
+    node.clock.now += 7
+    node.waits(1, { queue: `q${i}`, group: 'g' })
+    node.pops('empty')
+  }
+  let queries = 0
+  const end = node.clock.now + 60_000
+  for (;;) {
+    const at = node.manager.nextWakeAt()
+    if (at > end) break
+    node.clock.now = Math.max(node.clock.now, at)
+    node.manager.tick()
+    if (node.manager.dueForFallback().length > 0) {
+      queries += 1
+      node.manager.fallbackResult([])
+    }
+  }
+  t.ok(queries <= 24, `${queries} in 60 s`)
+})
+
+test('with nobody waiting, nothing is asked and aggressive mode ends by time', async (t) => {
+  const node = nodeFixture()
+  node.manager.reportFault('fetch_error')
+  t.equal(node.manager.nextWakeAt(), 61_000)
+  t.same(node.manager.dueForFallback(), [])
+  t.equal(node.manager.getStats().mode.mode, 'aggressive')
+  node.clock.now = 61_000
+  t.same(node.manager.dueForFallback(), [])
+  t.equal(node.manager.getStats().mode.mode, 'healthy')
+  t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
+})
+
+test('a group that peers do not know of yet stays on the ladder, then pops once more', async (t) => {
+  const versions: number[] = []
+  const node = nodeFixture({}, { interestChanged: (version) => versions.push(version) })
+  node.waits(1)
+  node.pops('empty')
+  t.same(versions, [1])
+  t.same(node.manager.interests(), { version: 1, groups: [orders] })
+  t.equal(node.manager.nextWakeAt(), 1_100)
+  node.manager.interestEchoed(1)
+  t.match(node.lastGrant(), { grantId: 2, source: 'udp' })
+  node.pops('empty')
+  node.clock.now = 1_100
+  t.same(node.manager.dueForFallback(), [])
+  t.equal(node.manager.nextWakeAt(), 6_000)
+})
+
+test('a group known to all before its first pop needs no second', async (t) => {
+  const node = nodeFixture(
+    {},
+    { interestChanged: (version) => node.manager.interestEchoed(version) },
+  )
+  node.waits(1)
+  node.pops('empty')
+  t.equal(node.grants.length, 1)
+})
+
+test('a peer that is new puts every group back on the ladder until it knows them', async (t) => {
+  const node = nodeFixture(
+    {},
+    { interestChanged: (version) => node.manager.interestEchoed(version) },
+  )
+  node.waits(1)
+  node.pops('empty')
+  node.manager.interestEchoed(0)
+  node.clock.now = 1_100
+  t.same(node.manager.dueForFallback(), [ordersKey])
+  node.manager.fallbackResult([])
+  node.manager.interestEchoed(1)
+  t.match(node.lastGrant(), { grantId: 2, source: 'udp' })
+})

@@ -1,0 +1,93 @@
+import fc from 'fast-check'
+import { test } from 'tap'
+import { GroupIndex } from '../src/group-index.ts'
+import { type GroupDescription, groupKey, type Hint } from '../src/group-key.ts'
+import { isMeant } from './support/model-database.ts'
+
+const name = fc.string({
+  unit: fc.constantFrom('a', '/', '*', '%', '2', 'F'),
+  minLength: 1,
+  maxLength: 4,
+})
+const maybe = fc.option(name, { nil: undefined })
+const description: fc.Arbitrary<GroupDescription> = fc.oneof(
+  fc.record({ queue: name, partition: maybe, group: name }),
+  fc.record({ namespace: maybe, task: maybe, group: name }),
+)
+
+test('a key reads as queue, partition and group', async (t) => {
+  t.equal(groupKey({ queue: 'orders', group: 'billing' }), 'orders/*/billing')
+  t.equal(groupKey({ queue: 'orders', partition: 'eu', group: 'billing' }), 'orders/eu/billing')
+  t.equal(groupKey({ namespace: 'shop', group: 'g' }), 'namespace/shop/task/*/g')
+  t.equal(groupKey({ queue: 'a/b', partition: '*', group: '50%' }), 'a%2Fb/%2A/50%25')
+})
+
+test('no two descriptions share a key', async () => {
+  const plain = (one: GroupDescription) =>
+    'queue' in one
+      ? JSON.stringify(['queue', one.queue, one.partition ?? null, one.group])
+      : JSON.stringify(['shared', one.namespace ?? null, one.task ?? null, one.group])
+  fc.assert(
+    fc.property(description, description, (one, other) => {
+      return (groupKey(one) === groupKey(other)) === (plain(one) === plain(other))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+const few = fc.constantFrom('a', 'b', '*')
+const fewOrNone = fc.option(few, { nil: undefined })
+const fewDescriptions = fc.array(
+  fc.oneof(
+    fc.record({ queue: few, partition: fewOrNone, group: few }),
+    fc.record({ namespace: fewOrNone, task: fewOrNone, group: few }),
+  ),
+  { maxLength: 30 },
+)
+
+test('a hint finds exactly the groups that could deliver it', async () => {
+  const fewOrNull = fc.option(few, { nil: null })
+  const hints = fc.record({
+    queue: few,
+    partition: few,
+    namespace: fewOrNull,
+    task: fewOrNull,
+    group: fewOrNull,
+  })
+  fc.assert(
+    fc.property(fewDescriptions, hints, (descriptions, hint) => {
+      const groups = descriptions.map((one) => ({ description: one as GroupDescription }))
+      const index = new GroupIndex<(typeof groups)[number]>()
+      for (const group of groups) index.add(group)
+      const expected = groups.filter(({ description: one }) => {
+        return (hint.group === null || hint.group === one.group) && isMeant(hint, one)
+      })
+      const found = index.matching(hint)
+      for (const group of groups) index.delete(group)
+      return (
+        found.length === expected.length &&
+        expected.every((group) => found.includes(group)) &&
+        index.matching(hint).length === 0
+      )
+    }),
+  )
+})
+
+test('a hint that does not say concerns all it may mean', async (t) => {
+  const index = new GroupIndex<{ description: GroupDescription }>()
+  const descriptions: GroupDescription[] = [
+    { queue: 'q', partition: 'a', group: 'g' },
+    { queue: 'q', partition: 'b', group: 'h' },
+    { queue: 'q', group: 'g' },
+    { queue: 'other', group: 'g' },
+    { namespace: 'n', group: 'g' },
+    { task: 't', group: 'h' },
+  ]
+  for (const one of descriptions) index.add({ description: one })
+  const count = (hint: Hint) => index.matching(hint).length
+  t.equal(count({ queue: 'q' }), 5)
+  t.equal(count({ queue: 'q', namespace: null, task: null }), 3)
+  t.equal(count({ queue: 'q', partition: null, group: 'g', namespace: null, task: null }), 2)
+  t.equal(count({ queue: 'q', partition: 'a', namespace: 'n', task: 't' }), 4)
+  t.equal(index.ofQueue('q').length, 3)
+})

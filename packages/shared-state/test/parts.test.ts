@@ -1,0 +1,72 @@
+import { test } from 'tap'
+import { afterEmpty, startBackoff } from '../src/backoff.ts'
+import { DeadlineQueue } from '../src/deadline-queue.ts'
+import { sharedStateDefaults as settings } from '../src/settings.ts'
+import { Waiters } from '../src/waiters.ts'
+import { WakeCounters } from '../src/wake-counters.ts'
+
+test('the ladder climbs from the third empty check to its top', async (t) => {
+  let backoff = startBackoff(settings)
+  const intervals = Array.from({ length: 8 }, () => {
+    backoff = afterEmpty(backoff, settings)
+    return backoff.intervalMs
+  })
+  t.same(intervals, [100, 100, 200, 400, 800, 1_000, 1_000, 1_000])
+  t.equal(backoff.consecutiveEmpty, 8)
+})
+
+test('the turn is whose turn was longest ago', async (t) => {
+  const waiters = new Waiters()
+  const nobody = new Set<number>()
+  t.equal(waiters.next(nobody), undefined)
+  for (const id of [1, 2, 3]) waiters.set(id, 2)
+  t.equal(waiters.total, 6)
+  const turns = Array.from({ length: 5 }, () => {
+    const id = waiters.next(nobody)
+    if (id !== undefined) waiters.hadTurn(id)
+    return id
+  })
+  t.same(turns, [1, 2, 3, 1, 2])
+})
+
+test('a worker that is passed over has its turn only if there is no other', async (t) => {
+  const waiters = new Waiters()
+  waiters.set('a', 1)
+  waiters.set('b', 1)
+  t.equal(waiters.next(new Set(['a'])), 'b')
+  t.equal(waiters.next(new Set(['a', 'b'])), 'a')
+})
+
+test('a worker without waiters has no turn', async (t) => {
+  const waiters = new Waiters()
+  waiters.set(1, 3)
+  waiters.set(1, 1)
+  t.equal(waiters.total, 1)
+  waiters.set(1, 0)
+  waiters.hadTurn(1)
+  t.equal(waiters.total, 0)
+  t.equal(waiters.next(new Set()), undefined)
+})
+
+test('what was added first is due first, and adding again starts anew', async (t) => {
+  const queue = new DeadlineQueue<string>(10)
+  t.equal(queue.firstDueAt(), Number.POSITIVE_INFINITY)
+  queue.add('a', 0)
+  queue.add('b', 2)
+  queue.add('a', 5)
+  queue.add('c', 6)
+  t.equal(queue.firstDueAt(), 12)
+  t.equal(queue.first(), 'b')
+  t.same(queue.takeDue(11), [])
+  t.same(queue.takeDue(15), ['b', 'a'])
+  queue.delete('c')
+  t.equal(queue.firstDueAt(), Number.POSITIVE_INFINITY)
+})
+
+test('wakes are counted by what caused them, first queries apart', async (t) => {
+  const counters = new WakeCounters()
+  counters.granted('udp')
+  counters.granted('udp')
+  counters.granted('request')
+  t.match(counters, { wakes: { udp: 2, chain: 0 }, requests: 1 })
+})

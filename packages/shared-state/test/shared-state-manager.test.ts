@@ -1,0 +1,298 @@
+import { test } from 'tap'
+import { groupKey, sharedStateDefaults } from '../src/index.ts'
+import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
+
+test('a new waiter queries first, and waits when there is nothing', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  t.match(node.grants, [{ sidecarId: 1, key: 'orders/*/g', grantId: 1, source: 'request' }])
+  t.ok(node.pops('empty'))
+  t.equal(node.grants.length, 1)
+})
+
+test('a push wakes one worker, and no other', async (t) => {
+  const node = nodeFixture()
+  for (const id of [1, 2, 3]) node.waits(id)
+  while (node.group()?.inFlight === true) node.pops('empty')
+  const before = node.grants.length
+  node.manager.notifyMessageAvailable(hint, { sidecarId: 3 })
+  t.equal(node.grants.length, before + 1)
+  t.same(node.broadcasts, [hint])
+})
+
+test('the wake chain goes from worker to worker and ends at the first empty pop', async (t) => {
+  const node = nodeFixture()
+  for (const id of [1, 2, 3]) node.manager.setWaiting(id, orders, 2)
+  node.manager.handleMessageAvailable(hint)
+  for (const outcome of ['messages', 'messages', 'messages', 'messages', 'empty'] as const) {
+    node.pops(outcome)
+  }
+  t.same(
+    node.grants.map(({ sidecarId }) => sidecarId),
+    [1, 2, 3, 1, 2],
+  )
+  t.same(
+    node.grants.map(({ source }) => source),
+    ['udp', 'chain', 'chain', 'chain', 'chain'],
+  )
+})
+
+test('the chain ends where nobody waits any more', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.take()
+  node.manager.setWaiting(1, orders, 0)
+  node.pops('messages')
+  t.equal(node.grants.length, 1)
+  t.equal(node.group()?.inFlight, false)
+})
+
+test('a hint that meets a pop in flight makes it be followed by another', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.take()
+  node.manager.handleMessageAvailable(hint)
+  node.manager.handleMessageAvailable(hint)
+  t.equal(node.grants.length, 1)
+  node.pops('empty')
+  t.match(node.grants.slice(1), [{ sidecarId: 1, source: 'udp' }])
+  node.pops('empty')
+  t.equal(node.grants.length, 2, 'once is enough')
+})
+
+test('a late release of an older grant changes nothing', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.manager.setWaiting(2, orders, 1)
+  const first = node.lastGrant()
+  node.tickAt(1_100)
+  t.match(node.lastGrant(), { sidecarId: 2, grantId: 2 })
+  t.notOk(node.take(first))
+  t.notOk(node.pops('empty', first))
+  t.ok(node.group()?.inFlight)
+  t.ok(node.pops('empty'))
+  t.notOk(node.group()?.inFlight)
+})
+
+test('a worker with nobody waiting any more passes the wake on', async (t) => {
+  const node = nodeFixture()
+  node.manager.setWaiting(1, orders, 1)
+  node.manager.setWaiting(2, orders, 1)
+  node.manager.notifyMessageAvailable(hint, { sidecarId: 2 })
+  t.match(node.lastGrant(), { sidecarId: 1, source: 'ipc' })
+  node.manager.releaseGroup(ordersKey, node.lastGrant().grantId, 'unused')
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'local' })
+  node.manager.releaseGroup(ordersKey, node.lastGrant().grantId, 'unused')
+  t.equal(node.grants.length, 2)
+})
+
+test('a contended pop is retried within 5 ms and is no empty one', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.pops('contended')
+  t.equal(node.manager.nextTickAt(), 1_005)
+  node.tickAt(1_004)
+  t.equal(node.grants.length, 1)
+  node.tickAt(1_005)
+  t.equal(node.grants.length, 2)
+  t.equal(node.group()?.consecutiveEmpty, 0)
+})
+
+test('a hint does not wait for the retry of a contended pop', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.pops('contended')
+  node.manager.handleMessageAvailable(hint)
+  t.match(node.lastGrant(), { grantId: 2, source: 'udp' })
+  node.pops('empty')
+  node.tickAt(1_010)
+  t.equal(node.grants.length, 2)
+})
+
+test('what is contended without end is retried more slowly', async (t) => {
+  const node = nodeFixture({ contendedRetriesMax: 3 })
+  node.waits(1)
+  for (let i = 0; i < 3; i += 1) {
+    node.pops('contended')
+    node.tickAt(node.clock.now + 5)
+  }
+  node.pops('contended')
+  t.equal(node.manager.nextTickAt(), node.clock.now + sharedStateDefaults.baseIntervalMs)
+})
+
+test('a grant that nobody takes within 100 ms goes to the next worker', async (t) => {
+  const node = nodeFixture()
+  node.manager.setWaiting(1, orders, 1)
+  node.manager.setWaiting(2, orders, 1)
+  node.manager.handleMessageAvailable(hint)
+  node.tickAt(1_099)
+  t.equal(node.grants.length, 1)
+  node.tickAt(1_100)
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'udp' })
+  t.match(node.manager.getStats(), {
+    counters: { deliveryTimeouts: 1 },
+    mode: { mode: 'aggressive', why: ['grant_untaken'] },
+  })
+})
+
+test('a worker that let a grant lie is passed over until it is heard', async (t) => {
+  const node = nodeFixture()
+  for (const id of [1, 2]) node.manager.setWaiting(id, orders, 2)
+  node.manager.handleMessageAvailable(hint)
+  node.tickAt(1_100)
+  node.pops('messages')
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'chain' })
+  node.manager.setWaiting(1, orders, 2)
+  node.pops('messages')
+  t.match(node.lastGrant(), { sidecarId: 1 })
+})
+
+test('an untaken grant stands where nobody else waits, until somebody does', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.tickAt(1_100)
+  t.equal(node.grants.length, 1)
+  t.ok(node.group()?.inFlight)
+  node.waits(2)
+  t.match(node.lastGrant(), { sidecarId: 2, grantId: 2 })
+})
+
+test('a pop that never ends is given up', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.take()
+  node.tickAt(1_000 + sharedStateDefaults.popDurationMaxMs)
+  t.notOk(node.group()?.inFlight)
+  t.match(node.manager.getStats(), { counters: { popTimeouts: 1 }, mode: { why: ['fetch_error'] } })
+})
+
+test('the death of a worker frees its locks and wakes the others', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.take()
+  node.manager.setWaiting(2, orders, 1)
+  node.manager.unregisterSidecar(1)
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'ipc' })
+  t.match(node.manager.getStats(), { local_sidecars: 2, mode: { why: ['sidecar_lost'] } })
+  t.notOk(node.manager.setWaiting(1, orders, 1), 'what it sent before is passed over')
+})
+
+test('a worker that leaves in good order is no reason to distrust hints', async (t) => {
+  const node = nodeFixture()
+  node.manager.unregisterSidecar(1, 'left')
+  node.manager.unregisterSidecar(1, 'left')
+  t.match(node.manager.getStats(), { local_sidecars: 2, mode: { mode: 'healthy' } })
+})
+
+test('with very many groups, a death is one query and not a pop for each', async (t) => {
+  const node = nodeFixture({ wakeAllGroupsMax: 2 })
+  for (const queue of ['a', 'b', 'c']) {
+    node.waits(2, { queue, group: 'g' })
+    node.pops('empty')
+  }
+  const before = node.grants.length
+  node.manager.unregisterSidecar(1)
+  t.equal(node.grants.length, before)
+  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g', 'c/*/g'])
+})
+
+test('a failed pop is not repeated at once', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.pops('error')
+  t.equal(node.grants.length, 1)
+  t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['fetch_error'] })
+  t.equal(node.manager.nextWakeAt() <= 1_100, true)
+})
+
+test('empty pops climb the ladder, a hint for the queue takes it back', async (t) => {
+  const node = nodeFixture()
+  const climbed: number[] = []
+  for (let i = 0; i < 7; i += 1) {
+    node.waits(1)
+    node.pops('empty')
+    climbed.push(node.manager.getGroupInterval(ordersKey))
+  }
+  t.same(climbed, [100, 100, 200, 400, 800, 1_000, 1_000])
+  t.equal(node.manager.getStats().group_backoff.groups_backed_off, 1)
+  t.notOk(node.manager.shouldCheckGroup(ordersKey))
+  node.clock.now += 1_000
+  t.ok(node.manager.shouldCheckGroup(ordersKey))
+  node.manager.resetBackoffForQueue('orders')
+  t.equal(node.manager.getGroupInterval(ordersKey), 100)
+  t.equal(node.manager.getGroupInterval('unknown/*/g'), 100)
+  t.ok(node.manager.shouldCheckGroup('unknown/*/g'))
+})
+
+test('one lock per group: who acquires it keeps others out', async (t) => {
+  const node = nodeFixture()
+  node.manager.setWaiting(1, orders, 1)
+  const grantId = node.manager.tryAcquireGroup(1, ordersKey)
+  t.equal(grantId, 1)
+  t.equal(node.manager.tryAcquireGroup(2, ordersKey), undefined)
+  t.equal(node.manager.tryAcquireGroup(2, 'unknown/*/g'), undefined)
+  node.manager.releaseGroup(ordersKey, 1, 'empty')
+  t.equal(node.manager.tryAcquireGroup(2, ordersKey), 2)
+  t.same(node.grants, [])
+})
+
+test('what a peer or the database told is not told on', async (t) => {
+  const node = nodeFixture()
+  node.manager.setWaiting(1, orders, 1)
+  node.manager.handleMessageAvailable(hint, 'notify')
+  t.match(node.lastGrant(), { source: 'notify' })
+  t.same(node.broadcasts, [])
+  node.manager.notifyPartitionFree({ ...hint, group: 'other' }, 'timer')
+  t.equal(node.broadcasts.length, 1)
+  t.equal(node.grants.length, 1, 'another group is not concerned')
+})
+
+test('a full table refuses a new group, after forgetting those that nobody needs', async (t) => {
+  const node = nodeFixture({ groupsMax: 1 })
+  t.ok(node.manager.setWaiting(1, orders, 1))
+  t.notOk(node.manager.setWaiting(1, { queue: 'other', group: 'g' }, 1))
+  node.manager.setWaiting(1, orders, 0)
+  t.ok(node.manager.setWaiting(1, { queue: 'other', group: 'g' }, 1))
+  t.match(node.manager.getStats().group_backoff, { groups_tracked: 1 })
+  t.equal(node.manager.getStats().counters.refusedGroups, 1)
+})
+
+test('a group without waiters is forgotten after a while', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.pops('empty')
+  node.manager.setWaiting(1, orders, 0)
+  node.tickAt(10_999)
+  t.equal(node.manager.getStats().group_backoff.groups_tracked, 1)
+  node.tickAt(11_000)
+  t.equal(node.manager.getStats().group_backoff.groups_tracked, 0)
+  t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
+})
+
+test('there is a most of sidecars', async (t) => {
+  const node = nodeFixture({ sidecarsMax: 3 })
+  node.manager.registerSidecar(3)
+  t.throws(() => node.manager.registerSidecar(4), RangeError)
+})
+
+test('stats have the fields of the API', async (t) => {
+  const node = nodeFixture()
+  node.waits(1, orders, 2)
+  t.strictSame(node.manager.getStats().group_backoff, {
+    groups_tracked: 1,
+    groups_in_flight: 1,
+    groups_backed_off: 0,
+    groups: [
+      {
+        key: groupKey(orders),
+        intervalMs: 100,
+        consecutiveEmpty: 0,
+        inFlight: true,
+        waiting: 2,
+        nextCheckInMs: 5_000,
+      },
+    ],
+  })
+  t.match(node.manager.getStats().mode, { mode: 'healthy', since: 1_000, why: [] })
+  t.match(node.manager.getStats().wakes, { local: 0, ipc: 0, udp: 0, notify: 0, timer: 0 })
+})

@@ -1,0 +1,53 @@
+import type { GroupDescription, Hint } from '../../src/index.ts'
+
+export interface Place {
+  readonly queue: string
+  readonly partition: string
+  readonly namespace: string | null
+  readonly task: string | null
+}
+
+export interface ModelMessage {
+  readonly place: Place
+  /** Consumer groups that can still pop it. */
+  readonly pendingFor: Set<string>
+}
+
+/** What PostgreSQL would know: which messages are there for which consumer group. */
+export class ModelDatabase {
+  readonly messages: ModelMessage[] = []
+
+  commit(place: Place): void {
+    this.messages.push({ place, pendingFor: new Set(['g', 'h']) })
+  }
+
+  pending(description: GroupDescription): ModelMessage[] {
+    return this.messages.filter(
+      ({ place, pendingFor }) => pendingFor.has(description.group) && isMeant(place, description),
+    )
+  }
+
+  /** Leases at most so many. */
+  pop(description: GroupDescription, most: number): ModelMessage[] {
+    const popped = this.pending(description).slice(0, most)
+    for (const message of popped) message.pendingFor.delete(description.group)
+    return popped
+  }
+}
+
+/** Whether a pop of the group could deliver what lies there. Written apart from the index on purpose. */
+export function isMeant(place: Place, description: GroupDescription): boolean {
+  if ('queue' in description) {
+    const { queue, partition } = description
+    return place.queue === queue && (partition === undefined || place.partition === partition)
+  }
+  const { namespace, task } = description
+  return (
+    (namespace === undefined || place.namespace === namespace) &&
+    (task === undefined || place.task === task)
+  )
+}
+
+export function hintOf(place: Place, group: string | null): Hint {
+  return { ...place, group, count: 1 }
+}

@@ -1,0 +1,136 @@
+import { type GroupDescription, type GroupKey, groupKey, type PopOutcome } from '../../src/index.ts'
+import { hintOf, type ModelMessage, type Place } from './model-database.ts'
+import type { Simulation } from './simulation.ts'
+
+interface Waiter {
+  isWaiting: boolean
+}
+
+/** A worker as the broker will have it: waiters by group, a channel to the primary that keeps its
+ * order, and pops that read at one time and answer at another. */
+export class ModelWorker {
+  readonly #world: Simulation
+  readonly id: number
+  readonly #waiters = new Map<GroupKey, Waiter[]>()
+  readonly #leased = new Map<ModelMessage, string>()
+  #channelFreeAt = 0
+  isAlive = true
+
+  constructor(world: Simulation, id: number) {
+    this.#world = world
+    this.id = id
+  }
+
+  waitingFor(key: GroupKey): number {
+    return this.#waiters.get(key)?.length ?? 0
+  }
+
+  /** Registers, then queries, then waits. */
+  addWaiter(description: GroupDescription): void {
+    const key = groupKey(description)
+    const waiter: Waiter = { isWaiting: true }
+    this.#waiters.set(key, [...(this.#waiters.get(key) ?? []), waiter])
+    this.#tellCount(description)
+    this.send(() => this.#world.requestCheck(this.id, key))
+    const { choices, schedule } = this.#world
+    if (choices.chance(0.5)) return
+    schedule.after(choices.between(1, choices.chance(0.5) ? 60 : 400), () => {
+      if (this.isAlive && waiter.isWaiting) this.#removeWaiter(description, waiter)
+    })
+  }
+
+  push(place: Place): void {
+    const { choices, schedule, database } = this.#world
+    schedule.after(choices.between(0, 5), () => {
+      if (!this.isAlive) return
+      database.commit(place)
+      this.#tellAfter(choices.between(0, 3), place, null)
+    })
+  }
+
+  grantArrived(key: GroupKey, grantId: number): void {
+    const { choices, schedule } = this.#world
+    if (!this.isAlive) return
+    const description = this.#world.describe(key)
+    const waiting = this.waitingFor(key)
+    if (waiting === 0) {
+      this.send(() => this.#world.released(key, grantId, this.#world.declined()))
+      return
+    }
+    this.send(() => this.#world.taken(this.id, key, grantId))
+    schedule.after(choices.between(0, 8), () => {
+      if (!this.isAlive) return
+      const fate = this.#world.fateOfPop()
+      const found = fate === 'reads' ? this.#world.database.pop(description, waiting) : []
+      for (const message of found) this.#leased.set(message, description.group)
+      const outcome = fate === 'reads' ? (found.length > 0 ? 'messages' : 'empty') : fate
+      schedule.after(choices.between(0, 4), () => {
+        if (this.isAlive) this.#popAnswered(description, grantId, found, outcome)
+      })
+    })
+  }
+
+  die(): void {
+    this.isAlive = false
+    const { choices, schedule } = this.#world
+    const leased = [...this.#leased]
+    schedule.after(choices.between(0, 3), () => this.#world.workerDied(this.id))
+    for (const [message, group] of leased) {
+      schedule.after(choices.between(1, 50), () => {
+        message.pendingFor.add(group)
+        this.#world.hint(hintOf(message.place, group), 'timer')
+      })
+    }
+  }
+
+  /** Messages to the primary arrive in order; those of a dead worker arrive or not. */
+  send(deliver: () => void): void {
+    const { choices, schedule } = this.#world
+    this.#channelFreeAt = Math.max(this.#channelFreeAt, schedule.now + choices.between(0, 3))
+    schedule.at(this.#channelFreeAt, () => {
+      if (this.isAlive || this.#world.choices.chance(0.5)) deliver()
+    })
+  }
+
+  /** Deals out; a message whose waiter left meanwhile goes back. */
+  #popAnswered(
+    description: GroupDescription,
+    grantId: number,
+    found: readonly ModelMessage[],
+    outcome: PopOutcome,
+  ): void {
+    const key = groupKey(description)
+    for (const message of found) {
+      this.#leased.delete(message)
+      const waiter = this.#waiters.get(key)?.[0]
+      if (waiter === undefined) {
+        message.pendingFor.add(description.group)
+        this.#tellAfter(0, message.place, description.group)
+      } else this.#removeWaiter(description, waiter)
+    }
+    this.#tellCount(description)
+    this.send(() => this.#world.released(key, grantId, outcome))
+  }
+
+  #removeWaiter(description: GroupDescription, waiter: Waiter): void {
+    const key = groupKey(description)
+    waiter.isWaiting = false
+    this.#waiters.set(
+      key,
+      (this.#waiters.get(key) ?? []).filter((one) => one !== waiter),
+    )
+    this.#tellCount(description)
+  }
+
+  #tellCount(description: GroupDescription): void {
+    const count = this.waitingFor(groupKey(description))
+    this.send(() => this.#world.setWaiting(this.id, description, count))
+  }
+
+  #tellAfter(delayMs: number, place: Place, group: string | null): void {
+    this.#world.schedule.after(delayMs, () => {
+      if (this.isAlive)
+        this.send(() => this.#world.hint(hintOf(place, group), { sidecarId: this.id }))
+    })
+  }
+}

@@ -1,0 +1,70 @@
+import {
+  type GroupDescription,
+  groupKey,
+  type Hint,
+  type PopOutcome,
+  SharedStateManager,
+  type SharedStatePorts,
+  type SharedStateSettings,
+} from '../../src/index.ts'
+
+export interface RecordedGrant {
+  readonly sidecarId: string | number
+  readonly key: string
+  readonly grantId: number
+  readonly source: string
+}
+
+export const orders: GroupDescription = { queue: 'orders', group: 'g' }
+export const ordersKey = groupKey(orders)
+export const hint: Hint = { queue: 'orders', partition: 'p', namespace: null, task: null, count: 1 }
+
+/** A manager with a clock to set, sidecars 1 to 3, and a record of what it did. */
+export function nodeFixture(
+  settings: Partial<SharedStateSettings> = {},
+  ports: Partial<SharedStatePorts> = {},
+) {
+  const clock = { now: 1_000 }
+  const grants: RecordedGrant[] = []
+  const broadcasts: Hint[] = []
+  const manager = new SharedStateManager(
+    {
+      now: () => clock.now,
+      grant: (sidecarId, key, grantId, source) => grants.push({ sidecarId, key, grantId, source }),
+      broadcast: (one) => broadcasts.push(one),
+      ...ports,
+    },
+    settings,
+  )
+  for (const id of [1, 2, 3]) manager.registerSidecar(id)
+  const lastGrant = (): RecordedGrant => {
+    const grant = grants.at(-1)
+    if (grant === undefined) throw new Error('nothing was granted')
+    return grant
+  }
+  return {
+    clock,
+    manager,
+    grants,
+    broadcasts,
+    lastGrant,
+    /** A waiter comes to a worker and makes its first query. */
+    waits(sidecarId: number, description: GroupDescription = orders, count = 1): void {
+      manager.setWaiting(sidecarId, description, count)
+      manager.requestCheck(sidecarId, groupKey(description))
+    },
+    take(grant = lastGrant()): boolean {
+      return manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
+    },
+    /** The worker of the last grant pops and says how it went. */
+    pops(outcome: PopOutcome, grant = lastGrant()): boolean {
+      manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
+      return manager.releaseGroup(grant.key, grant.grantId, outcome)
+    },
+    tickAt(now: number): void {
+      clock.now = now
+      manager.tick()
+    },
+    group: (key = ordersKey) => manager.getStats().group_backoff.groups.find((g) => g.key === key),
+  }
+}

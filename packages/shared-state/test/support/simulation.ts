@@ -1,0 +1,281 @@
+// A node in small: the manager as it is, model workers and a model database, and a schedule that a seed
+// decides. Every rule that must hold is checked on the way; what breaks is kept as a sentence.
+import {
+  type GroupDescription,
+  type GroupKey,
+  groupKey,
+  type Hint,
+  type Origin,
+  type PopOutcome,
+  SharedStateManager,
+  type SharedStateSettings,
+} from '../../src/index.ts'
+import { hintOf, isMeant, ModelDatabase, type Place } from './model-database.ts'
+import { ModelWorker } from './model-worker.ts'
+import { Choices, Schedule } from './schedule.ts'
+
+const places: readonly Place[] = [
+  { queue: 'q/1', partition: 'p', namespace: 'n', task: 't' },
+  { queue: 'q/1', partition: '*', namespace: 'n', task: 't' },
+  { queue: 'q', partition: '1/p', namespace: null, task: null },
+]
+
+const descriptions: readonly GroupDescription[] = [
+  { queue: 'q/1', group: 'g' },
+  { queue: 'q/1', group: 'h' },
+  { queue: 'q/1', partition: 'p', group: 'g' },
+  { queue: 'q', partition: '1/p', group: 'g' },
+  { namespace: 'n', group: 'g' },
+  { task: 't', group: 'h' },
+]
+
+/** Ways to break the node on purpose: the checks must notice each. */
+export type Sabotage = 'hint in flight dropped' | 'death untold' | 'unused as empty'
+
+export interface SimulationOptions {
+  readonly seed: number
+  readonly sabotage?: Sabotage
+  /** Hints get lost and pops fail; fallback checks run. */
+  readonly isLossy?: boolean
+  readonly settings?: Partial<SharedStateSettings>
+}
+
+interface OutstandingGrant {
+  readonly grantId: number
+  readonly sidecarId: number
+  readonly at: number
+  isTaken: boolean
+}
+
+/** At once for most; some workers are busy, a few so long that the grant is taken back. */
+const grantDelaysMs = [
+  [0, 3],
+  [0, 3],
+  [0, 3],
+  [0, 3],
+  [5, 60],
+  [5, 60],
+  [90, 350],
+] as const
+
+/** How long a lossy run goes on after its last action: enough for the slowest fallback. */
+const lossyTailMs = 30_000
+const stepsMax = 200_000
+
+export class Simulation {
+  readonly choices: Choices
+  readonly schedule = new Schedule()
+  readonly database = new ModelDatabase()
+  readonly violations: string[] = []
+  readonly manager: SharedStateManager
+  readonly #options: SimulationOptions
+  readonly #workers = new Map<number, ModelWorker>()
+  readonly #registered = new Set<number>()
+  readonly #byKey = new Map(descriptions.map((one) => [groupKey(one), one]))
+  readonly #grants = new Map<GroupKey, OutstandingGrant>()
+  /** Groups that something new was told of since their last grant. */
+  readonly #news = new Set<GroupKey>()
+  /** Groups whose chain ended with an empty pop. */
+  readonly #ended = new Set<GroupKey>()
+  readonly #counts = new Map<string, number>()
+  /** What this run is about: with few groups, workers meet more often. */
+  readonly #scene: readonly GroupDescription[]
+  #lastWorkerId = 0
+
+  constructor(options: SimulationOptions) {
+    this.#options = options
+    this.choices = new Choices(options.seed)
+    const groups = this.choices.between(1, descriptions.length)
+    this.#scene = Array.from({ length: groups }, () => this.choices.one(descriptions))
+    this.manager = new SharedStateManager(
+      {
+        now: () => this.schedule.now,
+        grant: (sidecarId, key, grantId, source) =>
+          this.#granted(sidecarId as number, key, grantId, source),
+        broadcast: () => {},
+      },
+      { groupLingerMs: 60, ...options.settings },
+    )
+  }
+
+  run(): readonly string[] {
+    for (let i = this.choices.between(1, 3); i > 0; i -= 1) this.#startWorker()
+    // Half of the runs begin with waiters that wait already. Short runs show what a later event of a
+    // long one would repair.
+    for (let i = this.choices.between(-4, 4); i > 0; i -= 1) {
+      this.choices.one([...this.#workers.values()]).addWaiter(this.choices.one(this.#scene))
+    }
+    let at = this.choices.between(0, 30)
+    for (let i = this.choices.between(1, this.choices.one([3, 8, 30])); i > 0; i -= 1) {
+      at += this.choices.chance(0.7) ? this.choices.between(0, 6) : this.choices.between(0, 150)
+      this.schedule.at(at, () => this.#act())
+    }
+    const endsAt = this.#options.isLossy === true ? at + lossyTailMs : Number.POSITIVE_INFINITY
+    for (let step = 0; this.#step(endsAt); step += 1) {
+      if (step > stepsMax) {
+        this.violations.push('it never comes to rest')
+        break
+      }
+    }
+    this.#checkTheEnd()
+    return this.violations
+  }
+
+  describe(key: GroupKey): GroupDescription {
+    return this.#byKey.get(key) as GroupDescription
+  }
+
+  declined(): PopOutcome {
+    return this.#options.sabotage === 'unused as empty' ? 'empty' : 'unused'
+  }
+
+  fateOfPop(): 'reads' | 'contended' | 'error' {
+    if (this.choices.chance(0.15)) return 'contended'
+    return this.#options.isLossy === true && this.choices.chance(0.1) ? 'error' : 'reads'
+  }
+
+  setWaiting(sidecarId: number, description: GroupDescription, count: number): void {
+    this.#counts.set(`${sidecarId} ${groupKey(description)}`, count)
+    this.manager.setWaiting(sidecarId, description, count)
+  }
+
+  requestCheck(sidecarId: number, key: GroupKey): void {
+    this.#news.add(key)
+    this.manager.requestCheck(sidecarId, key)
+  }
+
+  taken(sidecarId: number, key: GroupKey, grantId: number): void {
+    const grant = this.#grants.get(key)
+    if (grant?.grantId === grantId) grant.isTaken = true
+    this.manager.grantTaken(sidecarId, key, grantId)
+  }
+
+  released(key: GroupKey, grantId: number, outcome: PopOutcome): void {
+    if (this.#grants.get(key)?.grantId === grantId) {
+      this.#grants.delete(key)
+      if (outcome === 'empty' && !this.#news.has(key)) this.#ended.add(key)
+    }
+    this.manager.releaseGroup(key, grantId, outcome)
+  }
+
+  hint(hint: Hint, origin: Origin | 'udp'): void {
+    if (this.#options.isLossy === true && this.choices.chance(0.5)) return
+    for (const [key, description] of this.#byKey) {
+      if (!concerns(hint, description)) continue
+      if (this.#options.sabotage === 'hint in flight dropped' && this.#isInFlight(key)) return
+      this.#news.add(key)
+    }
+    if (origin === 'udp') this.manager.handleMessageAvailable(hint)
+    else if (this.choices.chance(0.5)) this.manager.notifyMessageAvailable(hint, origin)
+    else this.manager.notifyPartitionFree(hint, origin)
+  }
+
+  workerDied(id: number): void {
+    if (this.#options.sabotage === 'death untold') return
+    this.#registered.delete(id)
+    for (const key of this.#byKey.keys()) {
+      this.#news.add(key)
+      this.#counts.delete(`${id} ${key}`)
+      if (this.#grants.get(key)?.sidecarId === id) this.#grants.delete(key)
+    }
+    this.manager.unregisterSidecar(id)
+    if (this.choices.chance(0.7)) this.#startWorker()
+  }
+
+  #startWorker(): void {
+    this.#lastWorkerId += 1
+    this.#workers.set(this.#lastWorkerId, new ModelWorker(this, this.#lastWorkerId))
+    this.#registered.add(this.#lastWorkerId)
+    this.manager.registerSidecar(this.#lastWorkerId)
+  }
+
+  #act(): void {
+    const alive = [...this.#workers.values()].filter((worker) => worker.isAlive)
+    const place = this.choices.one(places)
+    const dice = this.choices.fraction()
+    if (alive.length === 0 || dice < 0.15) {
+      const origin = dice < 0.08 ? 'timer' : 'udp'
+      this.database.commit(place)
+      this.schedule.after(this.choices.between(0, 10), () => this.hint(hintOf(place, null), origin))
+      return
+    }
+    const worker = this.choices.one(alive)
+    if (dice < 0.45) worker.push(place)
+    else if (dice < 0.95) worker.addWaiter(this.choices.one(this.#scene))
+    else worker.die()
+  }
+
+  /** The next thing that happens: an event, or what the manager wants to do in time. */
+  #step(endsAt: number): boolean {
+    const isLossy = this.#options.isLossy === true
+    const managerAt = isLossy ? this.manager.nextWakeAt() : this.manager.nextTickAt()
+    const at = Math.min(managerAt, this.schedule.nextAt())
+    if (at === Number.POSITIVE_INFINITY || at > endsAt) return false
+    if (managerAt > this.schedule.nextAt()) {
+      this.schedule.runNext()
+      return true
+    }
+    this.schedule.now = Math.max(this.schedule.now, managerAt)
+    this.manager.tick()
+    if (isLossy) this.#fallback()
+    return true
+  }
+
+  #fallback(): void {
+    const keys = this.manager.dueForFallback()
+    if (keys.length === 0) return
+    this.schedule.after(this.choices.between(0, 5), () => {
+      if (this.choices.chance(0.2)) return this.manager.fallbackFailed()
+      const withWork = keys.filter((key) => this.database.pending(this.describe(key)).length > 0)
+      for (const key of withWork) this.#news.add(key)
+      this.manager.fallbackResult(withWork)
+    })
+  }
+
+  #granted(sidecarId: number, key: GroupKey, grantId: number, source: string): void {
+    const before = this.#grants.get(key)
+    const wasTakenBack =
+      before !== undefined && !before.isTaken && this.schedule.now - before.at >= 100
+    if (before !== undefined && !wasTakenBack) this.#broken(`${key} was granted twice`)
+    if (!this.#registered.has(sidecarId)) this.#broken(`${key} was granted to one that is gone`)
+    if ((this.#counts.get(`${sidecarId} ${key}`) ?? 0) === 0) {
+      this.#broken(`${key} was granted to one that does not wait`)
+    }
+    if (this.#ended.has(key) && !this.#news.has(key)) {
+      this.#broken(`${key} was granted (${source}) after an empty pop, without news`)
+    }
+    this.#grants.set(key, { grantId, sidecarId, at: this.schedule.now, isTaken: false })
+    this.#news.delete(key)
+    this.#ended.delete(key)
+    const [least, most] = this.choices.one(grantDelaysMs)
+    const delayMs = this.choices.between(least, most)
+    this.schedule.after(delayMs, () => this.#workers.get(sidecarId)?.grantArrived(key, grantId))
+  }
+
+  #checkTheEnd(): void {
+    const { groups_in_flight } = this.manager.getStats().group_backoff
+    // A lossy run ends in the middle of things.
+    if (groups_in_flight > 0 && this.#options.isLossy !== true)
+      this.#broken('a grant was left over')
+    for (const [key, description] of this.#byKey) {
+      const pending = this.database.pending(description).length
+      const waiting = [...this.#workers.values()]
+        .filter((worker) => worker.isAlive)
+        .reduce((sum, worker) => sum + worker.waitingFor(key), 0)
+      if (pending > 0 && waiting > 0) this.#broken(`${waiting} wait for ${pending} at ${key}`)
+    }
+  }
+
+  #isInFlight(key: GroupKey): boolean {
+    return this.#grants.has(key)
+  }
+
+  #broken(what: string): void {
+    this.violations.push(`at ${this.schedule.now} ms: ${what}`)
+  }
+}
+
+function concerns(hint: Hint, description: GroupDescription): boolean {
+  const isGroup = hint.group === null || hint.group === description.group
+  return isGroup && isMeant(hint as Place, description)
+}

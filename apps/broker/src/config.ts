@@ -75,14 +75,14 @@ function resolve(key: string, setting: Setting<unknown>, layers: Layers): unknow
   if (flag !== undefined) return setting.parse(flag)
   const fromEnv = layers.env[setting.env]
   const path = setting.secret ? layers.env[`${setting.env}_FILE`] : undefined
-  if (fromEnv !== undefined && path !== undefined) {
+  if (fromEnv && path) {
     throw new ConfigError(setting.env, `and ${setting.env}_FILE are both set`)
   }
   // An empty variable is how compose files and shells say "not set".
   if (fromEnv !== undefined && fromEnv !== '' && !serviceLink.test(fromEnv)) {
     return setting.parse(fromEnv)
   }
-  if (path !== undefined && path !== '') return setting.parse(readSecret(setting, path, layers))
+  if (path) return setting.parse(readSecret(setting, path, layers))
   return Object.hasOwn(layers.file, key) ? setting.check(layers.file[key]) : setting.fallback
 }
 

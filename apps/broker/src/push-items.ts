@@ -30,33 +30,31 @@ export function readPushItems(
 }
 
 function readPushItem(item: PushRequestItem, context: BrokerContext, path: string): PushItem {
-  const { partition = requestDefaults.partition, transactionId, traceId } = item
+  const { partition = requestDefaults.partition, traceId, headers } = item
+  const { payloadBytesMax, messageHeadersBytesMax } = context.limits
+  const id = context.newMessageId()
   return {
     queue: parseQueueName(item.queue, `${path}.queue`),
     partition: parsePartitionName(partition, `${path}.partition`),
-    id: context.newMessageId(),
-    payload: jsonText(
-      item.payload,
-      'invalid_payload',
-      `${path}.payload`,
-      context.limits.payloadBytesMax,
-    ),
-    transactionId:
-      transactionId === undefined
-        ? undefined
-        : parseTransactionId(transactionId, `${path}.transactionId`),
+    id,
+    payload: jsonText(item.payload, 'invalid_payload', `${path}.payload`, payloadBytesMax),
+    transactionId: readTransactionId(item, id, path),
     traceId: traceId === undefined ? undefined : parseTransactionId(traceId, `${path}.traceId`),
     headers:
-      item.headers === undefined
+      headers === undefined
         ? undefined
-        : jsonText(
-            item.headers,
-            'invalid_headers',
-            `${path}.headers`,
-            context.limits.messageHeadersBytesMax,
-          ),
+        : jsonText(headers, 'invalid_headers', `${path}.headers`, messageHeadersBytesMax),
     ...readDelay(item, context, path),
   }
+}
+
+/** A message that is to wait has no seq yet to make an id from: it gets its message id for good. */
+function readTransactionId(item: PushRequestItem, id: string, path: string): string | undefined {
+  const { transactionId, delayMs = 0, runAt } = item
+  if (transactionId !== undefined) {
+    return parseTransactionId(transactionId, `${path}.transactionId`)
+  }
+  return delayMs > 0 || runAt !== undefined ? id : undefined
 }
 
 function readDelay(

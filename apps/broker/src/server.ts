@@ -13,6 +13,7 @@ import { registerRoutes } from './routes/routes.ts'
 const requestTimeoutMs = 60_000
 const keepAliveTimeoutMs = 65_000
 const timeoutCheckMs = 2_000
+const swallowedBytesMax = 64 * 1024 * 1024
 
 export function createServer(context: BrokerContext): FastifyInstance {
   const { config } = context
@@ -83,11 +84,22 @@ function sendProblem(
   }
   const problem = toProblem(known, { requestId: request.id, node: context.config.nodeId })
   if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds)
+  if (known.code === 'payload_too_large') swallowBody(request, reply)
   const isTransaction = request.url.startsWith('/api/v1/transaction')
   return reply
     .code(known.status)
     .type('application/problem+json')
     .send(JSON.stringify(isTransaction ? { success: false, ...problem } : problem))
+}
+
+/**
+ * Closing a connection on which bytes still arrive resets it, and the client never reads why. So the rest of a body that
+ * is too large is read and dropped, unless it is out of all proportion; the request timeout bounds it, too.
+ */
+function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
+  if (Number(request.headers['content-length'] ?? 0) > swallowedBytesMax) return
+  reply.removeHeader('connection')
+  request.raw.resume()
 }
 
 /** What Node's parser refused never was a request: the answer is written by hand. */

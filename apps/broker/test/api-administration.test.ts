@@ -1,0 +1,129 @@
+import { test } from 'tap'
+import { apiOf } from './support/http.ts'
+import { sharedBroker, unique } from './support/shared-broker.ts'
+
+const { url } = await sharedBroker({ env: { ROUSE_DEFAULT_LEASE_TIME: '77' } })
+const api = apiOf(url)
+
+test('configure merges options, echoes all of them, and takes server-wide defaults', async (t) => {
+  const queue = unique()
+  const first = await api.post('/configure', { queue, options: { retryLimit: 9 } })
+  t.match(first, {
+    status: 200,
+    body: { configured: true, queueId: Number, options: { retryLimit: 9, leaseTime: 77 } },
+  })
+  const second = await api.post('/configure', { queue, options: { leaseTime: 5 } })
+  t.match(second.body, { queueId: first.body.queueId, options: { retryLimit: 9, leaseTime: 5 } })
+  const third = await api.post('/configure', { queue, options: { retryLimit: null } })
+  t.match(third.body, { options: { retryLimit: 3, leaseTime: 5 } })
+  t.match((await api.post('/configure', { queue })).body, { options: { leaseTime: 5 } })
+})
+
+test('an unknown option and a bad value are refused by name', async (t) => {
+  const queue = unique()
+  t.match(await api.post('/configure', { queue, options: { leaseTme: 1 } }), {
+    status: 400,
+    body: { code: 'unknown_option', errors: [{ field: 'leaseTme' }] },
+  })
+  t.match(await api.post('/configure', { queue, options: { leaseTime: '1' } }), {
+    status: 400,
+    body: { code: 'invalid_option', errors: [{ field: 'leaseTime' }] },
+  })
+  for (const body of [{}, { queue: '' }, { queue, options: [] }, { queue, namespace: '\u0001' }]) {
+    t.equal((await api.post('/configure', body)).status, 400, JSON.stringify(body))
+  }
+  t.equal((await api.get(`/resources/queues/${queue}`)).status, 404)
+})
+
+test('queues are listed and shown with what they hold', async (t) => {
+  const queue = `${unique()}/with slash`
+  await api.push({ queue, payload: 1 }, { queue, partition: 'p', payload: 2, delayMs: 60_000 })
+  await api.pop(queue, '?consumerGroup=g')
+  const path = `/resources/queues/${encodeURIComponent(queue)}`
+  const group = { consumerGroup: 'g', queue, pending: 0, inFlight: 1, lastSeenAt: /Z$/ }
+  const expected = {
+    queue,
+    paused: false,
+    partitions: 2,
+    messages: 1,
+    scheduled: 1,
+    groups: [group],
+  }
+  t.match(await api.get(path), { status: 200, body: { ...expected, options: { leaseTime: 77 } } })
+  const { body } = await api.get('/resources/queues')
+  t.match(
+    body.queues.find((one: { queue: string }) => one.queue === queue),
+    expected,
+  )
+})
+
+test('a queue is purged and deleted, and then there is none', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  t.match(await api.post(`/queues/${queue}/purge`), { status: 200, body: { queue, purged: 2 } })
+  t.equal((await api.pop(queue)).status, 204)
+  t.match(await api.del(`/resources/queues/${queue}`), { status: 200, body: { deleted: true } })
+  t.equal((await api.del(`/resources/queues/${queue}`)).status, 404)
+  for (const verb of ['pause', 'resume', 'purge']) {
+    t.match(await api.post(`/queues/${queue}/${verb}`), {
+      status: 404,
+      body: { code: 'not_found' },
+    })
+  }
+})
+
+test('groups are listed and deleted, one or everywhere', async (t) => {
+  const [a, b] = [unique(), unique()]
+  const group = unique('group')
+  for (const queue of [a, b]) {
+    await api.push({ queue, payload: 1 })
+    await api.pop(queue, `?consumerGroup=${group}`)
+  }
+  const listed = async () =>
+    (await api.get('/consumer-groups')).body.groups
+      .filter((one: { consumerGroup: string }) => one.consumerGroup === group)
+      .map((one: { queue: string }) => one.queue)
+  t.same(await listed(), [a, b])
+  t.match(await api.del(`/consumer-groups/${group}/queues/${a}`), { status: 200 })
+  t.equal((await api.del(`/consumer-groups/${group}/queues/${a}`)).status, 404)
+  t.same(await listed(), [b])
+  t.match(await api.del(`/consumer-groups/${group}`), { status: 200, body: { deleted: true } })
+  t.equal((await api.del(`/consumer-groups/${group}`)).status, 404)
+})
+
+test('a group is moved to a time or to the end', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  await api.pop(queue, '?batch=2&autoAck=true&consumerGroup=g')
+  const path = `/consumer-groups/g/queues/${queue}/seek`
+  t.equal((await api.post(path, { timestamp: '2020-01-01T00:00:00Z' })).status, 200)
+  t.match((await api.pop(queue, '?consumerGroup=g')).body.messages, [{ data: 1 }])
+  t.equal((await api.post(path, { toEnd: true })).status, 200)
+  t.equal((await api.pop(queue, '?consumerGroup=g')).status, 204)
+  for (const body of [
+    {},
+    { toEnd: false },
+    { timestamp: 'x' },
+    { timestamp: '2020-01-01T00:00:00Z', toEnd: true },
+  ]) {
+    t.equal((await api.post(path, body)).status, 400, JSON.stringify(body))
+  }
+  t.equal(
+    (await api.post(`/consumer-groups/none/queues/${queue}/seek`, { toEnd: true })).status,
+    404,
+  )
+})
+
+test('a subscription creates a group where it is to begin', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  const path = (group: string) => `/consumer-groups/${group}/queues/${queue}/subscription`
+  t.equal((await api.post(path('new'), { subscriptionMode: 'new' })).status, 200)
+  t.equal((await api.pop(queue, '?consumerGroup=new')).status, 204)
+  t.equal((await api.post(path('all'))).status, 200)
+  t.equal((await api.pop(queue, '?consumerGroup=all')).status, 200)
+  t.equal((await api.post(path('new'), { subscriptionMode: 'all' })).status, 200)
+  t.equal((await api.pop(queue, '?consumerGroup=new')).status, 200)
+  t.equal((await api.post(`/consumer-groups/g/queues/${unique()}/subscription`)).status, 404)
+  t.equal((await api.post(path('new'), { subscriptionMode: 'some' })).status, 400)
+})

@@ -1,0 +1,131 @@
+import { test } from 'tap'
+import { type Config, describeConfig, loadConfig } from '../src/config.ts'
+
+const databaseUrl = 'postgres://rouse:hush@db.example/rouse'
+const files: Record<string, string> = {
+  'rouse.json': '{"port": 5000, "workers": 3, "defaultLeaseTime": 20, "gossipPeers": ["a:1"]}',
+  'bad.json': '{"prot": 5000}',
+  'url.secret': `${databaseUrl}\n`,
+}
+
+function load(env: Record<string, string> = {}, args: readonly string[] = []): Config {
+  const readFile = (path: string): string => {
+    const text = files[path]
+    if (text === undefined) throw new Error(`no ${path}`)
+    return text
+  }
+  return loadConfig({ env: { ROUSE_DATABASE_URL: databaseUrl, ...env }, args, readFile }).config
+}
+
+test('without anything but a database, the documented defaults hold', async (t) => {
+  t.match(load(), {
+    host: '127.0.0.1',
+    port: 4600,
+    popWaitBaseIntervalMs: 100,
+    popWaitMaxIntervalMs: 1_000,
+    popWaitBackoffThreshold: 3,
+    popWaitBackoffMultiplier: 2,
+    popWaitIdleIntervalMs: 5_000,
+    waitersMax: 15_000,
+    leaseDurability: 'normal',
+    migrate: 'auto',
+    queueDefaults: {},
+  })
+  t.ok(load().workers >= 2)
+  t.match(load().nodeId, /-4600$/)
+})
+
+test('a file goes over defaults, the environment over the file, a flag over all', async (t) => {
+  const env = { ROUSE_CONFIG: 'rouse.json' }
+  t.equal(load(env).port, 5000)
+  t.equal(load(env).workers, 3)
+  t.same(load(env).gossipPeers, ['a:1'])
+  t.equal(load({ ...env, ROUSE_PORT: '6000' }).port, 6000)
+  t.equal(load({ ...env, ROUSE_PORT: '6000' }, ['--port', '7000']).port, 7000)
+  t.equal(load({}, ['--config=rouse.json', '--port=7001']).port, 7001)
+})
+
+test('an unknown key is refused with what was probably meant', async (t) => {
+  t.throws(() => load({ ROUSE_PROT: '1' }), { message: /ROUSE_PROT .*did you mean ROUSE_PORT\?/ })
+  t.throws(() => load({ ROUSE_DEFAULT_LEASETIME: '1' }), { message: /ROUSE_DEFAULT_LEASE_TIME/ })
+  t.throws(() => load({}, ['--wrokers=2']), { message: /did you mean --workers\?/ })
+  t.throws(() => load({ ROUSE_CONFIG: 'bad.json' }), { message: /"prot".*did you mean port\?/ })
+  t.throws(() => load({ ROUSE_PORT_FILE: 'url.secret' }), { message: /ROUSE_PORT_FILE/ })
+})
+
+test('what other programs set is left alone', async (t) => {
+  const links = {
+    ROUSE_URL: 'http://127.0.0.1:4600',
+    ROUSE_TEST_DATABASE_URL: 'postgres://x',
+    ROUSE_SERVICE_HOST: '10.0.0.1',
+    ROUSE_SERVICE_PORT: '4600',
+    ROUSE_SERVICE_PORT_HTTP: '4600',
+    ROUSE_PORT: 'tcp://10.0.0.1:4600',
+    ROUSE_PORT_4600_TCP: 'tcp://10.0.0.1:4600',
+    ROUSE_PORT_4600_TCP_PROTO: 'tcp',
+    ROUSE_GOSSIP_PORT: 'udp://10.0.0.1:4601',
+    ROUSE_NODE_2_SERVICE_HOST: '10.0.0.2',
+    ROUSE_NODE_2_PORT: 'tcp://10.0.0.2:4600',
+    ROUSE_NODE_2_PORT_4600_TCP_ADDR: '10.0.0.2',
+  }
+  t.match(load(links), { port: 4600, gossipPort: 4601 })
+})
+
+test('a value beyond its bounds or of another kind is refused by name', async (t) => {
+  for (const [name, value] of [
+    ['ROUSE_PORT', '65536'],
+    ['ROUSE_PORT', '4600.5'],
+    ['ROUSE_PORT', '0x10'],
+    ['ROUSE_WORKERS', '0'],
+    ['POP_WAIT_BASE_INTERVAL_MS', '-1'],
+    ['POP_WAIT_BACKOFF_MULTIPLIER', '0.5'],
+    ['ROUSE_NOTIFY', 'maybe'],
+    ['ROUSE_LOG_LEVEL', 'loud'],
+    ['ROUSE_DEFAULT_RETRY_BACKOFF_MS', '1,x'],
+    ['ROUSE_DEFAULT_DEAD_LETTER_QUEUE', '1'],
+    ['ROUSE_DATABASE_URL', 'mysql://x'],
+  ] as const) {
+    t.throws(() => load({ [name]: value }), { message: new RegExp(name) }, `${name}=${value}`)
+  }
+  t.throws(() => load({ POP_WAIT_BASE_INTERVAL_MS: '2000' }), {
+    message: /POP_WAIT_MAX_INTERVAL_MS/,
+  })
+  t.throws(() => loadConfig({ env: {}, args: [] }), { message: /ROUSE_DATABASE_URL is not set/ })
+})
+
+test('a secret may come from a file, but not from two places', async (t) => {
+  const env = { ROUSE_DATABASE_URL_FILE: 'url.secret' }
+  t.equal(load({ ...env, ROUSE_DATABASE_URL: '' }).databaseUrl, databaseUrl)
+  t.throws(() => load(env), { message: /both set/ })
+  t.throws(() => load({ ROUSE_GOSSIP_SECRET_FILE: 'nowhere' }), {
+    message: /ROUSE_GOSSIP_SECRET_FILE names a file that cannot be read/,
+  })
+})
+
+test('defaults of queue options are read by their kinds', async (t) => {
+  const { queueDefaults } = load({
+    ROUSE_DEFAULT_LEASE_TIME: '10',
+    ROUSE_DEFAULT_RETRY_BACKOFF_MS: '0, 1000',
+    ROUSE_DEFAULT_DEAD_LETTER_QUEUE: 'false',
+    ROUSE_DEFAULT_ORDERING: 'none',
+    ROUSE_DEFAULT_COMPLETED_RETENTION_SECONDS: '-1',
+  })
+  t.same(queueDefaults, {
+    leaseTime: 10,
+    retryBackoffMs: [0, 1_000],
+    deadLetterQueue: false,
+    ordering: 'none',
+    completedRetentionSeconds: -1,
+  })
+})
+
+test('the description names every setting and hides the secrets', async (t) => {
+  const text = describeConfig(load({ ROUSE_GOSSIP_SECRET: 'quiet', ROUSE_DEFAULT_TTL: '5' }))
+  t.match(JSON.parse(text), {
+    ROUSE_DATABASE_URL: 'postgres://rouse:***@db.example/rouse',
+    ROUSE_GOSSIP_SECRET: '***',
+    ROUSE_PORT: 4600,
+    ROUSE_DEFAULT_TTL: 5,
+  })
+  t.notMatch(text, /hush|quiet/)
+})

@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { spawnBroker, startBroker } from './support/broker.ts'
+import { apiOf, send } from './support/http.ts'
+
+const databaseUrl = 'postgres://u:hush@127.0.0.1:1/none'
+
+test('SIGTERM answers waiting pops, finishes, and ends with code 0', async (t) => {
+  const { url, stop } = await startBroker(t)
+  const api = apiOf(url)
+  await api.push({ queue: 'leased', payload: 1 })
+  const waiting = Array.from({ length: 10 }, () => api.pop('empty', '?wait=true&timeout=60000'))
+  await eventually(async () => (await send('GET', `${url}/stats`)).body.waiting.total >= 10, {
+    intervalMs: 200,
+  })
+  const began = performance.now()
+  const exit = stop()
+  for (const answer of await Promise.all(waiting)) {
+    t.equal(answer.status, 204)
+    t.equal(answer.headers.get('connection'), 'close')
+  }
+  t.match(await exit, { code: 0, signal: null })
+  t.ok(performance.now() - began < 10_000)
+})
+
+test('a worker that dies is replaced, and what it held is free', async (t) => {
+  const { url, log, child } = await startBroker(t)
+  const api = apiOf(url)
+  const pids = () =>
+    log.filter((entry) => entry.msg === 'worker is ready').map((entry) => entry.workerPid as number)
+  const doomed = pids()[0] as number
+  process.kill(doomed, 'SIGKILL')
+  await eventually(() => pids().length === 3, { timeoutMs: 30_000 })
+  await eventually(async () => (await send('GET', `${url}/stats`)).body.local_sidecars === 2)
+  const waiting = api.pop('q', '?wait=true&timeout=10000')
+  await api.push({ queue: 'q', payload: 1 })
+  t.equal((await waiting).status, 200)
+  t.equal(child.exitCode, null)
+})
+
+test('workers do not outlive their primary', async (t) => {
+  const { log, child, exited } = await startBroker(t)
+  const pids = log.filter((entry) => entry.workerPid).map((entry) => entry.workerPid as number)
+  t.equal(pids.length, 2)
+  child.kill('SIGKILL')
+  await exited
+  await eventually(() => pids.every((pid) => !isRunning(pid)))
+})
+
+test('--check-config prints what holds, with secrets masked, and ends', async (t) => {
+  const good = spawnBroker({ ROUSE_DATABASE_URL: databaseUrl }, ['--check-config', '--port=5'])
+  const [printed, [code]] = await Promise.all([text(good.stdout), once(good, 'exit')])
+  t.equal(code, 0)
+  t.match(JSON.parse(printed), { ROUSE_PORT: 5, ROUSE_DATABASE_URL: /^postgres:\/\/u:\*\*\*@/ })
+})
+
+test('a setting that is refused ends the program with code 1 and its name', async (t) => {
+  const bad = spawnBroker({ ROUSE_DATABASE_URL: databaseUrl, ROUSE_PRT: '1' }, ['--check-config'])
+  const [complaint, [code]] = await Promise.all([text(bad.stderr), once(bad, 'exit')])
+  t.equal(code, 1)
+  t.match(complaint, /ROUSE_PRT .*did you mean ROUSE_PORT\?/)
+})
+
+test('a port that is taken ends the program with code 1', async (t) => {
+  const { url, database } = await startBroker(t)
+  const { port } = new URL(url)
+  const second = spawnBroker({ ROUSE_DATABASE_URL: database.url, ROUSE_PORT: port })
+  const [log, [code]] = await Promise.all([text(second.stdout), once(second, 'exit')])
+  t.equal(code, 1)
+  t.match(log, /EADDRINUSE/)
+})
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,15 @@
+import { type Test, t } from 'tap'
+import { type BrokerOptions, type RunningBroker, startBroker } from './broker.ts'
+
+/** One node for all tests of a file; each test uses queues of its own. */
+export function sharedBroker(options: BrokerOptions = {}): Promise<RunningBroker> {
+  return startBroker(t as unknown as Test, options)
+}
+
+let names = 0
+
+/** A name that no other test of the file uses. */
+export function unique(prefix = 'queue'): string {
+  names += 1
+  return `${prefix}-${names}`
+}

@@ -9,24 +9,15 @@
 //   something breaks    unregisterSidecar, reportFault    → locks freed, aggressive mode
 //
 // The parts: group-state.ts (the lock), wake-path.ts (who gets it), fallback.ts (checks without hints),
-// poll-mode.ts (how often), group-table.ts (which groups there are), interest.ts (what peers know).
+// poll-mode.ts and paced-checks.ts (how often), group-table.ts (which groups there are), interest.ts
+// (what peers know).
 import { startBackoff } from './backoff.ts'
-import { FallbackChecks } from './fallback.ts'
 import { type GroupDescription, type GroupKey, groupKey, type Hint } from './group-key.ts'
 import type { Cause, Group } from './group-state.ts'
 import { GroupTable } from './group-table.ts'
 import { describeAll, Interest } from './interest.ts'
-import {
-  afterCheck,
-  afterFault,
-  afterFaultCleared,
-  type Fault,
-  leavesAt,
-  type PollMode,
-  type StandingFault,
-  startHealthy,
-  whileNobodyWaits,
-} from './poll-mode.ts'
+import { PacedChecks } from './paced-checks.ts'
+import type { Fault, StandingFault } from './poll-mode.ts'
 import type { PopOutcome, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
 import { buildStats, type SharedStateStats } from './stats.ts'
@@ -44,19 +35,21 @@ export class SharedStateManager {
   readonly #interest: Interest
   readonly #table: GroupTable
   readonly #wakePath: WakePath
-  readonly #fallback: FallbackChecks
-  #mode: PollMode
+  readonly #paced: PacedChecks
 
   constructor(ports: SharedStatePorts, settings: Partial<SharedStateSettings> = {}) {
     this.#ports = ports
     this.#settings = { ...sharedStateDefaults, ...settings }
-    this.#mode = startHealthy(ports.now())
     this.#interest = new Interest(ports.interestChanged !== undefined)
     this.#table = new GroupTable(this.#settings)
-    this.#fallback = new FallbackChecks({
-      settings: this.#settings,
-      isUrgent: (group) => this.#mode.mode === 'aggressive' || !this.#interest.isAdvertised(group),
-    })
+    this.#paced = new PacedChecks(
+      {
+        settings: this.#settings,
+        counters: this.#counters,
+        isAdvertised: (group) => this.#interest.isAdvertised(group),
+      },
+      ports.now(),
+    )
     this.#wakePath = new WakePath({
       settings: this.#settings,
       counters: this.#counters,
@@ -64,7 +57,7 @@ export class SharedStateManager {
       onGranted: (group) => {
         group.poppedUnadvertised ||= !this.#interest.isAdvertised(group)
       },
-      onFree: (group) => this.#fallback.touch(group),
+      onFree: (group) => this.#paced.checks.touch(group),
       onUnused: (group, sidecarId) => this.#setWaiting(group, sidecarId, 0),
       onFault: (fault) => this.reportFault(fault),
     })
@@ -101,16 +94,14 @@ export class SharedStateManager {
     const isNew = group.interestVersion === 0
     if (isNew) this.#interest.begin(group)
     this.#setWaiting(group, sidecarId, count)
-    this.#hears(sidecarId)
+    this.#wakePath.heard(sidecarId, this.#ports.now())
     if (isNew) this.#ports.interestChanged?.(this.#interest.version)
     return true
   }
 
   /** A new waiter's first query. It comes as a grant: at once, or after the pop in flight. */
   requestCheck(sidecarId: SidecarId, key: GroupKey): void {
-    const group = this.#table.get(key)
-    if (!this.#hears(sidecarId) || group === undefined) return
-    this.#wakePath.request(group, sidecarId, this.#ports.now())
+    this.#handle(sidecarId, key, (group, now) => this.#wakePath.request(group, sidecarId, now))
   }
 
   /** Whether a group's ladder allows another check. */
@@ -122,16 +113,17 @@ export class SharedStateManager {
 
   /** The number of a grant that is taken already; undefined while another pop is in flight. */
   tryAcquireGroup(sidecarId: SidecarId, key: GroupKey): number | undefined {
-    const group = this.#table.get(key)
-    if (!this.#hears(sidecarId) || group === undefined) return undefined
-    return this.#wakePath.acquire(group, sidecarId, this.#ports.now())
+    return this.#handle(sidecarId, key, (group, now) =>
+      this.#wakePath.acquire(group, sidecarId, now),
+    )
   }
 
   /** The worker began its pop. False: the grant had been taken back. */
   grantTaken(sidecarId: SidecarId, key: GroupKey, grantId: number): boolean {
-    const group = this.#table.get(key)
-    if (!this.#hears(sidecarId) || group === undefined) return false
-    return this.#wakePath.taken(group, grantId, this.#ports.now())
+    const taken = this.#handle(sidecarId, key, (group, now) =>
+      this.#wakePath.taken(group, grantId, now),
+    )
+    return taken ?? false
   }
 
   /** The pop ended. Send the new count of waiters before it. False: the grant had been taken back. */
@@ -147,7 +139,7 @@ export class SharedStateManager {
   resetBackoffForQueue(queue: string): void {
     for (const group of this.#table.index.ofQueue(queue)) {
       group.backoff = startBackoff(this.#settings)
-      this.#fallback.touch(group)
+      this.#paced.checks.touch(group)
     }
   }
 
@@ -178,20 +170,18 @@ export class SharedStateManager {
       return
     }
     for (const group of waiting) {
-      if (group.lock.state === 'free') this.#fallback.makeDue(group, now)
+      if (group.lock.state === 'free') this.#paced.checks.makeDue(group, now)
       else this.#wakePath.wake(group, { source }, now)
     }
   }
 
   /** Something that carries hints broke. `listener_lost` and `peer_silent` stand until cleared. */
   reportFault(fault: Fault): void {
-    const before = this.#mode.mode
-    this.#mode = afterFault(this.#mode, fault, this.#ports.now())
-    if (before === 'healthy') this.#fallback.touchAll()
+    this.#paced.reportFault(fault, this.#ports.now())
   }
 
   clearFault(fault: StandingFault): void {
-    this.#mode = afterFaultCleared(this.#mode, fault, this.#ports.now())
+    this.#paced.clearFault(fault, this.#ports.now())
   }
 
   /** What this node waits for, to be told to peers; it includes what it waited for a moment ago. */
@@ -204,31 +194,28 @@ export class SharedStateManager {
     const now = this.#ports.now()
     const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
     for (const group of missed) this.#wakePath.wake(group, { source: 'udp' }, now)
-    if (isLess) this.#fallback.touchAll()
+    if (isLess) this.#paced.checks.touchAll()
+  }
+
+  /** What a tracked key stands for, to ask the database about it. */
+  describeGroup(key: GroupKey): GroupDescription | undefined {
+    return this.#table.get(key)?.description
   }
 
   /** The groups to ask the database about now, in one query. Answer with one of the next two. */
   dueForFallback(): GroupKey[] {
-    const now = this.#ports.now()
-    const waiting = this.#table.waiting()
-    if (waiting.size === 0) this.#mode = whileNobodyWaits(this.#mode, now, this.#settings)
-    return this.#fallback.ask(waiting, now)
+    return this.#paced.ask(this.#table.waiting(), this.#ports.now())
   }
 
   fallbackResult(keysWithWork: Iterable<GroupKey>): void {
     const now = this.#ports.now()
-    const findings = this.#fallback.answered(keysWithWork, now)
-    if (findings === undefined) return
-    this.#counters.fallbackChecks += 1
-    this.#counters.unannounced += findings.unannounced
-    const found = findings.unannounced > 0 ? 'unannounced' : 'nothing'
-    this.#mode = afterCheck(this.#mode, found, now, this.#settings)
-    for (const group of findings.withWork) this.#wakePath.wake(group, { source: 'fallback' }, now)
+    for (const group of this.#paced.answered(keysWithWork, now)) {
+      this.#wakePath.wake(group, { source: 'fallback' }, now)
+    }
   }
 
   fallbackFailed(): void {
-    this.#fallback.failed(this.#ports.now())
-    this.reportFault('fetch_error')
+    this.#paced.failed(this.#ports.now())
   }
 
   /** Takes back, retries and forgets what is due. */
@@ -248,7 +235,7 @@ export class SharedStateManager {
 
   /** When `tick` or `dueForFallback` has something to do. */
   nextWakeAt(): number {
-    return Math.min(this.nextTickAt(), this.#nextFallbackAt())
+    return Math.min(this.nextTickAt(), this.#paced.nextAt(this.#table.waiting()))
   }
 
   getStats(): SharedStateStats {
@@ -256,19 +243,12 @@ export class SharedStateManager {
       sidecars: this.#sidecars.size,
       groups: this.#table.all(),
       counters: this.#counters,
-      mode: this.#mode,
+      mode: this.#paced.mode,
       backoffThreshold: this.#settings.backoffThreshold,
       groupsMax: this.#settings.statsGroupsMax,
-      dueAt: (group) => this.#fallback.dueAt(group),
+      dueAt: (group) => this.#paced.checks.dueAt(group),
       now: this.#ports.now(),
     })
-  }
-
-  /** Where nobody waits there is nothing to check, only perhaps a mode to leave. */
-  #nextFallbackAt(): number {
-    if (this.#table.waiting().size > 0) return this.#fallback.nextDueAt()
-    if (this.#mode.mode === 'healthy') return Number.POSITIVE_INFINITY
-    return leavesAt(this.#mode, this.#settings)
   }
 
   #wakeMatching(hint: Hint, cause: Cause): void {
@@ -278,13 +258,17 @@ export class SharedStateManager {
 
   #setWaiting(group: Group, sidecarId: SidecarId, count: number): void {
     this.#table.setWaiting(group, sidecarId, count, this.#ports.now())
-    if (group.waiters.total > 0) this.#fallback.touch(group)
+    if (group.waiters.total > 0) this.#paced.checks.touch(group)
   }
 
-  /** Late messages of a worker that is gone are passed over; any message shows that it lives. */
-  #hears(sidecarId: SidecarId): boolean {
-    if (!this.#sidecars.has(sidecarId)) return false
-    this.#wakePath.heard(sidecarId, this.#ports.now())
-    return true
+  /** A message of a worker. Late ones of a worker that is gone are passed over; any other shows that it
+   * lives, which is for after the message: what it says may change what the worker should get. */
+  #handle<R>(sidecarId: SidecarId, key: GroupKey, act: (group: Group, now: number) => R) {
+    if (!this.#sidecars.has(sidecarId)) return undefined
+    const group = this.#table.get(key)
+    const now = this.#ports.now()
+    const result = group === undefined ? undefined : act(group, now)
+    this.#wakePath.heard(sidecarId, now)
+    return result
   }
 }

@@ -86,6 +86,7 @@ export class WakePath {
       return false
     }
     this.#unlock(group)
+    this.#silent.delete(grant.sidecarId)
     if (outcome === 'unused') this.#context.onUnused(group, grant.sidecarId)
     noteOutcome(group, outcome, now, this.#context.settings)
     if (outcome === 'contended') this.#context.counters.contended += 1
@@ -223,6 +224,7 @@ export class WakePath {
     if (grant === undefined) return
     this.#context.counters.popTimeouts += 1
     this.release(group, grant.grantId, 'error', now)
+    this.#silent.add(grant.sidecarId)
   }
 }
 

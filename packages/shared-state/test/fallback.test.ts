@@ -15,6 +15,7 @@ test('a healthy node checks every idle interval', async (t) => {
   t.same(node.manager.dueForFallback(), [])
   node.clock.now = 6_000
   t.same(node.manager.dueForFallback(), [ordersKey])
+  t.same(node.manager.describeGroup(ordersKey), orders)
   t.same(node.manager.dueForFallback(), [], 'one query at a time')
   t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
   node.clock.now = 6_010
@@ -115,6 +116,17 @@ test('more groups than fit into one query come in the next, at once', async (t) 
   node.manager.fallbackResult([])
   t.ok(node.manager.nextWakeAt() <= 6_000)
   t.same(node.manager.dueForFallback(), ['c/*/g'])
+})
+
+test('what happens while a query runs is asked about again', async (t) => {
+  const node = idleNode({ wakeAllGroupsMax: 0 })
+  node.clock.now = 6_000
+  node.manager.dueForFallback()
+  node.clock.now = 6_001
+  node.manager.notifyEverything('udp')
+  node.clock.now = 6_002
+  node.manager.fallbackResult([])
+  t.same(node.manager.dueForFallback(), [ordersKey])
 })
 
 test('the number of queries does not grow with the number of groups', async (t) => {

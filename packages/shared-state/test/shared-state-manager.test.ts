@@ -157,6 +157,18 @@ test('an untaken grant stands where nobody else waits, until somebody does', asy
   t.match(node.lastGrant(), { sidecarId: 2, grantId: 2 })
 })
 
+test('a silent worker that is heard again takes over what lies with another', async (t) => {
+  const node = nodeFixture()
+  for (const id of [1, 2]) node.manager.setWaiting(id, orders, 1)
+  node.manager.handleMessageAvailable(hint)
+  const first = node.lastGrant()
+  node.tickAt(1_100)
+  node.tickAt(1_200)
+  t.equal(node.grants.length, 2, 'both are silent, so it lies with the second')
+  t.notOk(node.take(first))
+  t.match(node.lastGrant(), { sidecarId: 1, grantId: 3, source: 'udp' })
+})
+
 test('a pop that never ends is given up', async (t) => {
   const node = nodeFixture()
   node.waits(1)

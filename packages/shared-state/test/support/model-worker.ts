@@ -39,6 +39,13 @@ export class ModelWorker {
     })
   }
 
+  clientsGone(key: GroupKey): void {
+    if (!this.isAlive) return
+    for (const waiter of this.#waiters.get(key) ?? []) {
+      this.#removeWaiter(this.#world.describe(key), waiter)
+    }
+  }
+
   push(place: Place): void {
     const { choices, schedule, database } = this.#world
     schedule.after(choices.between(0, 5), () => {
@@ -86,7 +93,8 @@ export class ModelWorker {
   /** Messages to the primary arrive in order; those of a dead worker arrive or not. */
   send(deliver: () => void): void {
     const { choices, schedule } = this.#world
-    this.#channelFreeAt = Math.max(this.#channelFreeAt, schedule.now + choices.between(0, 3))
+    const delayMs = choices.between(0, choices.chance(0.8) ? 3 : 25)
+    this.#channelFreeAt = Math.max(this.#channelFreeAt, schedule.now + delayMs)
     schedule.at(this.#channelFreeAt, () => {
       if (this.isAlive || this.#world.choices.chance(0.5)) deliver()
     })

@@ -249,7 +249,11 @@ export class Simulation {
     this.#ended.delete(key)
     const [least, most] = this.choices.one(grantDelaysMs)
     const delayMs = this.choices.between(least, most)
-    this.schedule.after(delayMs, () => this.#workers.get(sidecarId)?.grantArrived(key, grantId))
+    const worker = this.#workers.get(sidecarId)
+    this.schedule.after(delayMs, () => {
+      if (this.choices.chance(0.1)) worker?.clientsGone(key)
+      worker?.grantArrived(key, grantId)
+    })
   }
 
   #checkTheEnd(): void {

@@ -1,0 +1,81 @@
+import { FallbackChecks } from './fallback.ts'
+import type { GroupKey } from './group-key.ts'
+import type { Group } from './group-state.ts'
+import {
+  afterCheck,
+  afterFault,
+  afterFaultCleared,
+  type Fault,
+  leavesAt,
+  type PollMode,
+  type StandingFault,
+  startHealthy,
+  whileNobodyWaits,
+} from './poll-mode.ts'
+import type { SharedStateSettings } from './settings.ts'
+import type { WakeCounters } from './wake-counters.ts'
+
+export interface PacedChecksContext {
+  readonly settings: SharedStateSettings
+  readonly counters: WakeCounters
+  readonly isAdvertised: (group: Group) => boolean
+}
+
+/** Fallback checks at the pace of the poll mode, which in turn learns from what they find. */
+export class PacedChecks {
+  readonly #context: PacedChecksContext
+  readonly checks: FallbackChecks
+  #mode: PollMode
+
+  constructor(context: PacedChecksContext, now: number) {
+    this.#context = context
+    this.#mode = startHealthy(now)
+    this.checks = new FallbackChecks({
+      settings: context.settings,
+      isUrgent: (group) => this.#mode.mode === 'aggressive' || !context.isAdvertised(group),
+    })
+  }
+
+  get mode(): PollMode {
+    return this.#mode
+  }
+
+  reportFault(fault: Fault, now: number): void {
+    const wasHealthy = this.#mode.mode === 'healthy'
+    this.#mode = afterFault(this.#mode, fault, now)
+    if (wasHealthy) this.checks.touchAll()
+  }
+
+  clearFault(fault: StandingFault, now: number): void {
+    this.#mode = afterFaultCleared(this.#mode, fault, now)
+  }
+
+  ask(waiting: ReadonlySet<Group>, now: number): GroupKey[] {
+    if (waiting.size === 0) this.#mode = whileNobodyWaits(this.#mode, now, this.#context.settings)
+    return this.checks.ask(waiting, now)
+  }
+
+  /** Returns the groups that have work. */
+  answered(keysWithWork: Iterable<GroupKey>, now: number): readonly Group[] {
+    const { counters, settings } = this.#context
+    const findings = this.checks.answered(keysWithWork, now)
+    if (findings === undefined) return []
+    counters.fallbackChecks += 1
+    counters.unannounced += findings.unannounced
+    const found = findings.unannounced > 0 ? 'unannounced' : 'nothing'
+    this.#mode = afterCheck(this.#mode, found, now, settings)
+    return findings.withWork
+  }
+
+  failed(now: number): void {
+    this.checks.failed(now)
+    this.reportFault('fetch_error', now)
+  }
+
+  /** Where nobody waits there is nothing to check, only perhaps a mode to leave. */
+  nextAt(waiting: ReadonlySet<Group>): number {
+    if (waiting.size > 0) return this.checks.nextDueAt()
+    if (this.#mode.mode === 'healthy') return Number.POSITIVE_INFINITY
+    return leavesAt(this.#mode, this.#context.settings)
+  }
+}

@@ -9,8 +9,11 @@ export interface GroupDescription {
   readonly group: string
 }
 
-/** How a granted pop ended. Contended is no empty: somebody held a lane, so it is asked again at once. */
-export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'error'
+/**
+ * How a granted pop ended. Contended is no empty: somebody held a lane, so it is asked again at once. Unused: nobody
+ * waits here any more, so the grant belongs to another worker.
+ */
+export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'unused' | 'error'
 
 export interface Grant {
   readonly description: GroupDescription

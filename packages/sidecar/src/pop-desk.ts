@@ -96,7 +96,7 @@ export class PopDesk {
     const group = this.#waiting.groupOf(grant.description)
     this.#options.coordinator.grantTaken(grant)
     if (group === undefined || this.#draining) {
-      this.#options.coordinator.releaseGroup(grant, 'contended')
+      this.#options.coordinator.releaseGroup(grant, 'unused')
       return
     }
     this.#track(this.#popGranted(group, grant))

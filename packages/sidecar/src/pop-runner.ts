@@ -27,7 +27,7 @@ export async function runPop(
   ports: PopRunnerPorts,
 ): Promise<PopRun> {
   const { served, more } = chooseWaiters(group)
-  if (served.length === 0) return { outcome: 'contended', more: false }
+  if (served.length === 0) return { outcome: 'unused', more: false }
   for (const waiter of served) waiter.inFlight = true
   let result: PopResult
   try {

@@ -1,0 +1,161 @@
+// What breaks, breaks alone: workers, clients, PostgreSQL.
+import { readdirSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { startEmbeddedPostgres } from '@rouse/database'
+import { eventually, type TestDatabase } from '@rouse/testkit'
+import { test } from 'tap'
+import { startBroker } from './support/broker.ts'
+import { apiOf, send } from './support/http.ts'
+
+function workersOf(primary: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === primary
+      } catch {
+        return false
+      }
+    })
+}
+
+/** fetch may pick a pooled connection that the dead worker had; such a request never was one. */
+async function afterClose<T>(ask: () => Promise<T>): Promise<T> {
+  return await ask().catch(() => ask())
+}
+
+test('a killed worker takes nothing with it', async (t) => {
+  const node = await startBroker(t)
+  const api = apiOf(node.url)
+  await api.post('/configure', { queue: 'q', options: { leaseTime: 1 } })
+  await api.push({ queue: 'q', payload: 'held' })
+  const held = await api.pop('q')
+  t.equal(held.status, 200)
+  const waiting = Array.from({ length: 20 }, () =>
+    api.pop('other', '?wait=true&timeout=20000').catch(() => undefined),
+  )
+  await eventually(async () => {
+    const { body } = await send('GET', `${node.url}/stats`)
+    const groups = body.group_backoff.groups as { waiting: number }[]
+    return groups.reduce((sum, group) => sum + group.waiting, 0) === 20
+  })
+  const [victim] = workersOf(node.child.pid as number)
+  process.kill(victim as number, 'SIGKILL')
+  await eventually(async () => {
+    const { body } = await send('GET', `${node.url}/stats`).catch(() => ({ body: undefined }))
+    return body?.local_sidecars === 2 && body.group_backoff.groups_in_flight === 0
+  })
+  // The survivor's waiters are answered; the victim's clients lost their connection and ask again.
+  const items = Array.from({ length: 20 }, (_, i) => ({
+    queue: 'other',
+    partition: `p${i}`,
+    payload: i,
+  }))
+  t.equal((await afterClose(() => api.push(...items))).status, 201)
+  const settled = await Promise.all(waiting)
+  const lost = settled.filter((answer) => answer === undefined).length
+  const again = await Promise.all(
+    Array.from({ length: lost }, () =>
+      afterClose(() => api.pop('other', '?wait=true&timeout=20000')),
+    ),
+  )
+  const answered = [...settled, ...again].filter((answer) => answer?.status === 200)
+  t.equal(answered.length, 20, 'every message was delivered')
+  const redelivered = await afterClose(() => api.pop('q', '?wait=true&timeout=10000'))
+  t.match(redelivered.body.messages, [{ data: 'held', attempt: 2 }], 'its lease ran out')
+})
+
+test('forty clients that leave while their messages are popped lose none of them', async (t) => {
+  const node = await startBroker(t)
+  const api = apiOf(node.url)
+  const items = Array.from({ length: 40 }, (_, i) => ({
+    queue: 'q',
+    partition: `p${i}`,
+    payload: i,
+  }))
+  await api.push(...items)
+  await Promise.all(
+    items.map(
+      () =>
+        new Promise<void>((resolve) => {
+          const leaving = request(`${node.url}/api/v1/pop/queue/q?wait=true`)
+          leaving.on('error', () => resolve())
+          leaving.end(() => setImmediate(() => leaving.destroy()))
+        }),
+    ),
+  )
+  const got = new Set<number>()
+  const begun = performance.now()
+  await eventually(async () => {
+    const { status, body } = await api.pop('q', '?batch=100&partitions=100')
+    if (status === 200) for (const { data } of body.messages) got.add(data as number)
+    return got.size === 40
+  })
+  t.ok(performance.now() - begun < 4_000, 'long before any lease could run out')
+})
+
+test('PostgreSQL is killed and restarted under load', async (t) => {
+  const server = await startEmbeddedPostgres({ settings: { fsync: 'on' } })
+  t.teardown(() => server.stop())
+  const database = { url: server.url } as TestDatabase
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  const acknowledged: number[] = []
+  const odd: number[] = []
+  let next = 0
+  let pushing = true
+  const producers = Array.from({ length: 4 }, async () => {
+    while (pushing) {
+      const payload = next++
+      const answer = await api.push({ queue: 'q', partition: `p${payload % 5}`, payload })
+      if (answer.status === 201) acknowledged.push(payload)
+      else if (answer.status !== 503) odd.push(answer.status)
+      else await new Promise((resolve) => setImmediate(resolve))
+    }
+  })
+  await eventually(() => acknowledged.length > 100)
+  const waiting = api.pop('late', '?wait=true&timeout=30000')
+  server.kill('SIGKILL')
+  const restarted = await startEmbeddedPostgres({ dataDir: server.dataDir, port: server.port })
+  t.teardown(() => restarted.stop())
+  const backAt = performance.now()
+  const before = acknowledged.length
+  await eventually(() => acknowledged.length > before, { timeoutMs: 10_000, intervalMs: 5 })
+  const backMs = performance.now() - backAt
+  t.ok(backMs < 2_000, `pushes went through ${backMs} ms after PostgreSQL was back`)
+  pushing = false
+  await Promise.all(producers)
+  t.same(odd, [], 'no answer but 201 and 503')
+  await api.push({ queue: 'late', payload: 'came' })
+  t.equal((await waiting).body.messages[0].data, 'came', 'the waiter waited through it')
+  t.equal(node.child.exitCode, null, 'no process ended')
+
+  const got = new Set<number>()
+  await eventually(async () => {
+    const { status, body } = await api.pop('q', '?batch=1000&partitions=10&autoAck=true')
+    if (status === 200) for (const { data } of body.messages) got.add(data as number)
+    return status === 204
+  })
+  const lost = acknowledged.filter((payload) => !got.has(payload))
+  t.same(lost, [], `${acknowledged.length} acknowledged pushes, none lost`)
+})
+
+test('a drain answers those who wait, closes connections, and ends with code 0', async (t) => {
+  const node = await startBroker(t)
+  const api = apiOf(node.url)
+  const waiting = Array.from({ length: 30 }, () => api.pop('q', '?wait=true&timeout=60000'))
+  await eventually(async () => {
+    const { body } = await send('GET', `${node.url}/stats`)
+    return (body.group_backoff.groups as { waiting: number }[])[0]?.waiting === 30
+  })
+  const begun = performance.now()
+  const { code } = await node.stop()
+  t.equal(code, 0)
+  t.ok(performance.now() - begun < 10_000)
+  for (const { status, headers } of await Promise.all(waiting)) {
+    t.equal(status, 204)
+    t.equal(headers.get('connection'), 'close')
+  }
+})

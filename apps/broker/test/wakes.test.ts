@@ -1,0 +1,142 @@
+// Who is woken, and what it costs, counted in PostgreSQL.
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { type RunningBroker, startBroker } from './support/broker.ts'
+import { apiOf, send } from './support/http.ts'
+import { callsOf, countingDatabase } from './support/query-count.ts'
+
+async function untilWaiting(node: RunningBroker, count: number): Promise<void> {
+  await eventually(
+    async () => {
+      const { body } = await send('GET', `${node.url}/stats`)
+      const groups = body.group_backoff.groups as { waiting: number }[]
+      return groups.reduce((sum, { waiting }) => sum + waiting, 0) === count
+    },
+    { timeoutMs: 20_000 },
+  )
+}
+
+test('one message and fifty waiters on four workers: one answer, at most two pops', async (t) => {
+  const database = await countingDatabase(t)
+  const node = await startBroker(t, { database, env: { ROUSE_WORKERS: '4' } })
+  const api = apiOf(node.url)
+  const gone = new AbortController()
+  let answered = 0
+  const waiting = Array.from({ length: 50 }, () =>
+    send('GET', api.at('/pop/queue/q?wait=true&timeout=60000'), undefined, {
+      signal: gone.signal,
+    }).then(
+      ({ status }) => {
+        if (status === 200) answered += 1
+      },
+      () => {},
+    ),
+  )
+  await untilWaiting(node, 50)
+  const before = await callsOf(database, 'pop')
+  await api.push({ queue: 'q', payload: 1 })
+  await eventually(() => answered === 1)
+  const spent = (await callsOf(database, 'pop')) - before
+  t.equal(answered, 1)
+  t.ok(spent <= 2, `${spent} pops`)
+  gone.abort()
+  await Promise.all(waiting)
+})
+
+test('fifty messages in fifty partitions answer fifty waiters, one each', async (t) => {
+  const node = await startBroker(t, { env: { ROUSE_WORKERS: '4' } })
+  const api = apiOf(node.url)
+  const waiting = Array.from({ length: 50 }, () =>
+    api.pop('q', '?wait=true&timeout=30000&batch=10'),
+  )
+  await untilWaiting(node, 50)
+  await api.push(
+    ...Array.from({ length: 50 }, (_, i) => ({ queue: 'q', partition: `p${i}`, payload: i })),
+  )
+  const answers = await Promise.all(waiting)
+  t.ok(answers.every(({ status, body }) => status === 200 && body.messages.length === 1))
+})
+
+test('a burst of a hundred pushes does not cause a hundred wakes', async (t) => {
+  const database = await countingDatabase(t)
+  const node = await startBroker(t, { database, env: { ROUSE_WORKERS: '4' } })
+  const api = apiOf(node.url)
+  const waiting = Array.from({ length: 8 }, () =>
+    api.pop('q', '?wait=true&timeout=30000&batch=100&partitions=100'),
+  )
+  await untilWaiting(node, 8)
+  const before = await callsOf(database, 'pop')
+  await Promise.all(
+    Array.from({ length: 100 }, (_, i) => api.push({ queue: 'q', partition: `p${i}`, payload: i })),
+  )
+  const answers = await Promise.all(waiting)
+  t.ok(answers.every(({ status }) => status === 200))
+  const spent = (await callsOf(database, 'pop')) - before
+  t.ok(spent < 50, `${spent} pops for 100 pushes and 8 waiters`)
+})
+
+test('five hundred idle waiters in fifty groups cost at most two queries a second', async (t) => {
+  // Five hundred connections at once may make a grant late, and the node watchful for a minute: here for a moment.
+  const node = await startBroker(t, { env: { AGGRESSIVE_POLL_DURATION_MS: '1000' } })
+  const api = apiOf(node.url)
+  const gone = new AbortController()
+  const waiting = Array.from({ length: 500 }, (_, i) =>
+    send('GET', api.at(`/pop/queue/q${i % 50}?wait=true&timeout=120000`), undefined, {
+      signal: gone.signal,
+    }).catch(() => {}),
+  )
+  await untilWaiting(node, 500)
+  const seconds = 10
+  const commits = async (): Promise<number> => {
+    const { rows } = await node.database.pool.query<{ calls: string }>(
+      'select xact_commit as calls from pg_stat_database where datname = current_database()',
+    )
+    return Number(rows[0]?.calls)
+  }
+  await eventually(
+    async () => (await send('GET', `${node.url}/stats`)).body.mode.mode === 'healthy',
+    { timeoutMs: 30_000, intervalMs: 200 },
+  )
+  // A session tells its count when it ends: workers let go of connections that they do not use.
+  await eventually(
+    async () => {
+      const { rows } = await node.database.pool.query(
+        `select from pg_stat_activity
+         where datname = current_database() and application_name like '%worker%'`,
+      )
+      return rows.length === 0
+    },
+    { timeoutMs: 40_000, intervalMs: 500 },
+  )
+  const before = await commits()
+  const begun = performance.now()
+  await eventually(() => performance.now() - begun >= seconds * 1_000, {
+    timeoutMs: 20_000,
+    intervalMs: 500,
+  })
+  const perSecond = ((await commits()) - before) / seconds
+  // The beat of the reaper, the promoter and the watch for what is due is in the figure.
+  t.ok(perSecond <= 2, `${perSecond} transactions a second`)
+  gone.abort()
+  await Promise.all(waiting)
+})
+
+test('two thousand waiters on one node leave it light and awake', async (t) => {
+  const node = await startBroker(t)
+  const api = apiOf(node.url)
+  const gone = new AbortController()
+  const waiting = Array.from({ length: 2_000 }, (_, i) =>
+    send('GET', api.at(`/pop/queue/crowd${i % 100}?wait=true&timeout=120000`), undefined, {
+      signal: gone.signal,
+    }).catch(() => undefined),
+  )
+  await untilWaiting(node, 2_000)
+  const begun = performance.now()
+  await api.push({ queue: 'crowd7', payload: 1 })
+  const first = await Promise.race(waiting)
+  const tookMs = performance.now() - begun
+  t.equal(first?.status, 200)
+  t.ok(tookMs < 500, `answered after ${tookMs} ms`)
+  gone.abort()
+  await Promise.all(waiting)
+})

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { RouseError } from '@rouse/protocol'
+import { mayLoseDigits, withMarkedNumbers } from './exact-numbers.ts'
 
 /**
  * Fastify's own parser refuses a key called `__proto__`; for a message that is a key like any other. JSON.parse makes
@@ -9,8 +10,10 @@ export function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) return undefined
   // Decoding would put U+FFFD in the place of broken bytes, and the payload would not come back equal.
   if (!isUtf8(body)) throw new RouseError('invalid_request', 'the body is not valid UTF-8')
+  const text = body.toString('utf8')
   try {
-    return JSON.parse(body.toString('utf8'))
+    const value: unknown = JSON.parse(text)
+    return mayLoseDigits.test(text) ? JSON.parse(withMarkedNumbers(text)) : value
   } catch (error) {
     throw new RouseError('invalid_request', `the body is not valid JSON: ${reason(error)}`)
   }

@@ -5,6 +5,12 @@ export interface Principal {
   readonly name: string
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    principal: Principal
+  }
+}
+
 const anonymous: Principal = { name: 'anonymous' }
 
 export function principalOf(_request: FastifyRequest): Principal {

@@ -12,6 +12,7 @@ import {
 } from '@rouse/protocol'
 import type { PushedItem, PushItem } from '@rouse/sidecar'
 import type { BrokerContext } from './broker-context.ts'
+import { withExactNumbers } from './exact-numbers.ts'
 
 /** Checks a request's items and makes them messages. `path` is where they stand in the body. */
 export function readPushItems(
@@ -81,7 +82,7 @@ function jsonText(
 ): string {
   let text: string
   try {
-    text = JSON.stringify(value)
+    text = withExactNumbers(JSON.stringify(value))
   } catch {
     // The only way a parsed value cannot be written: V8 reads any depth and writes what its stack holds.
     throw fieldError(code, field, 'is nested too deeply')

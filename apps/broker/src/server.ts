@@ -6,6 +6,7 @@ import { RouseError, toProblem } from '@rouse/protocol'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { BrokerContext } from './broker-context.ts'
 import { parseJsonBody } from './json-body.ts'
+import { principalOf } from './principal.ts'
 import { toRouseError } from './problems.ts'
 import { methodsByPath } from './route-methods.ts'
 import { registerRoutes } from './routes/routes.ts'
@@ -23,6 +24,8 @@ export function createServer(context: BrokerContext): FastifyInstance {
     keepAliveTimeout: keepAliveTimeoutMs,
     requestTimeout: requestTimeoutMs,
     forceCloseConnections: 'idle',
+    // HEAD by way of GET would pop a message and throw it away.
+    exposeHeadRoutes: false,
     requestIdHeader: 'x-request-id',
     genReqId: newRequestId,
     // A name that is too long is a bad name, not an unknown route; the headers' limit bounds it.
@@ -61,6 +64,10 @@ export function createServer(context: BrokerContext): FastifyInstance {
     if (allowed.length === 0) throw new RouseError('route_not_found', `there is no ${path}`)
     reply.header('allow', allowed.join(', '))
     throw new RouseError('method_not_allowed', `${path} takes ${allowed.join(', ')}`)
+  })
+  app.decorateRequest('principal')
+  app.addHook('onRequest', async (request) => {
+    request.principal = principalOf(request)
   })
   app.addHook('onSend', async (_request, reply) => {
     if (context.isDraining()) reply.header('connection', 'close')

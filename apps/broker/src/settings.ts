@@ -11,6 +11,9 @@ const yearSeconds = 31_536_000
 const centurySeconds = 100 * yearSeconds
 const weekMs = 604_800_000
 
+/** Beside those of the sidecar, so that `/ready` does not queue behind messages. */
+const administrativeConnections = 2
+
 export const settings = {
   databaseUrl: text('ROUSE_DATABASE_URL', undefined, { secret: true }),
   /** Where to LISTEN, if the database is behind a pooler. Absent: databaseUrl. */
@@ -37,7 +40,10 @@ export const settings = {
 
   waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
   /** Connections to PostgreSQL, for each worker. */
-  poolMax: integer('ROUSE_POOL_MAX', sidecarConnections, { min: 2, max: 1_000 }),
+  poolMax: integer('ROUSE_POOL_MAX', sidecarConnections + administrativeConnections, {
+    min: 2,
+    max: 1_000,
+  }),
   leaseDurability: choice('ROUSE_LEASE_DURABILITY', 'normal', ['normal', 'strict']),
   notify: choice('ROUSE_NOTIFY', 'on', ['on', 'off']),
   /** Off behind a pooler that loses prepared statements. */

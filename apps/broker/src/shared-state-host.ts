@@ -43,6 +43,8 @@ export class SharedStateHost {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
+  /** A database that is away is told of once. */
+  #failing = false
 
   constructor(options: SharedStateHostOptions) {
     const { config, clock, post } = options
@@ -183,10 +185,14 @@ export class SharedStateHost {
         this.#options.pool,
         known.map((key) => (this.#groups.get(key) as KnownGroup).description),
       )
+      this.#failing = false
       this.#manager.fallbackResult(positions.map((position) => known[position] as GroupKey))
     } catch (error) {
       if (this.#stopped) return
-      this.#options.log.warn({ reason: (error as Error).message }, 'the fallback check failed')
+      if (!this.#failing) {
+        this.#options.log.warn({ reason: (error as Error).message }, 'the fallback check failed')
+      }
+      this.#failing = true
       this.#manager.fallbackFailed()
     }
     this.#schedule()

@@ -49,6 +49,7 @@ test('a wrong method on a known path is 405 and says which are right', async (t)
   t.match(answer, { status: 405, body: { code: 'method_not_allowed' } })
   t.match(answer.headers.get('allow'), /GET.*POST/)
   t.equal((await send('GET', api.at('/push'))).status, 405)
+  t.equal((await fetch(api.at('/pop/queue/q'), { method: 'HEAD' })).status, 405)
 })
 
 test('a body that is no JSON, not UTF-8, of another type or too large is refused', async (t) => {

@@ -28,6 +28,12 @@ test('a payload of any JSON value comes back equal', async (t) => {
   }
 })
 
+test('numbers that JavaScript has no room for come back digit by digit', async (t) => {
+  const payloads = ['12345678901234567890', '-9007199254740993', '1e999', '{"n":[1e-999,0.1]}']
+  payloads.push('{"text":"12345678901234567890 \\" 5","n":12345678901234567891}')
+  for (const payload of payloads) t.equal(await roundTrip(payload), payload)
+})
+
 test('the answers stand in the order of the items, over queues and partitions', async (t) => {
   const [a, b] = [unique(), unique()]
   const { status, body } = await api.push(

@@ -25,6 +25,30 @@ test('SIGTERM answers waiting pops, finishes, and ends with code 0', async (t) =
   t.ok(performance.now() - began < 10_000)
 })
 
+test('while it drains a node is not ready, and finishes what is under way', async (t) => {
+  const { url, database, stop, exited } = await startBroker(t, { instrumented: true })
+  const api = apiOf(url)
+  await api.push({ queue: 'q', payload: 0 })
+  const barrier = await database.armBarrier('pop-lane-locked')
+  const popping = api.pop('q')
+  await eventually(async () => {
+    const { rows } = await database.pool.query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    )
+    return rows.length === 1
+  })
+  void stop()
+  const notReady = await eventually(async () => {
+    const answer = await send('GET', `${url}/ready`)
+    return answer.status === 503 && answer
+  })
+  t.match(notReady.body, { code: 'draining', retryable: true })
+  t.equal(notReady.headers.get('connection'), 'close')
+  await barrier.release()
+  t.match(await popping, { status: 200, body: { messages: [{ data: 0 }] } })
+  t.match(await exited, { code: 0 })
+})
+
 test('a worker that dies is replaced, and what it held is free', async (t) => {
   const { url, log, child } = await startBroker(t)
   const api = apiOf(url)

@@ -20,6 +20,7 @@ export function createDueWatch(options: {
   let timer: NodeJS.Timeout | undefined
   let round: Promise<void> = Promise.resolve()
   let running = false
+  let failing = false
 
   async function runRound(): Promise<void> {
     let nextMs = roundMs
@@ -30,9 +31,13 @@ export function createDueWatch(options: {
         runIfDue(promoter, promoteInMs),
       ])
       nextMs = Math.min(roundMs, ...delays)
+      failing = false
     } catch (error) {
       // The database is away, or the node just lost a race for a lock: the next round tries again.
-      if (running) log.warn({ reason: (error as Error).message }, 'could not look for what is due')
+      if (running && !failing) {
+        log.warn({ reason: (error as Error).message }, 'could not look for what is due')
+      }
+      failing = true
     }
     if (running) timer = setTimeout(begin, nextMs)
   }

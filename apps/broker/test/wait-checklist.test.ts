@@ -3,7 +3,7 @@ import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from './support/broker.ts'
 import { apiOf, send } from './support/http.ts'
-import { callsOf, countingDatabase } from './support/query-count.ts'
+import { countingDatabase, popsOf } from './support/query-count.ts'
 import { sharedBroker, unique } from './support/shared-broker.ts'
 
 const broker = await sharedBroker()
@@ -93,7 +93,7 @@ test('the group lock keeps two workers from asking the same at once', async (t) 
   await client.push({ queue: 'one', payload: 0 })
   const waiters = Array.from({ length: 20 }, () => client.pop('two', '?wait=true&timeout=30000'))
   await untilWaiting('two', 20, node.url)
-  const before = await callsOf(database, 'pop')
+  const before = await popsOf(database)
   const items = Array.from({ length: 20 }, (_, i) => ({
     queue: 'two',
     partition: `p${i}`,
@@ -102,7 +102,7 @@ test('the group lock keeps two workers from asking the same at once', async (t) 
   await client.push(...items)
   const answers = await Promise.all(waiters)
   t.ok(answers.every(({ status, body }) => status === 200 && body.messages.length === 1))
-  const spent = (await callsOf(database, 'pop')) - before
+  const spent = (await popsOf(database)) - before
   t.ok(spent <= 8, `${spent} pops for 20 waiters on 4 workers`)
 })
 

@@ -1,32 +1,28 @@
-import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { type TestDatabase, testDatabase } from '@rouse/testkit'
 import type { Test } from 'tap'
 
-/** A database in which PostgreSQL itself counts the calls of functions. */
+/**
+ * A database that counts the pops it is asked for. PostgreSQL's own statistics come up to ten seconds late from a
+ * session that has fallen idle; a sequence counts at once. Every pop passes this barrier, whatever it finds.
+ */
 export async function countingDatabase(t: Test): Promise<TestDatabase> {
-  const database = await testDatabase(t, { instrumented: false })
-  const name = new URL(database.url).pathname.slice(1)
-  await database.pool.query(`alter database ${name} set track_functions = 'all'`)
+  const database = await testDatabase(t)
+  await database.pool.query(`
+    create sequence rouse_test.pops;
+    create or replace function rouse_test.barrier(name text) returns void language plpgsql as $$
+    begin
+      if name = 'pop-lane-locked' then
+        perform nextval('rouse_test.pops');
+      end if;
+    end $$;
+  `)
   return database
 }
 
-/**
- * How often nodes called a function. A session tells its counts at most once a second, so the figure is taken when
- * two looks more than that apart agree.
- */
-export async function callsOf(database: TestDatabase, name: string): Promise<number> {
-  let last = -1
-  return await eventually(
-    async () => {
-      const { rows } = await database.pool.query<{ calls: string }>(
-        `select coalesce(sum(calls), 0) as calls from pg_stat_user_functions
-         where schemaname = 'rouse' and funcname = $1`,
-        [name],
-      )
-      const calls = Number(rows[0]?.calls)
-      const settled = calls === last
-      last = calls
-      return settled ? { calls } : undefined
-    },
-    { timeoutMs: 20_000, intervalMs: 1_200 },
-  ).then(({ calls }) => calls)
+/** How many pops came so far. */
+export async function popsOf(database: TestDatabase): Promise<number> {
+  const { rows } = await database.pool.query<{ pops: string }>(
+    'select case when is_called then last_value else 0 end as pops from rouse_test.pops',
+  )
+  return Number(rows[0]?.pops)
 }

@@ -44,7 +44,12 @@ test('a development cluster tells where it is and mends what is killed', async (
   process.kill(before.postgres.pid, 'SIGKILL')
   await eventually(async () => (await described()).postgres.pid !== before.postgres.pid, patience)
   t.equal((await described()).postgres.url, before.postgres.url)
-  await eventually(async () => (await apiOf(url).pop('q')).status === 200, patience)
+  const api = apiOf(url)
+  await eventually(
+    async () => (await api.push({ queue: 'q', payload: 2 })).status === 201,
+    patience,
+  )
+  t.ok((await api.get('/resources/queues/q')).body.messages >= 2, 'and the first message is there')
   t.match(lines.join('\n'), /node-1 ended .*PostgreSQL ended/s)
 
   await cluster.stop()

@@ -32,7 +32,8 @@ async function untilWaiting(queue: string, count: number, url = broker.url): Pro
       key.startsWith(queue),
     )
     const waiting = groups.reduce((sum, group) => sum + group.waiting, 0)
-    return waiting === count ? groups : undefined
+    const asking = groups.some(({ inFlight }) => inFlight)
+    return waiting === count && !asking ? groups : undefined
   })
 }
 

@@ -12,8 +12,12 @@ async function untilWaiting(node: RunningBroker, count: number): Promise<void> {
   await eventually(
     async () => {
       const { body } = await send('GET', `${node.url}/stats`)
-      const groups = body.group_backoff.groups as { waiting: number }[]
-      return groups.reduce((sum, { waiting }) => sum + waiting, 0) === count
+      const { groups, groups_in_flight: inFlight } = body.group_backoff
+      const waiting = groups.reduce(
+        (sum: number, group: { waiting: number }) => sum + group.waiting,
+        0,
+      )
+      return waiting === count && inFlight === 0 // the last to come have asked, too
     },
     { timeoutMs: 20_000 },
   )

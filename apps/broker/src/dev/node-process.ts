@@ -27,6 +27,7 @@ const main = fileURLToPath(
   new URL(`../main.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url),
 )
 const stopMsMax = 12_000
+const complaintsMax = 3
 
 /** Flags, not environment: what the user has set there reaches the node as it is. */
 export function startNode(options: NodeOptions): NodeProcess {
@@ -48,7 +49,7 @@ export function startNode(options: NodeOptions): NodeProcess {
     child.once('error', (error) => resolve(error.message))
     child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
   })
-  return { pid: child.pid ?? 0, ready: untilReady(child, exited, options), exited, stop }
+  return { pid: child.pid ?? 0, ready: untilReady(child, options), exited, stop }
 
   async function stop(): Promise<void> {
     child.kill('SIGTERM')
@@ -59,30 +60,29 @@ export function startNode(options: NodeOptions): NodeProcess {
 }
 
 /** Keeps the log, and reads from it when the node is ready and why it failed. */
-function untilReady(
-  child: ChildProcess,
-  exited: Promise<string>,
-  { id, logFile }: NodeOptions,
-): Promise<void> {
+function untilReady(child: ChildProcess, { id, logFile }: NodeOptions): Promise<void> {
   const file = createWriteStream(logFile, { flags: 'a' })
-  let complaint = ''
+  const complaints = new Set<string>()
   return new Promise((resolve, reject) => {
     const listen = (stream: NodeJS.ReadableStream | null): void => {
       if (stream === null) return
       createInterface({ input: stream }).on('line', (line) => {
         file.write(`${line}\n`)
         if (line.includes('"msg":"node is ready"')) resolve()
-        complaint = complaintOf(line) ?? complaint
+        const complaint = complaintOf(line)
+        if (complaint !== undefined && complaints.size < complaintsMax) complaints.add(complaint)
       })
     }
     listen(child.stdout)
     listen(child.stderr)
-    void exited.then((how) => {
+    // Closed, not only ended: the last lines have been read then, and the workers have ended as well.
+    child.once('close', (code, signal) => {
       file.end()
+      const why = [...complaints].join('; ') || `see ${logFile}`
       reject(
         new DevError(
           'node_failed',
-          `${id} did not start (${how}): ${complaint || `see ${logFile}`}`,
+          `${id} did not start (${signal ?? `exit code ${code}`}): ${why}`,
         ),
       )
     })

@@ -91,7 +91,9 @@ begin
   end if;
   if v_any_scheduled then
     insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
-    select p_queues[m.target], p_partitions[m.target], m.due_at, m.id, m.transaction_id, m.trace_id, m.payload, m.headers, 'broker', v_now
+    -- Without a key it is known by its id from now on: the seq it will have is not known yet.
+    select p_queues[m.target], p_partitions[m.target], m.due_at, m.id, coalesce(m.transaction_id, m.id::text), m.trace_id, m.payload,
+      m.headers, 'broker', v_now
     from unnest(p_targets, v_due_at, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
       with ordinality m(target, due_at, id, transaction_id, trace_id, payload, headers, n)
     where m.due_at is not null order by m.n;

@@ -14,7 +14,10 @@ const { DevCluster } = (await import(built)) as typeof broker
 /** Below those that systems hand out, or a connection of another test may have it by the time the node binds. */
 const port = 20_000 + (process.pid % 10_000)
 
-test('a development cluster tells where it is and mends what is killed', async (t) => {
+// Long, because tap's loaders come into every process that the cluster starts.
+const timeout = 240_000
+
+test('a development cluster tells where it is and mends what is killed', { timeout }, async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
   t.teardown(() => rm(dataDir, { recursive: true, force: true }))
   const lines: string[] = []
@@ -39,7 +42,7 @@ test('a development cluster tells where it is and mends what is killed', async (
   t.equal((await apiOf(url).push({ queue: 'q', payload: 1 })).status, 201)
 
   process.kill(before.nodes[0].pid, 'SIGKILL')
-  const patience = { timeoutMs: 30_000 }
+  const patience = { timeoutMs: 60_000 }
   await eventually(async () => (await described()).nodes[0].pid !== before.nodes[0].pid, patience)
   process.kill(before.postgres.pid, 'SIGKILL')
   await eventually(async () => (await described()).postgres.pid !== before.postgres.pid, patience)
@@ -57,7 +60,7 @@ test('a development cluster tells where it is and mends what is killed', async (
   await t.rejects(fetch(`${url}/live`))
 })
 
-test('a port that is taken is said in so many words', async (t) => {
+test('a port that is taken is said in so many words', { timeout }, async (t) => {
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
   t.teardown(() => taken.close())

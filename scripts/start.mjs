@@ -1,4 +1,4 @@
-// `npm start [-- --nodes N --port P --data DIR]`: nodes on a PostgreSQL of their own, until a signal ends it.
+// `npm start [-- --nodes N --port P --data DIR]`: a cluster on a PostgreSQL of its own, until a signal ends it.
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { root } from './run.mjs'
@@ -9,7 +9,7 @@ const { values } = parseArgs({
   options: {
     data: { type: 'string', default: '.rouse' },
     port: { type: 'string', default: '4600' },
-    nodes: { type: 'string', default: '1' },
+    nodes: { type: 'string', default: '3' },
   },
 })
 const stopped = untilStopped()

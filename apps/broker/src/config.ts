@@ -73,6 +73,8 @@ interface Layers {
 function resolve(key: string, setting: Setting<unknown>, layers: Layers): unknown {
   const flag = layers.flags.get(flagName(setting.env))
   if (flag !== undefined) return setting.parse(flag)
+  const fileFlag = layers.flags.get(`${flagName(setting.env)}-file`)
+  if (fileFlag !== undefined) return setting.parse(readSecret(setting, fileFlag, layers))
   const fromEnv = layers.env[setting.env]
   const path = setting.secret ? layers.env[`${setting.env}_FILE`] : undefined
   if (fromEnv && path) {
@@ -115,7 +117,10 @@ function complete(values: Record<string, unknown>): Config {
 
 /** `--name value`, `--name=value`, `--check-config`. */
 function readFlags(args: readonly string[]): { values: Map<string, string>; checkOnly: boolean } {
-  const known = ['config', ...Object.values(all).map((setting) => flagName(setting.env))]
+  const known = Object.values(all).flatMap(({ env, secret }) =>
+    secret ? [flagName(env), `${flagName(env)}-file`] : [flagName(env)],
+  )
+  known.push('config')
   const values = new Map<string, string>()
   let checkOnly = false
   for (let i = 0; i < args.length; i += 1) {

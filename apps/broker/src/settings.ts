@@ -27,7 +27,13 @@ export const settings = {
   gossipHost: text('ROUSE_GOSSIP_HOST', '127.0.0.1'),
   gossipPort: integer('ROUSE_GOSSIP_PORT', 4601, { min: 0, max: 65_535 }),
   gossipPeers: list('ROUSE_GOSSIP_PEERS'),
+  /** One to three, with commas between them: the first signs, the others are still believed. */
   gossipSecret: text('ROUSE_GOSSIP_SECRET', undefined, { secret: true }),
+  /** `host[:port]` where peers reach our gossip, if that is not where it is bound. */
+  gossipAdvertise: text('ROUSE_GOSSIP_ADVERTISE', undefined),
+  gossipPreset: choice('ROUSE_GOSSIP_PRESET', 'lan', ['loopback', 'lan', 'wan']),
+  /** Where peers and people reach our HTTP, if that is not where it is bound. */
+  advertiseUrl: text('ROUSE_ADVERTISE_URL', undefined),
 
   popWaitBaseIntervalMs: integer('POP_WAIT_BASE_INTERVAL_MS', 100, { min: 1, max: hourMs }),
   popWaitMaxIntervalMs: integer('POP_WAIT_MAX_INTERVAL_MS', 1_000, { min: 1, max: hourMs }),
@@ -37,6 +43,9 @@ export const settings = {
   notifyDeliveryTimeoutMs: integer('NOTIFY_DELIVERY_TIMEOUT_MS', 100, { min: 1, max: 60_000 }),
   aggressivePollDurationMs: integer('AGGRESSIVE_POLL_DURATION_MS', 60_000, { min: 0, max: hourMs }),
   aggressiveExitThreshold: integer('AGGRESSIVE_EXIT_THRESHOLD', 5, { min: 1, max: 1_000 }),
+
+  /** How long a draining worker goes on answering, each answer closing its connection, while balancers learn of it. */
+  drainDelayMs: integer('ROUSE_DRAIN_DELAY_MS', 1_000, { min: 0, max: 5_000 }),
 
   waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
   /** Connections to PostgreSQL, for each worker. */

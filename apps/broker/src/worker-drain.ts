@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Logger } from './log.ts'
@@ -15,6 +16,10 @@ export function createWorkerDrain(options: {
   readonly log: Logger
   readonly sidecar: SidecarDbPool
   readonly pool: pg.Pool
+  /** How many clients are connected. */
+  readonly connections: () => Promise<number>
+  /** For so long, answers go on and close their connections: clients and balancers leave by themselves. */
+  readonly delayMs: number
   /** Stops listening; resolves when the last answer is out. */
   readonly close: () => Promise<void>
   readonly stop: () => void
@@ -25,6 +30,7 @@ export function createWorkerDrain(options: {
   async function drain(): Promise<void> {
     options.stop()
     await sidecar.drain()
+    if ((await options.connections()) > 0) await delay(options.delayMs)
     await options.close()
     await sidecar.stop()
     await pool.end()

@@ -1,6 +1,7 @@
 // A worker of a node: puts the parts together, serves HTTP, and drains when told to. It ends with its primary.
 import cluster from 'node:cluster'
 import { webcrypto } from 'node:crypto'
+import type { Server } from 'node:http'
 import { createPool } from '@rouse/database'
 import { createUuidV7, type Limits, limits } from '@rouse/protocol'
 import { poolExecutor, SidecarDbPool, withoutPreparing } from '@rouse/sidecar'
@@ -9,7 +10,13 @@ import type { BrokerContext } from './broker-context.ts'
 import { systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createDeliveryLog } from './delivery-log.ts'
-import { createOutbox, type PrimaryMessage, readBatch, type WorkerMessage } from './ipc.ts'
+import {
+  createOutbox,
+  type Outbox,
+  type PrimaryMessage,
+  readBatch,
+  type WorkerMessage,
+} from './ipc.ts'
 import { createLogger } from './log.ts'
 import { createReadiness } from './readiness.ts'
 import { remoteCoordinator } from './remote-coordinator.ts'
@@ -30,11 +37,7 @@ export async function runWorker(config: Config): Promise<void> {
     max: config.poolMax,
     applicationName: `rouse ${config.nodeId} worker ${workerId}`,
   })
-  const outbox = createOutbox<WorkerMessage>({
-    send: (batch, done) => process.send?.(batch, undefined, undefined, done),
-    droppable: ({ type }) => type === 'available' || type === 'free',
-    dropped: { type: 'hintsLost' },
-  })
+  const outbox = outboxToPrimary()
   const coordinator = remoteCoordinator(outbox)
   const sidecar = createSidecar(config, pool, coordinator)
   const statsDesk = createStatsDesk({ outbox, sidecar, pool, nowMs: systemClock.nowMs })
@@ -43,6 +46,8 @@ export async function runWorker(config: Config): Promise<void> {
     log,
     sidecar,
     pool,
+    connections: () => connectionsOf(app.server),
+    delayMs: config.drainDelayMs,
     close: () => app.close(),
     stop: () => statsDesk.stop(),
   })
@@ -86,6 +91,18 @@ export async function runWorker(config: Config): Promise<void> {
   })
   outbox.post({ type: 'ready', url })
   statsDesk.start()
+}
+
+function outboxToPrimary(): Outbox<WorkerMessage> {
+  return createOutbox({
+    send: (batch, done) => process.send?.(batch, undefined, undefined, done),
+    droppable: ({ type }) => type === 'available' || type === 'free',
+    dropped: { type: 'hintsLost' },
+  })
+}
+
+function connectionsOf(server: Server): Promise<number> {
+  return new Promise((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)))
 }
 
 function createSidecar(

@@ -1,16 +1,19 @@
-// What `npm start` runs: an embedded PostgreSQL and nodes on it. Whatever dies is started again after a second, so
-// that `kill -9` is a demonstration and not the end of it.
+// What `npm start` runs: an embedded PostgreSQL, nodes on it, and one port before them. Whatever dies is started again
+// after a second, so that `kill -9` is a demonstration and not the end of it.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
+import { type Balancer, startBalancer } from './balancer.ts'
 import { ClusterFile } from './cluster-file.ts'
 import { DevError } from './dev-error.ts'
+import { gossipSecret } from './gossip-secret.ts'
 import { type NodeProcess, startNode } from './node-process.ts'
+import { type ReadinessWatch, watchReadiness } from './readiness-watch.ts'
 
 export interface DevClusterOptions {
   readonly nodes: number
-  /** Of the first node; the next ones are ten higher each, and gossip is one above. */
+  /** The balanced one. Nodes are ten higher each, and the gossip of a node is one above it. */
   readonly port: number
   readonly dataDir: string
   readonly say: (line: string) => void
@@ -33,13 +36,16 @@ export class DevCluster {
   readonly #nodes: DevNode[] = []
   readonly #stopping = new AbortController()
   #postgres: EmbeddedPostgres | undefined
+  #secretFile = ''
+  #watch: ReadinessWatch | undefined
+  #balancer: Balancer | undefined
   #stopped: Promise<void> | undefined
 
   constructor(options: DevClusterOptions) {
     if (!(options.nodes >= 1 && options.nodes <= nodesMax)) {
       throw new DevError('bad_argument', `--nodes must be a number from 1 to ${nodesMax}`)
     }
-    if (!(options.port >= 1 && options.port + options.nodes * portStep <= 65_535)) {
+    if (!(options.port >= 1 && options.port + (options.nodes + 1) * portStep <= 65_535)) {
       throw new DevError('bad_argument', '--port must be a port number with room above it')
     }
     this.#options = options
@@ -55,15 +61,17 @@ export class DevCluster {
     const { dataDir, nodes, port } = this.#options
     await this.#file.remove()
     await mkdir(dataDir, { recursive: true })
+    this.#secretFile = await gossipSecret(dataDir)
     const dataFolder = join(dataDir, 'postgres')
     this.#postgres = await startEmbeddedPostgres({ dataDir: dataFolder })
     this.#watchPostgres(this.#postgres)
     for (let i = 0; i < nodes; i += 1) {
-      const node = { id: `node-${i + 1}`, port: port + i * portStep }
+      const node = { id: `node-${i + 1}`, port: port + (i + 1) * portStep }
       this.#nodes.push({ ...node, process: this.#launch(node) })
     }
     await Promise.all(this.#nodes.map((node) => node.process.ready))
     for (const node of this.#nodes) this.#watchNode(node)
+    await this.#balance()
     await this.#describe()
     this.#sayReady(this.#postgres.url)
   }
@@ -77,23 +85,39 @@ export class DevCluster {
   async #stop(): Promise<void> {
     this.#stopping.abort()
     await this.#file.remove()
+    this.#watch?.stop()
+    await this.#balancer?.stop()
     await Promise.all(this.#nodes.map((node) => node.process.stop()))
     await this.#postgres?.stop()
   }
 
   #launch({ id, port }: { readonly id: string; readonly port: number }): NodeProcess {
-    const { dataDir, nodes } = this.#options
+    const { dataDir } = this.#options
     const node = startNode({
       id,
       port,
       gossipPort: port + 1,
       databaseUrl: this.#postgres?.url ?? '',
+      gossipSecretFile: this.#secretFile,
       logFile: join(dataDir, `${id}.log`),
-      // Nodes do not hear each other yet: their waiters look more often.
-      flags: nodes > 1 ? ['--pop-wait-idle-interval-ms=1000'] : [],
     })
     node.ready.catch(() => {})
     return node
+  }
+
+  async #balance(): Promise<void> {
+    const watch = watchReadiness(this.#nodes.map(({ port }) => urlOf(port)))
+    this.#watch = watch
+    try {
+      this.#balancer = await startBalancer({
+        host,
+        port: this.#options.port,
+        backends: this.#nodes.map(({ port }) => ({ host, port })),
+        isReady: ({ port }) => watch.isReady(urlOf(port)),
+      })
+    } catch (error) {
+      throw new DevError('port_taken', `the balancer cannot listen: ${(error as Error).message}`)
+    }
   }
 
   #watchNode(node: DevNode): void {
@@ -155,9 +179,10 @@ export class DevCluster {
 
   #sayReady(postgresUrl: string): void {
     const { say, dataDir } = this.#options
-    say(`Rouse is ready: ${this.#nodes.map(({ port }) => urlOf(port)).join(' ')}`)
+    say(`Rouse is ready: ${this.url}`)
+    for (const { id, port } of this.#nodes) say(`  ${id.padEnd(12)} ${urlOf(port)}`)
     say(`  PostgreSQL   ${postgresUrl}`)
-    say(`  figures      ${this.url}/stats`)
+    say(`  figures      ${this.url}/stats?scope=cluster`)
     say(`  logs         ${join(dataDir, 'node-*.log')}`)
     say('')
     say('Push a message, then pop it (the pop waits for one):')

@@ -9,6 +9,7 @@ export interface NodeOptions {
   readonly port: number
   readonly gossipPort: number
   readonly databaseUrl: string
+  readonly gossipSecretFile: string
   /** Where its JSON log goes. */
   readonly logFile: string
   readonly flags?: readonly string[]
@@ -36,6 +37,7 @@ export function startNode(options: NodeOptions): NodeProcess {
     ['port', options.port],
     ['gossip-port', options.gossipPort],
     ['database-url', options.databaseUrl],
+    ['gossip-secret-file', options.gossipSecretFile],
   ].map(([name, value]) => `--${name}=${value}`)
   const child = spawn(
     process.execPath,

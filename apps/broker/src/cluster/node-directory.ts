@@ -1,0 +1,80 @@
+// Who is in the cluster, by the word of the database: each node writes its row every few seconds and reads the others'.
+// Gossip finds its peers here, and a node that writes but is not heard shows that gossip is broken.
+import type pg from 'pg'
+import type { Logger } from '../log.ts'
+import type { Service } from '../services/service.ts'
+import { exchangeNodes, type NodeRecord, removeNode, type SeenNode } from '../statements/nodes.ts'
+
+const roundMs = 5_000
+/** Two rounds may fail. */
+const freshMs = 3 * roundMs
+/** While nobody else is there, the first to come should be seen soon. */
+const firstRoundsMs = 1_000
+const firstRounds = 5
+const deadMs = 3_600_000
+
+export interface NodeDirectoryOptions {
+  readonly pool: pg.Pool
+  readonly log: Logger
+  readonly own: NodeRecord
+  readonly onNodes: (others: readonly SeenNode[]) => void
+}
+
+export interface NodeDirectory extends Service {
+  readonly own: NodeRecord
+  others(): readonly SeenNode[]
+}
+
+export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirectory {
+  const { pool, log, own, onNodes } = options
+  let others: readonly SeenNode[] = []
+  let timer: NodeJS.Timeout | undefined
+  let round: Promise<void> = Promise.resolve()
+  let rounds = 0
+  let running = false
+  let failing = false
+  let replaced = false
+
+  async function runRound(): Promise<void> {
+    try {
+      const exchange = await exchangeNodes(pool, own, freshMs)
+      if (!exchange.written && !replaced) {
+        log.error({ id: own.id }, 'another process runs under the id of this node')
+      }
+      replaced = !exchange.written
+      others = exchange.others
+      failing = false
+      if (running) onNodes(others)
+    } catch (error) {
+      // What was read last holds: a database that is away says nothing about who lives.
+      if (running && !failing) {
+        log.warn({ reason: (error as Error).message }, 'the list of nodes could not be read')
+      }
+      failing = true
+    }
+    rounds += 1
+    if (running) timer = setTimeout(begin, rounds < firstRounds ? firstRoundsMs : roundMs)
+  }
+
+  function begin(): void {
+    round = runRound()
+  }
+
+  return {
+    own,
+    others: () => others,
+    async start() {
+      if (running) return
+      running = true
+      begin()
+      await round
+    },
+    async stop() {
+      if (!running) return
+      running = false
+      clearTimeout(timer)
+      await round
+      await removeNode(pool, own, deadMs).catch(() => {})
+    },
+  }
+}

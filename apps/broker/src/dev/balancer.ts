@@ -1,0 +1,93 @@
+// The balanced port of a development cluster: takes TCP connections and hands each to the node with the fewest, passing
+// over nodes that do not answer. It knows nothing of HTTP.
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+export interface Backend {
+  readonly host: string
+  readonly port: number
+}
+
+export interface Balancer {
+  readonly port: number
+  stop(): Promise<void>
+}
+
+export interface BalancerOptions {
+  readonly host: string
+  readonly port: number
+  readonly backends: readonly Backend[]
+  /** Whether a backend takes new connections. One that drains or died does not. */
+  readonly isReady: (backend: Backend) => boolean
+}
+
+const connectMsMax = 1_000
+
+export async function startBalancer(options: BalancerOptions): Promise<Balancer> {
+  const connections = new Map<Backend, number>(options.backends.map((one) => [one, 0]))
+  const open = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    track(client)
+    forward(client, inOrder())
+  })
+  await listen(server, options)
+
+  /** Ready ones first, the least busy first; the others are a last resort, as their state may be old news. */
+  function inOrder(): Backend[] {
+    const { backends, isReady } = options
+    const byLoad = [...backends].sort((a, b) => loadOf(a) - loadOf(b))
+    return [...byLoad.filter(isReady), ...byLoad.filter((one) => !isReady(one))]
+  }
+
+  function loadOf(backend: Backend): number {
+    return connections.get(backend) ?? 0
+  }
+
+  function forward(client: Socket, [backend, ...others]: Backend[]): void {
+    if (backend === undefined || client.destroyed) {
+      client.destroy()
+      return
+    }
+    connections.set(backend, loadOf(backend) + 1)
+    const server = connect({ ...backend, allowHalfOpen: true, noDelay: true })
+    const timer = setTimeout(() => server.destroy(), connectMsMax)
+    let connected = false
+    track(server)
+    server.once('connect', () => {
+      connected = true
+      clearTimeout(timer)
+      client.pipe(server)
+      server.pipe(client)
+    })
+    server.once('close', () => {
+      clearTimeout(timer)
+      connections.set(backend, loadOf(backend) - 1)
+      // Nothing of the client's was read yet, so the next may have it.
+      if (!connected) forward(client, others)
+      else if (!client.writableFinished) client.destroySoon()
+    })
+    client.once('close', () => server.destroy())
+  }
+
+  function track(socket: Socket): void {
+    open.add(socket)
+    // A reset is the same to us as an end.
+    socket.on('error', () => {})
+    socket.once('close', () => open.delete(socket))
+  }
+
+  return {
+    port: (server.address() as { port: number }).port,
+    async stop() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      for (const socket of open) socket.destroy()
+      await closed
+    },
+  }
+}
+
+function listen(server: Server, { host, port }: BalancerOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, resolve)
+  })
+}

@@ -94,7 +94,7 @@ export async function runWorker(config: Config): Promise<void> {
 }
 
 function outboxToPrimary(): Outbox<WorkerMessage> {
-  return createOutbox({
+  return createOutbox<WorkerMessage>({
     send: (batch, done) => process.send?.(batch, undefined, undefined, done),
     droppable: ({ type }) => type === 'available' || type === 'free',
     dropped: { type: 'hintsLost' },

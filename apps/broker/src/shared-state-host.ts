@@ -167,10 +167,13 @@ export class SharedStateHost {
     const nowMs = this.#options.clock.nowMs()
     this.#timerAtMs = atMs
     const inMs = Math.ceil(Math.min(timerMsMax, Math.max(1, atMs - nowMs)))
-    this.#timer = setTimeout(() => this.#wake(), inMs)
+    // After a stall timers run before the channels are read: what workers have said comes first, or they would be
+    // accused of our own lateness.
+    this.#timer = setTimeout(() => setImmediate(() => this.#wake()), inMs)
   }
 
   #wake(): void {
+    if (this.#stopped) return
     this.#timerAtMs = Number.POSITIVE_INFINITY
     this.#manager.tick()
     const keys = this.#manager.dueForFallback()

@@ -207,6 +207,7 @@ export class WakePath {
     const grant = heldGrant(group)
     if (grant === undefined) return
     const { counters, onFault } = this.#context
+    const isWakeLate = grant.cause.source !== 'request' || isWake(group.dirty)
     counters.deliveryTimeouts += 1
     this.#silent.add(grant.sidecarId)
     const next = group.waiters.next(this.#silent)
@@ -215,7 +216,8 @@ export class WakePath {
       this.#overdue.add(group)
       this.#popping.add(group, now)
     } else this.#grantNext(group, grant.cause, now)
-    onFault('grant_untaken')
+    // A waiter's own first query that comes late tells of a busy worker; no hint went astray.
+    if (isWakeLate) onFault('grant_untaken')
   }
 
   /** The worker is alive and says nothing: its pop is worth no more than one that failed. */
@@ -226,6 +228,10 @@ export class WakePath {
     this.release(group, grant.grantId, 'error', now)
     this.#silent.add(grant.sidecarId)
   }
+}
+
+function isWake(cause: Cause | undefined): boolean {
+  return cause !== undefined && cause.source !== 'request'
 }
 
 function sourceFor({ source, from }: Cause, sidecarId: SidecarId): GrantSource {

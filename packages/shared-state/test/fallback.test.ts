@@ -8,6 +8,20 @@ function idleNode(settings = {}) {
   return node
 }
 
+/** How many queries the node makes where every one of them finds nothing. */
+function queriesUntil(node: ReturnType<typeof nodeFixture>, end: number): number {
+  let queries = 0
+  for (;;) {
+    const at = node.manager.nextWakeAt()
+    if (at > end) return queries
+    node.clock.now = Math.max(node.clock.now, at)
+    node.manager.tick()
+    if (node.manager.dueForFallback().length === 0) continue
+    queries += 1
+    node.manager.fallbackResult([])
+  }
+}
+
 test('a healthy node checks every idle interval', async (t) => {
   const node = idleNode()
   t.equal(node.manager.nextWakeAt(), 6_000)
@@ -136,20 +150,25 @@ test('the number of queries does not grow with the number of groups', async (t) 
     node.waits(1, { queue: `q${i}`, group: 'g' })
     node.pops('empty')
   }
-  let queries = 0
-  const end = node.clock.now + 60_000
-  for (;;) {
-    const at = node.manager.nextWakeAt()
-    if (at > end) break
-    node.clock.now = Math.max(node.clock.now, at)
-    node.manager.tick()
-    if (node.manager.dueForFallback().length > 0) {
-      queries += 1
-      node.manager.fallbackResult([])
-    }
-  }
+  const queries = queriesUntil(node, node.clock.now + 60_000)
   t.ok(queries <= 24, `${queries} in 60 s`)
 })
+
+for (const groups of [1, 50, 500]) {
+  test(`nor does it in aggressive mode, with ${groups} groups`, async (t) => {
+    const node = nodeFixture()
+    node.manager.reportFault('listener_lost')
+    const begin = node.clock.now
+    for (let i = 0; i < groups; i += 1) {
+      node.clock.now = begin + Math.round((i * 3_500) / groups)
+      node.waits(1, { queue: `q${i}`, group: 'g' })
+      node.pops('empty')
+    }
+    const queries = queriesUntil(node, node.clock.now + 60_000)
+    // One group alone: 100, 100, 200, 400, 800 ms, then every second.
+    t.ok(queries >= 60 && queries <= 70, `${queries} in 60 s`)
+  })
+}
 
 test('with nobody waiting, nothing is asked and aggressive mode ends by time', async (t) => {
   const node = nodeFixture()

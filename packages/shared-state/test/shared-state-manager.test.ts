@@ -135,6 +135,27 @@ test('a grant that nobody takes within 100 ms goes to the next worker', async (t
   })
 })
 
+test('a first query that nobody takes goes on, too, but is no lost wake', async (t) => {
+  const node = nodeFixture()
+  node.manager.setWaiting(2, orders, 1)
+  node.waits(1)
+  node.tickAt(1_100)
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'request' })
+  node.tickAt(1_200)
+  t.match(node.manager.getStats(), {
+    counters: { deliveryTimeouts: 2 },
+    mode: { mode: 'healthy', why: [] },
+  })
+})
+
+test('a hint that met an untaken first query makes it a lost wake', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.manager.handleMessageAvailable(hint)
+  node.tickAt(1_100)
+  t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['grant_untaken'] })
+})
+
 test('a worker that let a grant lie is passed over until it is heard', async (t) => {
   const node = nodeFixture()
   for (const id of [1, 2]) node.manager.setWaiting(id, orders, 2)

@@ -7,15 +7,29 @@ export interface Answer {
   readonly body: Buffer
 }
 
+const headEnd = Buffer.from('\r\n\r\n')
+const lengthName = Buffer.from('content-length: ')
+
+/** The bytes of a request, to be made once and sent often. */
+export function requestBytes(method: string, path: string, body?: string): Buffer {
+  const length =
+    body === undefined
+      ? ''
+      : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: rouse\r\n${length}\r\n${body ?? ''}`)
+}
+
 export class HttpConnection {
   readonly #socket: Socket
-  readonly #host: string
-  #buffered: Buffer = Buffer.alloc(0)
+  #chunks: Buffer[] = []
+  #have = 0
+  /** The length of the answer that comes in, once its head is read. */
+  #want = 0
+  #bodyAt = 0
   #waiting: { resolve: (answer: Answer) => void; reject: (error: Error) => void } | undefined
 
-  private constructor(socket: Socket, host: string) {
+  private constructor(socket: Socket) {
     this.#socket = socket
-    this.#host = host
     socket.setNoDelay(true)
     socket.on('data', (chunk) => this.#onData(chunk))
     socket.on('error', (error) => this.#waiting?.reject(error))
@@ -23,23 +37,17 @@ export class HttpConnection {
   }
 
   static async open(url: string): Promise<HttpConnection> {
-    const { hostname, port, host } = new URL(url)
+    const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)
     await new Promise<void>((resolve, reject) => {
       socket.once('connect', resolve)
       socket.once('error', reject)
     })
-    return new HttpConnection(socket, host)
+    return new HttpConnection(socket)
   }
 
-  request(method: string, path: string, body?: string): Promise<Answer> {
-    const length =
-      body === undefined
-        ? ''
-        : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
-    this.#socket.write(
-      `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n${length}\r\n${body ?? ''}`,
-    )
+  request(bytes: Buffer): Promise<Answer> {
+    this.#socket.write(bytes)
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject }
     })
@@ -51,18 +59,32 @@ export class HttpConnection {
   }
 
   #onData(chunk: Buffer): void {
-    this.#buffered = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk])
-    const end = this.#buffered.indexOf('\r\n\r\n')
-    if (end < 0) return
-    const head = this.#buffered.toString('latin1', 0, end)
-    const length = /content-length: (\d+)/i.exec(head)
-    const status = Number(head.slice(9, 12))
-    const total = end + 4 + Number(length?.[1] ?? 0)
-    if (this.#buffered.length < total) return
-    const body = this.#buffered.subarray(end + 4, total)
-    this.#buffered = this.#buffered.subarray(total)
+    this.#chunks.push(chunk)
+    this.#have += chunk.length
+    if (this.#want === 0 && !this.#readHead()) return
+    if (this.#have < this.#want) return
+    const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks, this.#have)
+    const body = bytes.subarray(this.#bodyAt)
+    this.#chunks = []
+    this.#have = 0
+    this.#want = 0
     const waiting = this.#waiting
     this.#waiting = undefined
-    waiting?.resolve({ status, body })
+    waiting?.resolve({ status: Number(bytes.toString('latin1', 9, 12)), body })
+  }
+
+  #readHead(): boolean {
+    if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)]
+    const bytes = this.#chunks[0] as Buffer
+    const end = bytes.indexOf(headEnd)
+    if (end < 0) return false
+    const lengthAt = bytes.indexOf(lengthName)
+    const hasBody = lengthAt >= 0 && lengthAt < end
+    const length = hasBody
+      ? Number.parseInt(bytes.toString('latin1', lengthAt + 16, lengthAt + 26), 10)
+      : 0
+    this.#bodyAt = end + headEnd.length
+    this.#want = this.#bodyAt + length
+    return true
   }
 }

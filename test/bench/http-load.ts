@@ -1,40 +1,47 @@
 // The load generator of `npm run bench -- http`, a process of its own: takes one job as JSON, answers with figures.
-import { HttpConnection } from './http-connection.ts'
+import { HttpConnection, requestBytes } from './http-connection.ts'
+
+interface Throughput {
+  readonly url: string
+  readonly connections: number
+  readonly batch: number
+  readonly seconds: number
+  readonly queue: string
+}
 
 export type LoadJob =
+  | (Throughput & { readonly kind: 'push' })
+  | (Throughput & { readonly kind: 'consume'; readonly ackAndFetch: boolean })
   | {
-      kind: 'push'
-      url: string
-      connections: number
-      batch: number
-      seconds: number
-      queue: string
+      readonly kind: 'wake'
+      readonly url: string
+      readonly trials: number
+      readonly queue: string
     }
   | {
-      kind: 'consume'
-      url: string
-      connections: number
-      batch: number
-      seconds: number
-      queue: string
-      ackAndFetch: boolean
+      readonly kind: 'wait'
+      readonly url: string
+      readonly waiters: number
+      readonly groups: number
+      readonly seconds: number
+      readonly pushes: number
     }
-  | { kind: 'wake'; url: string; trials: number; queue: string }
-  | { kind: 'wait'; url: string; waiters: number; groups: number; seconds: number; pushes: number }
 
 export interface LoadFigures {
   readonly messages: number
   readonly seconds: number
-  /** Sorted, in ms, where the job measures latency. */
-  readonly latenciesMs: number[]
+  /** Sorted, in ms: from a push sent to its message received by one who waited. */
+  readonly wakesMs: number[]
+  /** Sorted, in ms: from a push sent to its own answer. */
+  readonly pushesMs: number[]
 }
 
 const payload = { text: 'x'.repeat(189) } // 200 bytes as JSON
 
 const job = JSON.parse(process.argv[2] ?? '') as LoadJob
-const figures = await carryOut(job)
+const { messages, seconds, wakesMs, pushesMs } = await carryOut(job)
 process.stdout.write(
-  JSON.stringify({ ...figures, latenciesMs: figures.latenciesMs.sort((a, b) => a - b) }),
+  JSON.stringify({ messages, seconds, wakesMs: sorted(wakesMs), pushesMs: sorted(pushesMs) }),
 )
 process.exit(0)
 
@@ -53,109 +60,108 @@ function carryOut(work: LoadJob): Promise<LoadFigures> {
   }
 }
 
-async function pushLoad(work: LoadJob & { kind: 'push' }): Promise<LoadFigures> {
-  const bodies = Array.from({ length: 100 }, (_, n) =>
-    JSON.stringify({
-      items: Array.from({ length: work.batch }, (_item, i) => ({
-        queue: work.queue,
-        partition: `p${(n * work.batch + i) % 100}`,
-        payload,
-      })),
-    }),
-  )
+async function pushLoad(work: Throughput): Promise<LoadFigures> {
+  const requests = Array.from({ length: 100 }, (_, n) => {
+    const items = Array.from({ length: work.batch }, (_item, i) => ({
+      queue: work.queue,
+      partition: `p${(n * work.batch + i) % 100}`,
+      payload,
+    }))
+    return requestBytes('POST', '/api/v1/push', JSON.stringify({ items }))
+  })
   let sent = 0
   return await forSeconds(work, async (connection) => {
     sent += 1
-    const answer = await connection.request('POST', '/api/v1/push', bodies[sent % bodies.length])
+    const answer = await connection.request(requests[sent % requests.length] as Buffer)
     expect(answer.status, 201)
     return work.batch
   })
 }
 
-async function consumeLoad(work: LoadJob & { kind: 'consume' }): Promise<LoadFigures> {
+async function consumeLoad(work: Throughput & { ackAndFetch: boolean }): Promise<LoadFigures> {
   const path = `/api/v1/pop/queue/${work.queue}`
-  const held = new Map<HttpConnection, Popped>()
+  const fetching = requestBytes('GET', `${path}?batch=${work.batch}`)
+  const held = new Map<HttpConnection, Buffer>()
   return await forSeconds(work, async (connection) => {
     const last = held.get(connection)
     held.delete(connection)
-    if (last !== undefined && !work.ackAndFetch) {
-      const body = JSON.stringify({ leaseId: last.leaseId, status: 'completed' })
-      expect((await connection.request('POST', '/api/v1/ack/batch', body)).status, 200)
-    }
+    if (last !== undefined && !work.ackAndFetch) await ackLease(connection, last)
     const answer = work.ackAndFetch
-      ? await connection.request(
-          'POST',
-          path,
-          JSON.stringify({ batch: work.batch, acks: acksOf(last) }),
-        )
-      : await connection.request('GET', `${path}?batch=${work.batch}`)
+      ? await connection.request(requestBytes('POST', path, ackAndFetchBody(work.batch, last)))
+      : await connection.request(fetching)
     if (answer.status === 204) return 0
     expect(answer.status, 200)
-    const popped = JSON.parse(answer.body.toString()) as Popped
-    if (popped.messages.length > 0) held.set(connection, popped)
-    return popped.messages.length
+    const count = messagesIn(answer.body)
+    if (count > 0) held.set(connection, answer.body)
+    return count
   })
 }
 
-interface Popped {
-  readonly leaseId: string
-  readonly messages: { transactionId: string; partitionId: string; leaseId: string }[]
+async function ackLease(connection: HttpConnection, popped: Buffer): Promise<void> {
+  // The lease stands before the messages; the rest need not be read.
+  const leaseId = /"leaseId":"([^"]+)"/.exec(popped.toString('latin1', 0, 500))?.[1]
+  const body = `{"leaseId":"${leaseId}","status":"completed"}`
+  expect((await connection.request(requestBytes('POST', '/api/v1/ack/batch', body))).status, 200)
 }
 
-function acksOf(popped: Popped | undefined): unknown[] {
-  return (popped?.messages ?? []).map(({ transactionId, partitionId, leaseId }) => ({
+function ackAndFetchBody(batch: number, popped: Buffer | undefined): string {
+  const found = popped === undefined ? [] : (JSON.parse(popped.toString()) as Popped).messages
+  const acks = found.map(({ transactionId, partitionId, leaseId }) => ({
     transactionId,
     partitionId,
     leaseId,
     status: 'completed',
   }))
+  return JSON.stringify({ batch, acks })
 }
 
-/** From the moment a push is sent to the moment the waiting pop has its message. */
+interface Popped {
+  readonly messages: { transactionId: string; partitionId: string; leaseId: string }[]
+}
+
+const perMessage = Buffer.from('"createdAt":"')
+
+function messagesIn(body: Buffer): number {
+  let count = 0
+  for (let at = body.indexOf(perMessage); at >= 0; at = body.indexOf(perMessage, at + 1)) count += 1
+  return count
+}
+
 async function wakeLoad(work: LoadJob & { kind: 'wake' }): Promise<LoadFigures> {
   const [consumer, producer, acker] = (await Promise.all([
     HttpConnection.open(work.url),
     HttpConnection.open(work.url),
     HttpConnection.open(work.url),
   ])) as [HttpConnection, HttpConnection, HttpConnection]
-  const latenciesMs: number[] = []
-  const body = JSON.stringify({ items: [{ queue: work.queue, payload }] })
+  const wakesMs: number[] = []
+  const pushesMs: number[] = []
+  const waiting = requestBytes('GET', `/api/v1/pop/queue/${work.queue}?wait=true&timeout=20000`)
+  const pushing = pushOf(work.queue)
   const begun = performance.now()
   for (let i = 0; i < work.trials; i += 1) {
-    const popped = consumer.request(
-      'GET',
-      `/api/v1/pop/queue/${work.queue}?wait=true&timeout=20000`,
-    )
+    const popped = consumer.request(waiting)
     await new Promise((resolve) => setTimeout(resolve, 20)) // until it waits
     const sent = performance.now()
-    const pushed = producer.request('POST', '/api/v1/push', body)
+    const pushed = producer.request(pushing).then((answer) => {
+      pushesMs.push(performance.now() - sent)
+      return answer
+    })
     const answer = await popped
-    latenciesMs.push(performance.now() - sent)
+    wakesMs.push(performance.now() - sent)
     expect((await pushed).status, 201)
-    const { leaseId } = JSON.parse(answer.body.toString()) as { leaseId: string }
-    await acker.request(
-      'POST',
-      '/api/v1/ack/batch',
-      JSON.stringify({ leaseId, status: 'completed' }),
-    )
+    await ackLease(acker, answer.body)
   }
-  return { messages: work.trials, seconds: (performance.now() - begun) / 1000, latenciesMs }
+  return { messages: work.trials, seconds: (performance.now() - begun) / 1000, wakesMs, pushesMs }
 }
 
 /** Waiters that wait; then pushes that each answer one of them. */
 async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> {
-  const arrivals: number[] = []
-  const connections: HttpConnection[] = []
-  for (let i = 0; i < work.waiters; i += 200) {
-    const some = await Promise.all(
-      Array.from({ length: Math.min(200, work.waiters - i) }, () => HttpConnection.open(work.url)),
-    )
-    connections.push(...some)
-  }
+  let arrived: () => void = () => {}
+  const connections = await openMany(work.url, work.waiters)
   connections.forEach((connection, i) => {
     const path = `/api/v1/pop/queue/w${i % work.groups}?wait=true&timeout=300000`
-    connection.request('GET', path).then(
-      () => arrivals.push(performance.now()),
+    connection.request(requestBytes('GET', path)).then(
+      () => arrived(),
       () => {},
     )
   })
@@ -163,41 +169,56 @@ async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> 
   await new Promise((resolve) => setTimeout(resolve, work.seconds * 1000))
   process.send?.('waited')
   const producer = await HttpConnection.open(work.url)
-  const latenciesMs: number[] = []
+  const wakesMs: number[] = []
+  const pushesMs: number[] = []
   for (let i = 0; i < work.pushes; i += 1) {
-    const before = arrivals.length
     const sent = performance.now()
-    await producer.request(
-      'POST',
-      '/api/v1/push',
-      JSON.stringify({ items: [{ queue: `w${i % work.groups}`, payload }] }),
-    )
-    while (arrivals.length === before) await new Promise((resolve) => setImmediate(resolve))
-    latenciesMs.push((arrivals.at(-1) as number) - sent)
+    const arrival = new Promise<void>((resolve) => {
+      arrived = resolve
+    }).then(() => wakesMs.push(performance.now() - sent))
+    await producer.request(pushOf(`w${i % work.groups}`))
+    pushesMs.push(performance.now() - sent)
+    await arrival
   }
   for (const connection of connections) connection.close()
-  return { messages: work.pushes, seconds: work.seconds, latenciesMs }
+  return { messages: work.pushes, seconds: work.seconds, wakesMs, pushesMs }
+}
+
+async function openMany(url: string, count: number): Promise<HttpConnection[]> {
+  const connections: HttpConnection[] = []
+  for (let i = 0; i < count; i += 200) {
+    const some = Array.from({ length: Math.min(200, count - i) }, () => HttpConnection.open(url))
+    connections.push(...(await Promise.all(some)))
+  }
+  return connections
 }
 
 async function forSeconds(
-  work: { url: string; connections: number; seconds: number },
+  work: Throughput,
   step: (connection: HttpConnection) => Promise<number>,
 ): Promise<LoadFigures> {
-  const connections = await Promise.all(
-    Array.from({ length: work.connections }, () => HttpConnection.open(work.url)),
-  )
-  let messages = 0
+  const connections = await openMany(work.url, work.connections)
+  let count = 0
   const begun = performance.now()
   await Promise.all(
     connections.map(async (connection) => {
       while (performance.now() - begun < work.seconds * 1000) {
-        const count = await step(connection)
-        if (count === 0) break
-        messages += count
+        const done = await step(connection)
+        if (done === 0) break
+        count += done
       }
     }),
   )
-  return { messages, seconds: (performance.now() - begun) / 1000, latenciesMs: [] }
+  const took = (performance.now() - begun) / 1000
+  return { messages: count, seconds: took, wakesMs: [], pushesMs: [] }
+}
+
+function pushOf(queue: string): Buffer {
+  return requestBytes('POST', '/api/v1/push', JSON.stringify({ items: [{ queue, payload }] }))
+}
+
+function sorted(numbers: readonly number[]): number[] {
+  return [...numbers].sort((a, b) => a - b)
 }
 
 function expect(status: number, wanted: number): void {

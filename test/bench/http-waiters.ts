@@ -1,0 +1,89 @@
+// What waiting costs: idle waiters in CPU and queries, a crowd of them in memory and in the time of a push.
+import { readFileSync } from 'node:fs'
+import pg from 'pg'
+import { familyCpuSeconds, familyPids } from './family-cpu.ts'
+import { percentile, percentiles, type Verdict } from './http-figures.ts'
+import { type BenchNode, finished, onMessage, startLoad } from './http-node.ts'
+
+export interface WaitersBench {
+  readonly node: BenchNode
+  readonly server: { readonly url: string; readonly pid: number }
+  readonly verdict: Verdict
+  readonly out: (line: string) => void
+}
+
+const settleMs = 12_000
+
+export async function idle(
+  { node, server, verdict, out }: WaitersBench,
+  load: { readonly waiters: number; readonly groups: number; readonly seconds: number },
+): Promise<void> {
+  const { waiters, groups, seconds } = load
+  const waitSeconds = seconds + settleMs / 1000
+  const child = startLoad({ kind: 'wait', url: node.url, ...load, seconds: waitSeconds, pushes: 0 })
+  const ended = finished(child)
+  await onMessage(child, 'waiting')
+  // The first queries of all of them are over, and counted: a session that falls idle tells its count ten seconds later.
+  await new Promise((resolve) => setTimeout(resolve, settleMs))
+  const counter = new pg.Client({ connectionString: server.url })
+  await counter.connect()
+  const before = {
+    transactions: await transactions(counter),
+    cpu: familyCpuSeconds(server.pid),
+    at: performance.now(),
+  }
+  await onMessage(child, 'waited')
+  const took = (performance.now() - before.at) / 1000
+  const perSecond = ((await transactions(counter)) - before.transactions) / took
+  const cores = (familyCpuSeconds(server.pid) - before.cpu) / took
+  const { mode } = (await (await fetch(`${node.url}/stats`)).json()) as {
+    mode: { mode: string; why: readonly string[] }
+  }
+  await counter.end()
+  await ended
+  out(
+    `${waiters} idle waiters in ${groups} groups, ${seconds} s: ${perSecond.toFixed(2)} transactions/s, ` +
+      `${cores.toFixed(4)} core of PostgreSQL (peer 0.21), ${[mode.mode, ...mode.why].join(' ')}`,
+  )
+  verdict.check([
+    { what: 'transactions a second of an idle node', value: perSecond, max: 2 },
+    { what: 'cores of PostgreSQL of an idle node', value: cores, max: 0.005 },
+  ])
+}
+
+export async function crowd({ node, verdict, out }: WaitersBench, waiters: number): Promise<void> {
+  const child = startLoad({
+    kind: 'wait',
+    url: node.url,
+    waiters,
+    groups: 100,
+    seconds: 5,
+    pushes: 200,
+  })
+  const ended = finished(child)
+  await onMessage(child, 'waited')
+  const megabytes = familyPids(node.pid).map(residentMegabytes)
+  const total = megabytes.reduce((sum, mb) => sum + mb, 0)
+  const { wakesMs, pushesMs } = await ended
+  out(`${waiters} waiters: ${megabytes.join(' + ')} = ${total} MB resident`)
+  out(`  a push is answered: ${percentiles(pushesMs)}`)
+  out(`  its message received: ${percentiles(wakesMs)}`)
+  verdict.check([
+    { what: `MB of a node with ${waiters} waiters`, value: total, max: 400 },
+    { what: 'ms of a push among them, median', value: percentile(pushesMs, 0.5), max: 20 },
+    { what: 'ms of a wake among them, median', value: percentile(wakesMs, 0.5), max: 20 },
+  ])
+}
+
+/** Of all databases, and without the one that asks. */
+async function transactions(counter: pg.Client): Promise<number> {
+  const { rows } = await counter.query<{ count: string }>(
+    'select sum(xact_commit + xact_rollback) as count from pg_stat_database',
+  )
+  return Number(rows[0]?.count)
+}
+
+function residentMegabytes(pid: number): number {
+  const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  return Math.round(Number(kilobytes?.[1]) / 1024)
+}

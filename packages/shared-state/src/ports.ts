@@ -26,8 +26,8 @@ export interface SharedStatePorts {
     grantId: number,
     source: GrantSource,
   ) => void
-  /** Tells the peers. */
-  readonly broadcast: (hint: Hint) => void
+  /** Tells the peers: messages are new, or a lane is free. */
+  readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
   /** `interests()` changed. Call `interestEchoed` with the version once all peers hold it. Absent on a
    * node without peers. */
   readonly interestChanged?: (version: number) => void

@@ -145,15 +145,12 @@ export class SharedStateManager {
 
   /** Messages became deliverable through this node. */
   notifyMessageAvailable(hint: Hint, origin: Origin): void {
-    const cause: Cause =
-      origin === 'timer' ? { source: 'timer' } : { source: 'local', from: origin.sidecarId }
-    this.#wakeMatching(hint, cause)
-    this.#ports.broadcast(hint)
+    this.#announce('available', hint, origin)
   }
 
   /** A lane was freed through this node: whoever waits for its group may go on with it. */
   notifyPartitionFree(hint: Hint, origin: Origin): void {
-    this.notifyMessageAvailable(hint, origin)
+    this.#announce('free', hint, origin)
   }
 
   /** A peer, or the database by NOTIFY, told of messages; all peers were told as well. */
@@ -249,6 +246,13 @@ export class SharedStateManager {
       dueAt: (group) => this.#paced.checks.dueAt(group),
       now: this.#ports.now(),
     })
+  }
+
+  #announce(kind: 'available' | 'free', hint: Hint, origin: Origin): void {
+    const cause: Cause =
+      origin === 'timer' ? { source: 'timer' } : { source: 'local', from: origin.sidecarId }
+    this.#wakeMatching(hint, cause)
+    this.#ports.broadcast(hint, kind)
   }
 
   #wakeMatching(hint: Hint, cause: Cause): void {

@@ -1,0 +1,40 @@
+// Where a node is reached: `10.0.0.5:4601` or `[fd00::5]:4601`. Inside the core an address is this text
+// and nothing more, so it is its own key in a map.
+import { isIP, isIPv4, isIPv6 } from 'node:net'
+
+export type Address = string
+
+export interface HostAndPort {
+  readonly host: string
+  readonly port: number
+}
+
+export const addressBytesMax = 64
+
+export function formatAddress({ host, port }: HostAndPort): Address {
+  const plain = withoutMapping(host)
+  return isIPv6(plain) ? `[${plain}]:${port}` : `${plain}:${port}`
+}
+
+/** Undefined for anything that is not a host and a port. */
+export function parseAddress(text: string): HostAndPort | undefined {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text)
+  const host = match?.[1] ?? match?.[2]
+  const port = Number(match?.[3])
+  return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port }
+}
+
+export function isNumeric(host: string): boolean {
+  return isIP(host) !== 0
+}
+
+export function isLoopback(host: string): boolean {
+  const plain = withoutMapping(host)
+  return plain === '::1' || plain === 'localhost' || (isIPv4(plain) && plain.startsWith('127.'))
+}
+
+/** A dual-stack socket names an IPv4 peer `::ffff:10.0.0.5`. */
+function withoutMapping(host: string): string {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(host)?.[1]
+  return mapped !== undefined && isIPv4(mapped) ? mapped : host
+}

@@ -1,0 +1,137 @@
+// From what people write down to addresses that can be tried: `10.0.0.5:4601`, `rouse.internal:4601`
+// (every answer counts, so that one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`.
+// Names are asked for again and again, quickly while nobody has answered yet.
+import { lookup } from 'node:dns/promises'
+import {
+  type Address,
+  formatAddress,
+  type HostAndPort,
+  isNumeric,
+  parseAddress,
+} from './address.ts'
+
+const resolveEveryMs = 15_000
+const resolveEveryAloneMs = 1_000
+const namesMax = 64
+const srvPrefix = 'srv:'
+
+/** Of node:dns/promises, or of a Resolver with servers of its own. */
+export interface NameService {
+  resolve4(name: string): Promise<string[]>
+  resolve6(name: string): Promise<string[]>
+  resolveSrv(name: string): Promise<{ readonly name: string; readonly port: number }[]>
+}
+
+export interface DiscoveryOptions {
+  readonly names: NameService
+  readonly random: () => number
+  /** Whether any peer has answered. */
+  readonly isAlone: () => boolean
+  readonly onAddresses: (source: string, addresses: readonly Address[]) => void
+}
+
+export class Discovery {
+  readonly #options: DiscoveryOptions
+  readonly #sources = new Map<string, readonly string[]>()
+  /** The last answer to each name; a failure does not wipe it out. */
+  readonly #answers = new Map<string, readonly Address[]>()
+  #timer: NodeJS.Timeout | undefined
+  #isRunning = false
+  #resolving: Promise<void> | undefined
+
+  constructor(options: DiscoveryOptions) {
+    this.#options = options
+  }
+
+  /** What a source lists now. Numeric addresses are tried at once, names when they are resolved. */
+  set(source: string, texts: readonly string[]): void {
+    this.#sources.set(source, texts)
+    this.#tell(source, texts)
+    const isUnknown = (name: string) => !this.#answers.has(name)
+    if (this.#names().some(isUnknown)) this.#resolveSoon(0)
+  }
+
+  start(): void {
+    this.#isRunning = true
+    if (this.#names().length > 0) this.#resolveSoon(0)
+  }
+
+  async stop(): Promise<void> {
+    this.#isRunning = false
+    clearTimeout(this.#timer)
+    await this.#resolving
+  }
+
+  #resolveSoon(afterMs: number): void {
+    if (!this.#isRunning || this.#resolving !== undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#resolving = this.#resolveAll().finally(() => {
+        this.#resolving = undefined
+        const everyMs = this.#options.isAlone() ? resolveEveryAloneMs : resolveEveryMs
+        if (this.#names().length > 0)
+          this.#resolveSoon(everyMs * (0.8 + 0.4 * this.#options.random()))
+      })
+    }, afterMs)
+  }
+
+  async #resolveAll(): Promise<void> {
+    await Promise.all(
+      this.#names().map(async (name) => {
+        const addresses = await this.#resolve(name)
+        if (addresses.length > 0) this.#answers.set(name, addresses)
+      }),
+    )
+    if (!this.#isRunning) return
+    for (const [source, texts] of this.#sources) this.#tell(source, texts)
+  }
+
+  #tell(source: string, texts: readonly string[]): void {
+    const addresses = texts.flatMap((text) =>
+      isName(text) ? (this.#answers.get(text) ?? []) : [text],
+    )
+    this.#options.onAddresses(source, addresses)
+  }
+
+  #names(): string[] {
+    return Array.from(new Set([...this.#sources.values()].flat().filter(isName))).slice(0, namesMax)
+  }
+
+  async #resolve(text: string): Promise<Address[]> {
+    if (!text.startsWith(srvPrefix)) return this.#resolveHost(parseAddress(text))
+    const records = await settled(this.#options.names.resolveSrv(text.slice(srvPrefix.length)))
+    const answers = records.map(({ name, port }) => this.#resolveHost({ host: name, port }))
+    return (await Promise.all(answers)).flat()
+  }
+
+  async #resolveHost(target: HostAndPort | undefined): Promise<Address[]> {
+    if (target === undefined) return []
+    const { host, port } = target
+    const { names } = this.#options
+    const [v4, v6] = await Promise.all([
+      settled(names.resolve4(host)),
+      settled(names.resolve6(host)),
+    ])
+    const found = [...v4, ...v6]
+    // The name service knows nothing of /etc/hosts.
+    const hosts = found.length > 0 ? found : await settled(lookupAll(host))
+    return hosts.map((one) => formatAddress({ host: one, port }))
+  }
+}
+
+function isName(text: string): boolean {
+  const parsed = parseAddress(text)
+  return text.startsWith(srvPrefix) || (parsed !== undefined && !isNumeric(parsed.host))
+}
+
+async function lookupAll(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address)
+}
+
+async function settled<Item>(answer: Promise<Item[]>): Promise<Item[]> {
+  try {
+    return await answer
+  } catch {
+    return []
+  }
+}

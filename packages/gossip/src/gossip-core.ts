@@ -1,0 +1,216 @@
+// One node's gossip, without socket, timer or clock. Bytes and time come in as calls, datagrams and news go
+// out through ports, so the same code runs in production and a thousandfold in a simulation.
+//
+//   receive(bytes, from)      signature and replay first, then what each message asks for
+//   tick()                    heartbeats, verdicts, greetings, hints and interest that are due
+//   nextTickAt()              when tick has something to do; look again after every call
+//   hint(), setInterest(), discovered(), leave()      what the node has to say
+//
+// The parts: handshake.ts (who is a member), heartbeats.ts and silence-watch.ts (who still is),
+// hint-outbox.ts and hint-inbox.ts (hints), own-interest.ts and peer-interest.ts (who wants them).
+import type { Address } from './address.ts'
+import { Candidates } from './candidates.ts'
+import type { Drops } from './drops.ts'
+import type { GossipParts } from './gossip-parts.ts'
+import { Handshake } from './handshake.ts'
+import { Heartbeats } from './heartbeats.ts'
+import type { Hint, OutgoingHint } from './hint.ts'
+import { HintOutbox } from './hint-outbox.ts'
+import { Inbound } from './inbound.ts'
+import { InterestDesk } from './interest-desk.ts'
+import type { Member } from './member.ts'
+import { Members } from './members.ts'
+import { type Interest, OwnInterest } from './own-interest.ts'
+import type { PeerView } from './peer-view.ts'
+import type { GossipCoreOptions, GossipPorts } from './ports.ts'
+import { Roster } from './roster.ts'
+import { SilenceWatch } from './silence-watch.ts'
+import { SteadyTime } from './steady-time.ts'
+import { TokenClock } from './token-clock.ts'
+import { Wire } from './wire.ts'
+
+export interface GossipStats {
+  readonly datagramsSent: number
+  readonly bytesSent: number
+  readonly datagramsReceived: number
+  readonly drops: Drops
+  /** How often the event loop, or the machine, stood still. */
+  readonly stalls: number
+  readonly candidates: number
+}
+
+export class GossipCore {
+  readonly #time = new SteadyTime()
+  readonly #parts: GossipParts
+  readonly #heartbeats: Heartbeats
+  readonly #handshake: Handshake
+  readonly #silence: SilenceWatch
+  readonly #interest: InterestDesk
+  readonly #roster: Roster
+  readonly #inbound: Inbound
+  #stalls = 0
+  #dueAt = Number.POSITIVE_INFINITY
+  /** When to say goodbye; undefined while there is no wish to. */
+  #leaveAt: number[] | undefined
+
+  constructor(options: GossipCoreOptions, ports: GossipPorts, nowMs: number) {
+    const parts = makeParts(options, ports, this.#time.read(nowMs))
+    this.#parts = parts
+    this.#heartbeats = new Heartbeats(parts)
+    this.#handshake = new Handshake(parts, this.#heartbeats, options)
+    this.#interest = new InterestDesk(parts, (version) => ports.onInterestEchoed?.(version))
+    this.#roster = new Roster(parts, this.#interest, ports)
+    this.#silence = new SilenceWatch(parts, (member, verdict, now) =>
+      this.#roster.judged(member, verdict, now),
+    )
+    this.#inbound = new Inbound({
+      parts,
+      ports,
+      signer: options.signer,
+      handshake: this.#handshake,
+      heartbeats: this.#heartbeats,
+      silence: this.#silence,
+      interest: this.#interest,
+      roster: this.#roster,
+    })
+  }
+
+  /** Addresses where nodes may be, in place of those that the same source named before. */
+  discovered(addresses: Iterable<Address>, nowMs: number, source = 'database'): void {
+    this.#parts.candidates.replace(source, addresses, this.#time.read(nowMs))
+    this.#plan()
+  }
+
+  /** What this node waits for. Each version is greater than the one before. */
+  setInterest(interest: Interest, nowMs: number): void {
+    this.#interest.set(interest, this.#time.read(nowMs))
+    this.#plan()
+  }
+
+  /** Tells the peers. It leaves with the next tick, which is due at once unless hints are frequent. */
+  hint(hint: OutgoingHint, nowMs: number): void {
+    const now = this.#time.read(nowMs)
+    if (this.#parts.members.size === 0 || this.#leaveAt !== undefined) return
+    this.#parts.outbox.add(hint, now)
+    this.#plan()
+  }
+
+  /** There is nothing left to look for: takes a hint back as far as it has not left. */
+  suppressHint(hint: Hint): boolean {
+    const isFound = this.#parts.outbox.suppress(hint)
+    this.#plan()
+    return isFound
+  }
+
+  /** Says goodbye, now and in the next ticks; after the last one `nextTickAt` is Infinity. */
+  leave(nowMs: number): void {
+    const now = this.#time.read(nowMs)
+    this.#leaveAt ??= this.#parts.preset.leaveAtMs.map((afterMs) => now + afterMs)
+    this.#inbound.isLeaving = true
+    this.tick(nowMs)
+  }
+
+  receive(bytes: Buffer, from: Address, nowMs: number): void {
+    this.#inbound.receive(bytes, from, this.#time.read(nowMs))
+    this.#plan()
+  }
+
+  tick(nowMs: number): void {
+    const now = this.#time.read(nowMs)
+    if (this.#leaveAt === undefined) this.#tick(now)
+    else this.#sayGoodbye(this.#leaveAt, now)
+    this.#plan()
+  }
+
+  /** Infinity for never. */
+  nextTickAt(): number {
+    return this.#time.outside(this.#dueAt)
+  }
+
+  get memberCount(): number {
+    return this.#parts.members.size
+  }
+
+  /** Members, and those who were lately. */
+  peers(nowMs: number): PeerView[] {
+    return this.#roster.views(this.#time.read(nowMs))
+  }
+
+  stats(): GossipStats {
+    const { wire, candidates } = this.#parts
+    return {
+      datagramsSent: wire.datagramsSent,
+      bytesSent: wire.bytesSent,
+      datagramsReceived: this.#inbound.datagrams,
+      drops: { ...this.#inbound.drops },
+      stalls: this.#stalls,
+      candidates: candidates.size,
+    }
+  }
+
+  #tick(now: number): void {
+    this.#forgiveStall(now)
+    if (this.#parts.outbox.nextAt <= now) this.#sendHints(now)
+    if (this.#parts.candidates.nextAt <= now) this.#handshake.greet(now)
+    const beaten = this.#heartbeats.nextAt <= now ? this.#heartbeats.beat(now) : []
+    this.#silence.look(beaten, now)
+    this.#interest.tick(now)
+  }
+
+  /** While we stood still nobody could be heard: that time counts against nobody. */
+  #forgiveStall(now: number): void {
+    const lateMs = now - this.#dueAt
+    if (lateMs < this.#parts.intervalMs() / 2) return
+    this.#stalls += 1
+    for (const member of this.#parts.members.all()) {
+      member.heardAt = Math.min(now, member.heardAt + lateMs)
+      member.echoedAt = Math.min(now, member.echoedAt + lateMs)
+      member.vouchedAt = Math.min(now, member.vouchedAt + lateMs)
+    }
+  }
+
+  #sendHints(now: number): void {
+    const { outbox, members, preset, wire } = this.#parts
+    const toEveryone = members.size < preset.everyoneMax
+    for (const { to, batches } of outbox.take(now, members.all(), toEveryone)) {
+      const present = to.filter((member) => members.get(member.sender) === member)
+      wire.sendTo(present, [{ type: 'hints', batches }])
+    }
+  }
+
+  #sayGoodbye(leaveAt: number[], now: number): void {
+    if ((leaveAt[0] ?? Number.POSITIVE_INFINITY) > now) return
+    leaveAt.shift()
+    this.#parts.wire.sendTo(this.#parts.members.all(), [{ type: 'leave' }])
+  }
+
+  #plan(): void {
+    this.#dueAt =
+      this.#leaveAt === undefined
+        ? Math.min(
+            this.#parts.outbox.nextAt,
+            this.#parts.candidates.nextAt,
+            this.#heartbeats.nextAt,
+            this.#silence.nextAt,
+            this.#interest.nextAt,
+          )
+        : (this.#leaveAt[0] ?? Number.POSITIVE_INFINITY)
+  }
+}
+
+function makeParts(options: GossipCoreOptions, ports: GossipPorts, now: number): GossipParts {
+  const { preset, random } = options
+  const wire = new Wire(options, ports)
+  const members = new Members(wire.sender)
+  return {
+    preset,
+    random,
+    wire,
+    members,
+    tokens: new TokenClock(random, now),
+    candidates: new Candidates(preset),
+    interest: new OwnInterest(preset.interestLingerMs),
+    outbox: new HintOutbox<Member>(preset),
+    intervalMs: () => Math.max(preset.heartbeatMs, preset.heartbeatPerNodeMs * (members.size + 1)),
+  }
+}

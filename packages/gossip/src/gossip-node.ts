@@ -1,0 +1,152 @@
+// The edge: a GossipCore with a socket, a clock and a timer.
+import { randomBytes } from 'node:crypto'
+import { Resolver } from 'node:dns/promises'
+import type { Address } from './address.ts'
+import { steadyNowMs } from './clock.ts'
+import { Discovery } from './discovery.ts'
+import { GossipCore, type GossipStats } from './gossip-core.ts'
+import { advertisedAddress, checkOptions, type GossipNodeOptions } from './gossip-options.ts'
+import type { Hint, OutgoingHint } from './hint.ts'
+import { KeyRing } from './key-ring.ts'
+import type { Interest } from './own-interest.ts'
+import type { PeerView } from './peer-view.ts'
+import { presets } from './preset.ts'
+import { TickTimer } from './tick-timer.ts'
+import type { Transport } from './transport.ts'
+import { UdpTransport } from './udp-transport.ts'
+
+const resolveTimeoutMs = 2_000
+
+export class GossipNode {
+  readonly #options: GossipNodeOptions
+  readonly #keyRing: KeyRing
+  readonly #transport: Transport
+  readonly #core: GossipCore
+  readonly #discovery: Discovery
+  readonly #timer: TickTimer
+  #address: Address = ''
+  #started: Promise<Address> | undefined
+  #stopped: Promise<void> | undefined
+
+  /** Throws a GossipConfigError where the options cannot work. */
+  constructor(options: GossipNodeOptions) {
+    checkOptions(options)
+    this.#options = options
+    this.#keyRing = new KeyRing(options.clusterId, options.secrets)
+    this.#transport = options.transport ?? new UdpTransport(options.bind)
+    this.#core = this.#makeCore(options)
+    this.#timer = new TickTimer(this.#core, steadyNowMs)
+    this.#discovery = new Discovery({
+      names: options.names ?? new Resolver({ timeout: resolveTimeoutMs, tries: 1 }),
+      random,
+      isAlone: () => this.#core.memberCount === 0,
+      onAddresses: (source, addresses) => {
+        this.#core.discovered(addresses, steadyNowMs(), source)
+        this.#timer.plan()
+      },
+    })
+    this.#discovery.set('static', options.peers ?? [])
+  }
+
+  /** Resolves, with the address to be told to others, when datagrams can come. */
+  start(): Promise<Address> {
+    this.#started ??= this.#start()
+    return this.#started
+  }
+
+  /** Says goodbye. Resolves when nothing is left running. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  /** Addresses of peers from the database, by number or by name; all of them each time. */
+  discovered(addresses: readonly string[]): void {
+    this.#discovery.set('database', addresses)
+  }
+
+  /** What this node waits for. Each version is greater than the one before. */
+  setInterest(interest: Interest): void {
+    this.#core.setInterest(interest, steadyNowMs())
+    this.#timer.plan()
+  }
+
+  /** Tells the peers: at the end of this turn of the event loop, or when hints are frequent a little
+   * later. */
+  hint(hint: OutgoingHint): void {
+    this.#core.hint(hint, steadyNowMs())
+    this.#timer.plan()
+  }
+
+  /** There is nothing left to look for: takes a hint back as far as it has not left. */
+  suppressHint(hint: Hint): boolean {
+    return this.#core.suppressHint(hint)
+  }
+
+  /** Takes effect at once: `[old, new]` on all nodes, then `[new, old]`, then `[new]`. */
+  replaceSecrets(secrets: readonly string[]): void {
+    checkOptions({ ...this.#options, secrets })
+    this.#keyRing.replace(secrets)
+  }
+
+  peers(): PeerView[] {
+    return this.#core.peers(steadyNowMs())
+  }
+
+  stats(): GossipNodeStats {
+    return { ...this.#core.stats(), verifiedByKey: this.#keyRing.verifiedByKey() }
+  }
+
+  async #start(): Promise<Address> {
+    await this.#transport.start((bytes, from) => {
+      this.#core.receive(bytes, from, steadyNowMs())
+      this.#timer.plan()
+    })
+    this.#address = advertisedAddress(this.#options.advertise, this.#transport.address)
+    this.#timer.start()
+    this.#discovery.start()
+    return this.#address
+  }
+
+  async #stop(): Promise<void> {
+    await this.#started?.catch(() => undefined)
+    await this.#discovery.stop()
+    this.#core.leave(steadyNowMs())
+    await this.#timer.idle()
+    this.#timer.stop()
+    await this.#transport.stop()
+  }
+
+  #makeCore(options: GossipNodeOptions): GossipCore {
+    const { preset = 'lan' } = options
+    return new GossipCore(
+      {
+        clusterId: options.clusterId,
+        nodeId: options.nodeId,
+        incarnation: options.incarnation,
+        advertise: () => this.#address,
+        signer: this.#keyRing,
+        preset: typeof preset === 'string' ? presets[preset] : preset,
+        random,
+      },
+      {
+        send: (bytes, to) => this.#transport.send(bytes, to),
+        onHint: (hint, from) => options.onHint(hint, from),
+        onPeer: (peer, event) => options.onPeer?.(peer, event),
+        onHintsLost: (from, count) => options.onHintsLost?.(from, count),
+        onInterestEchoed: (version) => options.onInterestEchoed?.(version),
+        onSuperseded: (incarnation) => options.onSuperseded?.(incarnation),
+      },
+      steadyNowMs(),
+    )
+  }
+}
+
+export interface GossipNodeStats extends GossipStats {
+  /** A secret may be removed when nothing is verified with it any more. */
+  readonly verifiedByKey: ReturnType<KeyRing['verifiedByKey']>
+}
+
+function random(): number {
+  return randomBytes(4).readUInt32BE() / 2 ** 32
+}

@@ -1,0 +1,126 @@
+// How a node becomes a member: by sending back a token that it can only have from us, and that is fresh.
+//
+//   A → B   hello with token a
+//   B → A   hello, with token b and a sent back     A: B is a member
+//   A → B   hello, with b sent back                 B: A is a member
+//
+// Recorded traffic never adds, revives or moves a member. Whoever answers a hello learns no more than the
+// hello itself told.
+import type { Address } from './address.ts'
+import type { DropReason } from './drops.ts'
+import type { Frame } from './frame.ts'
+import type { GossipParts } from './gossip-parts.ts'
+import type { Heartbeats } from './heartbeats.ts'
+import type { MemberOptions } from './member.ts'
+import type { Heartbeat, Hello, Message } from './messages.ts'
+
+const tokenLifeMs = 10_000
+const tokensMax = 8_192
+const repliesPerSecondMax = 2_000
+
+interface HandshakeOptions {
+  readonly nodeId: string
+  readonly advertise: () => Address
+}
+
+/** The new member; or that it was answered; or why there is nothing to answer. */
+export type Arrival = MemberOptions | DropReason | 'answered'
+
+export class Handshake {
+  readonly #parts: GossipParts
+  readonly #heartbeats: Heartbeats
+  readonly #options: HandshakeOptions
+  /** Tokens of hellos under way, with where they went; oldest first. */
+  readonly #tokens = new Map<number, { readonly to: Address; readonly at: number }>()
+  #repliesLeft = repliesPerSecondMax
+  #repliesFrom = 0
+
+  constructor(parts: GossipParts, heartbeats: Heartbeats, options: HandshakeOptions) {
+    this.#parts = parts
+    this.#heartbeats = heartbeats
+    this.#options = options
+  }
+
+  /** Greets the addresses whose turn it is. */
+  greet(now: number): void {
+    const { candidates, members, wire } = this.#parts
+    const isTaken = (address: Address, owner: string | undefined) => {
+      if (address === this.#options.advertise() || owner === wire.sender) return true
+      return (
+        members.at(address) !== undefined ||
+        (owner !== undefined && members.get(owner) !== undefined)
+      )
+    }
+    for (const address of candidates.take(now, isTaken)) {
+      wire.send([this.#hello(address, false, now)], address)
+    }
+  }
+
+  /** A datagram of one who is no member: whether it is one now. */
+  receive(frame: Frame, messages: readonly Message[], from: Address, now: number): Arrival {
+    const hello = messages.find((message) => message.type === 'hello')
+    if (hello === undefined) {
+      // It takes us for a member. We may have forgotten it: greet it.
+      this.#parts.candidates.learn(from, now)
+      return 'unknown'
+    }
+    const proven = this.#provenBy(messages, now)
+    if (proven !== undefined) {
+      const { sender, incarnation, sequence } = frame
+      const { to: address, at: echoedAt } = proven
+      return { nodeId: hello.nodeId, sender, incarnation, address, sequence, echoedAt }
+    }
+    if (hello.isReply) return 'unknown'
+    return this.#mayReply(now) ? this.#reply(hello, from, now) : 'limit'
+  }
+
+  /** A member greets: it does not know us (any more), or tries an address of ours. */
+  receiveFromMember(hello: Hello, from: Address, now: number): void {
+    if (!hello.isReply && this.#mayReply(now)) this.#reply(hello, from, now)
+  }
+
+  /** Tells a new member that it is one, with all that it needs. */
+  welcome(address: Address, hello: Hello, more: readonly Message[], now: number): void {
+    const { wire } = this.#parts
+    const echo = this.#heartbeats.forStranger(hello, now)
+    wire.send([this.#hello(address, true, now), echo, ...more], address)
+  }
+
+  /** Where the token went that came back with these messages. */
+  #provenBy(messages: readonly Message[], now: number) {
+    const heartbeat = messages.find((message): message is Heartbeat => message.type === 'heartbeat')
+    const proven = heartbeat && this.#tokens.get(heartbeat.echo)
+    return proven !== undefined && now - proven.at <= tokenLifeMs ? proven : undefined
+  }
+
+  /** The address that a member's messages prove, if they do. */
+  provenAddress(messages: readonly Message[], now: number): Address | undefined {
+    return this.#provenBy(messages, now)?.to
+  }
+
+  #reply(hello: Hello, from: Address, now: number): 'answered' {
+    const echo = this.#heartbeats.forStranger(hello, now)
+    this.#parts.wire.send([this.#hello(from, true, now), echo], from)
+    return 'answered'
+  }
+
+  #hello(to: Address, isReply: boolean, now: number): Hello {
+    const token = this.#parts.tokens.issue(now)
+    this.#tokens.set(token, { to, at: now })
+    for (const [old, { at }] of this.#tokens) {
+      if (this.#tokens.size <= tokensMax && now - at <= tokenLifeMs) break
+      this.#tokens.delete(old)
+    }
+    const { nodeId, advertise } = this.#options
+    return { type: 'hello', isReply, nodeId, advertise: advertise(), token }
+  }
+
+  #mayReply(now: number): boolean {
+    if (now - this.#repliesFrom >= 1_000) {
+      this.#repliesFrom = now
+      this.#repliesLeft = repliesPerSecondMax
+    }
+    this.#repliesLeft -= 1
+    return this.#repliesLeft >= 0
+  }
+}

@@ -1,0 +1,135 @@
+// Every T each member gets a heartbeat of its own: it says that we live, sends back the member's token, and
+// carries what lets either side notice lost hints, an outdated interest, or a member that is not known.
+import type { GossipParts } from './gossip-parts.ts'
+import type { Member } from './member.ts'
+import { peersMax } from './message-reader.ts'
+import type { Heartbeat, Hello, Message, Peers } from './messages.ts'
+
+const rttWeight = 0.2
+const jitter = 0.1
+const peersShare = 0.1
+const peersMin = 3
+/** Answers out of turn to one member; the next heartbeat brings what they leave out. */
+const answerGapMs = 100
+
+export class Heartbeats {
+  readonly #parts: GossipParts
+  #nextAt = Number.POSITIVE_INFINITY
+
+  constructor(parts: GossipParts) {
+    this.#parts = parts
+  }
+
+  get nextAt(): number {
+    return this.#nextAt
+  }
+
+  /** Sends the heartbeats that are due, and answers who got one. */
+  beat(now: number): Member[] {
+    const { members, random } = this.#parts
+    const slice = members.nextSlice()
+    for (const member of slice) this.send(member, now)
+    const betweenMs = this.#parts.intervalMs() / Math.max(1, members.sliceCount)
+    const factor = 1 + jitter * (2 * random() - 1)
+    this.#nextAt = members.size === 0 ? Number.POSITIVE_INFINITY : now + betweenMs * factor
+    return slice
+  }
+
+  /** There is a member now. */
+  begin(now: number): void {
+    this.#nextAt = Math.min(this.#nextAt, now + this.#parts.intervalMs() * this.#parts.random())
+  }
+
+  send(member: Member, now: number): void {
+    const messages: Message[] = [this.forMember(member, now)]
+    if (member.view !== this.#parts.members.view) messages.push(...this.somePeers(member))
+    this.#parts.wire.sendTo([member], messages)
+  }
+
+  /** Out of turn, so that the member need not wait to learn that it was heard. */
+  answer(member: Member, now: number): void {
+    if (now - member.answeredAt < answerGapMs) return
+    member.answeredAt = now
+    this.send(member, now)
+  }
+
+  forMember(member: Member, now: number): Heartbeat {
+    const { outbox, interest } = this.#parts
+    return {
+      type: 'heartbeat',
+      token: this.#parts.tokens.issue(now),
+      echo: member.token,
+      heldTenthMs: tenths(now - member.tokenAt),
+      sinceHeardMs: Math.floor(now - member.heardAt),
+      intervalMs: Math.ceil(this.#parts.intervalMs()),
+      settledBatch: outbox.settledBatch,
+      batchesSent: outbox.settledBatchesSentTo(member),
+      interestVersion: interest.news.version,
+      interestHeld: member.interest.version,
+      view: this.#parts.members.view,
+    }
+  }
+
+  /** Sends back the token of one who is not a member yet. */
+  forStranger(hello: Hello, now: number): Heartbeat {
+    const { outbox, interest, members, tokens } = this.#parts
+    return {
+      type: 'heartbeat',
+      token: tokens.issue(now),
+      echo: hello.token,
+      heldTenthMs: 0,
+      sinceHeardMs: 0,
+      intervalMs: Math.ceil(this.#parts.intervalMs()),
+      settledBatch: outbox.settledBatch,
+      batchesSent: 0,
+      interestVersion: interest.news.version,
+      interestHeld: 0,
+      view: members.view,
+    }
+  }
+
+  /** Takes in what a member says. Answers how many batches of hints were lost. */
+  receive(member: Member, heartbeat: Heartbeat, now: number): number {
+    this.#noteEcho(member, heartbeat, now)
+    if (heartbeat.token <= member.token) return 0
+    member.token = heartbeat.token
+    member.tokenAt = now
+    member.intervalMs = heartbeat.intervalMs
+    member.sinceHeardMs = heartbeat.sinceHeardMs
+    member.view = heartbeat.view
+    member.interest.announce(heartbeat.interestVersion)
+    member.interestHeld = heartbeat.interestHeld
+    return member.inbox.compare(heartbeat.settledBatch, heartbeat.batchesSent)
+  }
+
+  #noteEcho(member: Member, { echo, heldTenthMs }: Heartbeat, now: number): void {
+    const issuedAt = this.#parts.tokens.issuedAt(echo, now)
+    if (issuedAt === undefined || issuedAt <= member.echoedAt) return
+    member.echoedAt = issuedAt
+    const rttMs = Math.max(0, now - issuedAt - heldTenthMs / 10)
+    member.rttMs = member.rttMs === undefined ? rttMs : mix(member.rttMs, rttMs)
+  }
+
+  /** Some members at random, for one who sees others than we do. */
+  somePeers(
+    to: Member,
+    count = Math.max(peersMin, this.#parts.members.size * peersShare),
+  ): Peers[] {
+    const all = this.#parts.members.all()
+    const addresses = new Set<string>()
+    const wanted = Math.min(Math.ceil(count), peersMax, all.length)
+    for (let tries = 0; tries < wanted * 2 && addresses.size < wanted; tries += 1) {
+      const member = all[Math.floor(this.#parts.random() * all.length)]
+      if (member !== undefined && member !== to) addresses.add(member.address)
+    }
+    return addresses.size === 0 ? [] : [{ type: 'peers', addresses: [...addresses] }]
+  }
+}
+
+function tenths(ms: number): number {
+  return Math.max(0, Math.round(ms * 10))
+}
+
+function mix(before: number, sample: number): number {
+  return before + rttWeight * (sample - before)
+}

@@ -1,0 +1,195 @@
+// What becomes of a datagram. In this order, so that nothing is spent on what is not ours: the header, the
+// signature, whether the sender's life is over, whether it came before; only then is it decoded.
+import type { Address } from './address.ts'
+import { type DropReason, type Drops, noDrops } from './drops.ts'
+import { type Frame, openFrame, type Signer } from './frame.ts'
+import type { GossipParts } from './gossip-parts.ts'
+import type { Handshake } from './handshake.ts'
+import type { Heartbeats } from './heartbeats.ts'
+import type { InterestDesk } from './interest-desk.ts'
+import type { Member } from './member.ts'
+import { readMessages } from './message-reader.ts'
+import type { Heartbeat, Hints, Message } from './messages.ts'
+import type { GossipPorts } from './ports.ts'
+import type { Roster } from './roster.ts'
+import type { SilenceWatch } from './silence-watch.ts'
+
+const staleAnswerGapMs = 1_000
+const peersOnArrival = 20
+
+interface InboundOptions {
+  readonly parts: GossipParts
+  readonly ports: GossipPorts
+  readonly signer: Signer
+  readonly handshake: Handshake
+  readonly heartbeats: Heartbeats
+  readonly silence: SilenceWatch
+  readonly interest: InterestDesk
+  readonly roster: Roster
+}
+
+export class Inbound {
+  readonly #options: InboundOptions
+  readonly #parts: GossipParts
+  readonly drops: Drops = noDrops()
+  datagrams = 0
+  /** Set by a node on its way out: it makes no more friends. */
+  isLeaving = false
+  #staleAnsweredAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: InboundOptions) {
+    this.#options = options
+    this.#parts = options.parts
+  }
+
+  receive(bytes: Buffer, from: Address, now: number): void {
+    this.datagrams += 1
+    const frame = openFrame(bytes, this.#parts.wire.origin.cluster, this.#options.signer)
+    const dropped = typeof frame === 'string' ? frame : this.#take(frame, from, now)
+    if (dropped !== undefined) this.drops[dropped] += 1
+  }
+
+  #take(frame: Frame, from: Address, now: number): DropReason | undefined {
+    const { members, wire } = this.#parts
+    const { sender, incarnation, sequence } = frame
+    if (!Number.isSafeInteger(incarnation) || !Number.isSafeInteger(sequence)) return 'shape'
+    if (sender === wire.sender) return this.#takeOwn(frame, from)
+    if (members.hasLeft(sender, incarnation)) return 'stale'
+    const latest = members.get(sender)
+    if (latest !== undefined && incarnation < latest.incarnation) {
+      return this.#answerStale(latest, from, now)
+    }
+    const member = latest?.incarnation === incarnation ? latest : undefined
+    if (member !== undefined && !member.window.accept(sequence)) {
+      member.replays += 1
+      return 'replay'
+    }
+    const messages = readMessages(frame.body)
+    if (typeof messages === 'string') return messages
+    if (member !== undefined) return this.#takeFromMember(member, messages, from, now)
+    return this.isLeaving ? 'unknown' : this.#takeFromStranger(frame, messages, from, now)
+  }
+
+  /** DNS and the database list this node, too. And another process may use its name. */
+  #takeOwn({ sender, incarnation }: Frame, from: Address): DropReason {
+    this.#parts.candidates.answered(from, sender)
+    const own = this.#parts.wire.origin.incarnation
+    if (incarnation > own) this.#options.ports.onSuperseded?.(incarnation)
+    return incarnation === own ? 'self' : 'stale'
+  }
+
+  #answerStale(latest: Member, from: Address, now: number): DropReason {
+    if (now - this.#staleAnsweredAt >= staleAnswerGapMs) {
+      this.#staleAnsweredAt = now
+      this.#parts.wire.send([{ type: 'stale', incarnation: latest.incarnation }], from)
+    }
+    return 'stale'
+  }
+
+  #takeFromStranger(
+    frame: Frame,
+    messages: readonly Message[],
+    from: Address,
+    now: number,
+  ): DropReason | undefined {
+    const { handshake, roster, heartbeats } = this.#options
+    this.#noteStale(messages)
+    const arrival = handshake.receive(frame, messages, from, now)
+    if (arrival === 'answered') return undefined
+    if (typeof arrival === 'string') return arrival
+    if (this.#parts.members.isFull) return 'full'
+    const member = roster.admit(arrival, now)
+    heartbeats.begin(now)
+    this.#handle(member, messages, now)
+    const hello = messages.find((message) => message.type === 'hello')
+    if (hello !== undefined) {
+      const peers = heartbeats.somePeers(member, peersOnArrival)
+      handshake.welcome(member.address, hello, peers, now)
+    }
+    this.#options.interest.sendIfBehind(member, now)
+    return undefined
+  }
+
+  #takeFromMember(
+    member: Member,
+    messages: readonly Message[],
+    from: Address,
+    now: number,
+  ): undefined {
+    member.heardAt = now
+    member.datagramsReceived += 1
+    const { handshake } = this.#options
+    const { candidates, members } = this.#parts
+    const hello = messages.find((message) => message.type === 'hello')
+    if (hello !== undefined) {
+      const proven = handshake.provenAddress(messages, now)
+      if (proven !== undefined) candidates.answered(proven, member.sender)
+      // Only where its answer came from the very address that was tried does it live there now.
+      if (proven === from && from !== member.address) members.move(member, from)
+      if (!this.isLeaving) handshake.receiveFromMember(hello, from, now)
+    } else if (from !== member.address) {
+      candidates.learn(from, now)
+    }
+    this.#handle(member, messages, now)
+  }
+
+  #handle(member: Member, messages: readonly Message[], now: number): void {
+    const { silence, heartbeats, roster } = this.#options
+    this.#noteStale(messages)
+    for (const message of messages) {
+      switch (message.type) {
+        case 'heartbeat':
+          this.#heartbeat(member, message, now)
+          break
+        case 'interest':
+          if (member.interest.receive(message)) heartbeats.answer(member, now)
+          break
+        case 'hints':
+          this.#hints(member, message)
+          break
+        case 'peers':
+          for (const address of message.addresses) this.#parts.candidates.learn(address, now)
+          break
+        case 'leave':
+          silence.forget(member)
+          roster.remove(member, 'left', now)
+          return
+        case 'vouch request':
+          silence.vouch(message, member, now)
+          break
+        case 'vouch':
+          silence.vouchedFor(message, now)
+          break
+        case 'hello':
+        case 'stale':
+          break
+      }
+    }
+  }
+
+  #heartbeat(member: Member, heartbeat: Heartbeat, now: number): void {
+    const { heartbeats, silence, interest, ports } = this.#options
+    const { interestHeld, echoedAt } = member
+    const lost = heartbeats.receive(member, heartbeat, now)
+    if (member.echoedAt > echoedAt) silence.provenAlive(member, now)
+    if (member.interestHeld !== interestHeld) interest.membersChanged(now)
+    interest.sendIfBehind(member, now)
+    if (lost > 0) ports.onHintsLost?.(member.nodeId, lost)
+  }
+
+  #hints(member: Member, { batches }: Hints): void {
+    for (const { number, hints } of batches) {
+      if (!member.inbox.accept(number)) continue
+      member.hintsReceived += hints.length
+      for (const hint of hints) this.#options.ports.onHint(hint, member.nodeId)
+    }
+  }
+
+  #noteStale(messages: readonly Message[]): void {
+    for (const message of messages) {
+      if (message.type !== 'stale') continue
+      const isLater = message.incarnation > this.#parts.wire.origin.incarnation
+      if (isLater) this.#options.ports.onSuperseded?.(message.incarnation)
+    }
+  }
+}

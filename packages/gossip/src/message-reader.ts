@@ -1,0 +1,134 @@
+// From bytes to messages. The bytes are signed, yet nothing about them is believed: whatever the decoder
+// makes of them is checked field by field, and any field out of bounds refuses the datagram.
+import { Unpackr } from 'msgpackr'
+import { addressBytesMax } from './address.ts'
+import type { Hint } from './hint.ts'
+import { hintFromArray, isOfKnownKind } from './hint-wire.ts'
+import { type Message, messageTypes } from './messages.ts'
+import { isBytes, isCount, isText } from './wire-values.ts'
+
+export const messagesMax = 16
+export const batchesMax = 64
+export const hintsMax = 400
+export const peersMax = 20
+export const nodeIdBytesMax = 64
+const interestBytesMax = 1_200
+const durationMsMax = 2 ** 31
+
+// Not unpackMultiple: nine bytes are enough to make it loop forever.
+const unpackr = new Unpackr({
+  useRecords: false,
+  structuredClone: false,
+  int64AsType: 'number',
+  copyBuffers: true,
+})
+
+export function readMessages(body: Buffer): Message[] | 'decode' | 'shape' {
+  let decoded: unknown
+  try {
+    decoded = unpackr.unpack(body)
+  } catch {
+    return 'decode'
+  }
+  if (!Array.isArray(decoded) || decoded.length > messagesMax) return 'shape'
+  const messages: Message[] = []
+  for (const item of decoded as unknown[]) {
+    if (!Array.isArray(item) || !isCount(item[0])) return 'shape'
+    const read = readers.get(item[0])
+    if (read === undefined) continue
+    const message = read(item as unknown[])
+    if (message === undefined) return 'shape'
+    messages.push(message)
+  }
+  return messages
+}
+
+type Reader = (fields: readonly unknown[]) => Message | undefined
+
+const readers = new Map<number, Reader>([
+  [messageTypes.hello, readHello],
+  [messageTypes.heartbeat, readHeartbeat],
+  [messageTypes.peers, readPeers],
+  [messageTypes.leave, () => ({ type: 'leave' })],
+  [messageTypes.interest, readInterest],
+  [messageTypes.hints, readHints],
+  [messageTypes.stale, readStale],
+  [messageTypes['vouch request'], readVouchRequest],
+  [messageTypes.vouch, readVouch],
+])
+
+function readHello([, isReply, nodeId, advertise, token]: readonly unknown[]): Message | undefined {
+  if (typeof isReply !== 'boolean' || !isCount(token)) return undefined
+  if (!isText(nodeId, nodeIdBytesMax) || nodeId === '') return undefined
+  if (!isText(advertise, addressBytesMax)) return undefined
+  return { type: 'hello', isReply, nodeId, advertise, token }
+}
+
+function readHeartbeat(fields: readonly unknown[]): Message | undefined {
+  const numbers = fields.slice(1, 11)
+  if (numbers.length < 10 || !numbers.every(isCount)) return undefined
+  const [token, echo, heldTenthMs, sinceHeardMs, intervalMs] = numbers as Ten
+  const [, , , , , settledBatch, batchesSent, interestVersion, interestHeld, view] = numbers as Ten
+  if (intervalMs > durationMsMax || sinceHeardMs > durationMsMax) return undefined
+  return {
+    type: 'heartbeat',
+    token,
+    echo,
+    heldTenthMs,
+    sinceHeardMs,
+    intervalMs,
+    settledBatch,
+    batchesSent,
+    interestVersion,
+    interestHeld,
+    view,
+  }
+}
+
+type Ten = [number, number, number, number, number, number, number, number, number, number]
+
+function readPeers([, addresses]: readonly unknown[]): Message | undefined {
+  if (!Array.isArray(addresses) || addresses.length > peersMax) return undefined
+  const isAddress = (item: unknown) => isText(item, addressBytesMax)
+  return addresses.every(isAddress) ? { type: 'peers', addresses } : undefined
+}
+
+function readInterest([, version, hashes]: readonly unknown[]): Message | undefined {
+  if (!isCount(version)) return undefined
+  if (hashes === null) return { type: 'interest', version, hashes: 'all' }
+  if (!isBytes(hashes) || hashes.length % 6 !== 0 || hashes.length > interestBytesMax) {
+    return undefined
+  }
+  return { type: 'interest', version, hashes }
+}
+
+function readHints([, items]: readonly unknown[]): Message | undefined {
+  if (!Array.isArray(items) || items.length > batchesMax) return undefined
+  const batches: { number: number; hints: Hint[] }[] = []
+  let hintCount = 0
+  for (const item of items as unknown[]) {
+    if (!Array.isArray(item)) return undefined
+    const [number, entries] = item as unknown[]
+    if (!isCount(number) || !Array.isArray(entries)) return undefined
+    hintCount += entries.length
+    if (hintCount > hintsMax) return undefined
+    const hints = entries.filter(isOfKnownKind).map(hintFromArray)
+    if (!hints.every((hint) => hint !== undefined)) return undefined
+    batches.push({ number, hints })
+  }
+  return { type: 'hints', batches }
+}
+
+function readStale([, incarnation]: readonly unknown[]): Message | undefined {
+  return isCount(incarnation) ? { type: 'stale', incarnation } : undefined
+}
+
+function readVouchRequest([, sender]: readonly unknown[]): Message | undefined {
+  if (!isBytes(sender) || sender.length !== 8) return undefined
+  return { type: 'vouch request', sender: Buffer.from(sender).toString('latin1') }
+}
+
+function readVouch([, sender, sinceHeardMs]: readonly unknown[]): Message | undefined {
+  if (!isBytes(sender) || sender.length !== 8 || !isCount(sinceHeardMs)) return undefined
+  return { type: 'vouch', sender: Buffer.from(sender).toString('latin1'), sinceHeardMs }
+}

@@ -1,0 +1,56 @@
+const words = 32
+const windowSize = words * 32
+
+/** Which numbers of a rising series were seen, over the last 1,024: each is accepted once, in any order;
+ * whatever is older counts as seen. */
+export class ReplayWindow {
+  readonly #bits = new Uint32Array(words)
+  #highest = -1
+
+  /** Everything up to `highest` counts as seen. */
+  startAfter(highest: number): void {
+    this.#highest = highest
+    this.#bits.fill(0xff_ff_ff_ff)
+  }
+
+  accept(number: number): boolean {
+    if (number > this.#highest) {
+      this.#advanceTo(number)
+    } else if (number <= this.#highest - windowSize || this.#has(number)) {
+      return false
+    }
+    const at = number % windowSize
+    const word = at >>> 5
+    this.#bits[word] = (this.#bits[word] ?? 0) | (1 << (at & 31))
+    return true
+  }
+
+  /** How many above `number` were accepted. */
+  countAbove(number: number): number {
+    let count = 0
+    const least = Math.max(number + 1, this.#highest - windowSize + 1, 0)
+    for (let seen = least; seen <= this.#highest; seen += 1) if (this.#has(seen)) count += 1
+    return count
+  }
+
+  #advanceTo(number: number): void {
+    if (number - this.#highest >= windowSize) {
+      this.#bits.fill(0)
+    } else {
+      for (let passed = this.#highest + 1; passed < number; passed += 1) this.#clear(passed)
+    }
+    this.#clear(number)
+    this.#highest = number
+  }
+
+  #has(number: number): boolean {
+    const at = number % windowSize
+    return ((this.#bits[at >>> 5] ?? 0) & (1 << (at & 31))) !== 0
+  }
+
+  #clear(number: number): void {
+    const at = number % windowSize
+    const word = at >>> 5
+    this.#bits[word] = (this.#bits[word] ?? 0) & ~(1 << (at & 31))
+  }
+}

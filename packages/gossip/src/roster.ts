@@ -1,0 +1,70 @@
+import type { GossipParts } from './gossip-parts.ts'
+import type { InterestDesk } from './interest-desk.ts'
+import { Member, type MemberOptions, type Verdict } from './member.ts'
+import { type PeerView, viewOf } from './peer-view.ts'
+import type { GossipPorts, PeerEvent } from './ports.ts'
+
+/** Who comes and goes, and who is told of it. */
+export class Roster {
+  readonly #parts: GossipParts
+  readonly #interest: InterestDesk
+  readonly #ports: GossipPorts
+
+  constructor(parts: GossipParts, interest: InterestDesk, ports: GossipPorts) {
+    this.#parts = parts
+    this.#interest = interest
+    this.#ports = ports
+  }
+
+  /** Whoever had the name before lived before; whoever had the address is not there any more. */
+  admit(options: MemberOptions, now: number): Member {
+    const { members, candidates } = this.#parts
+    for (const earlier of [members.get(options.sender), members.at(options.address)]) {
+      if (earlier !== undefined && members.get(earlier.sender) === earlier) {
+        this.remove(earlier, 'dead', now)
+      }
+    }
+    const member = new Member(options, now)
+    members.add(member)
+    candidates.learn(member.address, now)
+    candidates.answered(member.address, member.sender)
+    this.#tell(member, 'joined', now)
+    return member
+  }
+
+  judged(member: Member, verdict: Verdict, now: number): void {
+    if (verdict === 'dead') {
+      this.remove(member, 'dead', now)
+      return
+    }
+    member.state = verdict
+    member.since = now
+    this.#tell(member, verdict, now)
+  }
+
+  remove(member: Member, how: 'dead' | 'left', now: number): void {
+    const { members, candidates } = this.#parts
+    members.remove(member, how, now)
+    if (how === 'dead') candidates.retry(member.sender, now)
+    else candidates.rest(member.sender, now)
+    this.#tell(member, how, now)
+  }
+
+  views(now: number): PeerView[] {
+    const { members } = this.#parts
+    const departed = Array.from(members.departed(), ({ member, how, at }) => {
+      return { ...this.#view(member, now), state: how, inStateMs: now - at }
+    })
+    return [...members.all().map((member) => this.#view(member, now)), ...departed]
+  }
+
+  #tell(member: Member, event: PeerEvent, now: number): void {
+    this.#interest.membersChanged(now)
+    const view = this.#view(member, now)
+    this.#ports.onPeer?.({ ...view, state: event === 'joined' ? 'alive' : event }, event)
+  }
+
+  #view(member: Member, now: number): PeerView {
+    return viewOf(member, now, this.#parts.preset.suspectAfter * this.#parts.intervalMs())
+  }
+}

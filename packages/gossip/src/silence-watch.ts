@@ -1,0 +1,88 @@
+// Looks after the members that are silent, and asks others about them before they are given up. In a full
+// mesh everybody watches everybody, so three peers that are asked stand for an indirect probe.
+import type { GossipParts } from './gossip-parts.ts'
+import { isTimeToAsk, judge, type Member, nextLook, type Verdict } from './member.ts'
+import type { Vouch, VouchRequest } from './messages.ts'
+
+const askedPeers = 3
+
+export class SilenceWatch {
+  readonly #parts: GossipParts
+  readonly #onVerdict: (member: Member, verdict: Verdict, now: number) => void
+  /** Members that are not alive. */
+  readonly #watched = new Set<Member>()
+
+  constructor(
+    parts: GossipParts,
+    onVerdict: (member: Member, verdict: Verdict, now: number) => void,
+  ) {
+    this.#parts = parts
+    this.#onVerdict = onVerdict
+  }
+
+  get nextAt(): number {
+    const { preset } = this.#parts
+    const ownMs = this.#parts.intervalMs()
+    let nextAt = Number.POSITIVE_INFINITY
+    for (const member of this.#watched) nextAt = Math.min(nextAt, nextLook(member, preset, ownMs))
+    return nextAt
+  }
+
+  /** Judges these, and whoever was silent before. */
+  look(members: readonly Member[], now: number): void {
+    for (const member of members) if (member.state === 'alive') this.#judge(member, now)
+    for (const member of Array.from(this.#watched)) {
+      this.#askAbout(member, now)
+      this.#judge(member, now)
+    }
+  }
+
+  /** A token of ours came back: it hears us, and we hear it. */
+  provenAlive(member: Member, now: number): void {
+    if (member.state === 'alive') return
+    const unheardMs = this.#parts.preset.deadAfter * this.#parts.intervalMs()
+    if (now - member.echoedAt < unheardMs) this.#set(member, 'alive', now)
+  }
+
+  forget(member: Member): void {
+    this.#watched.delete(member)
+  }
+
+  vouch(request: VouchRequest, asker: Member, now: number): void {
+    const member = this.#parts.members.get(request.sender)
+    if (member === undefined) return
+    const sinceHeardMs = Math.floor(now - member.heardAt)
+    this.#parts.wire.sendTo([asker], [{ type: 'vouch', sender: request.sender, sinceHeardMs }])
+  }
+
+  vouchedFor({ sender, sinceHeardMs }: Vouch, now: number): void {
+    const member = this.#parts.members.get(sender)
+    if (member === undefined) return
+    const lately = this.#parts.preset.suspectAfter * this.#parts.intervalMs()
+    if (sinceHeardMs < lately) member.vouchedAt = now
+  }
+
+  #judge(member: Member, now: number): void {
+    const verdict = judge(member, now, this.#parts.preset, this.#parts.intervalMs())
+    if (verdict !== member.state) this.#set(member, verdict, now)
+  }
+
+  #set(member: Member, verdict: Verdict, now: number): void {
+    if (verdict === 'suspect' || verdict === 'unreachable') this.#watched.add(member)
+    else this.#watched.delete(member)
+    this.#onVerdict(member, verdict, now)
+  }
+
+  #askAbout(member: Member, now: number): void {
+    const { preset, members, random, wire } = this.#parts
+    if (!isTimeToAsk(member, now, preset, this.#parts.intervalMs())) return
+    member.askedAt = now
+    const others = members.all().filter((other) => other.state === 'alive' && other !== member)
+    const asked = new Set<Member>()
+    for (let tries = 0; tries < askedPeers * 2 && asked.size < askedPeers; tries += 1) {
+      const other = others[Math.floor(random() * others.length)]
+      if (other !== undefined) asked.add(other)
+    }
+    wire.sendTo([...asked], [{ type: 'vouch request', sender: member.sender }])
+  }
+}

@@ -1,0 +1,125 @@
+// Datagrams over one UDP socket. Of dgram-as-promised only createSocket with a callback, bind and close are
+// used: its recv() and iterator lose what arrives between two calls, a failed socket remembers its error for
+// the next call, and its send() makes a promise per datagram that nobody waits for.
+import { lookup } from 'node:dns/promises'
+import { isIPv6 } from 'node:net'
+import { DgramAsPromised, type SocketAsPromised } from 'dgram-as-promised'
+import {
+  type Address,
+  formatAddress,
+  type HostAndPort,
+  isNumeric,
+  parseAddress,
+} from './address.ts'
+import type { OnDatagram, Transport } from './transport.ts'
+
+/** A node that stands still for a second shall find its datagrams when it goes on. */
+const receiveBufferBytes = 4 * 2 ** 20
+const sendBufferBytes = 2 ** 20
+/** Beyond this the network does not take what it is given; hints in it would be old. */
+const queuedBytesMax = 256 * 2 ** 10
+const parsedMax = 8_192
+
+export class UdpTransport implements Transport {
+  readonly #bind: HostAndPort
+  readonly #parsed = new Map<Address, HostAndPort | undefined>()
+  #socket: SocketAsPromised | undefined
+  #isIPv6 = false
+  #address: Address = ''
+  /** Datagrams that could not be sent, and errors of the socket. */
+  failures = 0
+
+  constructor(bind: HostAndPort) {
+    this.#bind = bind
+  }
+
+  get address(): Address {
+    return this.#address
+  }
+
+  get receiveBufferBytes(): number {
+    return this.#socket?.getRecvBufferSize() ?? 0
+  }
+
+  async start(onDatagram: OnDatagram): Promise<void> {
+    if (this.#socket !== undefined) return
+    const host = await numericHost(this.#bind.host)
+    this.#isIPv6 = isIPv6(host)
+    const socket = DgramAsPromised.createSocket(
+      { type: this.#isIPv6 ? 'udp6' : 'udp4', lookup: asItIs },
+      (bytes, { address, port }) => onDatagram(bytes, formatAddress({ host: address, port })),
+    )
+    socket.socket.on('error', this.#countFailure)
+    // Exclusive: in a cluster of processes the socket is this one's, and nobody else shares the port.
+    const bound = await socket.bind({ address: host, port: this.#bind.port, exclusive: true })
+    this.#socket = socket
+    this.#address = formatAddress({ host: bound.address, port: bound.port })
+    setBuffer(receiveBufferBytes, (size) => socket.setRecvBufferSize(size))
+    setBuffer(sendBufferBytes, (size) => socket.setSendBufferSize(size))
+  }
+
+  async stop(): Promise<void> {
+    const socket = this.#socket
+    this.#socket = undefined
+    await socket?.close()
+  }
+
+  send(bytes: Uint8Array, to: Address): void {
+    const socket = this.#socket?.socket
+    const target = this.#target(to)
+    if (socket === undefined) return
+    if (target === undefined || socket.getSendQueueSize() > queuedBytesMax) {
+      this.failures += 1
+      return
+    }
+    try {
+      socket.send(bytes, target.port, target.host, this.#countFailure)
+    } catch {
+      this.failures += 1
+    }
+  }
+
+  readonly #countFailure = (error: Error | null): void => {
+    if (error !== null) this.failures += 1
+  }
+
+  /** Undefined: this socket cannot send there. */
+  #target(to: Address): HostAndPort | undefined {
+    if (this.#parsed.has(to)) return this.#parsed.get(to)
+    const parsed = parseAddress(to)
+    const target = parsed && isNumeric(parsed.host) ? this.#reachable(parsed) : undefined
+    if (this.#parsed.size >= parsedMax) this.#parsed.clear()
+    this.#parsed.set(to, target)
+    return target
+  }
+
+  #reachable({ host, port }: HostAndPort): HostAndPort | undefined {
+    if (isIPv6(host) === this.#isIPv6) return { host, port }
+    return this.#isIPv6 ? { host: `::ffff:${host}`, port } : undefined
+  }
+}
+
+/** Addresses are numbers already: without this each one is handed to the resolver. */
+function asItIs(
+  host: string,
+  family: unknown,
+  callback: (error: null, address: string, family: number) => void,
+): void {
+  callback(null, host, family === 6 ? 6 : 4)
+}
+
+async function numericHost(host: string): Promise<string> {
+  return isNumeric(host) ? host : (await lookup(host)).address
+}
+
+/** Linux gives what it allows; others refuse what is too much. */
+function setBuffer(size: number, set: (size: number) => void): void {
+  for (let wanted = size; wanted >= 64 * 2 ** 10; wanted /= 2) {
+    try {
+      set(wanted)
+      return
+    } catch {
+      // Too much for this system.
+    }
+  }
+}

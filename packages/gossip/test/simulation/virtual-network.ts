@@ -1,0 +1,215 @@
+// Nodes made of the production core, a virtual clock, and a network that loses, delays, doubles and reorders
+// as a seed decides. Each concern draws from a stream of its own: another draw for one of them does not
+// change what happens to the others.
+import { type Random, seededRandom } from '@rouse/testkit'
+import {
+  type Address,
+  GossipCore,
+  type GossipCoreOptions,
+  type GossipPorts,
+  type GossipPreset,
+  KeyRing,
+  presets,
+} from '../../src/index.ts'
+import { EventQueue } from './event-queue.ts'
+
+export interface LinkQuality {
+  loss: number
+  duplication: number
+  reordering: number
+  delayMs: number
+  jitterMs: number
+  reorderedByMs: number
+}
+
+export const perfect: LinkQuality = {
+  loss: 0,
+  duplication: 0,
+  reordering: 0,
+  delayMs: 0.2,
+  jitterMs: 0.3,
+  reorderedByMs: 100,
+}
+
+export interface NetworkOptions {
+  readonly seed: number
+  readonly preset?: GossipPreset
+  readonly secrets?: readonly string[]
+  /** In place of real signatures, which cost more than everything else. */
+  readonly signer?: GossipCoreOptions['signer']
+}
+
+export interface VirtualNode {
+  readonly address: Address
+  readonly nodeId: string
+  readonly incarnation: number
+  readonly core: GossipCore
+  isRunning: boolean
+  /** Frozen until then: what arrives meanwhile waits. */
+  stalledUntil: number
+  /** By how much its clock differs from the virtual one. */
+  clockOffsetMs: number
+  armedFor: number
+  bytesSent: number
+  bytesReceived: number
+}
+
+const ipAndUdpBytes = 28
+
+export class VirtualNetwork {
+  readonly quality: LinkQuality = { ...perfect }
+  readonly nodes = new Map<Address, VirtualNode>()
+  readonly #options: NetworkOptions
+  readonly #events = new EventQueue<() => void>()
+  readonly #cuts = new Set<string>()
+  readonly #random: Record<'loss' | 'delay' | 'duplicate' | 'reorder' | 'core', Random>
+  now = 0
+  datagrams = 0
+
+  constructor(options: NetworkOptions) {
+    this.#options = options
+    const stream = (concern: number) => seededRandom(options.seed * 31 + concern)
+    this.#random = {
+      loss: stream(1),
+      delay: stream(2),
+      duplicate: stream(3),
+      reorder: stream(4),
+      core: stream(5),
+    }
+  }
+
+  /** Starts a node, or the next life of it. */
+  start(
+    name: { readonly nodeId: string; readonly address: Address; readonly incarnation: number },
+    ports: Omit<GossipPorts, 'send'>,
+  ): VirtualNode {
+    const { preset = presets.lan, secrets = [] } = this.#options
+    const seed = this.#random.core.below(2 ** 32)
+    const random = seededRandom(seed)
+    const core = new GossipCore(
+      {
+        ...name,
+        clusterId: 'simulated',
+        advertise: () => name.address,
+        signer: this.#options.signer ?? new KeyRing('simulated', secrets),
+        preset,
+        random: () => random.next(),
+      },
+      { ...ports, send: (bytes, to) => this.#send(node, bytes, to) },
+      this.now,
+    )
+    const node: VirtualNode = {
+      ...name,
+      core,
+      isRunning: true,
+      stalledUntil: 0,
+      clockOffsetMs: 0,
+      armedFor: Number.POSITIVE_INFINITY,
+      bytesSent: 0,
+      bytesReceived: 0,
+    }
+    this.nodes.set(name.address, node)
+    return node
+  }
+
+  /** Does something to a node's core, by the node's clock. */
+  act<Result>(node: VirtualNode, action: (core: GossipCore, nowMs: number) => Result): Result {
+    const result = action(node.core, this.now + node.clockOffsetMs)
+    this.#arm(node)
+    return result
+  }
+
+  crash(node: VirtualNode): void {
+    node.isRunning = false
+    if (this.nodes.get(node.address) === node) this.nodes.delete(node.address)
+  }
+
+  stall(node: VirtualNode, forMs: number): void {
+    node.stalledUntil = this.now + forMs
+  }
+
+  stepClock(node: VirtualNode, byMs: number): void {
+    node.clockOffsetMs += byMs
+    node.armedFor = Number.POSITIVE_INFINITY
+    this.#arm(node)
+  }
+
+  /** One way. */
+  cut(from: Address, to: Address): void {
+    this.#cuts.add(`${from} ${to}`)
+  }
+
+  mend(from: Address, to: Address): void {
+    this.#cuts.delete(`${from} ${to}`)
+  }
+
+  mendAll(): void {
+    this.#cuts.clear()
+  }
+
+  at(time: number, event: () => void): void {
+    this.#events.push(time, event)
+  }
+
+  runUntil(time: number): void {
+    while (this.#events.nextAt <= time) {
+      this.now = Math.max(this.now, this.#events.nextAt)
+      this.#events.pop()?.()
+    }
+    this.now = time
+  }
+
+  runFor(ms: number): void {
+    this.runUntil(this.now + ms)
+  }
+
+  #send(from: VirtualNode, bytes: Uint8Array, to: Address): void {
+    this.datagrams += 1
+    from.bytesSent += bytes.length + ipAndUdpBytes
+    const { loss, duplication } = this.quality
+    const isLost = this.#random.loss.next() < loss
+    if (isLost || this.#cuts.has(`${from.address} ${to}`)) return
+    this.#deliverLater(from, bytes, to)
+    if (this.#random.duplicate.next() < duplication) this.#deliverLater(from, bytes, to)
+  }
+
+  #deliverLater(from: VirtualNode, bytes: Uint8Array, to: Address): void {
+    const { delayMs, jitterMs, reordering, reorderedByMs } = this.quality
+    let afterMs = delayMs + jitterMs * this.#random.delay.next()
+    if (this.#random.reorder.next() < reordering) {
+      afterMs += reorderedByMs * this.#random.reorder.next()
+    }
+    this.#events.push(this.now + afterMs, () => this.#deliver(from.address, bytes, to))
+  }
+
+  #deliver(from: Address, bytes: Uint8Array, to: Address): void {
+    const node = this.nodes.get(to)
+    if (node === undefined) return
+    // After a stall Node's timers run first, the socket is read then.
+    if (this.now < node.stalledUntil) {
+      this.#events.push(node.stalledUntil + 0.002, () => this.#deliver(from, bytes, to))
+      return
+    }
+    node.bytesReceived += bytes.length + ipAndUdpBytes
+    this.act(node, (core, nowMs) => core.receive(Buffer.from(bytes), from, nowMs))
+  }
+
+  #arm(node: VirtualNode): void {
+    const dueAt = Math.max(this.now, node.core.nextTickAt() - node.clockOffsetMs)
+    if (!node.isRunning || dueAt >= node.armedFor) return
+    node.armedFor = dueAt
+    if (dueAt < Number.POSITIVE_INFINITY) this.#events.push(dueAt, () => this.#tick(node, dueAt))
+  }
+
+  #tick(node: VirtualNode, dueAt: number): void {
+    if (!node.isRunning || node.armedFor !== dueAt) return
+    if (this.now < node.stalledUntil) {
+      const resumedAt = node.stalledUntil
+      node.armedFor = resumedAt
+      this.#events.push(resumedAt, () => this.#tick(node, resumedAt))
+      return
+    }
+    node.armedFor = Number.POSITIVE_INFINITY
+    this.act(node, (core, nowMs) => core.tick(nowMs))
+  }
+}

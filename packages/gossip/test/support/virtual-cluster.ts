@@ -1,0 +1,86 @@
+// A few nodes of the production core in a virtual network, and all that they were told.
+import type { Hint, PeerEvent, PeerState } from '../../src/index.ts'
+import {
+  type NetworkOptions,
+  VirtualNetwork,
+  type VirtualNode,
+} from '../simulation/virtual-network.ts'
+
+export interface Told {
+  readonly hints: { readonly hint: Hint; readonly from: string; readonly at: number }[]
+  readonly events: { readonly nodeId: string; readonly event: PeerEvent; readonly at: number }[]
+  readonly lost: { readonly from: string; readonly count: number }[]
+  readonly echoed: number[]
+  readonly superseded: number[]
+}
+
+export interface ClusterNode extends Told {
+  readonly node: VirtualNode
+  stateOf(nodeId: string): PeerState | undefined
+}
+
+export class VirtualCluster {
+  readonly network: VirtualNetwork
+  readonly nodes: ClusterNode[] = []
+  #incarnation = 0
+
+  constructor(options: Partial<NetworkOptions> = {}) {
+    this.network = new VirtualNetwork({ seed: 1, ...options })
+  }
+
+  /** So many nodes that all know each other's addresses. */
+  static of(count: number, options: Partial<NetworkOptions> = {}): VirtualCluster {
+    const cluster = new VirtualCluster(options)
+    for (let index = 0; index < count; index += 1) cluster.start(index)
+    cluster.discoverAll()
+    cluster.network.runFor(300)
+    return cluster
+  }
+
+  start(index: number, address = addressOf(index)): ClusterNode {
+    this.#incarnation += 1
+    const told: Told = { hints: [], events: [], lost: [], echoed: [], superseded: [] }
+    const { network } = this
+    const name = { nodeId: nodeIdOf(index), address, incarnation: this.#incarnation }
+    const node = network.start(name, {
+      onHint: (hint, from) => told.hints.push({ hint, from, at: network.now }),
+      onPeer: ({ nodeId }, event) => told.events.push({ nodeId, event, at: network.now }),
+      onHintsLost: (from, count) => told.lost.push({ from, count }),
+      onInterestEchoed: (version) => told.echoed.push(version),
+      onSuperseded: (incarnation) => told.superseded.push(incarnation),
+    })
+    const stateOf = (nodeId: string) =>
+      node.core.peers(network.now + node.clockOffsetMs).find((peer) => peer.nodeId === nodeId)
+        ?.state
+    this.nodes[index] = { ...told, node, stateOf }
+    return this.at(index)
+  }
+
+  at(index: number): ClusterNode {
+    const node = this.nodes[index]
+    if (node === undefined) throw new RangeError(`no node ${index}`)
+    return node
+  }
+
+  discoverAll(): void {
+    const addresses = this.nodes.map(({ node }) => node.address)
+    for (const { node } of this.nodes) {
+      if (node.isRunning) this.network.act(node, (core, now) => core.discovered(addresses, now))
+    }
+  }
+
+  /** Every state that a node sees, by the id of the peer. */
+  statesSeenBy(index: number): Record<string, PeerState> {
+    const { node } = this.at(index)
+    const peers = node.core.peers(this.network.now + node.clockOffsetMs)
+    return Object.fromEntries(peers.map(({ nodeId, state }) => [nodeId, state]))
+  }
+}
+
+export function addressOf(index: number): string {
+  return `10.0.${index >> 8}.${index & 255}:4601`
+}
+
+export function nodeIdOf(index: number): string {
+  return `node-${index}`
+}

@@ -1,5 +1,5 @@
 import type { Limits } from '@rouse/protocol'
-import type { Coordinator, SidecarDbPool } from '@rouse/sidecar'
+import type { Coordinator, SidecarDbPool, Woken } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -16,6 +16,8 @@ export interface BrokerContext {
   readonly pool: pg.Pool
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
   readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
+  /** Every node looks again at a queue whose options have changed. */
+  readonly tellConfigured: (hint: Woken, version: number) => void
   /** Who holds a lease, for operators. */
   readonly holder: string
   readonly newMessageId: () => string

@@ -1,6 +1,7 @@
 // The only reader of the environment: defaults < file < environment < flags. What is unknown is refused.
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { isLoopback } from '@rouse/gossip'
 import { ConfigError } from './config-error.ts'
 import type { Setting } from './setting.ts'
 import { queueDefaultSettings, settings } from './settings.ts'
@@ -104,6 +105,13 @@ function complete(values: Record<string, unknown>): Config {
   }
   if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
     throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
+  }
+  if (values.gossipSecret === undefined && !isLoopback(String(values.gossipHost))) {
+    throw new ConfigError(
+      'ROUSE_GOSSIP_SECRET',
+      `is not set, and gossip on ${values.gossipHost} is open to the network: give every node the same secret ` +
+        '(openssl rand -base64 32), or leave ROUSE_GOSSIP_HOST at 127.0.0.1',
+    )
   }
   const queueDefaults: Record<string, unknown> = {}
   for (const name of Object.keys(queueDefaultSettings)) {

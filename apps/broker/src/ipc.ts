@@ -12,6 +12,8 @@ export type WorkerMessage =
   | { readonly type: 'release'; readonly grant: Grant; readonly outcome: GrantOutcome }
   | { readonly type: 'available'; readonly woken: readonly Woken[] }
   | { readonly type: 'free'; readonly woken: readonly Woken[] }
+  /** The options of a queue have a new version. */
+  | { readonly type: 'configured'; readonly hint: Woken; readonly version: number }
   /** More hints than the channel may hold: anything may have become deliverable. */
   | { readonly type: 'hintsLost' }
   | { readonly type: 'figures'; readonly figures: WorkerFigures }

@@ -8,8 +8,9 @@ import { runWorker } from './worker.ts'
 
 const request = loadOrExit()
 if (request.checkOnly) process.stdout.write(`${describeConfig(request.config)}\n`)
-else if (cluster.isPrimary) process.exit(await runPrimary(request.config))
-else await runWorker(request.config)
+else if (cluster.isPrimary) {
+  process.exit(await runPrimary(request.config, () => loadConfig().config))
+} else await runWorker(request.config)
 
 function loadOrExit(): ConfigRequest {
   try {

@@ -1,5 +1,6 @@
 import type { SharedStateStats } from '@rouse/shared-state'
 import type { Clock } from './clock.ts'
+import type { ClusterStats } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import type { WorkerFigures } from './ipc.ts'
 
@@ -7,6 +8,7 @@ export interface NodeStatsSources {
   readonly config: Config
   readonly shared: SharedStateStats
   readonly figures: ReadonlyMap<number, WorkerFigures>
+  readonly cluster: ClusterStats
   readonly uptimeMs: number
   readonly clock: Clock
 }
@@ -16,6 +18,7 @@ export function nodeStats({
   config,
   shared,
   figures,
+  cluster,
   uptimeMs,
   clock,
 }: NodeStatsSources): Record<string, unknown> {
@@ -32,7 +35,7 @@ export function nodeStats({
       by_worker: Object.fromEntries(workers.map(([id, worker]) => [id, worker.waiting])),
       by_queue: merge(workers.map(([, worker]) => worker.waitingByQueue)),
     },
-    peers: [],
+    ...cluster,
     pool: Object.fromEntries(workers.map(([id, worker]) => [id, worker.pool])),
     batches: batchSizes(workers.map(([, worker]) => worker)),
     queries: merge(workers.map(([, worker]) => worker.queries)),

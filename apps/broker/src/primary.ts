@@ -1,30 +1,34 @@
 // The primary of a node: it decides who is woken, keeps time, and keeps the workers alive. It serves no user.
 import { createPool } from '@rouse/database'
 import { systemClock } from './clock.ts'
+import { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
-import { createLogger } from './log.ts'
+import { createLogger, type Logger } from './log.ts'
 import { nodeStats } from './node-stats.ts'
 import { prepareDatabase } from './prepare-database.ts'
 import { createDueWatch } from './services/due-watch.ts'
 import { createPromoter } from './services/promoter.ts'
 import { createReaper } from './services/reaper.ts'
 import { SharedStateHost } from './shared-state-host.ts'
+import { type ClusterIdentity, joinCluster } from './statements/nodes.ts'
 import { WorkerProcesses } from './worker-processes.ts'
 
 /** The fallback check, the reaper, the promoter and the watch for what is due, each with its own. */
 const connectionsMax = 4
 const drainMsMax = 9_500
 
-/** Resolves with the exit code when the node has ended. */
-export async function runPrimary(config: Config): Promise<number> {
+/** Resolves with the exit code when the node has ended. `reload` reads the configuration anew. */
+export async function runPrimary(config: Config, reload: () => Config): Promise<number> {
   const log = createLogger({ level: config.logLevel, node: config.nodeId, process: 'primary' })
   const stopped = untilSignal('SIGTERM', 'SIGINT')
   const applicationName = `rouse ${config.nodeId} primary`
   const pool = createPool({ url: config.databaseUrl, max: connectionsMax, applicationName })
   const startedAtMs = systemClock.nowMs()
+  let identity: ClusterIdentity
   try {
     await prepareDatabase({ pool, config, log, stopped })
+    identity = await joinCluster(pool)
   } catch (error) {
     log.fatal({ err: error }, 'the database could not be prepared')
     return 1
@@ -35,6 +39,7 @@ export async function runPrimary(config: Config): Promise<number> {
     clock: systemClock,
     log,
     onMessages: (id, messages) => host.handle(id, messages),
+    onReady: (url) => link.listening(url),
     onExit: (id, how) => host.workerGone(id, how),
   })
   const host = new SharedStateHost({
@@ -43,19 +48,47 @@ export async function runPrimary(config: Config): Promise<number> {
     log,
     pool,
     post: (id, message) => workers.post(id, message),
+    peers: {
+      broadcast: (hint, kind) => link.broadcast(hint, kind),
+      interestChanged: () => link.interestChanged(),
+      configured: (hint, version) => link.tellConfigured(hint, version),
+    },
     stats: (shared, figures) =>
       nodeStats({
         config,
         shared,
         figures,
+        cluster: link.stats(),
         uptimeMs: systemClock.nowMs() - startedAtMs,
         clock: systemClock,
       }),
+  })
+  const link: ClusterLink = new ClusterLink({
+    config,
+    identity,
+    pool,
+    clock: systemClock,
+    log,
+    events: {
+      onHint: (hint) => host.heard(hint),
+      onEverything: () => host.heardEverything(),
+      onScheduled: () => {},
+      onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
+      onInterestEchoed: (version) => host.interestEchoed(version),
+      interests: () => host.interests(),
+    },
   })
   const reaper = createReaper({ pool, onWoken: (woken) => host.notifyFree(woken) })
   const promoter = createPromoter({ pool, onWoken: (woken) => host.notifyAvailable(woken) })
   const dueWatch = createDueWatch({ pool, log, reaper, promoter, nowMs: systemClock.nowMs })
 
+  try {
+    await link.start()
+  } catch (error) {
+    log.fatal({ err: error }, 'gossip could not start')
+    return 1
+  }
+  process.on('SIGHUP', () => renewSecret(link, reload, log))
   const failed = workers.start()
   await dueWatch.start()
   const reason = await Promise.race([stopped, failed])
@@ -63,10 +96,21 @@ export async function runPrimary(config: Config): Promise<number> {
   else log.info({ signal: reason }, 'draining')
   await dueWatch.stop()
   await workers.drain(drainMsMax)
+  await link.stop()
   host.stop()
   await pool.end()
   log.info('stopped')
   return reason instanceof ConfigError ? 1 : 0
+}
+
+/** The one setting that changes without a restart: what signs gossip, so that it can be replaced node by node. */
+function renewSecret(link: ClusterLink, reload: () => Config, log: Logger): void {
+  try {
+    link.replaceSecret(reload().gossipSecret)
+    log.info('the gossip secret was read anew')
+  } catch (error) {
+    log.error({ reason: (error as Error).message }, 'the old gossip secret stays')
+  }
 }
 
 /** Later signals are heard and mean nothing new: npm and a terminal both send them. */

@@ -3,6 +3,7 @@ import {
   type GroupDescription as FlatDescription,
   type GroupKey,
   groupKey,
+  type Hint,
   SharedStateManager,
   type SharedStateStats,
 } from '@rouse/shared-state'
@@ -20,10 +21,19 @@ export interface SharedStateHostOptions {
   readonly log: Logger
   readonly pool: pg.Pool
   readonly post: (workerId: number, message: PrimaryMessage) => void
+  readonly peers: PeerPort
   readonly stats: (
     shared: SharedStateStats,
     figures: ReadonlyMap<number, WorkerFigures>,
   ) => Readonly<Record<string, unknown>>
+}
+
+/** What the other nodes are told. */
+export interface PeerPort {
+  readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
+  readonly interestChanged: () => void
+  /** The options of a queue have a new version. */
+  readonly configured: (hint: Hint, version: number) => void
 }
 
 /** A group that somebody waits for, in the words of the workers. */
@@ -47,7 +57,7 @@ export class SharedStateHost {
   #failing = false
 
   constructor(options: SharedStateHostOptions) {
-    const { config, clock, post } = options
+    const { config, clock, post, peers } = options
     this.#options = options
     this.#manager = new SharedStateManager(
       {
@@ -58,8 +68,8 @@ export class SharedStateHost {
           if (description === undefined) return
           post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
-        // No peers yet.
-        broadcast: () => {},
+        broadcast: peers.broadcast,
+        interestChanged: peers.interestChanged,
       },
       {
         baseIntervalMs: config.popWaitBaseIntervalMs,
@@ -98,6 +108,34 @@ export class SharedStateHost {
     this.#schedule()
   }
 
+  /** News from a peer. */
+  heard(hint: Hint): void {
+    this.#manager.handleMessageAvailable(hint, 'udp')
+    this.#schedule()
+  }
+
+  /** Anything may have happened at a peer. */
+  heardEverything(): void {
+    this.#manager.notifyEverything('udp')
+    this.#schedule()
+  }
+
+  peersAreSilent(areSilent: boolean): void {
+    if (areSilent) this.#manager.reportFault('peer_silent')
+    else this.#manager.clearFault('peer_silent')
+    this.#schedule()
+  }
+
+  interests(): ReturnType<SharedStateManager['interests']> {
+    return this.#manager.interests()
+  }
+
+  /** Every peer knows this version of what we wait for. */
+  interestEchoed(version: number): void {
+    this.#manager.interestEchoed(version)
+    this.#schedule()
+  }
+
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -129,6 +167,10 @@ export class SharedStateHost {
       case 'free':
         for (const hint of message.woken) manager.notifyPartitionFree(hint, { sidecarId: workerId })
         return
+      case 'configured':
+        // New options may let messages go that were held back, and a namespace may have gained a queue.
+        manager.handleMessageAvailable(message.hint, 'ipc')
+        return this.#options.peers.configured(message.hint, message.version)
       case 'hintsLost':
         return manager.notifyEverything('ipc')
       case 'figures':

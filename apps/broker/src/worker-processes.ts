@@ -24,6 +24,8 @@ export interface WorkerProcessesOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly onMessages: (workerId: number, messages: readonly WorkerMessage[]) => void
+  /** A worker listens at this address. */
+  readonly onReady: (url: string) => void
   readonly onExit: (workerId: number, how: 'died' | 'left') => void
 }
 
@@ -103,6 +105,7 @@ export class WorkerProcesses {
     log.info({ worker: worker.id, workerPid: worker.process.pid, url }, 'worker is ready')
     if (!this.#everReady) log.info({ url, workers: count }, 'node is ready')
     this.#everReady = true
+    this.#options.onReady(url)
   }
 
   #exited(worker: Worker, code: number | null, signal: string | null): void {

@@ -61,6 +61,7 @@ export async function runWorker(config: Config): Promise<void> {
     pool,
     sidecar,
     coordinator,
+    tellConfigured: (hint, version) => outbox.post({ type: 'configured', hint, version }),
     holder: `${config.nodeId}/${workerId}`,
     newMessageId: createUuidV7({
       now: systemClock.wallMs,
@@ -84,6 +85,7 @@ export async function runWorker(config: Config): Promise<void> {
   process.on('SIGTERM', () => drain.begin())
   // A terminal sends it to every process; the primary's word counts.
   process.on('SIGINT', () => {})
+  process.on('SIGHUP', () => {})
 
   const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
     log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')

@@ -1,5 +1,5 @@
 export type { Address } from './address.ts'
-export { formatAddress, parseAddress } from './address.ts'
+export { formatAddress, isLoopback, parseAddress } from './address.ts'
 export type { DropReason, Drops } from './drops.ts'
 export type { GossipConfigErrorCode } from './gossip-config-error.ts'
 export { GossipConfigError } from './gossip-config-error.ts'

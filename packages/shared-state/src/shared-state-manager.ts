@@ -153,8 +153,8 @@ export class SharedStateManager {
     this.#announce('free', hint, origin)
   }
 
-  /** A peer, or the database by NOTIFY, told of messages; all peers were told as well. */
-  handleMessageAvailable(hint: Hint, source: 'udp' | 'notify' = 'udp'): void {
+  /** A peer, the database by NOTIFY, or a worker told of messages; all peers were told as well. */
+  handleMessageAvailable(hint: Hint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
     this.#wakeMatching(hint, { source })
   }
 

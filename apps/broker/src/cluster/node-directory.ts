@@ -16,13 +16,15 @@ const deadMs = 3_600_000
 export interface NodeDirectoryOptions {
   readonly pool: pg.Pool
   readonly log: Logger
-  readonly own: NodeRecord
+  /** What our row says; asked anew in every round. */
+  readonly own: () => NodeRecord
   readonly onNodes: (others: readonly SeenNode[]) => void
 }
 
 export interface NodeDirectory extends Service {
-  readonly own: NodeRecord
   others(): readonly SeenNode[]
+  /** Our row has changed: does not wait for the next round. */
+  rewrite(): void
 }
 
 export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirectory {
@@ -37,9 +39,9 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
 
   async function runRound(): Promise<void> {
     try {
-      const exchange = await exchangeNodes(pool, own, freshMs)
+      const exchange = await exchangeNodes(pool, own(), freshMs)
       if (!exchange.written && !replaced) {
-        log.error({ id: own.id }, 'another process runs under the id of this node')
+        log.error({ id: own().id }, 'another process runs under the id of this node')
       }
       replaced = !exchange.written
       others = exchange.others
@@ -53,6 +55,7 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       failing = true
     }
     rounds += 1
+    clearTimeout(timer)
     if (running) timer = setTimeout(begin, rounds < firstRounds ? firstRoundsMs : roundMs)
   }
 
@@ -61,8 +64,11 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
   }
 
   return {
-    own,
     others: () => others,
+    rewrite() {
+      clearTimeout(timer)
+      if (running) round = round.then(runRound)
+    },
     async start() {
       if (running) return
       running = true
@@ -74,7 +80,7 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       running = false
       clearTimeout(timer)
       await round
-      await removeNode(pool, own, deadMs).catch(() => {})
+      await removeNode(pool, own(), deadMs).catch(() => {})
     },
   }
 }

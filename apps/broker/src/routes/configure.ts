@@ -29,11 +29,9 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
       const configured = await administer(context.pool, (executor) => {
         return configure(executor, { queue, namespace, task, options })
       })
-      // New options may let messages go that were held back, and a namespace may have gained a queue.
       const place = { namespace: configured.namespace, task: configured.task }
-      context.coordinator.notifyPartitionFree([
-        { queue, partition: null, group: null, ...place, count: 0 },
-      ])
+      const hint = { queue, partition: null, group: null, ...place, count: 0 }
+      context.tellConfigured(hint, configured.version)
       return { configured: true, queueId: configured.queueId, options: configured.options }
     },
   )

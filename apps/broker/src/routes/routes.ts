@@ -10,7 +10,7 @@ import { popRoutes } from './pop.ts'
 import { pushRoute } from './push.ts'
 import { queueControlRoutes } from './queue-control.ts'
 import { resourceRoutes } from './resources.ts'
-import { statsRoute } from './stats.ts'
+import { statsRoutes } from './stats.ts'
 import { subscriptionRoute } from './subscription.ts'
 import { transactionRoute } from './transaction.ts'
 
@@ -27,5 +27,5 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   consumerGroupRoutes(app, context)
   subscriptionRoute(app, context)
   healthRoutes(app, context)
-  statsRoute(app, context)
+  statsRoutes(app, context)
 }

@@ -5,7 +5,8 @@ import { callStatement } from './call.ts'
 export interface NodeRecord {
   readonly id: string
   readonly incarnation: number
-  readonly httpUrl: string
+  /** Null until a worker listens. */
+  readonly httpUrl: string | null
   /** `host:port` of its gossip. */
   readonly gossipAddress: string
   readonly version: string
@@ -79,7 +80,7 @@ function readNode(row: readonly unknown[]): SeenNode {
   return {
     id: row[1] as string,
     incarnation: row[2] as number,
-    httpUrl: row[3] as string,
+    httpUrl: row[3] as string | null,
     gossipAddress: row[4] as string,
     version: row[5] as string,
     uptimeMs: row[6] as number,

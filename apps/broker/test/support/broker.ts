@@ -34,6 +34,8 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
     ROUSE_DATABASE_URL: database.url,
     ROUSE_PORT: '0',
     ROUSE_WORKERS: '2',
+    ROUSE_GOSSIP_PORT: '0',
+    ROUSE_DRAIN_DELAY_MS: '0',
     ...options.env,
   })
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {

@@ -1,0 +1,230 @@
+// The node's tie to its peers, in the primary: gossip and the list of nodes in the database on one side, the wake path on
+// the other. What is said here is a hint; what is lost here is found by a fallback check.
+import { hostname } from 'node:os'
+import {
+  type Hint as GossipHint,
+  GossipNode,
+  type GossipStats,
+  type PeerEvent,
+  type PeerView,
+} from '@rouse/gossip'
+import type { GroupDescription, Hint } from '@rouse/shared-state'
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import type { Logger } from '../log.ts'
+import type { ClusterIdentity, NodeRecord, SeenNode } from '../statements/nodes.ts'
+import { version } from '../version.ts'
+import { fromGossip, interestKey, toGossip, type WakeKind } from './hint-words.ts'
+import { createNodeDirectory, type NodeDirectory } from './node-directory.ts'
+import { SilentPeers } from './silent-peers.ts'
+
+/** What the link does to the wake path. */
+export interface ClusterEvents {
+  readonly onHint: (hint: Hint) => void
+  /** Anything may have happened at a peer. */
+  readonly onEverything: () => void
+  /** Something falls due then, by the wall clock. */
+  readonly onScheduled: (dueAtMs: number) => void
+  readonly onSilentPeers: (areSilent: boolean) => void
+  readonly onInterestEchoed: (version: number) => void
+  readonly interests: () => {
+    readonly version: number
+    readonly groups: readonly GroupDescription[]
+  }
+}
+
+export interface ClusterLinkOptions {
+  readonly config: Config
+  readonly identity: ClusterIdentity
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: ClusterEvents
+}
+
+/** A peer as gossip knows it, if it does, and as the database lists it. */
+export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {
+  readonly id: string
+  readonly state: PeerView['state'] | 'unheard'
+  readonly url: string | null
+  readonly version: string | null
+}
+
+export interface ClusterStats {
+  readonly url: string | null
+  readonly version: string
+  readonly peers: readonly PeerStats[]
+  readonly gossip: GossipStats & { readonly address: string }
+}
+
+const watchMs = 500
+
+export class ClusterLink {
+  readonly #options: ClusterLinkOptions
+  readonly #gossip: GossipNode
+  readonly #silent = new SilentPeers()
+  #directory: NodeDirectory | undefined
+  #address = ''
+  #httpUrl: string | null = null
+  #watch: NodeJS.Timeout | undefined
+  #interestIsDue = false
+  #silentIds: readonly string[] = []
+
+  constructor(options: ClusterLinkOptions) {
+    const { config, identity, log, events } = options
+    this.#options = options
+    this.#gossip = new GossipNode({
+      clusterId: identity.clusterId,
+      nodeId: config.nodeId,
+      incarnation: identity.incarnation,
+      bind: { host: config.gossipHost, port: config.gossipPort },
+      advertise: config.gossipAdvertise,
+      secrets: secretsOf(config.gossipSecret),
+      peers: config.gossipPeers,
+      preset: config.gossipPreset,
+      onHint: (hint) => this.#heard(hint),
+      onPeer: (peer, event) => this.#peerChanged(peer, event),
+      onHintsLost: (from, count) => {
+        log.debug({ from, count }, 'hints were lost on the way')
+        events.onEverything()
+      },
+      onInterestEchoed: events.onInterestEchoed,
+      onSuperseded: () => log.error('another process runs under the id of this node'),
+    })
+  }
+
+  /** Throws where the socket cannot be bound or may not be used so. */
+  async start(): Promise<void> {
+    const { pool, log } = this.#options
+    this.#address = await this.#gossip.start()
+    this.#directory = createNodeDirectory({
+      pool,
+      log,
+      own: () => this.#own(),
+      onNodes: (others) => this.#discovered(others),
+    })
+    await this.#directory.start()
+    this.#watch = setInterval(() => this.#lookForSilence(), watchMs)
+    const peers = this.#directory.others().length
+    log.info({ gossip: this.#address, peers }, 'joined the cluster')
+  }
+
+  /** Our workers serve: peers and people may come. */
+  listening(url: string): void {
+    const { config } = this.#options
+    this.#httpUrl = config.advertiseUrl ?? reachable(url, config.host)
+    this.#directory?.rewrite()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#watch)
+    await Promise.all([this.#gossip.stop(), this.#directory?.stop()])
+  }
+
+  broadcast(hint: Hint, kind: 'available' | 'free'): void {
+    this.#gossip.hint(toGossip(wakeKinds[kind], hint))
+  }
+
+  tellScheduled(queue: string, dueAtMs: number): void {
+    this.#gossip.hint({ kind: 'SCHEDULED', scope: queue, count: 1, value: dueAtMs })
+  }
+
+  /** Peers read the values from the database. */
+  tellConfigured(place: Hint, version: number): void {
+    const hint = toGossip('PARTITION_FREE', place)
+    this.#gossip.hint({ ...hint, kind: 'QUEUE_CONFIG_CHANGED', value: version })
+  }
+
+  /** Many waiters come at once: peers are told after the last of them. */
+  interestChanged(): void {
+    if (this.#interestIsDue) return
+    this.#interestIsDue = true
+    setImmediate(() => {
+      this.#interestIsDue = false
+      const { version, groups } = this.#options.events.interests()
+      this.#gossip.setInterest({ version, keys: [...new Set(groups.map(interestKey))] })
+    })
+  }
+
+  /** Takes new secrets into use without a restart. */
+  replaceSecret(secret: string | undefined): void {
+    this.#gossip.replaceSecrets(secretsOf(secret))
+  }
+
+  stats(): ClusterStats {
+    const heard = this.#gossip.peers()
+    const listed = this.#directory?.others() ?? []
+    const ids = new Set([...listed.map(({ id }) => id), ...heard.map(({ nodeId }) => nodeId)])
+    return {
+      url: this.#httpUrl,
+      version,
+      peers: [...ids].sort().map((id) => {
+        const node = listed.find((one) => one.id === id)
+        const { nodeId: _, ...peer } = heard.find((one) => one.nodeId === id) ?? { nodeId: id }
+        const listing = { url: node?.httpUrl ?? null, version: node?.version ?? null }
+        return { id, state: 'unheard', ...listing, ...peer }
+      }),
+      gossip: { address: this.#address, ...this.#gossip.stats() },
+    }
+  }
+
+  #own(): NodeRecord {
+    const { config, identity } = this.#options
+    return {
+      id: config.nodeId,
+      incarnation: identity.incarnation,
+      httpUrl: this.#httpUrl,
+      gossipAddress: this.#address,
+      version,
+    }
+  }
+
+  #heard(hint: GossipHint): void {
+    const { events } = this.#options
+    if (hint.kind === 'EVERYTHING') events.onEverything()
+    else if (hint.kind !== 'SCHEDULED') events.onHint(fromGossip(hint))
+    else if (hint.value !== undefined) events.onScheduled(hint.value)
+  }
+
+  #discovered(others: readonly SeenNode[]): void {
+    this.#gossip.discovered(others.map(({ gossipAddress }) => gossipAddress))
+    this.#lookForSilence()
+  }
+
+  #peerChanged(peer: PeerView, event: PeerEvent): void {
+    const { log, events } = this.#options
+    log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
+    // What it committed before it fell silent may be unannounced.
+    if (event === 'suspect' || event === 'dead' || event === 'left') events.onEverything()
+    this.#lookForSilence()
+  }
+
+  #lookForSilence(): void {
+    const { clock, log, events } = this.#options
+    const others = this.#directory?.others() ?? []
+    const silent = this.#silent.find(others, this.#gossip.peers(), clock.nowMs())
+    if (silent.join() === this.#silentIds.join()) return
+    const wereSilent = this.#silentIds.length > 0
+    this.#silentIds = silent
+    if (silent.length > 0) log.warn({ peers: silent }, 'peers are silent: waiters look more often')
+    else log.info('every peer is heard')
+    if (wereSilent !== silent.length > 0) events.onSilentPeers(silent.length > 0)
+  }
+}
+
+const wakeKinds: Readonly<Record<'available' | 'free', WakeKind>> = {
+  available: 'MESSAGE_AVAILABLE',
+  free: 'PARTITION_FREE',
+}
+
+/** A server that listens everywhere is reached by the name of its machine. */
+function reachable(url: string, host: string): string {
+  if (host !== '0.0.0.0' && host !== '::') return url
+  return `http://${hostname()}:${new URL(url).port}`
+}
+
+function secretsOf(secret: string | undefined): string[] {
+  const secrets = (secret ?? '').split(',').map((one) => one.trim())
+  return secrets.filter((one) => one !== '')
+}

@@ -1,0 +1,88 @@
+// What one node can say of all of them: its own figures, and those it is told when it asks the others.
+
+type Figures = Readonly<Record<string, unknown>>
+
+interface Peer {
+  readonly id: string
+  readonly state: string
+  readonly url?: string | null
+}
+
+/** A node that is asked is alive or silent; either way people wait for this answer. */
+const answerMsMax = 1_000
+/** It left or died: what it was is history. */
+const gone = new Set(['dead', 'left'])
+
+/** `GET /api/v1/nodes`, made of a node's own `/stats`. */
+export function describeNodes(stats: Figures): { readonly nodes: readonly Figures[] } {
+  const { node, url, uptime, workers, version, gossip, mode } = stats
+  const self = { id: node, self: true, state: 'alive', url, version, gossip: addressOf(gossip) }
+  const peers = peersOf(stats).map(({ address, ...peer }: Peer & { address?: string }) => {
+    return { ...peer, self: false, gossip: address }
+  })
+  const nodes = [{ ...self, uptime, workers, mode: (mode as Figures).mode }, ...peers]
+  return { nodes: nodes.sort((a, b) => String(a.id).localeCompare(String(b.id))) }
+}
+
+/** `GET /stats?scope=cluster`: every node's figures, and sums of those that add up. */
+export async function clusterStats(
+  own: Figures,
+  ask: (url: string) => Promise<Figures> = fetchStats,
+): Promise<Figures> {
+  const peers = peersOf(own).filter(({ state }) => !gone.has(state))
+  const nodes = [own]
+  const unreachable: Figures[] = []
+  await Promise.all(
+    peers.map(async ({ id, url }) => {
+      try {
+        if (!url) throw new Error('its address is not known yet')
+        nodes.push(await ask(url))
+      } catch (error) {
+        unreachable.push({ id, url, error: (error as Error).message })
+      }
+    }),
+  )
+  return {
+    scope: 'cluster',
+    node: own.node,
+    nodes: nodes.sort((a, b) => String(a.node).localeCompare(String(b.node))),
+    unreachable,
+    totals: {
+      nodes: nodes.length,
+      local_sidecars: total(nodes, 'local_sidecars'),
+      waiting: nodes.reduce((sum, { waiting }) => sum + Number((waiting as Figures).total), 0),
+      requests: total(nodes, 'requests'),
+      wakes: addUp(nodes.map(({ wakes }) => wakes as Figures)),
+      queries_per_second: addUp(nodes.map((node) => node.queries_per_second as Figures)),
+    },
+  }
+}
+
+async function fetchStats(url: string): Promise<Figures> {
+  const response = await fetch(`${url}/stats`, { signal: AbortSignal.timeout(answerMsMax) })
+  if (!response.ok) throw new Error(`it answered ${response.status}`)
+  return (await response.json()) as Figures
+}
+
+function peersOf(stats: Figures): readonly Peer[] {
+  return stats.peers as readonly Peer[]
+}
+
+function addressOf(gossip: unknown): unknown {
+  return (gossip as Figures).address
+}
+
+function total(nodes: readonly Figures[], field: string): number {
+  return nodes.reduce((sum, node) => sum + Number(node[field]), 0)
+}
+
+/** Numbers by name, as far down as there are only numbers. */
+function addUp(records: readonly Figures[]): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const record of records) {
+    for (const [name, value] of Object.entries(record)) {
+      if (typeof value === 'number') sums[name] = (sums[name] ?? 0) + value
+    }
+  }
+  return sums
+}

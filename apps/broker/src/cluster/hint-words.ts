@@ -1,0 +1,52 @@
+// What the wake path says, in the words of gossip, which knows nothing of queues. A hint travels with the keys of
+// everything that may wait for it, and a node tells its peers the keys of what it waits for:
+//
+//   q/orders                    waiters for a queue, or for one partition of it
+//   namespace/shop/task/mail    waiters for a namespace and a task, with a star where one is not given
+import type { Hint as GossipHint, OutgoingHint } from '@rouse/gossip'
+import { type GroupDescription, type Hint, sharedSelector } from '@rouse/shared-state'
+
+export type WakeKind = 'MESSAGE_AVAILABLE' | 'PARTITION_FREE'
+
+/** What one group of waiters waits for. */
+export function interestKey(group: GroupDescription): string {
+  return 'queue' in group ? queueKey(group.queue) : sharedSelector(group.namespace, group.task)
+}
+
+export function toGossip(kind: WakeKind, hint: Hint): OutgoingHint {
+  const { queue, partition, group, namespace, task, count } = hint
+  return {
+    kind,
+    scope: queue,
+    part: partition ?? undefined,
+    count: count ?? 1,
+    labels: [group ?? null, ...(hasPlace(hint) ? [namespace ?? null, task ?? null] : [])],
+    keys: keysOf(hint),
+  }
+}
+
+export function fromGossip({ scope, part, count, labels = [] }: GossipHint): Hint {
+  const [group = null, namespace, task] = labels
+  const place = labels.length < 3 ? {} : { namespace: namespace ?? null, task: task ?? null }
+  return { queue: scope, partition: part ?? null, group, ...place, count }
+}
+
+/** Undefined: anybody may wait for it. */
+export function keysOf(hint: Hint): string[] | undefined {
+  const { queue, namespace, task } = hint
+  if (!hasPlace(hint)) return undefined
+  const keys = [queueKey(queue)]
+  // Who asks for a namespace does not get queues without one.
+  for (const n of [namespace ?? undefined, undefined]) {
+    for (const t of [task ?? undefined, undefined]) keys.push(sharedSelector(n, t))
+  }
+  return [...new Set(keys)]
+}
+
+function hasPlace({ namespace, task }: Hint): boolean {
+  return namespace !== undefined && task !== undefined
+}
+
+function queueKey(queue: string): string {
+  return `q/${queue}`
+}

@@ -1,0 +1,61 @@
+import fc from 'fast-check'
+import { test } from 'tap'
+import { fromGossip, interestKey, keysOf, toGossip } from '../src/cluster/hint-words.ts'
+
+const name = fc.oneof(
+  fc.constantFrom('a', 'b', '*', '/', 'a/b', '%2A'),
+  fc.string({ minLength: 1 }),
+)
+const optionalName = fc.option(name, { nil: null })
+const hint = fc.record({
+  queue: name,
+  partition: optionalName,
+  group: optionalName,
+  namespace: optionalName,
+  task: optionalName,
+  count: fc.integer({ min: 1, max: 1_000 }),
+})
+
+test('a hint arrives as it left', (t) => {
+  fc.assert(
+    fc.property(hint, (one) => {
+      t.same(fromGossip(toGossip('MESSAGE_AVAILABLE', one)), one)
+    }),
+  )
+  const unknown = { queue: 'q', partition: null, group: null, count: 1 }
+  t.same(fromGossip(toGossip('PARTITION_FREE', unknown)), unknown)
+  t.end()
+})
+
+test('whoever may wait for a hint is among those who get it', (t) => {
+  fc.assert(
+    fc.property(hint, fc.boolean(), fc.boolean(), (one, byNamespace, byTask) => {
+      const keys = keysOf(one)
+      const waiters = [
+        { queue: one.queue, group: 'g' },
+        { queue: one.queue, partition: one.partition ?? 'p', group: 'g' },
+        {
+          namespace: byNamespace ? (one.namespace ?? undefined) : undefined,
+          task: byTask ? (one.task ?? undefined) : undefined,
+          group: 'g',
+        },
+      ]
+      for (const waiter of waiters) t.ok(keys?.includes(interestKey(waiter)))
+    }),
+  )
+  t.end()
+})
+
+test('names cannot be made to look like others', (t) => {
+  const keys = keysOf({ queue: 'q', namespace: 'a', task: 'b' }) ?? []
+  for (const other of [
+    { queue: 'other', group: 'g' },
+    { namespace: 'other', task: 'b', group: 'g' },
+    { namespace: 'a/task/b', group: 'g' },
+    { namespace: 'x', task: '*', group: 'g' },
+  ]) {
+    t.notOk(keys.includes(interestKey(other)), JSON.stringify(other))
+  }
+  t.equal(keysOf({ queue: 'q' }), undefined, 'where the place is not known, everybody gets it')
+  t.end()
+})

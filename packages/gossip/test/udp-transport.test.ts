@@ -1,0 +1,101 @@
+import { networkInterfaces } from 'node:os'
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { UdpTransport } from '../src/index.ts'
+import { alive, startNode, transportSuite } from './support/transport-suite.ts'
+
+const hasIPv6 = Object.values(networkInterfaces()).some((addresses) =>
+  addresses?.some(({ address }) => address === '::1'),
+)
+
+transportSuite('IPv4', () => ({
+  make: () => new UdpTransport({ host: '127.0.0.1', port: 0 }),
+  nowhere: '127.0.0.1:9',
+}))
+
+if (hasIPv6) {
+  transportSuite('IPv6', () => ({
+    make: () => new UdpTransport({ host: '::1', port: 0 }),
+    nowhere: '[::1]:9',
+  }))
+}
+
+test('a socket for both families speaks to either', { skip: !hasIPv6 }, async (t) => {
+  const seen: string[] = []
+  const both = new UdpTransport({ host: '::', port: 0 })
+  await both.start((_, from) => seen.push(from))
+  t.teardown(() => both.stop())
+  const port = Number(both.address.split(':').at(-1))
+  for (const host of ['127.0.0.1', '::1']) {
+    const heard: string[] = []
+    const one = new UdpTransport({ host, port: 0 })
+    await one.start((_, from) => heard.push(from))
+    t.teardown(() => one.stop())
+    const address = host === '::1' ? `[::1]:${port}` : `${host}:${port}`
+    one.send(Buffer.from('x'), address)
+    await eventually(() => seen.includes(one.address))
+    both.send(Buffer.from('x'), one.address)
+    await eventually(() => heard.includes(address))
+  }
+})
+
+test('the socket keeps what comes while the process is busy', async (t) => {
+  let received = 0
+  const busy = new UdpTransport({ host: '127.0.0.1', port: 0 })
+  await busy.start(() => {
+    received += 1
+  })
+  t.teardown(() => busy.stop())
+  // Linux says twice what was asked for, and no more than the machine allows.
+  t.ok(busy.receiveBufferBytes >= 400_000, `${busy.receiveBufferBytes} bytes`)
+  const sender = new UdpTransport({ host: '127.0.0.1', port: 0 })
+  await sender.start(() => {})
+  t.teardown(() => sender.stop())
+  // All of it leaves in this turn, before the receiver can look.
+  for (let count = 0; count < 150; count += 1) sender.send(Buffer.alloc(1_200), busy.address)
+  await eventually(() => received === 150)
+})
+
+test('a port that is taken is refused, and the next try is a new one', async (t) => {
+  const one = new UdpTransport({ host: '127.0.0.1', port: 0 })
+  await one.start(() => {})
+  const port = Number(one.address.split(':')[1])
+  const other = new UdpTransport({ host: '127.0.0.1', port })
+  await t.rejects(
+    other.start(() => {}),
+    { code: 'EADDRINUSE' },
+  )
+  await one.stop()
+  await other.start(() => {})
+  t.equal(other.address, `127.0.0.1:${port}`)
+  await other.stop()
+})
+
+test('a socket counts what it cannot send', async (t) => {
+  const one = new UdpTransport({ host: '127.0.0.1', port: 0 })
+  await one.start(() => {})
+  t.teardown(() => one.stop())
+  one.send(Buffer.from('x'), '[::1]:4601')
+  one.send(Buffer.from('x'), 'a.name:4601')
+  one.send(Buffer.alloc(70_000), '127.0.0.1:9')
+  await eventually(() => one.failures === 3)
+})
+
+test('nodes told of each other by name meet', async (t) => {
+  const first = await startNode(t, 0, undefined)
+  const port = first.address.split(':')[1]
+  const second = await startNode(t, 1, undefined, { peers: [`localhost:${port}`] })
+  await eventually(() => alive(first.gossip).length === 1 && alive(second.gossip).length === 1)
+})
+
+test('an advertised address is told in place of the bound one', async (t) => {
+  const { address } = await startNode(t, 0, undefined, { advertise: 'node-0.internal:7000' })
+  t.equal(address, 'node-0.internal:7000')
+  const other = await startNode(t, 1, undefined, { advertise: '10.9.8.7' })
+  t.match(other.address, /^10\.9\.8\.7:\d+$/)
+})
+
+test('a node bound to every interface advertises one of them', async (t) => {
+  const { address } = await startNode(t, 0, undefined, { bind: { host: '0.0.0.0', port: 0 } })
+  t.notMatch(address, /^0\.0\.0\.0/)
+})

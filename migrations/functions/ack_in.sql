@@ -50,7 +50,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform pg_notify('rouse_scheduled', '0');
+  perform rouse.notify_nodes('0');
   return null;
 end $$;
 

@@ -49,9 +49,21 @@ declare
 begin
   select min(due_at) into v_due from added where origin = 'sql';
   if v_due is not null then
-    perform pg_notify('rouse_scheduled', case when v_due <= rouse.now() then '0' else (date_part('epoch', v_due) * 1000)::bigint::text end);
+    perform rouse.notify_nodes(case when v_due <= rouse.now() then '0' else rouse.epoch_ms(v_due)::bigint::text end);
   end if;
   return null;
+end $$;
+
+-- Tells the nodes that listen, unless the server is set not to (ROUSE_NOTIFY=off).
+-- Parameters: the due time as text, 0 for now. Result: nothing. Locks: none.
+create or replace function rouse.notify_nodes(p_due text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if (select d.notify from rouse.server_defaults d) then
+    perform pg_notify('rouse_scheduled', p_due);
+  end if;
 end $$;
 
 create or replace trigger scheduled_notifies after insert on rouse.scheduled

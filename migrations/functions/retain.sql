@@ -1,10 +1,12 @@
 -- Takes away what nobody needs any more, in bounded steps. Per partition the watermark is the lowest of every group's
 -- next, every lease's first seq (expired ones too) and every redelivery's seq; without a group nothing counts as
 -- consumed. First `tail` rises under the partition's lock, then the rows below it go.
+-- Partitions are looked at without a lock first: one whose oldest message is too young for every limit is passed over.
 -- Parameters: server-wide ms to keep consumed messages, dead letters and attempts, traces, idle partitions; after how
 --   many ms unseen a group stops holding the watermark; the most partitions and rows a call; the partition to go on after.
--- Result: what went, by kind; kind `next` is the partition to go on after, 0 when the round is complete.
--- Locks: partitions by id with SKIP LOCKED; lanes of partitions that go.
+-- Result: what went, by kind; kind `next` is the partition to go on after, 0 when the round is complete. What is not in
+--   partitions goes with the call that completes the round.
+-- Locks: partitions by id with SKIP LOCKED, no longer than v_ms_max and one partition; lanes of partitions that go.
 create or replace function rouse.retain(
   p_completed_ms bigint default 86400000, p_dead_ms bigint default 1209600000, p_traces_ms bigint default 604800000,
   p_idle_partition_ms bigint default 604800000, p_idle_group_ms bigint default null,
@@ -15,6 +17,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_now timestamptz := rouse.now();
+  v_begun constant timestamptz := clock_timestamp();
+  v_ms_max constant integer := 50;
   v record;
   v_tail bigint;
   v_gone bigint;
@@ -28,8 +32,12 @@ begin
       case when q.completed_retention_ms < 0 then null when q.completed_retention_ms = 0 then p_completed_ms
         else q.completed_retention_ms end as completed_ms
     from rouse.partitions p join rouse.queues q on q.id = p.queue_id
-    where p.id > p_after and q.retention_enabled and (p.tail < p.head or exists (
-      select from rouse.messages m where m.partition_id = p.id and m.seq < p.tail))
+    where p.id > p_after and q.retention_enabled
+      and exists (
+        select from rouse.messages m
+        where m.partition_id = p.id and m.seq <= p.tail and (m.seq < p.tail or m.created_at <= v_now - least(
+          case when q.completed_retention_ms = 0 then p_completed_ms when q.completed_retention_ms > 0 then q.completed_retention_ms end,
+          nullif(q.retention_ms, 0), nullif(q.wait_ms_max, 0), nullif(q.ttl_ms, 0)) * interval '1 millisecond'))
     order by p.id
     limit p_partitions
     for no key update of p skip locked
@@ -54,13 +62,19 @@ begin
       v_next := coalesce(nullif(v.id - 1, 0), -1);  -- this one may have more; 0 would mean that nobody has
       exit;
     end if;
+    if clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond' then
+      v_looked := p_partitions;
+      exit;
+    end if;
   end loop;
   if v_looked < p_partitions and v_messages < p_rows then
     v_next := 0;
   end if;
   return query select 'messages', v_messages;
   return query select 'next', v_next;
-  return query select * from rouse.retain_rest(v_now, p_dead_ms, p_traces_ms, p_idle_partition_ms, p_rows);
+  if v_next = 0 then
+    return query select * from rouse.retain_rest(v_now, p_dead_ms, p_traces_ms, p_idle_partition_ms, p_rows);
+  end if;
 end $$;
 
 -- How far a partition's tail may rise.

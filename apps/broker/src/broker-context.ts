@@ -18,6 +18,8 @@ export interface BrokerContext {
   readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
   /** Every node looks again at a queue whose options have changed. */
   readonly tellConfigured: (hint: Woken, version: number) => void
+  /** Something may fall due sooner than the timers know. */
+  readonly lookForDue: () => void
   /** Who holds a lease, for operators. */
   readonly holder: string
   readonly newMessageId: () => string

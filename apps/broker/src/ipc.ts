@@ -1,6 +1,7 @@
 // All that a primary and its workers say to each other, and how: messages of one tick leave in one send.
 //
-//   worker → primary   ready · waiting · check · taken · release · available · free · hintsLost · figures · askStats
+//   worker → primary   ready · waiting · check · taken · release · available · free · configured · scheduled · look ·
+//                      hintsLost · figures · askStats
 //   primary → worker   grant · drain · stats
 import type { Grant, GrantOutcome, GroupDescription, SidecarStats, Woken } from '@rouse/sidecar'
 
@@ -14,10 +15,17 @@ export type WorkerMessage =
   | { readonly type: 'free'; readonly woken: readonly Woken[] }
   /** The options of a queue have a new version. */
   | { readonly type: 'configured'; readonly hint: Woken; readonly version: number }
+  /** A call made something fall due: then, or in so many ms from now. */
+  | { readonly type: 'scheduled'; readonly queue: string; readonly due: Due }
+  /** A call may have made something fall due, nobody here knows when. */
+  | { readonly type: 'look' }
   /** More hints than the channel may hold: anything may have become deliverable. */
   | { readonly type: 'hintsLost' }
   | { readonly type: 'figures'; readonly figures: WorkerFigures }
   | { readonly type: 'askStats'; readonly id: number }
+
+/** A time by the database's clock, or one that is counted from now. */
+export type Due = { readonly atMs: number } | { readonly inMs: number }
 
 export interface WorkerFigures extends SidecarStats {
   readonly pool: { readonly total: number; readonly idle: number; readonly queued: number }

@@ -9,6 +9,7 @@ export interface NodeStatsSources {
   readonly shared: SharedStateStats
   readonly figures: ReadonlyMap<number, WorkerFigures>
   readonly cluster: ClusterStats
+  readonly time: Readonly<Record<string, unknown>>
   readonly uptimeMs: number
   readonly clock: Clock
 }
@@ -19,6 +20,7 @@ export function nodeStats({
   shared,
   figures,
   cluster,
+  time,
   uptimeMs,
   clock,
 }: NodeStatsSources): Record<string, unknown> {
@@ -36,6 +38,7 @@ export function nodeStats({
       by_queue: merge(workers.map(([, worker]) => worker.waitingByQueue)),
     },
     ...cluster,
+    time,
     pool: Object.fromEntries(workers.map(([id, worker]) => [id, worker.pool])),
     batches: batchSizes(workers.map(([, worker]) => worker)),
     queries: merge(workers.map(([, worker]) => worker.queries)),

@@ -5,17 +5,17 @@ import { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
 import { createLogger, type Logger } from './log.ts'
+import { newMessageIds } from './message-ids.ts'
 import { nodeStats } from './node-stats.ts'
 import { prepareDatabase } from './prepare-database.ts'
-import { createDueWatch } from './services/due-watch.ts'
-import { createPromoter } from './services/promoter.ts'
-import { createReaper } from './services/reaper.ts'
+import { createTimeServices, type TimeServices } from './services/time-services.ts'
 import { SharedStateHost } from './shared-state-host.ts'
 import { type ClusterIdentity, joinCluster } from './statements/nodes.ts'
+import { writeNotifySetting } from './statements/notify-setting.ts'
 import { WorkerProcesses } from './worker-processes.ts'
 
-/** The fallback check, the reaper, the promoter and the watch for what is due, each with its own. */
-const connectionsMax = 4
+/** The fallback check, the list of nodes, the look for what is due, and four chores. LISTEN has its own beside them. */
+const connectionsMax = 7
 const drainMsMax = 9_500
 
 /** Resolves with the exit code when the node has ended. `reload` reads the configuration anew. */
@@ -29,6 +29,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   try {
     await prepareDatabase({ pool, config, log, stopped })
     identity = await joinCluster(pool)
+    await writeNotifySetting(pool, config.notify === 'on')
   } catch (error) {
     log.fatal({ err: error }, 'the database could not be prepared')
     return 1
@@ -53,12 +54,21 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
       interestChanged: () => link.interestChanged(),
       configured: (hint, version) => link.tellConfigured(hint, version),
     },
+    time: {
+      scheduled(queue, due) {
+        const dueAtMs = time.timers.expectDue(due)
+        if (dueAtMs !== undefined) link.tellScheduled(queue, dueAtMs)
+      },
+      look: () => time.timers.look(),
+      popFoundNothing: () => time.timers.popFoundNothing(),
+    },
     stats: (shared, figures) =>
       nodeStats({
         config,
         shared,
         figures,
         cluster: link.stats(),
+        time: time.stats(),
         uptimeMs: systemClock.nowMs() - startedAtMs,
         clock: systemClock,
       }),
@@ -72,15 +82,21 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     events: {
       onHint: (hint) => host.heard(hint),
       onEverything: () => host.heardEverything(),
-      onScheduled: () => {},
+      onScheduled: (dueAtMs) => time.timers.expect(dueAtMs),
       onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
       onInterestEchoed: (version) => host.interestEchoed(version),
       interests: () => host.interests(),
     },
   })
-  const reaper = createReaper({ pool, onWoken: (woken) => host.notifyFree(woken) })
-  const promoter = createPromoter({ pool, onWoken: (woken) => host.notifyAvailable(woken) })
-  const dueWatch = createDueWatch({ pool, log, reaper, promoter, nowMs: systemClock.nowMs })
+  const time: TimeServices = createTimeServices({
+    config,
+    pool,
+    log,
+    clock: systemClock,
+    random: Math.random,
+    newMessageId: newMessageIds(),
+    host,
+  })
 
   try {
     await link.start()
@@ -90,11 +106,11 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   }
   process.on('SIGHUP', () => renewSecret(link, reload, log))
   const failed = workers.start()
-  await dueWatch.start()
+  await time.start()
   const reason = await Promise.race([stopped, failed])
   if (reason instanceof ConfigError) log.fatal(reason.message)
   else log.info({ signal: reason }, 'draining')
-  await dueWatch.stop()
+  await time.stop()
   await workers.drain(drainMsMax)
   await link.stop()
   host.stop()

@@ -53,6 +53,16 @@ export const settings = {
     min: 2,
     max: 1_000,
   }),
+  /** Between rounds of retention. */
+  retentionIntervalMs: integer('ROUSE_RETENTION_INTERVAL_MS', 60_000, { min: 100, max: weekMs }),
+  /** For queues that do not say it themselves. */
+  completedRetentionSeconds: seconds('ROUSE_COMPLETED_RETENTION_SECONDS', 86_400),
+  deadLetterRetentionSeconds: seconds('ROUSE_DEAD_LETTER_RETENTION_SECONDS', 1_209_600),
+  traceRetentionSeconds: seconds('ROUSE_TRACE_RETENTION_SECONDS', 604_800),
+  /** A partition that was empty so long goes, and comes back with the next push. */
+  idlePartitionSeconds: seconds('ROUSE_IDLE_PARTITION_SECONDS', 604_800),
+  /** A group that nobody asked for so long no longer keeps messages from retention. 0: it always does. */
+  idleGroupSeconds: integer('ROUSE_IDLE_GROUP_SECONDS', 0, { min: 0, max: centurySeconds }),
   leaseDurability: choice('ROUSE_LEASE_DURABILITY', 'normal', ['normal', 'strict']),
   notify: choice('ROUSE_NOTIFY', 'on', ['on', 'off']),
   /** Off behind a pooler that loses prepared statements. */
@@ -121,6 +131,10 @@ export const queueDefaultSettings = {
   dedupWindowSeconds: fromZero('ROUSE_DEFAULT_DEDUP_WINDOW_SECONDS', yearSeconds),
   encryptionEnabled: boolean('ROUSE_DEFAULT_ENCRYPTION_ENABLED', undefined),
 } as const satisfies Record<string, Setting<unknown>>
+
+function seconds(env: string, fallback: number): Setting<number> {
+  return integer(env, fallback, { min: 1, max: centurySeconds })
+}
 
 function fromZero(env: string, max: number): Setting<number | undefined> {
   return integer<number | undefined>(env, undefined, { min: 0, max })

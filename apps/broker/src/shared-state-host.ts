@@ -11,7 +11,7 @@ import type { GroupDescription, Woken } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
-import type { PrimaryMessage, WorkerFigures, WorkerMessage } from './ipc.ts'
+import type { Due, PrimaryMessage, WorkerFigures, WorkerMessage } from './ipc.ts'
 import type { Logger } from './log.ts'
 import { groupsWithWork } from './statements/groups-with-work.ts'
 
@@ -22,6 +22,7 @@ export interface SharedStateHostOptions {
   readonly pool: pg.Pool
   readonly post: (workerId: number, message: PrimaryMessage) => void
   readonly peers: PeerPort
+  readonly time: TimePort
   readonly stats: (
     shared: SharedStateStats,
     figures: ReadonlyMap<number, WorkerFigures>,
@@ -34,6 +35,13 @@ export interface PeerPort {
   readonly interestChanged: () => void
   /** The options of a queue have a new version. */
   readonly configured: (hint: Hint, version: number) => void
+}
+
+/** What the timers of the node are told. */
+export interface TimePort {
+  readonly scheduled: (queue: string, due: Due) => void
+  readonly look: () => void
+  readonly popFoundNothing: () => void
 }
 
 /** A group that somebody waits for, in the words of the workers. */
@@ -96,15 +104,27 @@ export class SharedStateHost {
     this.#schedule()
   }
 
-  /** Messages that a timer of this primary made deliverable. */
-  notifyAvailable(woken: readonly Woken[]): void {
-    for (const hint of woken) this.#manager.notifyMessageAvailable(hint, 'timer')
+  /** Messages that this primary made deliverable, by a timer or after a NOTIFY. */
+  notifyAvailable(woken: readonly Woken[], origin: 'timer' | 'notify'): void {
+    for (const hint of woken) this.#manager.notifyMessageAvailable(hint, origin)
     this.#schedule()
   }
 
   /** Lanes that it freed. */
-  notifyFree(woken: readonly Woken[]): void {
-    for (const hint of woken) this.#manager.notifyPartitionFree(hint, 'timer')
+  notifyFree(woken: readonly Woken[], origin: 'timer' | 'notify'): void {
+    for (const hint of woken) this.#manager.notifyPartitionFree(hint, origin)
+    this.#schedule()
+  }
+
+  listenerLost(): void {
+    this.#manager.reportFault('listener_lost')
+    this.#schedule()
+  }
+
+  /** What was committed meanwhile was not heard. */
+  listenerBack(): void {
+    this.#manager.clearFault('listener_lost')
+    this.#manager.notifyEverything('notify')
     this.#schedule()
   }
 
@@ -156,6 +176,7 @@ export class SharedStateHost {
       case 'release': {
         const { description, grantId } = message.grant
         if (message.outcome === 'error') manager.reportFault('fetch_error')
+        if (message.outcome === 'empty') this.#options.time.popFoundNothing()
         manager.releaseGroup(keyOf(description), grantId, message.outcome)
         return
       }
@@ -171,6 +192,10 @@ export class SharedStateHost {
         // New options may let messages go that were held back, and a namespace may have gained a queue.
         manager.handleMessageAvailable(message.hint, 'ipc')
         return this.#options.peers.configured(message.hint, message.version)
+      case 'scheduled':
+        return this.#options.time.scheduled(message.queue, message.due)
+      case 'look':
+        return this.#options.time.look()
       case 'hintsLost':
         return manager.notifyEverything('ipc')
       case 'figures':

@@ -1,9 +1,8 @@
 // A worker of a node: puts the parts together, serves HTTP, and drains when told to. It ends with its primary.
 import cluster from 'node:cluster'
-import { webcrypto } from 'node:crypto'
 import type { Server } from 'node:http'
 import { createPool } from '@rouse/database'
-import { createUuidV7, type Limits, limits } from '@rouse/protocol'
+import { type Limits, limits } from '@rouse/protocol'
 import { poolExecutor, SidecarDbPool, withoutPreparing } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { BrokerContext } from './broker-context.ts'
@@ -18,10 +17,12 @@ import {
   type WorkerMessage,
 } from './ipc.ts'
 import { createLogger } from './log.ts'
+import { newMessageIds } from './message-ids.ts'
 import { createReadiness } from './readiness.ts'
 import { remoteCoordinator } from './remote-coordinator.ts'
 import { createServer } from './server.ts'
 import { createStatsDesk } from './stats-desk.ts'
+import { withTimeDesk } from './time-desk.ts'
 import { createWorkerDrain } from './worker-drain.ts'
 import { cannotListenExitCode } from './worker-processes.ts'
 
@@ -59,14 +60,12 @@ export async function runWorker(config: Config): Promise<void> {
     log,
     deliveryLog: createDeliveryLog(log, systemClock.nowMs),
     pool,
-    sidecar,
+    sidecar: withTimeDesk(sidecar, outbox),
     coordinator,
+    lookForDue: () => outbox.post({ type: 'look' }),
     tellConfigured: (hint, version) => outbox.post({ type: 'configured', hint, version }),
     holder: `${config.nodeId}/${workerId}`,
-    newMessageId: createUuidV7({
-      now: systemClock.wallMs,
-      fillRandom: (bytes) => void webcrypto.getRandomValues(bytes),
-    }),
+    newMessageId: newMessageIds(),
     isDraining: () => drain.isDraining(),
     checkReady: () => readiness.check(drain.isDraining()),
     stats: () => statsDesk.ask(),

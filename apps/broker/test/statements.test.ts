@@ -1,8 +1,8 @@
 import { ack, configure, type Executor, pause, pop, push } from '@rouse/sidecar'
 import { testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
+import { dueTimes } from '../src/statements/due-times.ts'
 import { groupsWithWork } from '../src/statements/groups-with-work.ts'
-import { nextDue } from '../src/statements/next-due.ts'
 
 let ids = 0
 function message(queue: string, more: object = {}) {
@@ -46,15 +46,37 @@ test('the fallback check finds groups with work by queue, partition, namespace a
   t.same(await groupsWithWork(pool, []), [])
 })
 
-test('what is due next is known for leases and for scheduled messages', async (t) => {
+test('what falls due is known for leases and for scheduled messages', async (t) => {
   const { pool, freezeClock, advanceClock } = await testDatabase(t)
   const executor = pool as unknown as Executor
-  await freezeClock('2030-01-01T00:00:00Z')
-  t.same(await nextDue(pool), { reapInMs: null, promoteInMs: null })
+  const start = Date.parse('2030-01-01T00:00:00Z')
+  await freezeClock(start)
+  await pool.query(`update rouse.chores set next_at = 'infinity'`)
+  const nothing = { reap: [], promote: [], cron: [], retain: [], hasWindows: false }
+  t.same(await dueTimes(pool, 1_500), {
+    ...nothing,
+    nowMs: start,
+    completeUntilMs: start + 1_500,
+  })
   await push(executor, [message('q'), message('q', { delayMs: 5_000 })])
   const demands = [{ batch: 1, partitions: 1, leaseMs: 2_000, holder: 't' }]
   await pop(executor, { source: { queue: 'q' }, group: 'g', demands })
-  t.same(await nextDue(pool), { reapInMs: 2_000, promoteInMs: 5_000 })
+  t.match(await dueTimes(pool, 1_500), nothing, 'beyond the horizon')
+  t.match(await dueTimes(pool, 6_000), { reap: [start + 2_000], promote: [start + 5_000] })
   await advanceClock(5_000)
-  t.same(await nextDue(pool), { reapInMs: -3_000, promoteInMs: 0 })
+  t.match(await dueTimes(pool, 0), { reap: [start + 2_000], promote: [start + 5_000] }, 'overdue')
+})
+
+test('a list that was cut short says how far it reaches', async (t) => {
+  const { pool, freezeClock } = await testDatabase(t)
+  const executor = pool as unknown as Executor
+  const start = Date.parse('2030-01-01T00:00:00Z')
+  await freezeClock(start)
+  await push(
+    executor,
+    Array.from({ length: 250 }, (_, i) => message('q', { delayMs: 1 + i })),
+  )
+  const times = await dueTimes(pool, 1_500)
+  t.equal(times.promote.length, 200)
+  t.equal(times.completeUntilMs, start + 200)
 })

@@ -24,8 +24,8 @@ import { buildStats, type SharedStateStats } from './stats.ts'
 import { WakeCounters } from './wake-counters.ts'
 import { WakePath } from './wake-path.ts'
 
-/** Where news of our own comes from: a call of a worker, or a timer of the primary. */
-export type Origin = { readonly sidecarId: SidecarId } | 'timer'
+/** Where news of our own comes from: a call of a worker, a timer of the primary, or what it did after a NOTIFY. */
+export type Origin = { readonly sidecarId: SidecarId } | 'timer' | 'notify'
 
 export class SharedStateManager {
   readonly #ports: SharedStatePorts
@@ -250,7 +250,7 @@ export class SharedStateManager {
 
   #announce(kind: 'available' | 'free', hint: Hint, origin: Origin): void {
     const cause: Cause =
-      origin === 'timer' ? { source: 'timer' } : { source: 'local', from: origin.sidecarId }
+      typeof origin === 'string' ? { source: origin } : { source: 'local', from: origin.sidecarId }
     this.#wakeMatching(hint, cause)
     this.#ports.broadcast(hint, kind)
   }

@@ -4,7 +4,10 @@ export interface Service {
   stop(): Promise<void>
 }
 
-/** One round of work that the due-watch calls for. Resolves to whether there may be more at once. */
+/** What had a chore run: its time had come, or the database notified us. */
+export type FiredBy = 'timer' | 'notify'
+
+/** One round of work that the timers call for. Resolves to whether there may be more at once. */
 export interface Chore {
-  run(): Promise<boolean>
+  run(firedBy: FiredBy): Promise<boolean>
 }

@@ -1,0 +1,54 @@
+import type { Woken } from '@rouse/sidecar'
+import type pg from 'pg'
+import type { Logger } from '../log.ts'
+import { type DueSchedule, dueSchedules, fireSchedule } from '../statements/schedules.ts'
+import { dueTicks } from './cron-ticks.ts'
+import type { Chore } from './service.ts'
+
+const schedulesMax = 100
+
+/** Fires the schedules that are due. Every node tries; the row of a schedule lets one of them. */
+export function createCron(options: {
+  readonly pool: pg.Pool
+  readonly log: Logger
+  readonly newMessageId: () => string
+  readonly onWoken: (woken: readonly Woken[]) => void
+  /** A schedule ticks again then, by the database's clock. */
+  readonly onNext: (atMs: number) => void
+}): Chore {
+  const { pool, log, newMessageId, onWoken, onNext } = options
+
+  /** True: it has more ticks to fire at once. */
+  async function fire(schedule: DueSchedule): Promise<boolean> {
+    const { fire: ticks, next } = dueTicks(schedule, schedule.now)
+    const woken = await fireSchedule(pool, {
+      id: schedule.id,
+      seen: schedule.nextAt,
+      messageIds: ticks.map(newMessageId),
+      ticks,
+      nextAt: next ?? null,
+    })
+    onWoken(woken)
+    if (next !== undefined) onNext(next.getTime())
+    return next !== undefined && next <= schedule.now
+  }
+
+  return {
+    async run() {
+      const due = await dueSchedules(pool, schedulesMax)
+      let fired = 0
+      let isMore = false
+      for (const schedule of due) {
+        try {
+          if (await fire(schedule)) isMore = true
+          fired += 1
+        } catch (error) {
+          // A queue that is full must not hold up the others; the schedule stays due and is tried again.
+          const reason = (error as Error).message
+          log.warn({ schedule: schedule.name, reason }, 'a schedule could not fire')
+        }
+      }
+      return isMore || (fired > 0 && due.length >= schedulesMax)
+    },
+  }
+}

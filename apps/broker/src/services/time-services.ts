@@ -1,0 +1,107 @@
+// Everything of a node that happens by itself: what is due, what runs out, what is no longer needed, what ticks.
+import { type Executor, withoutPreparing } from '@rouse/sidecar'
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import type { Logger } from '../log.ts'
+import type { SharedStateHost } from '../shared-state-host.ts'
+import { dueTimes } from '../statements/due-times.ts'
+import { createCron } from './cron.ts'
+import { createListener } from './listener.ts'
+import { createPromoter } from './promoter.ts'
+import { createReaper } from './reaper.ts'
+import { createRetention } from './retention.ts'
+import type { Service } from './service.ts'
+import { createTimers, type Timers } from './timers.ts'
+
+type Host = Pick<
+  SharedStateHost,
+  'notifyAvailable' | 'notifyFree' | 'listenerLost' | 'listenerBack'
+>
+
+export interface TimeServicesOptions {
+  readonly config: Config
+  readonly pool: pg.Pool
+  readonly log: Logger
+  readonly clock: Clock
+  readonly random: () => number
+  readonly newMessageId: () => string
+  readonly host: Host
+}
+
+export interface TimeServices extends Service {
+  readonly timers: Omit<Timers, keyof Service>
+  stats(): Readonly<Record<string, unknown>>
+}
+
+export function createTimeServices(options: TimeServicesOptions): TimeServices {
+  const { config, pool, log, clock, random, newMessageId, host } = options
+  const prepared = pool as unknown as Executor
+  const executor = config.prepare === 'on' ? prepared : withoutPreparing(prepared)
+
+  const timers: Timers = createTimers({
+    look: (horizonMs) => dueTimes(pool, horizonMs),
+    clock,
+    log,
+    chores: {
+      reap: createReaper({ executor, onWoken: (woken) => host.notifyFree(woken, 'timer') }),
+      promote: createPromoter({
+        executor,
+        onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
+      }),
+      cron: createCron({
+        pool,
+        log,
+        newMessageId,
+        onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
+        onNext: (atMs) => timers.expect(atMs, 'cron'),
+      }),
+      retain: createRetention({
+        pool,
+        log,
+        holder: config.nodeId,
+        intervalMs: config.retentionIntervalMs,
+        keep: {
+          completedMs: config.completedRetentionSeconds * 1_000,
+          deadMs: config.deadLetterRetentionSeconds * 1_000,
+          tracesMs: config.traceRetentionSeconds * 1_000,
+          idlePartitionMs: config.idlePartitionSeconds * 1_000,
+          idleGroupMs: config.idleGroupSeconds === 0 ? null : config.idleGroupSeconds * 1_000,
+        },
+        onNext: (inMs) => timers.expectIn(inMs, 'retain'),
+      }),
+    },
+  })
+
+  const listener = createListener({
+    url: config.listenUrl ?? config.databaseUrl,
+    applicationName: `rouse ${config.nodeId} listener`,
+    log,
+    random,
+    onDue(dueAtMs) {
+      if (dueAtMs === 0) timers.run('promote', 'notify')
+      else timers.expect(dueAtMs)
+    },
+    onUp() {
+      host.listenerBack()
+      timers.run('promote', 'notify')
+      timers.look()
+    },
+    onDown: () => host.listenerLost(),
+  })
+  const listens = config.notify === 'on'
+
+  return {
+    timers,
+    async start() {
+      // First LISTEN, then look: what is committed in between is heard.
+      if (listens) await listener.start()
+      await timers.start()
+    },
+    async stop() {
+      await listener.stop()
+      await timers.stop()
+    },
+    stats: () => ({ ...timers.stats(), listener: listens ? listener.state() : 'off' }),
+  }
+}

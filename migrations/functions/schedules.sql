@@ -1,0 +1,58 @@
+-- Cron. The node knows patterns and time zones, the database knows the time and who was first.
+
+-- The schedules that are due.
+-- Parameters: the most of them.
+-- Result: a row a schedule, with the time now by the clock that decides. Locks: none.
+create or replace function rouse.due_schedules(p_limit integer default 100)
+returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz)
+language plpgsql stable
+as $$
+declare
+  v_now constant timestamptz := rouse.now();
+begin
+  return query
+  select s.id, s.name, s.cron, s.time_zone, s.catch_up, s.next_at, v_now
+  from rouse.schedules s where s.next_at <= v_now order by s.next_at, s.id limit p_limit;
+end $$;
+
+-- Fires ticks of a schedule, once in the whole cluster: pushes a message for each and moves the schedule on, in one.
+-- Whoever comes second finds another next_at, or the row locked, and does nothing.
+-- Parameters: the schedule, the next_at that the caller saw, by tick the message's id and the time it stands for, and
+--   the new next_at.
+-- Result: the `woken` lanes; no row where somebody else was first, or there was no tick to fire.
+-- Locks: the schedule with SKIP LOCKED, then as push.
+create or replace function rouse.fire_schedule(
+  p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz
+) returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+as $$
+declare
+  v rouse.schedules;
+  v_ticks constant integer := cardinality(p_ticks);
+begin
+  select s.* into v from rouse.schedules s where s.id = p_id for no key update skip locked;
+  if not found or v.next_at is distinct from p_seen then
+    return;
+  end if;
+  -- barrier: schedule-locked
+  update rouse.schedules s set next_at = p_next, last_at = coalesce(p_ticks[v_ticks], s.last_at) where s.id = p_id;
+  if v_ticks = 0 then
+    return;
+  end if;
+  return query
+  select v.queue, v.partition, null::text, r.namespace, r.task, r.added::bigint
+  from rouse.push(array[v.queue], array[v.partition], array_fill(1, array[v_ticks]), p_message_ids,
+    array_fill(v.payload, array[v_ticks]), null, null,
+    array(select rouse.schedule_headers(v.name, t.at, v.headers) from unnest(p_ticks) with ordinality t(at, n) order by t.n)) r
+  where r.added > 0;
+end $$;
+
+-- The headers of a tick's message: which schedule and which time it stands for, then the user's own.
+-- Parameters: the schedule's name, the tick, the user's headers as JSON text or null. Result: JSON text. Locks: none.
+create or replace function rouse.schedule_headers(p_name text, p_tick timestamptz, p_headers text) returns text
+language sql immutable
+as $$
+  select '{"schedule":' || to_json(p_name)::text || ',"scheduledAt":"'
+    || to_char(p_tick at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"'
+    || case when p_headers ~ '^\s*\{\s*\}\s*$' then '}' else coalesce(',' || substr(ltrim(p_headers), 2), '}') end
+$$;

@@ -1,0 +1,81 @@
+// What the compose test says to a node or to the balancer.
+import { Agent, request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+
+const requestMsMax = 60_000
+const pollMs = 50
+const agent = new Agent({ keepAlive: true })
+
+/**
+ * Any status is an answer; a connection that closed throws. By node:http, because the fetch of Node 20 never ends when a
+ * connection is closed before it was used, which is what a published port does while its node starts.
+ */
+export function ask(url, { body, signal } = {}) {
+  return new Promise((resolve, reject) => {
+    const method = body === undefined ? 'GET' : 'POST'
+    const headers = { 'content-type': 'application/json' }
+    const sent = request(url, { agent, method, headers, signal, timeout: requestMsMax })
+    sent.on('error', reject)
+    sent.on('timeout', () => sent.destroy(new Error('no answer in time')))
+    sent.on('response', (response) => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (part) => {
+        text += part
+      })
+      response.on('error', reject)
+      response.on('end', () => resolve({ status: response.statusCode, text, json: parse(text) }))
+    })
+    sent.end(body === undefined ? undefined : JSON.stringify(body))
+  })
+}
+
+/** The balancer's own answers are not JSON. */
+function parse(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export async function push(url, items) {
+  const answer = await ask(`${url}/api/v1/push`, { body: { items } })
+  if (answer.status !== 201) throw new Error(`push: ${answer.status} ${answer.text}`)
+}
+
+export function pop(url, queue, { timeoutMs, batch = 1, partitions = 1, signal }) {
+  const query = `wait=true&timeout=${timeoutMs}&batch=${batch}&partitions=${partitions}`
+  return ask(`${url}/api/v1/pop/queue/${queue}?${query}`, { signal })
+}
+
+export function ack(url, messages) {
+  const acknowledgments = messages.map(({ transactionId, partitionId, leaseId }) => ({
+    transactionId,
+    partitionId,
+    leaseId,
+    status: 'completed',
+  }))
+  return ask(`${url}/api/v1/ack/batch`, { body: { acknowledgments } })
+}
+
+export async function stats(url) {
+  const { status, json, text } = await ask(`${url}/stats`)
+  if (status !== 200) throw new Error(`stats: ${status} ${text}`)
+  return json
+}
+
+/** Asks again until the answer is true. Errors count as no; the last one is told at the deadline. */
+export async function until(what, check, msMax = 60_000) {
+  const deadline = Date.now() + msMax
+  let reason = 'the answer was no'
+  while (Date.now() < deadline) {
+    try {
+      if (await check()) return
+    } catch (error) {
+      reason = error.message
+    }
+    await delay(pollMs)
+  }
+  throw new Error(`not within ${msMax / 1_000} s: ${what} (${reason})`)
+}

@@ -1,0 +1,115 @@
+// Messages that were fetched and wait for a handler. In an ordered queue each partition is a lane: it has at most one
+// handler at a time, and lanes take turns. Else there is one line for all.
+import type { Held } from './held.ts'
+
+/** Taken messages are dropped from the front of a line by so many at a time. */
+const compactAt = 1_000
+
+interface Lane {
+  readonly key: string
+  waiting: Held[]
+  /** How many of `waiting` are taken already. */
+  taken: number
+  busy: boolean
+}
+
+export class Backlog {
+  readonly #ordered: boolean
+  readonly #lanes = new Map<string, Lane>()
+  /** Lanes with something to do that nobody is at, oldest first. */
+  #free: Lane[] = []
+  #size = 0
+
+  constructor(ordered: boolean) {
+    this.#ordered = ordered
+  }
+
+  /** Messages that wait. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Handlers that could begin now. */
+  get runnable(): number {
+    return this.#ordered ? this.#free.length : this.#size
+  }
+
+  add(messages: readonly Held[]): void {
+    for (const held of messages) {
+      const lane = this.#lane(this.#ordered ? held.message.partitionId : '')
+      lane.waiting.push(held)
+      if (!lane.busy && unTaken(lane) === 1) this.#free.push(lane)
+    }
+    this.#size += messages.length
+  }
+
+  /** The next messages for one handler, at most so many; empty where none may begin. */
+  take(countMax: number): Held[] {
+    const taken: Held[] = []
+    while (taken.length < countMax) {
+      const lane = this.#free[0]
+      if (lane === undefined) break
+      const count = Math.min(unTaken(lane), countMax - taken.length)
+      for (let i = 0; i < count; i += 1) taken.push(lane.waiting[lane.taken + i] as Held)
+      lane.taken += count
+      this.#size -= count
+      lane.busy = this.#ordered
+      if (this.#ordered || unTaken(lane) === 0) this.#free.shift()
+      this.#tidy(lane)
+    }
+    return taken
+  }
+
+  /** The handler of these messages is done: their lanes are free for the next. */
+  done(messages: readonly Held[]): void {
+    if (!this.#ordered) return
+    for (const { message } of messages) {
+      const lane = this.#lanes.get(message.partitionId)
+      if (lane?.busy !== true) continue
+      lane.busy = false
+      if (unTaken(lane) > 0) this.#free.push(lane)
+      else this.#tidy(lane)
+    }
+  }
+
+  /** Takes out what waits and answers to this. */
+  remove(matches: (held: Held) => boolean): Held[] {
+    const removed: Held[] = []
+    for (const lane of this.#lanes.values()) {
+      const waiting = lane.waiting.slice(lane.taken)
+      lane.waiting = waiting.filter((held) => !matches(held))
+      lane.taken = 0
+      if (lane.waiting.length === waiting.length) continue
+      removed.push(...waiting.filter(matches))
+      if (lane.waiting.length === 0) this.#free = this.#free.filter((other) => other !== lane)
+      this.#tidy(lane)
+    }
+    this.#size -= removed.length
+    return removed
+  }
+
+  #lane(key: string): Lane {
+    let lane = this.#lanes.get(key)
+    if (lane === undefined) {
+      lane = { key, waiting: [], taken: 0, busy: false }
+      this.#lanes.set(key, lane)
+    }
+    return lane
+  }
+
+  #tidy(lane: Lane): void {
+    if (unTaken(lane) > 0) {
+      if (lane.taken < compactAt) return
+      lane.waiting = lane.waiting.slice(lane.taken)
+      lane.taken = 0
+      return
+    }
+    lane.waiting = []
+    lane.taken = 0
+    if (!lane.busy) this.#lanes.delete(lane.key)
+  }
+}
+
+function unTaken(lane: Lane): number {
+  return lane.waiting.length - lane.taken
+}

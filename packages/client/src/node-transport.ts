@@ -1,0 +1,63 @@
+import * as http from 'node:http'
+import * as https from 'node:https'
+import {
+  type Transport,
+  type TransportAnswer,
+  TransportError,
+  type TransportRequest,
+} from './transport.ts'
+
+/** Connections are kept. There are as many as calls under way, and the client bounds those. */
+const agentOptions = { keepAlive: true, scheduling: 'lifo' } as const
+
+export function createTransport(): Transport {
+  const agents = {
+    'http:': new http.Agent(agentOptions),
+    'https:': new https.Agent(agentOptions),
+  }
+  return {
+    send: (request) =>
+      request.url.protocol === 'https:'
+        ? sendBy(https.request, agents['https:'], request)
+        : sendBy(http.request, agents['http:'], request),
+    close() {
+      agents['http:'].destroy()
+      agents['https:'].destroy()
+    },
+  }
+}
+
+function sendBy(
+  begin: typeof http.request,
+  agent: http.Agent,
+  { method, url, headers, body, signal }: TransportRequest,
+): Promise<TransportAnswer> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: unknown): void => reject(new TransportError(error))
+    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+    const request = begin(
+      {
+        agent,
+        method,
+        signal,
+        hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+        port: url.port,
+        path: `${url.pathname}${url.search}`,
+        headers: { ...headers, ...length },
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', fail)
+        response.on('end', () => {
+          const text =
+            chunks.length === 1 ? String(chunks[0]) : Buffer.concat(chunks).toString('utf8')
+          const retryAfter = response.headers['retry-after']
+          resolve({ status: response.statusCode ?? 0, retryAfter, text })
+        })
+      },
+    )
+    request.on('error', fail)
+    request.end(body)
+  })
+}

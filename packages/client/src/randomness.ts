@@ -1,0 +1,22 @@
+/** At least 0, below 1. */
+export type Random = () => number
+
+/** Good enough for jitter and for names; works in pages without TLS, where `randomUUID` does not. */
+export const systemRandom: Random = () => {
+  const [number = 0] = crypto.getRandomValues(new Uint32Array(1))
+  return number / 2 ** 32
+}
+
+/** Names that no other client makes: 120 random bits, then a count. */
+export function createIdSource(random: Random = systemRandom): () => string {
+  const prefix = Array.from({ length: 4 }, () =>
+    Math.floor(random() * 2 ** 30)
+      .toString(36)
+      .padStart(6, '0'),
+  ).join('')
+  let count = 0
+  return () => {
+    count += 1
+    return `${prefix}-${count.toString(36)}`
+  }
+}

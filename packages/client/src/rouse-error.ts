@@ -1,0 +1,79 @@
+/** What the server calls its errors, and what this client adds. Newer servers may say more. */
+export type ErrorCode =
+  | 'invalid_request'
+  | 'invalid_name'
+  | 'invalid_option'
+  | 'unknown_option'
+  | 'invalid_payload'
+  | 'invalid_delay'
+  | 'invalid_headers'
+  | 'invalid_status'
+  | 'not_found'
+  | 'route_not_found'
+  | 'method_not_allowed'
+  | 'timeout'
+  | 'lease_lost'
+  | 'queue_in_use'
+  | 'payload_too_large'
+  | 'unsupported_media_type'
+  | 'queue_paused'
+  | 'queue_full'
+  | 'rate_limited'
+  | 'headers_too_large'
+  | 'internal'
+  | 'overloaded'
+  | 'draining'
+  | 'database_unavailable'
+  | 'outcome_unknown'
+  | ClientErrorCode
+  | (string & {})
+
+/**
+ * `unreachable`: no node could be asked. `no_answer`: a node was asked and did not answer in time, or hung up.
+ * `buffer_full`: more pushes wait than the client keeps. `closed`: the client was closed. `bad_answer`: not from Rouse.
+ */
+export type ClientErrorCode = 'unreachable' | 'no_answer' | 'buffer_full' | 'closed' | 'bad_answer'
+
+export interface FieldError {
+  /** As a path from the body: `items[3].queue`. */
+  readonly field: string
+  readonly message: string
+}
+
+export interface RouseErrorOptions {
+  readonly status?: number | undefined
+  readonly retryable?: boolean | undefined
+  readonly requestId?: string | undefined
+  readonly node?: string | undefined
+  readonly errors?: readonly FieldError[] | undefined
+  readonly cause?: unknown
+}
+
+/** Every failure of this client. Branch on `code`. */
+export class RouseError extends Error {
+  override readonly name = 'RouseError'
+  readonly code: ErrorCode
+  /** The HTTP status; undefined where no server answered. */
+  readonly status: number | undefined
+  /** Whether the same call may succeed later. The client has already tried for as long as it may. */
+  readonly retryable: boolean
+  /** For the server's log. */
+  readonly requestId: string | undefined
+  /** The node that answered. */
+  readonly node: string | undefined
+  readonly errors: readonly FieldError[] | undefined
+
+  constructor(code: ErrorCode, message: string, options: RouseErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.status = options.status
+    this.retryable = options.retryable ?? false
+    this.requestId = options.requestId
+    this.node = options.node
+    this.errors = options.errors
+  }
+}
+
+export function isRouseError(error: unknown, code?: ErrorCode): error is RouseError {
+  return error instanceof RouseError && (code === undefined || error.code === code)
+}

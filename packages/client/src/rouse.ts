@@ -1,0 +1,89 @@
+import { createTransport } from '#transport'
+import { Caller } from './caller.ts'
+import { readAnswer } from './consumer-calls.ts'
+import { type Duration, parseDuration } from './duration.ts'
+import { PushBuffer, type Pushed } from './push-buffer.ts'
+import { Queue } from './queue.ts'
+import { createIdSource, systemRandom } from './randomness.ts'
+import { Session } from './session.ts'
+import type { Transport } from './transport.ts'
+
+export interface RouseOptions {
+  /** The nodes. Calls are spread over them, and go elsewhere when one fails. */
+  readonly urls: string | readonly string[]
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** A node that has not answered after so long is taken for dead. Default 10 s. */
+  readonly timeout?: Duration | undefined
+  /** A call that fails is tried again for so long. Default 30 s. */
+  readonly retryFor?: Duration | undefined
+  /** Messages that may wait to be pushed; beyond it, pushes reject with `buffer_full`. Default 10,000. */
+  readonly bufferMax?: number | undefined
+  /** The W3C trace context of what the program is doing, asked at every push. */
+  readonly traceparent?: (() => string | undefined) | undefined
+  /** In place of HTTP by the platform. */
+  readonly transport?: Transport | undefined
+}
+
+const defaults = { timeout: '10s', retryFor: '30s', bufferMax: 10_000 } as const
+
+/** A client of a Rouse cluster. `Queues` says what each queue carries. */
+// biome-ignore lint/suspicious/noExplicitAny: who declares no queues wants no types
+export class Rouse<Queues extends object = Record<string, any>> {
+  readonly #transport: Transport
+  readonly #session: Session
+
+  constructor(options: RouseOptions) {
+    this.#transport = options.transport ?? createTransport()
+    const caller = new Caller({
+      urls: typeof options.urls === 'string' ? [options.urls] : options.urls,
+      headers: options.headers ?? {},
+      transport: this.#transport,
+      random: systemRandom,
+      timeoutMs: parseDuration(options.timeout ?? defaults.timeout, 'timeout'),
+      retryForMs: parseDuration(options.retryFor ?? defaults.retryFor, 'retryFor'),
+    })
+    this.#session = new Session({
+      caller,
+      pushes: new PushBuffer({
+        send: (items) => sendPush(caller, items),
+        messagesMax: options.bufferMax ?? defaults.bufferMax,
+      }),
+      newId: createIdSource(),
+      traceparent: options.traceparent,
+    })
+  }
+
+  queue<Name extends keyof Queues & string>(name: Name): Queue<Queues[Name], Queues> {
+    return new Queue(this.#session, name)
+  }
+
+  /** Resolves when every push made so far was answered, whatever the answer. */
+  async flush(): Promise<void> {
+    await this.#session.pushes.flush()
+  }
+
+  /** Stops the workers, sends what waits to be pushed, and lets go of the connections. Safe twice. */
+  async close(): Promise<void> {
+    await this.#session.close()
+    this.#transport.close()
+  }
+}
+
+interface PushedItem {
+  readonly status: Pushed['status']
+  readonly message_id: string
+  readonly transaction_id: string
+  readonly partition_id: string
+}
+
+async function sendPush(caller: Caller, items: readonly string[]): Promise<Pushed[]> {
+  const body = `{"items":[${items.join(',')}]}`
+  const answer = await caller.call({ method: 'POST', path: '/push', body })
+  return readAnswer<PushedItem[]>(answer).map((item) => ({
+    id: item.message_id,
+    status: item.status,
+    transactionId: item.transaction_id,
+    partitionId: item.partition_id,
+  }))
+}

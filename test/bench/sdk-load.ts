@@ -1,0 +1,86 @@
+// A producer or a consumer of `npm run bench -- sdk`, a process of its own: takes one job as JSON, answers with figures.
+import { Rouse } from '@rouse/client'
+
+export interface SdkJob {
+  readonly kind: 'produce' | 'consume'
+  readonly url: string
+  readonly queue: string
+  /** Pushes awaited, or handlers running, at once. */
+  readonly inFlight: number
+  readonly partitions: number
+  readonly seconds: number
+}
+
+export interface SdkFigures {
+  readonly messages: number
+  readonly cpuSeconds: number
+  /** Sorted: how long a push took (producer), or how long ago a message was pushed (consumer), sampled. */
+  readonly latenciesMs: number[]
+}
+
+interface Payload {
+  readonly n: number
+  readonly sentMs: number
+  readonly text: string
+}
+
+const sampleEvery = 16
+const text = 'x'.repeat(150) // about 200 bytes with the rest
+
+const job = JSON.parse(process.argv[2] ?? '') as SdkJob
+const rouse = new Rouse<Record<string, Payload>>({ urls: [job.url] })
+const latenciesMs: number[] = []
+const messages = job.kind === 'produce' ? await produce() : await consume()
+await rouse.close()
+const { user, system } = process.cpuUsage()
+const figures: SdkFigures = {
+  messages,
+  cpuSeconds: (user + system) / 1e6,
+  latenciesMs: latenciesMs.sort((a, b) => a - b),
+}
+process.stdout.write(JSON.stringify(figures))
+process.exit(0)
+
+/** Every push by itself; `inFlight` of them wait at any time. */
+async function produce(): Promise<number> {
+  const queue = rouse.queue(job.queue)
+  const endMs = performance.now() + job.seconds * 1000
+  let next = 0
+  const loops = Array.from({ length: job.inFlight }, async () => {
+    while (performance.now() < endMs) {
+      const n = next++
+      const sentMs = performance.timeOrigin + performance.now()
+      const options = job.partitions === 1 ? {} : { partition: `p${n % job.partitions}` }
+      await queue.push({ n, sentMs, text }, options)
+      if (n % sampleEvery === 0)
+        latenciesMs.push(performance.timeOrigin + performance.now() - sentMs)
+    }
+  })
+  await Promise.all(loops)
+  return next
+}
+
+/** Until the parent says how many there are, and they are all here. Each must come exactly once. */
+async function consume(): Promise<number> {
+  const seen = new Set<number>()
+  let expected = Number.POSITIVE_INFINITY
+  await new Promise<void>((resolve, reject) => {
+    process.on('message', (count: number) => {
+      expected = count
+      if (seen.size === expected) resolve()
+    })
+    rouse
+      .queue(job.queue)
+      .work({ concurrency: job.inFlight, onError: reject }, async ({ data }) => {
+        if (seen.has(data.n)) reject(new Error(`message ${data.n} came twice`))
+        seen.add(data.n)
+        if (data.n % sampleEvery === 0) {
+          latenciesMs.push(performance.timeOrigin + performance.now() - data.sentMs)
+        }
+        if (seen.size === expected) resolve()
+      })
+    process.send?.('ready')
+  })
+  process.disconnect()
+  return seen.size
+}

@@ -10,7 +10,12 @@ export type WorkerMessage =
   | { readonly type: 'waiting'; readonly group: GroupDescription; readonly count: number }
   | { readonly type: 'check'; readonly group: GroupDescription }
   | { readonly type: 'taken'; readonly grant: Grant }
-  | { readonly type: 'release'; readonly grant: Grant; readonly outcome: GrantOutcome }
+  | {
+      readonly type: 'release'
+      readonly grant: Grant
+      readonly outcome: GrantOutcome
+      readonly found: number
+    }
   | { readonly type: 'available'; readonly woken: readonly Woken[] }
   | { readonly type: 'free'; readonly woken: readonly Woken[] }
   /** The options of a queue have a new version. */

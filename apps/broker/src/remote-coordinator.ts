@@ -7,7 +7,8 @@ export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
     setWaiting: (group, count) => outbox.post({ type: 'waiting', group, count }),
     requestCheck: (group) => outbox.post({ type: 'check', group }),
     grantTaken: (grant) => outbox.post({ type: 'taken', grant }),
-    releaseGroup: (grant, outcome) => outbox.post({ type: 'release', grant, outcome }),
+    releaseGroup: (grant, outcome, found) =>
+      outbox.post({ type: 'release', grant, outcome, found }),
     notifyMessageAvailable(woken) {
       if (woken.length > 0) outbox.post({ type: 'available', woken })
     },

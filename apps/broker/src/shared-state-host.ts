@@ -177,7 +177,7 @@ export class SharedStateHost {
         const { description, grantId } = message.grant
         if (message.outcome === 'error') manager.reportFault('fetch_error')
         if (message.outcome === 'empty') this.#options.time.popFoundNothing()
-        manager.releaseGroup(keyOf(description), grantId, message.outcome)
+        manager.releaseGroup(keyOf(description), grantId, message.outcome, message.found)
         return
       }
       case 'available':

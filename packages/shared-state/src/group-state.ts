@@ -4,7 +4,7 @@
 //   granted   → popping    the worker says that it began
 //             → granted    nobody said so in time: taken back, the next worker's turn
 //             → free       the worker died; or declined (`unused`) and nobody else waits
-//   popping   → granted    it found messages and somebody still waits: the wake chain
+//   popping   → granted    it found messages, fewer than were announced, and somebody still waits: the wake chain
 //                          it found nothing, but the group was made dirty meanwhile
 //             → retrying   contended
 //             → free       it found nothing; or nobody waits any more; or it failed; the worker died
@@ -26,6 +26,8 @@ import { Waiters } from './waiters.ts'
 export interface Cause {
   readonly source: GrantSource
   readonly from?: SidecarId | undefined
+  /** How many messages it tells of. Absent: nobody knows. */
+  readonly count?: number | undefined
 }
 
 export type GroupLock =
@@ -51,6 +53,8 @@ export interface Group {
   checkedAt: number
   hintedAt: number
   contendedInARow: number
+  /** Messages that were told of and not found yet, Infinity where nobody counted. */
+  announced: number
   /** The version of `interests()` that first had this group. */
   interestVersion: number
   /** It was popped before all peers knew that somebody waits here. */
@@ -72,6 +76,7 @@ export function createGroup(
     checkedAt: now,
     hintedAt: Number.NEGATIVE_INFINITY,
     contendedInARow: 0,
+    announced: 0,
     interestVersion: 0,
     poppedUnadvertised: false,
   }
@@ -85,10 +90,12 @@ export function heldGrant(group: Group): Grant | undefined {
 /** What a pop says about the group. An empty one that was overtaken by a hint says nothing. */
 export function noteOutcome(
   group: Group,
-  outcome: PopOutcome,
+  { outcome, found }: PopReport,
   now: number,
   settings: SharedStateSettings,
 ): void {
+  if (outcome === 'messages') group.announced = Math.max(0, group.announced - found)
+  else if (outcome === 'empty' && group.dirty === undefined) group.announced = 0
   group.contendedInARow = outcome === 'contended' ? group.contendedInARow + 1 : 0
   if (outcome === 'contended' || outcome === 'unused') return
   group.checkedAt = now
@@ -96,6 +103,12 @@ export function noteOutcome(
   else if (outcome === 'error' || group.dirty === undefined) {
     group.backoff = afterEmpty(group.backoff, settings)
   }
+}
+
+export interface PopReport {
+  readonly outcome: PopOutcome
+  /** Messages. */
+  readonly found: number
 }
 
 export type NextStep =
@@ -107,8 +120,10 @@ export type NextStep =
 export function afterPop(group: Group, outcome: PopOutcome, cause: Cause): NextStep {
   if (group.waiters.total === 0) return { step: 'free' }
   switch (outcome) {
-    case 'messages':
-      return { step: 'grant', cause: { source: 'chain' } }
+    case 'messages': {
+      const isAllFound = group.announced === 0 && group.dirty === undefined
+      return isAllFound ? { step: 'free' } : { step: 'grant', cause: { source: 'chain' } }
+    }
     case 'empty':
       return group.dirty === undefined ? { step: 'free' } : { step: 'grant', cause: group.dirty }
     case 'unused':

@@ -126,10 +126,12 @@ export class SharedStateManager {
     return taken ?? false
   }
 
-  /** The pop ended. Send the new count of waiters before it. False: the grant had been taken back. */
-  releaseGroup(key: GroupKey, grantId: number, outcome: PopOutcome): boolean {
+  /** The pop ended, and found so many messages. Send the new count of waiters before it. False: the
+   * grant had been taken back. */
+  releaseGroup(key: GroupKey, grantId: number, outcome: PopOutcome, found = 0): boolean {
     const group = this.#table.get(key)
-    return group !== undefined && this.#wakePath.release(group, grantId, outcome, this.#ports.now())
+    if (group === undefined) return false
+    return this.#wakePath.release(group, grantId, { outcome, found }, this.#ports.now())
   }
 
   getGroupInterval(key: GroupKey): number {
@@ -145,17 +147,17 @@ export class SharedStateManager {
 
   /** Messages became deliverable through this node. */
   notifyMessageAvailable(hint: Hint, origin: Origin): void {
-    this.#announce('available', hint, origin)
+    this.#announce('available', hint, origin, counted(hint))
   }
 
   /** A lane was freed through this node: whoever waits for its group may go on with it. */
   notifyPartitionFree(hint: Hint, origin: Origin): void {
-    this.#announce('free', hint, origin)
+    this.#announce('free', hint, origin, undefined)
   }
 
   /** A peer, the database by NOTIFY, or a worker told of messages; all peers were told as well. */
   handleMessageAvailable(hint: Hint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
-    this.#wakeMatching(hint, { source })
+    this.#wakeMatching(hint, { source, count: counted(hint) })
   }
 
   /** Anything may have been committed: a process died, an outcome is unknown, hints were lost. */
@@ -248,9 +250,16 @@ export class SharedStateManager {
     })
   }
 
-  #announce(kind: 'available' | 'free', hint: Hint, origin: Origin): void {
+  #announce(
+    kind: 'available' | 'free',
+    hint: Hint,
+    origin: Origin,
+    count: number | undefined,
+  ): void {
     const cause: Cause =
-      typeof origin === 'string' ? { source: origin } : { source: 'local', from: origin.sidecarId }
+      typeof origin === 'string'
+        ? { source: origin, count }
+        : { source: 'local', from: origin.sidecarId, count }
     this.#wakeMatching(hint, cause)
     this.#ports.broadcast(hint, kind)
   }
@@ -275,4 +284,9 @@ export class SharedStateManager {
     this.#wakePath.heard(sidecarId, now)
     return result
   }
+}
+
+/** A hint of no message in particular is one of any number. */
+function counted({ count }: Hint): number | undefined {
+  return count !== undefined && count > 0 ? count : undefined
 }

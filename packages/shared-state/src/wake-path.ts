@@ -10,9 +10,10 @@ import {
   type Group,
   heldGrant,
   noteOutcome,
+  type PopReport,
 } from './group-state.ts'
 import type { MomentaryFault } from './poll-mode.ts'
-import type { GrantSource, PopOutcome, SharedStatePorts, SidecarId } from './ports.ts'
+import type { GrantSource, SharedStatePorts, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 import type { WakeCounters } from './wake-counters.ts'
 
@@ -51,18 +52,21 @@ export class WakePath {
   wake(group: Group, cause: Cause, now: number): void {
     group.hintedAt = now
     group.backoff = startBackoff(this.#context.settings)
+    group.announced += cause.count ?? Number.POSITIVE_INFINITY
     this.#check(group, group.waiters.next(this.#silent), cause, now)
   }
 
   /** A new waiter wants its first query; that of another worker, begun from now on, does as well. */
   request(group: Group, sidecarId: SidecarId, now: number): void {
     const asker = group.waiters.of(sidecarId) > 0 ? sidecarId : undefined
+    group.announced = Number.POSITIVE_INFINITY
     this.#check(group, asker, { source: 'request' }, now)
   }
 
   /** Takes a free lock for a worker that begins its pop right away. */
   acquire(group: Group, sidecarId: SidecarId, now: number): number | undefined {
     if (heldGrant(group) !== undefined) return undefined
+    group.announced = Number.POSITIVE_INFINITY
     const grant = this.#lock(group, sidecarId, { source: 'request' })
     this.#context.counters.granted('request')
     this.#begin(group, grant, now)
@@ -79,7 +83,8 @@ export class WakePath {
     return true
   }
 
-  release(group: Group, grantId: number, outcome: PopOutcome, now: number): boolean {
+  release(group: Group, grantId: number, report: PopReport, now: number): boolean {
+    const { outcome } = report
     const grant = heldGrant(group)
     if (grant?.grantId !== grantId) {
       this.#context.counters.late += 1
@@ -88,7 +93,7 @@ export class WakePath {
     this.#unlock(group)
     this.#silent.delete(grant.sidecarId)
     if (outcome === 'unused') this.#context.onUnused(group, grant.sidecarId)
-    noteOutcome(group, outcome, now, this.#context.settings)
+    noteOutcome(group, report, now, this.#context.settings)
     if (outcome === 'contended') this.#context.counters.contended += 1
     if (outcome === 'error') this.#context.onFault('fetch_error')
     const next = afterPop(group, outcome, grant.cause)
@@ -225,7 +230,7 @@ export class WakePath {
     const grant = heldGrant(group)
     if (grant === undefined) return
     this.#context.counters.popTimeouts += 1
-    this.release(group, grant.grantId, 'error', now)
+    this.release(group, grant.grantId, { outcome: 'error', found: 0 }, now)
     this.#silent.add(grant.sidecarId)
   }
 }

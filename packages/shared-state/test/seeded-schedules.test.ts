@@ -47,7 +47,12 @@ test('the schedules reach every corner', { skip: given !== undefined }, async (t
     t.ok(count > 10, `${name} ${count}`)
 })
 
-const sabotages: readonly Sabotage[] = ['hint in flight dropped', 'death untold', 'unused as empty']
+const sabotages: readonly Sabotage[] = [
+  'hint in flight dropped',
+  'death untold',
+  'unused as empty',
+  'more found than was',
+]
 
 for (const sabotage of sabotages) {
   test(`the schedules would notice: ${sabotage}`, { skip: given !== undefined }, async (t) => {

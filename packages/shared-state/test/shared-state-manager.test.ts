@@ -68,7 +68,7 @@ test('a late release of an older grant changes nothing', async (t) => {
   node.tickAt(1_100)
   t.match(node.lastGrant(), { sidecarId: 2, grantId: 2 })
   t.notOk(node.take(first))
-  t.notOk(node.pops('empty', first))
+  t.notOk(node.pops('empty', 0, first))
   t.ok(node.group()?.inFlight)
   t.ok(node.pops('empty'))
   t.notOk(node.group()?.inFlight)

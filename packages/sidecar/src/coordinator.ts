@@ -27,7 +27,8 @@ export interface Coordinator {
   requestCheck(description: GroupDescription): void
   /** The grant has arrived and its pop begins. */
   grantTaken(grant: Grant): void
-  releaseGroup(grant: Grant, outcome: GrantOutcome): void
+  /** The pop has ended, and found so many messages. */
+  releaseGroup(grant: Grant, outcome: GrantOutcome, found: number): void
   /** Messages were committed, here or (commit outcome unknown) perhaps. */
   notifyMessageAvailable(woken: readonly Woken[]): void
   /** Lanes became free without new messages. */

@@ -96,7 +96,7 @@ export class PopDesk {
     const group = this.#waiting.groupOf(grant.description)
     this.#options.coordinator.grantTaken(grant)
     if (group === undefined || this.#draining) {
-      this.#options.coordinator.releaseGroup(grant, 'unused')
+      this.#options.coordinator.releaseGroup(grant, 'unused', 0)
       return
     }
     this.#track(this.#popGranted(group, grant))
@@ -125,6 +125,7 @@ export class PopDesk {
 
   async #popGranted(group: WaitingGroup, grant: Grant): Promise<void> {
     let outcome: GrantOutcome = 'error'
+    let found = 0
     try {
       let more = true
       while (more) {
@@ -133,6 +134,7 @@ export class PopDesk {
           'urgent',
         )
         outcome = run.outcome
+        found += run.found
         more = run.more
       }
     } catch (error) {
@@ -140,7 +142,7 @@ export class PopDesk {
       this.#options.translate(error)
     }
     this.#announce(group)
-    this.#options.coordinator.releaseGroup(grant, outcome)
+    this.#options.coordinator.releaseGroup(grant, outcome, found)
   }
 
   #ask(group: WaitingGroup): void {

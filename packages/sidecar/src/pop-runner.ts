@@ -16,6 +16,8 @@ export interface PopRunnerPorts {
 
 export interface PopRun {
   readonly outcome: GrantOutcome
+  /** Messages. */
+  readonly found: number
   /** Some waiters of the group were not asked for: the call was full. */
   readonly more: boolean
 }
@@ -27,7 +29,7 @@ export async function runPop(
   ports: PopRunnerPorts,
 ): Promise<PopRun> {
   const { served, more } = chooseWaiters(group)
-  if (served.length === 0) return { outcome: 'unused', more: false }
+  if (served.length === 0) return { outcome: 'unused', found: 0, more: false }
   for (const waiter of served) waiter.inFlight = true
   let result: PopResult
   try {
@@ -38,7 +40,8 @@ export async function runPop(
   rememberPlace(group, result.leases)
   dealOut(waiters, group, served, result, ports)
   const outcome = result.status === 'paused' ? 'empty' : result.status
-  return { outcome, more: more && outcome === 'messages' }
+  const messages = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
+  return { outcome, found: messages, more: more && outcome === 'messages' }
 }
 
 function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean } {

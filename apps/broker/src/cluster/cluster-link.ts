@@ -196,6 +196,7 @@ export class ClusterLink {
     const { log, events } = this.#options
     log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
     // What it committed before it fell silent may be unannounced.
+    if (event === 'joined') this.#directory?.rewrite()
     if (event === 'suspect' || event === 'dead' || event === 'left') events.onEverything()
     this.#lookForSilence()
   }

@@ -25,10 +25,12 @@ export function toGossip(kind: WakeKind, hint: Hint): OutgoingHint {
   }
 }
 
-export function fromGossip({ scope, part, count, labels = [] }: GossipHint): Hint {
+export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint): Hint {
   const [group = null, namespace, task] = labels
   const place = labels.length < 3 ? {} : { namespace: namespace ?? null, task: task ?? null }
-  return { queue: scope, partition: part ?? null, group, ...place, count }
+  // What a free lane or new options let go, nobody has counted.
+  const known = kind === 'MESSAGE_AVAILABLE' ? count : 0
+  return { queue: scope, partition: part ?? null, group, ...place, count: known }
 }
 
 /** Undefined: anybody may wait for it. */

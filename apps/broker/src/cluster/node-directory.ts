@@ -8,8 +8,8 @@ import { exchangeNodes, type NodeRecord, removeNode, type SeenNode } from '../st
 const roundMs = 5_000
 /** Two rounds may fail. */
 const freshMs = 3 * roundMs
-/** While nobody else is there, the first to come should be seen soon. */
-const firstRoundsMs = 1_000
+/** After the start, and while a node has yet to say where it listens. */
+const unsettledMs = 500
 const firstRounds = 5
 const deadMs = 3_600_000
 
@@ -56,7 +56,11 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
     }
     rounds += 1
     clearTimeout(timer)
-    if (running) timer = setTimeout(begin, rounds < firstRounds ? firstRoundsMs : roundMs)
+    if (running) timer = setTimeout(begin, isSettled() ? roundMs : unsettledMs)
+  }
+
+  function isSettled(): boolean {
+    return rounds >= firstRounds && others.every(({ httpUrl }) => httpUrl !== null)
   }
 
   function begin(): void {

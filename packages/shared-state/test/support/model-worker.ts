@@ -1,4 +1,10 @@
-import { type GroupDescription, type GroupKey, groupKey, type PopOutcome } from '../../src/index.ts'
+import {
+  type GroupDescription,
+  type GroupKey,
+  groupKey,
+  type Hint,
+  type PopOutcome,
+} from '../../src/index.ts'
 import { hintOf, type ModelMessage, type Place } from './model-database.ts'
 import type { Simulation } from './simulation.ts'
 
@@ -50,8 +56,9 @@ export class ModelWorker {
     const { choices, schedule, database } = this.#world
     schedule.after(choices.between(0, 5), () => {
       if (!this.isAlive) return
-      database.commit(place)
-      this.#tellAfter(choices.between(0, 3), place, null)
+      const count = choices.one([1, 1, 2, 3])
+      for (let i = 0; i < count; i += 1) database.commit(place)
+      this.#tellAfter(choices.between(0, 3), { ...hintOf(place, null), count })
     })
   }
 
@@ -61,7 +68,7 @@ export class ModelWorker {
     const description = this.#world.describe(key)
     const waiting = this.waitingFor(key)
     if (waiting === 0) {
-      this.send(() => this.#world.released(key, grantId, this.#world.declined()))
+      this.send(() => this.#world.released(key, grantId, this.#world.declined(), 0))
       return
     }
     this.send(() => this.#world.taken(this.id, key, grantId))
@@ -113,11 +120,11 @@ export class ModelWorker {
       const waiter = this.#waiters.get(key)?.[0]
       if (waiter === undefined) {
         message.pendingFor.add(description.group)
-        this.#tellAfter(0, message.place, description.group)
+        this.#tellAfter(0, hintOf(message.place, description.group))
       } else this.#removeWaiter(description, waiter)
     }
     this.#tellCount(description)
-    this.send(() => this.#world.released(key, grantId, outcome))
+    this.send(() => this.#world.released(key, grantId, outcome, found.length))
   }
 
   #removeWaiter(description: GroupDescription, waiter: Waiter): void {
@@ -135,10 +142,9 @@ export class ModelWorker {
     this.send(() => this.#world.setWaiting(this.id, description, count))
   }
 
-  #tellAfter(delayMs: number, place: Place, group: string | null): void {
+  #tellAfter(delayMs: number, hint: Hint): void {
     this.#world.schedule.after(delayMs, () => {
-      if (this.isAlive)
-        this.send(() => this.#world.hint(hintOf(place, group), { sidecarId: this.id }))
+      if (this.isAlive) this.send(() => this.#world.hint(hint, { sidecarId: this.id }))
     })
   }
 }

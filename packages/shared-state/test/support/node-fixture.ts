@@ -57,9 +57,9 @@ export function nodeFixture(
       return manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
     },
     /** The worker of the last grant pops and says how it went. */
-    pops(outcome: PopOutcome, grant = lastGrant()): boolean {
+    pops(outcome: PopOutcome, found = 0, grant = lastGrant()): boolean {
       manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
-      return manager.releaseGroup(grant.key, grant.grantId, outcome)
+      return manager.releaseGroup(grant.key, grant.grantId, outcome, found)
     },
     tickAt(now: number): void {
       clock.now = now

@@ -30,7 +30,11 @@ const descriptions: readonly GroupDescription[] = [
 ]
 
 /** Ways to break the node on purpose: the checks must notice each. */
-export type Sabotage = 'hint in flight dropped' | 'death untold' | 'unused as empty'
+export type Sabotage =
+  | 'hint in flight dropped'
+  | 'death untold'
+  | 'unused as empty'
+  | 'more found than was'
 
 export interface SimulationOptions {
   readonly seed: number
@@ -150,12 +154,17 @@ export class Simulation {
     this.manager.grantTaken(sidecarId, key, grantId)
   }
 
-  released(key: GroupKey, grantId: number, outcome: PopOutcome): void {
+  released(key: GroupKey, grantId: number, outcome: PopOutcome, found: number): void {
     if (this.#grants.get(key)?.grantId === grantId) {
       this.#grants.delete(key)
       if (outcome === 'empty' && !this.#news.has(key)) this.#ended.add(key)
     }
-    this.manager.releaseGroup(key, grantId, outcome)
+    this.manager.releaseGroup(
+      key,
+      grantId,
+      outcome,
+      this.#options.sabotage === 'more found than was' ? found + 1 : found,
+    )
   }
 
   hint(hint: Hint, origin: Origin | 'udp'): void {

@@ -1,18 +1,13 @@
 // The primary of a node: it decides who is woken, keeps time, and keeps the workers alive. It serves no user.
 import { createPool } from '@rouse/database'
-import { systemClock } from './clock.ts'
-import { ClusterLink } from './cluster/cluster-link.ts'
+import type { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
 import { createLogger, type Logger } from './log.ts'
-import { newMessageIds } from './message-ids.ts'
-import { nodeStats } from './node-stats.ts'
+import { createNodeParts } from './node-parts.ts'
 import { prepareDatabase } from './prepare-database.ts'
-import { createTimeServices, type TimeServices } from './services/time-services.ts'
-import { SharedStateHost } from './shared-state-host.ts'
 import { type ClusterIdentity, joinCluster } from './statements/nodes.ts'
 import { writeNotifySetting } from './statements/notify-setting.ts'
-import { WorkerProcesses } from './worker-processes.ts'
 
 /** The fallback check, the list of nodes, the look for what is due, and four chores. LISTEN has its own beside them. */
 const connectionsMax = 7
@@ -24,7 +19,6 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const stopped = untilSignal('SIGTERM', 'SIGINT')
   const applicationName = `rouse ${config.nodeId} primary`
   const pool = createPool({ url: config.databaseUrl, max: connectionsMax, applicationName })
-  const startedAtMs = systemClock.nowMs()
   let identity: ClusterIdentity
   try {
     await prepareDatabase({ pool, config, log, stopped })
@@ -35,69 +29,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     return 1
   }
 
-  const workers: WorkerProcesses = new WorkerProcesses({
-    count: config.workers,
-    clock: systemClock,
-    log,
-    onMessages: (id, messages) => host.handle(id, messages),
-    onReady: (url) => link.listening(url),
-    onExit: (id, how) => host.workerGone(id, how),
-  })
-  const host = new SharedStateHost({
-    config,
-    clock: systemClock,
-    log,
-    pool,
-    post: (id, message) => workers.post(id, message),
-    peers: {
-      broadcast: (hint, kind) => link.broadcast(hint, kind),
-      interestChanged: () => link.interestChanged(),
-      configured: (hint, version) => link.tellConfigured(hint, version),
-    },
-    time: {
-      scheduled(queue, due) {
-        const dueAtMs = time.timers.expectDue(due)
-        if (dueAtMs !== undefined) link.tellScheduled(queue, dueAtMs)
-      },
-      look: () => time.timers.look(),
-      popFoundNothing: () => time.timers.popFoundNothing(),
-    },
-    stats: (shared, figures) =>
-      nodeStats({
-        config,
-        shared,
-        figures,
-        cluster: link.stats(),
-        time: time.stats(),
-        uptimeMs: systemClock.nowMs() - startedAtMs,
-        clock: systemClock,
-      }),
-  })
-  const link: ClusterLink = new ClusterLink({
-    config,
-    identity,
-    pool,
-    clock: systemClock,
-    log,
-    events: {
-      onHint: (hint) => host.heard(hint),
-      onEverything: () => host.heardEverything(),
-      onScheduled: (dueAtMs) => time.timers.expect(dueAtMs),
-      onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
-      onInterestEchoed: (version) => host.interestEchoed(version),
-      interests: () => host.interests(),
-    },
-  })
-  const time: TimeServices = createTimeServices({
-    config,
-    pool,
-    log,
-    clock: systemClock,
-    random: Math.random,
-    newMessageId: newMessageIds(),
-    host,
-  })
-
+  const { workers, host, link, time } = createNodeParts({ config, identity, pool, log })
   try {
     await link.start()
   } catch (error) {

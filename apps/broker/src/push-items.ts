@@ -74,7 +74,8 @@ function readDelay(
   return { runAtMs }
 }
 
-function jsonText(
+/** A parsed value as it is stored. */
+export function jsonText(
   value: unknown,
   code: 'invalid_payload' | 'invalid_headers',
   field: string,

@@ -42,7 +42,10 @@ function heedOf(operation: Operation): Heed | undefined {
       return (result, outbox) =>
         tellPushed(pushes, (result as { pushed: PushedItem[] }).pushed, outbox)
     }
-    default:
+    case 'POP':
+    case 'POP_WAIT':
+    case 'RENEW_LEASE':
+    case 'RELEASE':
       return undefined
   }
 }

@@ -99,6 +99,13 @@ export {
   QueuesAnswerSchema,
   WhyAnswerSchema,
 } from './schemas/queues.ts'
+export type { Schedule, ScheduleBody, SchedulesAnswer } from './schemas/schedules.ts'
+export {
+  catchUps,
+  ScheduleBodySchema,
+  ScheduleSchema,
+  SchedulesAnswerSchema,
+} from './schemas/schedules.ts'
 export type { GroupBackoff, Mode, StatsAnswer, Wakes } from './schemas/stats.ts'
 export { GroupBackoffSchema, ModeSchema, StatsAnswerSchema, WakesSchema } from './schemas/stats.ts'
 export type { TraceBody, TraceEvent, TracesAnswer } from './schemas/traces.ts'

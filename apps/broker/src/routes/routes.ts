@@ -10,6 +10,7 @@ import { popRoutes } from './pop.ts'
 import { pushRoute } from './push.ts'
 import { queueControlRoutes } from './queue-control.ts'
 import { resourceRoutes } from './resources.ts'
+import { scheduleRoutes } from './schedules.ts'
 import { statsRoutes } from './stats.ts'
 import { subscriptionRoute } from './subscription.ts'
 import { transactionRoute } from './transaction.ts'
@@ -26,6 +27,7 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   queueControlRoutes(app, context)
   consumerGroupRoutes(app, context)
   subscriptionRoute(app, context)
+  scheduleRoutes(app, context)
   healthRoutes(app, context)
   statsRoutes(app, context)
 }

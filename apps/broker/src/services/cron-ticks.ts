@@ -15,26 +15,57 @@ export const lateTickMsMax = 5_000
 export const ticksMax = 500
 
 /** Throws what is wrong with it, in words. */
-export function checkPattern({ cron, timeZone }: CronPattern): void {
+export function checkPattern(cron: string): void {
   // Croner takes a date for a pattern that ticks once.
   if (/^\s*\d{4}-/.test(cron)) throw new TypeError('must be a cron pattern, not a date')
   try {
-    void new Cron(cron, { timezone: timeZone, mode: '5-or-6-parts' })
+    void new Cron(cron, { mode: '5-or-6-parts' })
   } catch (error) {
     throw new TypeError((error as Error).message.replace(/^CronPattern: /, ''), { cause: error })
   }
 }
 
-/** Undefined: never again. */
-export function nextTick({ cron, timeZone }: CronPattern, after: Date): Date | undefined {
-  const next = new Cron(cron, { timezone: timeZone, mode: '5-or-6-parts' }).nextRun(after)
-  if (next === null || !isEveryHour(cron)) return next ?? undefined
-  const before = offsetMinutes(timeZone, after)
-  const behind = offsetMinutes(timeZone, next)
-  if (behind >= before) return next
-  // Clocks go back in between. Croner steps over the repeated hour; by the new offset alone it is an hour like others.
-  const repeated = new Cron(cron, { utcOffset: behind, mode: '5-or-6-parts' }).nextRun(after)
-  return repeated !== null && offsetMinutes(timeZone, repeated) === behind ? repeated : next
+/**
+ * The first tick after a time; undefined: never again. Croner is asked by fixed offsets from UTC only: by a time zone
+ * it may answer a time that is past, after clocks have gone back.
+ */
+export function nextTick(pattern: CronPattern, after: Date): Date | undefined {
+  const everyHour = isEveryHour(pattern.cron)
+  let from = after
+  for (;;) {
+    const tick = tickAfter(pattern, from, everyHour)
+    if (tick === undefined || everyHour || !isRepeated(pattern.timeZone, tick)) return tick
+    from = tick
+  }
+}
+
+function tickAfter({ cron, timeZone }: CronPattern, from: Date, everyHour: boolean) {
+  const offset = offsetMinutes(timeZone, from)
+  const tick = nextAtOffset(cron, offset, from)
+  if (tick === undefined) return undefined
+  const newOffset = offsetMinutes(timeZone, tick)
+  if (newOffset === offset) return tick
+  // Clocks change in between: what the pattern means is the time on the clock, not the distance.
+  const moved = minutesLater(tick, offset - newOffset)
+  if (offsetMinutes(timeZone, moved) !== newOffset) return tick // in the hour that is missing
+  const repeated = everyHour ? nextAtOffset(cron, newOffset, from) : undefined
+  const isEarlier = repeated !== undefined && repeated < moved
+  return isEarlier && offsetMinutes(timeZone, repeated) === newOffset ? repeated : moved
+}
+
+function nextAtOffset(cron: string, utcOffset: number, after: Date): Date | undefined {
+  return new Cron(cron, { utcOffset, mode: '5-or-6-parts' }).nextRun(after) ?? undefined
+}
+
+/** By how many minutes clocks are ever put back. */
+const stepsBack = [30, 60, 120]
+
+/** Whether the clock showed the same time a little earlier. */
+function isRepeated(timeZone: string, at: Date): boolean {
+  const offset = offsetMinutes(timeZone, at)
+  return stepsBack.some(
+    (step) => offsetMinutes(timeZone, minutesLater(at, -step)) - offset === step,
+  )
 }
 
 export interface DueTicks {
@@ -96,9 +127,20 @@ function isEveryHour(cron: string): boolean {
   return fields.at(-4) === '*' || fields[0]?.toLowerCase() === '@hourly'
 }
 
+function minutesLater(at: Date, minutes: number): Date {
+  return new Date(at.getTime() + minutes * 60_000)
+}
+
+/** As many as there are time zones. */
+const formats = new Map<string, Intl.DateTimeFormat>()
+
 function offsetMinutes(timeZone: string, at: Date): number {
-  const format = new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' })
-  const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? ''
-  const [, sign = '+', hours = '0', minutes = '0'] = /GMT([+-])(\d\d):(\d\d)/.exec(name) ?? []
+  let format = formats.get(timeZone)
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' })
+    formats.set(timeZone, format)
+  }
+  const [, sign = '+', hours = '0', minutes = '0'] =
+    /GMT([+-])(\d\d):(\d\d)/.exec(format.format(at)) ?? []
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
 }

@@ -23,104 +23,114 @@ export interface ListenerOptions {
   readonly onDue: (dueAtMs: number) => void
   readonly onUp: () => void
   readonly onDown: () => void
-  readonly beatEveryMs?: number
 }
 
-export interface Listener extends Service {
-  state(): 'up' | 'down'
-}
+export class Listener implements Service {
+  readonly #options: ListenerOptions
+  /** The connection that counts; what an older one still says is passed over. */
+  #client: pg.Client | undefined
+  #running = false
+  #isUp = false
+  #isTold = false
+  #failures = 0
+  #echoes = 0
+  #timer: NodeJS.Timeout | undefined
 
-export function createListener(options: ListenerOptions): Listener {
-  const { log, random, onDue, onUp, onDown } = options
-  let running = false
-  let client: pg.Client | undefined
-  let isUp = false
-  let isTold = false
-  let failures = 0
-  let timer: NodeJS.Timeout | undefined
-  let echoes = 0
+  constructor(options: ListenerOptions) {
+    this.#options = options
+  }
 
-  async function connect(): Promise<void> {
-    const next = new pg.Client({
-      connectionString: options.url,
-      application_name: options.applicationName,
+  /** Resolves after the first try, however it ended: a node serves without LISTEN, too. */
+  async start(): Promise<void> {
+    if (this.#running) return
+    this.#running = true
+    await this.#connect()
+  }
+
+  async stop(): Promise<void> {
+    this.#running = false
+    clearTimeout(this.#timer)
+    const last = this.#client
+    this.#client = undefined
+    this.#isUp = false
+    await last?.end().catch(() => {})
+  }
+
+  state(): 'up' | 'down' {
+    return this.#isUp ? 'up' : 'down'
+  }
+
+  async #connect(): Promise<void> {
+    const { url, applicationName, random, log, onUp } = this.#options
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: applicationName,
       connectionTimeoutMillis: connectMsMax,
       query_timeout: beatMsMax,
       keepAlive: true,
     })
     const echo = `rouse_echo_${Math.floor(random() * 0xffff_ffff).toString(16)}`
-    client = next
-    next.on('error', (error) => lost(next, error.message))
-    next.on('end', () => lost(next, 'the connection ended'))
-    next.on('notification', ({ channel, payload = '' }) => {
-      if (channel === scheduledChannel) onDue(/^\d{1,15}$/.test(payload) ? Number(payload) : 0)
-      else if (channel === echo) echoes += 1
-    })
+    this.#client = client
+    client.on('error', (error) => this.#lost(client, error.message))
+    client.on('end', () => this.#lost(client, 'the connection ended'))
+    client.on('notification', ({ channel, payload }) => this.#heard(channel, payload ?? '', echo))
     try {
-      await next.connect()
-      await listen(next, echo)
-      await hearOurselves(next, echo)
+      await client.connect()
+      await listen(client, echo)
+      await this.#hearOurselves(client, echo)
     } catch (error) {
-      lost(next, (error as Error).message)
+      this.#lost(client, (error as Error).message)
       return
     }
-    if (client !== next) return
-    isUp = true
-    failures = 0
-    if (isTold) log.info('LISTEN is back')
-    isTold = false
-    timer = setTimeout(() => void keepBeating(next, echo), options.beatEveryMs ?? beatEveryMs)
+    if (this.#client !== client) return
+    this.#isUp = true
+    this.#failures = 0
+    if (this.#isTold) log.info('LISTEN is back')
+    this.#isTold = false
+    this.#beatLater(client, echo)
     onUp()
   }
 
-  async function keepBeating(on: pg.Client, echo: string): Promise<void> {
-    try {
-      await hearOurselves(on, echo)
-    } catch (error) {
-      lost(on, (error as Error).message)
-      return
-    }
-    if (client !== on) return
-    timer = setTimeout(() => void keepBeating(on, echo), options.beatEveryMs ?? beatEveryMs)
-  }
-
-  async function hearOurselves(on: pg.Client, echo: string): Promise<void> {
-    const before = echoes
-    await beat(on, echo)
-    if (echoes === before) {
-      throw new Error('a notification did not come back: is a pooler in between? ROUSE_LISTEN_URL')
+  #heard(channel: string, payload: string, echo: string): void {
+    if (channel === echo) this.#echoes += 1
+    else if (channel === scheduledChannel) {
+      this.#options.onDue(/^\d{1,15}$/.test(payload) ? Number(payload) : 0)
     }
   }
 
-  function lost(which: pg.Client, reason: string): void {
-    if (client !== which) return
-    client = undefined
-    isUp = false
-    clearTimeout(timer)
-    which.end().catch(() => {})
-    if (!running) return
-    if (!isTold) log.warn({ reason }, 'LISTEN is lost; SQL producers are noticed by looking')
-    isTold = true
+  #beatLater(client: pg.Client, echo: string): void {
+    this.#timer = setTimeout(() => {
+      this.#hearOurselves(client, echo).then(
+        () => {
+          if (this.#client === client) this.#beatLater(client, echo)
+        },
+        (error: Error) => this.#lost(client, error.message),
+      )
+    }, beatEveryMs)
+  }
+
+  /** PostgreSQL tells us of our own notification before it answers; a pooler that swallows LISTEN does not. */
+  async #hearOurselves(client: pg.Client, echo: string): Promise<void> {
+    const before = this.#echoes
+    await beat(client, echo)
+    if (this.#echoes === before) {
+      throw new Error('a notification did not come back; is a pooler in between? ROUSE_LISTEN_URL')
+    }
+  }
+
+  #lost(client: pg.Client, reason: string): void {
+    if (this.#client !== client) return
+    const { log, random, onDown } = this.#options
+    this.#client = undefined
+    this.#isUp = false
+    clearTimeout(this.#timer)
+    client.end().catch(() => {})
+    if (!this.#running) return
+    if (!this.#isTold) log.warn({ reason }, 'LISTEN is lost; SQL producers are found by looking')
+    this.#isTold = true
     onDown()
-    const pauseMs = Math.min(pauseMsMax, pauseMsMin * 2 ** failures) * (0.5 + random() / 2)
-    failures += 1
-    timer = setTimeout(() => void connect(), pauseMs)
-  }
-
-  return {
-    state: () => (isUp ? 'up' : 'down'),
-    async start() {
-      if (running) return
-      running = true
-      await connect()
-    },
-    async stop() {
-      running = false
-      clearTimeout(timer)
-      const last = client
-      client = undefined
-      isUp = false
-      await last?.end().catch(() => {})
-    },
+    const pauseMs = Math.min(pauseMsMax, pauseMsMin * 2 ** this.#failures) * (0.5 + random() / 2)
+    this.#failures += 1
+    this.#timer = setTimeout(() => void this.#connect(), pauseMs)
   }
 }

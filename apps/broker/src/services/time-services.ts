@@ -7,12 +7,12 @@ import type { Logger } from '../log.ts'
 import type { SharedStateHost } from '../shared-state-host.ts'
 import { dueTimes } from '../statements/due-times.ts'
 import { createCron } from './cron.ts'
-import { createListener } from './listener.ts'
+import { Listener } from './listener.ts'
 import { createPromoter } from './promoter.ts'
 import { createReaper } from './reaper.ts'
 import { createRetention } from './retention.ts'
 import type { Service } from './service.ts'
-import { createTimers, type Timers } from './timers.ts'
+import { Timers } from './timers.ts'
 
 type Host = Pick<
   SharedStateHost,
@@ -39,7 +39,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   const prepared = pool as unknown as Executor
   const executor = config.prepare === 'on' ? prepared : withoutPreparing(prepared)
 
-  const timers: Timers = createTimers({
+  const timers: Timers = new Timers({
     look: (horizonMs) => dueTimes(pool, horizonMs),
     clock,
     log,
@@ -61,19 +61,13 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
         log,
         holder: config.nodeId,
         intervalMs: config.retentionIntervalMs,
-        keep: {
-          completedMs: config.completedRetentionSeconds * 1_000,
-          deadMs: config.deadLetterRetentionSeconds * 1_000,
-          tracesMs: config.traceRetentionSeconds * 1_000,
-          idlePartitionMs: config.idlePartitionSeconds * 1_000,
-          idleGroupMs: config.idleGroupSeconds === 0 ? null : config.idleGroupSeconds * 1_000,
-        },
+        keep: keptFor(config),
         onNext: (inMs) => timers.expectIn(inMs, 'retain'),
       }),
     },
   })
 
-  const listener = createListener({
+  const listener = new Listener({
     url: config.listenUrl ?? config.databaseUrl,
     applicationName: `rouse ${config.nodeId} listener`,
     log,
@@ -103,5 +97,16 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
       await timers.stop()
     },
     stats: () => ({ ...timers.stats(), listener: listens ? listener.state() : 'off' }),
+  }
+}
+
+/** How long each kind is kept. */
+function keptFor(config: Config): Parameters<typeof createRetention>[0]['keep'] {
+  return {
+    completedMs: config.completedRetentionSeconds * 1_000,
+    deadMs: config.deadLetterRetentionSeconds * 1_000,
+    tracesMs: config.traceRetentionSeconds * 1_000,
+    idlePartitionMs: config.idlePartitionSeconds * 1_000,
+    idleGroupMs: config.idleGroupSeconds === 0 ? null : config.idleGroupSeconds * 1_000,
   }
 }

@@ -10,7 +10,7 @@ import type { Logger } from '../log.ts'
 import type { DueTimes } from '../statements/due-times.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
-import { oneAtATime } from './one-at-a-time.ts'
+import { type ChoreRunner, oneAtATime } from './one-at-a-time.ts'
 import type { Chore, FiredBy, Service } from './service.ts'
 
 export const choreNames = ['reap', 'promote', 'cron', 'retain'] as const
@@ -24,6 +24,7 @@ const lookGapMs = 25
 /** What is overdue and could not be moved is locked by somebody just now. */
 const overdueAgainMs = 50
 const overdueAgainMsMax = 800
+const never = Number.POSITIVE_INFINITY
 
 export interface TimersOptions {
   readonly look: (horizonMs: number) => Promise<DueTimes>
@@ -32,159 +33,166 @@ export interface TimersOptions {
   readonly log: Logger
 }
 
-export interface Timers extends Service {
-  /** Something falls due at this time of the database's clock. An earlier time replaces a later one. */
-  expect(dueAtMs: number, chore?: ChoreName): void
-  expectIn(inMs: number, chore?: ChoreName): number | undefined
-  /** As workers tell it. Answers the time, for peers, unless the database's clock is not known yet. */
-  expectDue(due: Due): number | undefined
-  /** Something may have become due, or will, that nobody told the time of. */
-  look(): void
-  /** A pop that finds nothing may have closed a lane for the rest of its queue's window. */
-  popFoundNothing(): void
-  run(chore: ChoreName, firedBy: FiredBy): void
-  stats(): Readonly<Record<string, unknown>>
-}
-
-export function createTimers({ look: ask, chores, clock, log }: TimersOptions): Timers {
-  const heap = new DeadlineHeap<ChoreName>()
-  const databaseClock = new DatabaseClock()
-  const runners = {
-    reap: oneAtATime('reap', chores.reap, log),
-    promote: oneAtATime('promote', chores.promote, log),
-    cron: oneAtATime('cron', chores.cron, log),
-    retain: oneAtATime('retain', chores.retain, log),
-  }
-  let running = false
-  let timer: NodeJS.Timeout | undefined
-  let timerAtMs = Number.POSITIVE_INFINITY
-  let lookAtMs = Number.NEGATIVE_INFINITY
-  let lookBegunMs = Number.NEGATIVE_INFINITY
-  let looking: Promise<void> | undefined
+export class Timers implements Service {
+  readonly #options: TimersOptions
+  readonly #runners: Readonly<Record<ChoreName, ChoreRunner>>
+  readonly #due = new DeadlineHeap<ChoreName>()
+  readonly #databaseClock = new DatabaseClock()
+  #running = false
+  #timer: NodeJS.Timeout | undefined
+  #timerAtMs = never
+  #lookAtMs = never
+  #lookBegunMs = Number.NEGATIVE_INFINITY
+  #looking: Promise<void> | undefined
   /** Told while a look was under way, which may not have seen them. */
-  let toldMeanwhile: { readonly dueAtMs: number; readonly chore: ChoreName }[] = []
-  let askedMeanwhile = false
-  let overdueMs = overdueAgainMs
-  let hasWindows = false
-  let failing = false
-  let looks = 0
+  #toldMeanwhile: { readonly dueAtMs: number; readonly chore: ChoreName }[] = []
+  #askedMeanwhile = false
+  #overdueMs = overdueAgainMs
+  #hasWindows = false
+  #failing = false
+  #looks = 0
+
+  constructor(options: TimersOptions) {
+    const { chores, log } = options
+    this.#options = options
+    this.#runners = {
+      reap: oneAtATime('reap', chores.reap, log),
+      promote: oneAtATime('promote', chores.promote, log),
+      cron: oneAtATime('cron', chores.cron, log),
+      retain: oneAtATime('retain', chores.retain, log),
+    }
+  }
+
+  /** Resolves after the first look: what was due while nobody was there is being done. */
+  async start(): Promise<void> {
+    if (this.#running) return
+    this.#running = true
+    this.#looking = this.#lookAround()
+    await this.#looking
+  }
+
+  async stop(): Promise<void> {
+    this.#running = false
+    clearTimeout(this.#timer)
+    await this.#looking
+    await Promise.all(choreNames.map((chore) => this.#runners[chore].stop()))
+  }
+
+  /** Something falls due at this time of the database's clock. An earlier time replaces a later one. */
+  expect(dueAtMs: number, chore: ChoreName = 'promote'): void {
+    if (this.#looking !== undefined) this.#toldMeanwhile.push({ dueAtMs, chore })
+    this.#due.add(dueAtMs, chore)
+    this.#arm()
+  }
+
+  /** The same, counted from now. Answers that time, unless the database's clock is not known yet. */
+  expectIn(inMs: number, chore: ChoreName = 'promote'): number | undefined {
+    const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
+    if (nowMs === undefined) return undefined
+    const dueAtMs = Math.ceil(nowMs + inMs)
+    this.expect(dueAtMs, chore)
+    return dueAtMs
+  }
+
+  /** As workers tell it; the answer is for peers. */
+  expectDue(due: Due): number | undefined {
+    if ('inMs' in due) return this.expectIn(due.inMs)
+    this.expect(due.atMs)
+    return due.atMs
+  }
+
+  /** Something may have become due, or will, that nobody told the time of. */
+  look(): void {
+    this.#askedMeanwhile = true
+    const soonestMs = Math.max(this.#options.clock.nowMs(), this.#lookBegunMs + lookGapMs)
+    this.#lookAtMs = Math.min(this.#lookAtMs, soonestMs)
+    this.#arm()
+  }
+
+  /** A pop that finds nothing may have closed a lane for the rest of its queue's window. */
+  popFoundNothing(): void {
+    if (this.#hasWindows) this.look()
+  }
+
+  run(chore: ChoreName, firedBy: FiredBy): void {
+    if (this.#running) this.#runners[chore].run(firedBy)
+  }
+
+  stats(): Readonly<Record<string, unknown>> {
+    const { clock } = this.#options
+    const databaseMs = this.#databaseClock.earliestMs(clock.nowMs())
+    return {
+      known: this.#due.size,
+      looks: this.#looks,
+      runs: Object.fromEntries(choreNames.map((chore) => [chore, this.#runners[chore].runs])),
+      skewMs: databaseMs === undefined ? null : Math.round(databaseMs - clock.wallMs()),
+      roundTripMs: this.#databaseClock.roundTripMs() ?? null,
+    }
+  }
 
   /** One timer, for whatever comes first. */
-  function arm(): void {
-    const dueAtMs = databaseClock.toLocal(heap.firstDueAt()) ?? Number.POSITIVE_INFINITY
-    const atMs = Math.min(dueAtMs, looking === undefined ? lookAtMs : Number.POSITIVE_INFINITY)
-    if (!running || atMs >= timerAtMs) return
-    clearTimeout(timer)
-    timerAtMs = atMs
-    timer = setTimeout(wake, Math.min(lookEveryMs, Math.max(0, Math.ceil(atMs - clock.nowMs()))))
+  #arm(): void {
+    const dueAtMs = this.#databaseClock.toLocal(this.#due.firstDueAt()) ?? never
+    const atMs = Math.min(dueAtMs, this.#looking === undefined ? this.#lookAtMs : never)
+    if (!this.#running || atMs >= this.#timerAtMs) return
+    clearTimeout(this.#timer)
+    this.#timerAtMs = atMs
+    const inMs = Math.max(0, Math.ceil(atMs - this.#options.clock.nowMs()))
+    this.#timer = setTimeout(() => this.#wake(), Math.min(inMs, lookEveryMs))
   }
 
-  function wake(): void {
-    timerAtMs = Number.POSITIVE_INFINITY
-    const nowMs = clock.nowMs()
-    const databaseMs = databaseClock.earliestMs(nowMs)
+  #wake(): void {
+    this.#timerAtMs = never
+    const nowMs = this.#options.clock.nowMs()
+    const databaseMs = this.#databaseClock.earliestMs(nowMs)
     if (databaseMs !== undefined) {
-      for (const chore of heap.takeDue(databaseMs)) runners[chore].run('timer')
+      for (const chore of this.#due.takeDue(databaseMs)) this.#runners[chore].run('timer')
     }
-    if (nowMs >= lookAtMs && looking === undefined) looking = lookAround()
-    arm()
+    if (nowMs >= this.#lookAtMs && this.#looking === undefined) this.#looking = this.#lookAround()
+    this.#arm()
   }
 
-  async function lookAround(): Promise<void> {
-    lookBegunMs = clock.nowMs()
-    looks += 1
-    toldMeanwhile = []
-    askedMeanwhile = false
-    let nextMs = lookEveryMs
+  async #lookAround(): Promise<void> {
+    const { clock, log, look } = this.#options
+    const sentAtMs = clock.nowMs()
+    this.#lookBegunMs = sentAtMs
+    this.#looks += 1
+    this.#toldMeanwhile = []
+    this.#askedMeanwhile = false
+    let againMs = lookEveryMs
     try {
-      const times = await ask(horizonMs)
+      const times = await look(horizonMs)
       const receivedAtMs = clock.nowMs()
-      databaseClock.sample({
-        sentAtMs: lookBegunMs,
-        receivedAtMs,
-        databaseMs: times.nowMs,
-      })
-      nextMs = Math.min(lookEveryMs, take(times))
-      failing = false
+      this.#databaseClock.sample({ sentAtMs, receivedAtMs, databaseMs: times.nowMs })
+      againMs = this.#take(times)
+      this.#failing = false
     } catch (error) {
-      if (running && !failing) {
+      if (this.#running && !this.#failing) {
         log.warn({ reason: (error as Error).message }, 'could not look for what is due')
       }
-      failing = true
+      this.#failing = true
     }
-    looking = undefined
-    lookAtMs = lookBegunMs + (askedMeanwhile ? lookGapMs : Math.max(lookGapMs, nextMs))
-    arm()
+    this.#looking = undefined
+    this.#lookAtMs = sentAtMs + (this.#askedMeanwhile ? lookGapMs : Math.max(lookGapMs, againMs))
+    this.#arm()
   }
 
-  /** Answers in how many ms to look again, if not in a second. */
-  function take(times: DueTimes): number {
-    heap.forgetUntil(times.completeUntilMs)
-    for (const { dueAtMs, chore } of toldMeanwhile) heap.add(dueAtMs, chore)
-    hasWindows = times.hasWindows
+  /** Answers in how many ms to look again. */
+  #take(times: DueTimes): number {
+    this.#due.forgetUntil(times.completeUntilMs)
+    for (const { dueAtMs, chore } of this.#toldMeanwhile) this.#due.add(dueAtMs, chore)
+    this.#hasWindows = times.hasWindows
     for (const chore of choreNames) {
       for (const dueAtMs of times[chore]) {
-        if (dueAtMs > times.nowMs) heap.add(dueAtMs, chore)
-        else runners[chore].run('timer')
+        if (dueAtMs > times.nowMs) this.#due.add(dueAtMs, chore)
+        else this.run(chore, 'timer')
       }
     }
     const isOverdue = [...times.reap, ...times.promote].some((dueAtMs) => dueAtMs <= times.nowMs)
-    overdueMs = isOverdue ? Math.min(overdueMs * 2, overdueAgainMsMax) : overdueAgainMs / 2
+    this.#overdueMs = isOverdue
+      ? Math.min(this.#overdueMs * 2, overdueAgainMsMax)
+      : overdueAgainMs / 2
     const endsInMs = times.completeUntilMs - times.nowMs
-    return Math.min(endsInMs, isOverdue ? overdueMs : lookEveryMs)
+    return Math.min(lookEveryMs, endsInMs, isOverdue ? this.#overdueMs : lookEveryMs)
   }
-
-  const timers: Timers = {
-    async start() {
-      if (running) return
-      running = true
-      looking = lookAround()
-      await looking
-    },
-    async stop() {
-      running = false
-      clearTimeout(timer)
-      await looking
-      await Promise.all(choreNames.map((chore) => runners[chore].stop()))
-    },
-    expect(dueAtMs, chore = 'promote') {
-      if (looking !== undefined) toldMeanwhile.push({ dueAtMs, chore })
-      heap.add(dueAtMs, chore)
-      arm()
-    },
-    expectIn(inMs, chore = 'promote') {
-      const nowMs = databaseClock.latestMs(clock.nowMs())
-      if (nowMs === undefined) return undefined
-      const dueAtMs = Math.ceil(nowMs + inMs)
-      timers.expect(dueAtMs, chore)
-      return dueAtMs
-    },
-    expectDue(due) {
-      if ('inMs' in due) return timers.expectIn(due.inMs)
-      timers.expect(due.atMs)
-      return due.atMs
-    },
-    look() {
-      askedMeanwhile = true
-      lookAtMs = Math.min(lookAtMs, Math.max(clock.nowMs(), lookBegunMs + lookGapMs))
-      arm()
-    },
-    popFoundNothing() {
-      if (hasWindows) timers.look()
-    },
-    run(chore, firedBy) {
-      if (running) runners[chore].run(firedBy)
-    },
-    stats() {
-      const databaseMs = databaseClock.earliestMs(clock.nowMs())
-      return {
-        known: heap.size,
-        looks,
-        runs: Object.fromEntries(choreNames.map((chore) => [chore, runners[chore].runs])),
-        skewMs: databaseMs === undefined ? null : Math.round(databaseMs - clock.wallMs()),
-        roundTripMs: databaseClock.roundTripMs() ?? null,
-      }
-    },
-  }
-  return timers
 }

@@ -1,0 +1,83 @@
+// The parts of a primary and how they hear of each other: workers and their wake path, peers, and time.
+import type pg from 'pg'
+import { systemClock } from './clock.ts'
+import { ClusterLink } from './cluster/cluster-link.ts'
+import type { Config } from './config.ts'
+import type { Logger } from './log.ts'
+import { newMessageIds } from './message-ids.ts'
+import { nodeStats } from './node-stats.ts'
+import { createTimeServices, type TimeServices } from './services/time-services.ts'
+import { SharedStateHost } from './shared-state-host.ts'
+import type { ClusterIdentity } from './statements/nodes.ts'
+import { WorkerProcesses } from './worker-processes.ts'
+
+export interface NodeParts {
+  readonly workers: WorkerProcesses
+  readonly host: SharedStateHost
+  readonly link: ClusterLink
+  readonly time: TimeServices
+}
+
+export interface NodePartsOptions {
+  readonly config: Config
+  readonly identity: ClusterIdentity
+  readonly pool: pg.Pool
+  readonly log: Logger
+}
+
+/** Nothing runs yet. */
+export function createNodeParts({ config, identity, pool, log }: NodePartsOptions): NodeParts {
+  const clock = systemClock
+  const startedAtMs = clock.nowMs()
+  const workers: WorkerProcesses = new WorkerProcesses({
+    count: config.workers,
+    clock,
+    log,
+    onMessages: (id, messages) => host.handle(id, messages),
+    onReady: (url) => link.listening(url),
+    onExit: (id, how) => host.workerGone(id, how),
+  })
+  const host = new SharedStateHost({
+    config,
+    clock,
+    log,
+    pool,
+    post: (id, message) => workers.post(id, message),
+    peers: {
+      broadcast: (hint, kind) => link.broadcast(hint, kind),
+      interestChanged: () => link.interestChanged(),
+      configured: (hint, version) => link.tellConfigured(hint, version),
+    },
+    time: {
+      scheduled(queue, due) {
+        const dueAtMs = time.timers.expectDue(due)
+        if (dueAtMs !== undefined) link.tellScheduled(queue, dueAtMs)
+      },
+      look: () => time.timers.look(),
+      popFoundNothing: () => time.timers.popFoundNothing(),
+    },
+    stats(shared, figures) {
+      const uptimeMs = clock.nowMs() - startedAtMs
+      const [cluster, timeStats] = [link.stats(), time.stats()]
+      return nodeStats({ config, shared, figures, cluster, time: timeStats, uptimeMs, clock })
+    },
+  })
+  const link: ClusterLink = new ClusterLink({
+    config,
+    identity,
+    pool,
+    clock,
+    log,
+    events: {
+      onHint: (hint) => host.heard(hint),
+      onEverything: () => host.heardEverything(),
+      onScheduled: (dueAtMs) => time.timers.expect(dueAtMs),
+      onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
+      onInterestEchoed: (version) => host.interestEchoed(version),
+      interests: () => host.interests(),
+    },
+  })
+  const sources = { random: Math.random, newMessageId: newMessageIds() }
+  const time: TimeServices = createTimeServices({ config, pool, log, clock, host, ...sources })
+  return { workers, host, link, time }
+}

@@ -1,0 +1,114 @@
+import {
+  type DeletedAnswer,
+  fieldError,
+  parsePartitionName,
+  parseQueueName,
+  parseTransactionId,
+  RouseError,
+  requestDefaults,
+  type Schedule,
+  type ScheduleBody,
+  ScheduleBodySchema,
+  type SchedulesAnswer,
+} from '@rouse/protocol'
+import type { FastifyInstance } from 'fastify'
+import { administer } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { jsonText } from '../push-items.ts'
+import { bodySchema } from '../request-schema.ts'
+import { checkPattern, nextTick } from '../services/cron-ticks.ts'
+import {
+  databaseNow,
+  deleteSchedule,
+  listSchedules,
+  putSchedule,
+  type ScheduleRow,
+} from '../statements/schedules.ts'
+
+type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
+
+/** Cron: a message for every tick, once in the whole cluster. */
+export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): void {
+  const { pool } = context
+
+  app.get('/api/v1/schedules', async (): Promise<SchedulesAnswer> => {
+    const schedules = await administer(pool, () => listSchedules(pool))
+    return { schedules: schedules.map(toAnswer) }
+  })
+
+  app.post(
+    '/api/v1/schedules',
+    {
+      schema: { body: bodySchema(ScheduleBodySchema) },
+      preValidation: async (request) => void withoutNulls(request.body, 'payload'),
+    },
+    async (request): Promise<Schedule> => {
+      const schedule = readSchedule(request.body as ScheduleBody, context)
+      const now = await administer(pool, () => databaseNow(pool))
+      const next = nextTick(schedule, now)
+      if (next === undefined) throw fieldError('invalid_request', 'cron', 'never ticks')
+      const nextAt = schedule.paused ? null : next
+      const written = await administer(pool, () => putSchedule(pool, { ...schedule, nextAt }))
+      context.lookForDue()
+      return toAnswer(written)
+    },
+  )
+
+  app.delete('/api/v1/schedules/:name', async (request): Promise<DeletedAnswer> => {
+    const name = readName((request.params as { readonly name: string }).name)
+    const existed = await administer(pool, () => deleteSchedule(pool, name))
+    if (!existed) throw new RouseError('not_found', `there is no schedule "${name}"`)
+    return { deleted: true }
+  })
+}
+
+function readSchedule(body: ScheduleBody, context: BrokerContext): NewSchedule {
+  const { timeZone = 'UTC', headers, catchUp = 'last', paused = false } = body
+  const { payloadBytesMax, messageHeadersBytesMax } = context.limits
+  const schedule = {
+    name: readName(body.name),
+    queue: parseQueueName(body.queue),
+    partition: parsePartitionName(body.partition ?? requestDefaults.partition),
+    cron: body.cron,
+    timeZone,
+    payload: jsonText(body.payload ?? null, 'invalid_payload', 'payload', payloadBytesMax),
+    headers:
+      headers === undefined
+        ? null
+        : jsonText(headers, 'invalid_headers', 'headers', messageHeadersBytesMax),
+    catchUp,
+    paused,
+  }
+  checkTimeZone(timeZone)
+  try {
+    checkPattern(schedule.cron)
+  } catch (error) {
+    throw fieldError('invalid_request', 'cron', (error as Error).message)
+  }
+  return schedule
+}
+
+/** The same rule as for transaction ids: it stands in a path and in a header. */
+function readName(name: string): string {
+  return parseTransactionId(name, 'name')
+}
+
+function checkTimeZone(timeZone: string): void {
+  try {
+    void new Intl.DateTimeFormat('en', { timeZone })
+  } catch {
+    throw fieldError('invalid_request', 'timeZone', 'must be a time zone such as Europe/Berlin')
+  }
+}
+
+function toAnswer(row: ScheduleRow): Schedule {
+  return {
+    ...row,
+    payload: JSON.parse(row.payload) as unknown,
+    headers: row.headers === null ? null : (JSON.parse(row.headers) as Record<string, unknown>),
+    nextAt: row.nextAt?.toISOString() ?? null,
+    lastAt: row.lastAt?.toISOString() ?? null,
+    createdAt: row.createdAt.toISOString(),
+  }
+}

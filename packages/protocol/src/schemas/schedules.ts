@@ -1,0 +1,46 @@
+import { type Static, Type } from 'typebox'
+import { requestDefaults } from '../limits.ts'
+import { Name, Nullable, Time } from './name.ts'
+
+/** What becomes of ticks that nobody was there for: forgotten, the last one made up for, or all of them. */
+export const catchUps = ['none', 'last', 'all'] as const
+
+export const ScheduleBodySchema = Type.Object({
+  name: Name('Replaces the schedule of that name'),
+  queue: Name(),
+  partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
+  cron: Type.String({
+    minLength: 1,
+    maxLength: 255,
+    description: 'Five fields, six with seconds in front, or a nickname such as @daily',
+  }),
+  timeZone: Type.Optional(Type.String({ maxLength: 100, default: 'UTC' })),
+  payload: Type.Optional(Type.Unknown({ description: 'Any JSON value; null by default' })),
+  headers: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Beside `schedule` and `scheduledAt`, which every message of a schedule has',
+    }),
+  ),
+  catchUp: Type.Optional(Type.Enum(catchUps, { default: 'last' })),
+  paused: Type.Optional(Type.Boolean({ default: false })),
+})
+export type ScheduleBody = Static<typeof ScheduleBodySchema>
+
+export const ScheduleSchema = Type.Object({
+  name: Type.String(),
+  queue: Type.String(),
+  partition: Type.String(),
+  cron: Type.String(),
+  timeZone: Type.String(),
+  payload: Type.Unknown(),
+  headers: Nullable(Type.Record(Type.String(), Type.Unknown())),
+  catchUp: Type.Enum(catchUps),
+  paused: Type.Boolean(),
+  nextAt: Nullable(Time),
+  lastAt: Nullable(Time),
+  createdAt: Time,
+})
+export type Schedule = Static<typeof ScheduleSchema>
+
+export const SchedulesAnswerSchema = Type.Object({ schedules: Type.Array(ScheduleSchema) })
+export type SchedulesAnswer = Static<typeof SchedulesAnswerSchema>

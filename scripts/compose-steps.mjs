@@ -4,6 +4,9 @@ import { Load } from './compose-load.mjs'
 
 /** Answers that a client of a cluster gets from the balancer when the node it was on dies. */
 const nodeDied = [502, 503, 504]
+const wakeRounds = 5
+/** Without gossip the next look at the database is up to 5 s away. */
+const wakeMsMax = 1_000
 /** The engine waits 20 s before it kills; a node has ended by itself long before. */
 const drainMsMax = 12_000
 
@@ -59,6 +62,10 @@ export const steps = [
     },
   },
   {
+    title: 'a push on one node wakes a poll on another',
+    run: wakeAcross,
+  },
+  {
     title: 'polls are spread over the nodes, leave with their client, and last',
     run: spreadPolls,
   },
@@ -94,6 +101,47 @@ export const steps = [
     },
   },
 ]
+
+/** From each node to each other one, several times, while nothing but gossip can be so quick. */
+async function wakeAcross(cluster) {
+  for (const node of cluster.nodes) {
+    await until(`${node} hears its peers`, async () => {
+      const { mode, peers } = await stats(cluster.url(node))
+      return mode.mode === 'healthy' && peers.filter(({ state }) => state === 'alive').length === 2
+    })
+  }
+  const wokenBefore = await wokenByPeers(cluster)
+  const tookMs = []
+  for (let round = 0; round < wakeRounds; round += 1) {
+    for (const from of cluster.nodes) {
+      for (const to of cluster.nodes.filter((node) => node !== from)) {
+        tookMs.push(await wakeMs(cluster.url(from), cluster.url(to), `from-${from}-to-${to}`))
+      }
+    }
+  }
+  tookMs.sort((a, b) => a - b)
+  const slowest = tookMs.at(-1)
+  expect(slowest < wakeMsMax, `the slowest took ${slowest} ms`)
+  const woken = (await wokenByPeers(cluster)) - wokenBefore
+  expect(woken >= tookMs.length / 2, `only ${woken} of ${tookMs.length} came by gossip`)
+  return `${tookMs.length} times, median ${tookMs[tookMs.length >> 1]} ms, slowest ${slowest} ms`
+}
+
+async function wakeMs(fromUrl, toUrl, queue) {
+  const [answer] = await waiter(toUrl, queue)
+  const startedAt = Date.now()
+  await push(fromUrl, [{ queue, payload: 'wake' }])
+  const { status, json } = await answer
+  const tookMs = Date.now() - startedAt
+  expect(status === 200, `the poll was answered with ${status}`)
+  await ack(toUrl, json.messages)
+  return tookMs
+}
+
+async function wokenByPeers(cluster) {
+  const all = await Promise.all(cluster.nodes.map((node) => stats(cluster.url(node))))
+  return sum(all.map(({ wakes }) => wakes.udp))
+}
 
 /** A third of the polls go to each node; those given up are gone from it; the rest outlive the usual 30 s. */
 async function spreadPolls(cluster) {

@@ -1,10 +1,14 @@
-// Micro-batching without waiting. A request that finds a free slot leaves at once, alone; requests that arrive while
-// all slots are busy leave together as soon as one is free. So an idle worker adds no delay and a busy one makes big
-// calls, and there is no timer to tune.
+// Micro-batching. A request that finds no call under way leaves at once, alone; requests that arrive meanwhile leave
+// together when it ends. So an idle worker adds no delay and a busy one makes big calls.
+//
+// The other slots are for what does not fit into one call and for calls that take long: small calls side by side would
+// mostly wait for each other's locks, but a stuck one must not hold up those who have nothing to do with it.
 
 export interface BatcherOptions<R> {
-  /** Calls under way at once. */
+  /** Calls under way at once, at most. */
   readonly slots: number
+  /** The next slot opens for what has waited so long; 0: at once. */
+  readonly patienceMs: number
   /** Requests that may wait; one more is refused by `add`. */
   readonly pendingMax: number
   /** How much of a call a request takes up. */
@@ -21,6 +25,9 @@ export class Batcher<R> {
   readonly #options: BatcherOptions<R>
   #pending: R[] = []
   #busy = 0
+  /** Something pending did not fit into the last call, or may not share one with it. */
+  #isLeftOver = false
+  #impatient: NodeJS.Timeout | undefined
   #idle: (() => void)[] = []
   calls = 0
   requests = 0
@@ -48,19 +55,34 @@ export class Batcher<R> {
   }
 
   #fire(): void {
-    while (this.#busy < this.#options.slots && this.#pending.length > 0) {
-      const batch = this.#take()
-      this.#busy += 1
-      this.calls += 1
-      this.requests += batch.length
-      void this.#options.run(batch).finally(() => {
-        this.#busy -= 1
-        this.#fire()
-        if (this.#busy === 0 && this.#pending.length === 0) {
-          for (const resolve of this.#idle.splice(0)) resolve()
-        }
-      })
-    }
+    while (this.#mayBegin()) this.#begin()
+    if (this.#pending.length === 0 || this.#busy >= this.#options.slots) return
+    this.#impatient ??= setTimeout(() => {
+      this.#begin()
+      this.#fire()
+    }, this.#options.patienceMs)
+  }
+
+  #mayBegin(): boolean {
+    const { slots, patienceMs } = this.#options
+    if (this.#pending.length === 0 || this.#busy >= slots) return false
+    return this.#busy === 0 || this.#isLeftOver || patienceMs === 0
+  }
+
+  #begin(): void {
+    const batch = this.#take()
+    this.#busy += 1
+    this.calls += 1
+    this.requests += batch.length
+    clearTimeout(this.#impatient)
+    this.#impatient = undefined
+    void this.#options.run(batch).finally(() => {
+      this.#busy -= 1
+      this.#fire()
+      if (this.#busy === 0 && this.#pending.length === 0) {
+        for (const resolve of this.#idle.splice(0)) resolve()
+      }
+    })
   }
 
   /** As many of the oldest as fit one call. A request too big for any limit still leaves, alone. */
@@ -85,6 +107,7 @@ export class Batcher<R> {
       bytes += weight.bytes
     }
     this.#pending = left
+    this.#isLeftOver = left.length > 0
     return batch
   }
 }

@@ -37,7 +37,13 @@ type RenewRequest = Request<{ leaseId: string; durationMs: number }, number | nu
 type ReleaseRequest = Request<string, boolean>
 
 const pushLockTimeoutMs = 1_000
-const limits = { slots: 2, pendingMax: 50_000, countMax: 1_000, bytesMax: 4 * 1024 * 1024 }
+const limits = {
+  slots: 2,
+  patienceMs: 20,
+  pendingMax: 50_000,
+  countMax: 1_000,
+  bytesMax: 4 * 1024 * 1024,
+}
 const one = (): { count: number; bytes: number } => ({ count: 1, bytes: 0 })
 
 export class WriteDesk {
@@ -63,6 +69,7 @@ export class WriteDesk {
     })
     this.#transactions = new Batcher({
       ...limits,
+      patienceMs: 0,
       countMax: 1, // never joined: what one of them locks must not wait for another
       weigh: one,
       run: (batch) => this.#run(batch, (requests) => this.#transact(requests)),

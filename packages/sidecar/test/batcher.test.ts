@@ -1,3 +1,4 @@
+import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { Batcher } from '../src/batcher.ts'
 
@@ -7,10 +8,13 @@ interface Job {
 }
 
 /** A batcher whose calls end only when told to. */
-function held(options: { slots?: number; countMax?: number; bytesMax?: number } = {}) {
+function held(
+  options: { slots?: number; patienceMs?: number; countMax?: number; bytesMax?: number } = {},
+) {
   const calls: { names: string[]; finish: () => void }[] = []
   const batcher = new Batcher<Job>({
     slots: options.slots ?? 1,
+    patienceMs: options.patienceMs ?? 60_000,
     pendingMax: 100,
     countMax: options.countMax ?? 100,
     bytesMax: options.bytesMax ?? 1_000,
@@ -39,6 +43,44 @@ test('requests that arrive while the slot is busy leave together', async (t) => 
   calls[0]?.finish()
   await turn()
   t.same(calls[1]?.names, ['a2', 'a3'])
+})
+
+test('a second slot stays closed while the first call is quick', async (t) => {
+  const { batcher, calls } = held({ slots: 2 })
+  for (const name of ['a1', 'a2', 'a3']) batcher.add({ name })
+  await turn()
+  t.equal(calls.length, 1)
+  calls[0]?.finish()
+  await turn()
+  t.same(calls[1]?.names, ['a2', 'a3'])
+})
+
+test('a call that takes long does not hold up those who come after it', async (t) => {
+  const { batcher, calls } = held({ slots: 2, patienceMs: 5 })
+  for (const name of ['a1', 'a2', 'a3']) batcher.add({ name })
+  await eventually(() => calls.length === 2)
+  t.same(calls[1]?.names, ['a2', 'a3'])
+  batcher.add({ name: 'a4' })
+  calls[1]?.finish()
+  await eventually(() => calls.length === 3)
+  t.same(calls[2]?.names, ['a4'], 'and again, while the first is stuck')
+})
+
+test('what does not fit into one call takes the second slot at once', async (t) => {
+  const { batcher, calls } = held({ slots: 2, countMax: 2 })
+  for (const name of ['a1', 'a2', 'a3', 'a4']) batcher.add({ name })
+  calls[0]?.finish()
+  await turn()
+  t.same(
+    calls.slice(1).map(({ names }) => names),
+    [['a2', 'a3'], ['a4']],
+  )
+})
+
+test('without patience every slot is open', async (t) => {
+  const { batcher, calls } = held({ slots: 2, patienceMs: 0 })
+  for (const name of ['a1', 'a2', 'a3']) batcher.add({ name })
+  t.equal(calls.length, 2)
 })
 
 test('a call stays within its limits of count and bytes', async (t) => {

@@ -1,5 +1,5 @@
 // The load generator of `npm run bench -- http`, a process of its own: takes one job as JSON, answers with figures.
-import { HttpConnection, requestBytes } from './http-connection.ts'
+import { type Answer, HttpConnection, requestBytes } from './http-connection.ts'
 
 interface Throughput {
   readonly url: string
@@ -154,31 +154,37 @@ async function wakeLoad(work: LoadJob & { kind: 'wake' }): Promise<LoadFigures> 
   return { messages: work.trials, seconds: (performance.now() - begun) / 1000, wakesMs, pushesMs }
 }
 
-/** Waiters that wait; then pushes that each answer one of them. */
+/** Waiters that wait; then pushes that each answer one of them. The first push to each queue creates it, uncounted. */
 async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> {
-  let arrived: () => void = () => {}
+  let arrived: (answer: Answer) => void = () => {}
   const connections = await openMany(work.url, work.waiters)
   connections.forEach((connection, i) => {
     const path = `/api/v1/pop/queue/w${i % work.groups}?wait=true&timeout=300000`
     connection.request(requestBytes('GET', path)).then(
-      () => arrived(),
+      (answer) => arrived(answer),
       () => {},
     )
   })
   process.send?.('waiting')
   await new Promise((resolve) => setTimeout(resolve, work.seconds * 1000))
   process.send?.('waited')
-  const producer = await HttpConnection.open(work.url)
+  const [producer, acker] = (await openMany(work.url, 2)) as [HttpConnection, HttpConnection]
   const wakesMs: number[] = []
   const pushesMs: number[] = []
-  for (let i = 0; i < work.pushes; i += 1) {
+  const warmUp = work.pushes === 0 ? 0 : work.groups
+  for (let i = 0; i < warmUp + work.pushes; i += 1) {
     const sent = performance.now()
-    const arrival = new Promise<void>((resolve) => {
+    const received = new Promise<Answer>((resolve) => {
       arrived = resolve
-    }).then(() => wakesMs.push(performance.now() - sent))
-    await producer.request(pushOf(`w${i % work.groups}`))
-    pushesMs.push(performance.now() - sent)
-    await arrival
+    }).then((answer) => ({ answer, ms: performance.now() - sent }))
+    expect((await producer.request(pushOf(`w${i % work.groups}`))).status, 201)
+    const pushMs = performance.now() - sent
+    const { answer, ms } = await received
+    expect(answer.status, 200)
+    await ackLease(acker, answer.body)
+    if (i < warmUp) continue
+    pushesMs.push(pushMs)
+    wakesMs.push(ms)
   }
   for (const connection of connections) connection.close()
   return { messages: work.pushes, seconds: work.seconds, wakesMs, pushesMs }

@@ -1,0 +1,126 @@
+// Nodes that come and go: killed, restarted, and restarted one after another under load.
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import type { RunningBroker } from './support/broker.ts'
+import { startCluster, startNode, statsOf, untilAllHeard } from './support/cluster.ts'
+import { freePortBase, startDevCluster, untilReady } from './support/dev-cluster.ts'
+import { apiOf, send } from './support/http.ts'
+import { PatientClient } from './support/patient-client.ts'
+import { killTree } from './support/process-tree.ts'
+
+const timeout = 240_000
+const patience = { timeoutMs: 60_000 }
+
+const peerOf = async (node: RunningBroker, id: string) =>
+  (await statsOf(node.url)).peers.find((peer) => peer.id === id)
+
+test('a node is killed with waiters and leases, and comes back', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { nodes: 3 })
+  const [a, b, c] = cluster as [RunningBroker, RunningBroker, RunningBroker]
+  await apiOf(a.url).push(
+    ...Array.from({ length: 20 }, (_, i) => ({ queue: 'q', partition: `p${i % 10}`, payload: i })),
+  )
+  const leased = await apiOf(a.url).pop('q', '?batch=6&partitions=3&leaseSeconds=2')
+  t.equal(leased.body.messages.length, 6)
+  const lost = send('GET', apiOf(a.url).at('/pop/queue/other?wait=true&timeout=60000'))
+  lost.catch(() => {})
+  const waiting = apiOf(b.url).pop('other', '?wait=true&timeout=60000&autoAck=true')
+
+  const killedAt = Date.now()
+  await killTree(a.child)
+  await t.rejects(lost)
+  t.equal((await apiOf(c.url).push({ queue: 'other', payload: 'x' })).status, 201)
+  t.equal((await waiting).status, 200, 'the others wake each other')
+  await eventually(async () => (await statsOf(b.url)).mode.mode === 'aggressive', patience)
+  t.match((await statsOf(b.url)).mode.why, ['peer_silent'])
+
+  const got = new Set<number>()
+  await eventually(async () => {
+    const { status, body } = await apiOf(b.url).pop('q', '?batch=10&partitions=10&autoAck=true')
+    if (status === 200) for (const { data } of body.messages) got.add(data)
+    return got.size === 20
+  }, patience)
+  t.ok(Date.now() - killedAt >= 1_500, 'what it had leased came back when the lease ran out')
+  await eventually(async () => (await peerOf(b, 'node-1'))?.state === 'dead', patience)
+
+  const again = await startNode(t, 0, { database: b.database })
+  const joinedAt = again.log.find(({ msg }) => msg === 'joined the cluster')?.time as string
+  await eventually(async () => (await peerOf(b, 'node-1'))?.state === 'alive', patience)
+  await eventually(async () => (await peerOf(c, 'node-1'))?.state === 'alive', patience)
+  for (const node of [b, c]) {
+    const seen = node.log.findLast(({ msg, event }) => msg === 'peer' && event === 'joined')
+    const afterMs = Date.parse(seen?.time as string) - Date.parse(joinedAt)
+    t.ok(afterMs < 2_000, `heard ${afterMs} ms after it had bound its socket`)
+  }
+})
+
+test('a node that leaves is not missed', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { nodes: 2 })
+  const [a, b] = cluster as [RunningBroker, RunningBroker]
+  t.match(await a.stop(), { code: 0 })
+  await eventually(async () => (await peerOf(b, 'node-1'))?.state === 'left', patience)
+  t.equal((await statsOf(b.url)).mode.mode, 'healthy')
+  await untilAllHeard([b, await startNode(t, 0, { database: b.database })])
+})
+
+test('a rolling restart under load fails no request, loses and doubles nothing', {
+  timeout,
+}, async (t) => {
+  const dev = await startDevCluster(t, { nodes: 3, port: freePortBase() + 700 })
+  const { url, nodes } = await untilReady(dev)
+  const client = new PatientClient(url)
+  t.teardown(() => client.close())
+  const failures: string[] = []
+  const pushed = new Set<string>()
+  const delivered: string[] = []
+  let producing = true
+
+  const produce = async (name: string): Promise<void> => {
+    for (let i = 0; producing; i += 1) {
+      const payload = `${name}-${i}`
+      const item = { queue: 'q', partition: name, payload, transactionId: payload }
+      const { status } = await client.ask('POST', '/api/v1/push', { items: [item] })
+      if (status === 201) pushed.add(payload)
+      else failures.push(`push ${status}`)
+    }
+  }
+  const consume = async (): Promise<void> => {
+    while (producing || delivered.length < pushed.size) {
+      const path = '/api/v1/pop/queue/q?batch=10&partitions=4&wait=true&timeout=2000'
+      const { status, body } = await client.ask('GET', path)
+      if (status === 204) continue
+      if (status !== 200) {
+        failures.push(`pop ${status}`)
+        continue
+      }
+      for (const { data } of body.messages) delivered.push(data)
+      const acknowledgments = body.messages.map((message: object) => ({
+        ...message,
+        status: 'completed',
+      }))
+      const acked = await client.ask('POST', '/api/v1/ack/batch', { acknowledgments })
+      if (acked.status !== 200) failures.push(`ack ${acked.status}`)
+    }
+  }
+  const load = Promise.all([
+    ...Array.from({ length: 6 }, (_, i) => produce(`producer ${i}`)),
+    ...Array.from({ length: 6 }, () => consume()),
+  ])
+  load.catch((error: unknown) => failures.push(String(error)))
+
+  for (const [i, { pid }] of nodes.entries()) {
+    const before = pushed.size
+    await eventually(() => pushed.size > before + 50, patience)
+    process.kill(pid, 'SIGTERM')
+    await eventually(async () => {
+      const now = (await dev.describe()).nodes[i]
+      return now !== undefined && now.pid !== pid
+    }, patience)
+  }
+  producing = false
+  await load
+  t.same(failures, [])
+  t.equal(new Set(delivered).size, pushed.size, `${pushed.size} pushed, none lost`)
+  t.equal(delivered.length, pushed.size, 'none doubled')
+  t.comment(`${pushed.size} messages, ${client.retries} requests asked again`)
+})

@@ -1,0 +1,16 @@
+import type { ChildProcess } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+/** Kills a process and all that it started, at one stroke: nobody gets to say goodbye. */
+export async function killTree(child: ChildProcess): Promise<void> {
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const pids = tree(child.pid as number)
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  await exited
+}
+
+function tree(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
+  return [pid, ...children.filter((one) => one !== '').flatMap((one) => tree(Number(one)))]
+}

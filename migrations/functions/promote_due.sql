@@ -36,15 +36,14 @@ begin
   if v_due.queues is null then
     return;
   end if;
-  v_targets := rouse.resolve_targets(v_due.queues, v_due.partitions);
+  v_targets := rouse.find_targets(v_due.queues, v_due.partitions);
   if array_position(v_targets.partition_ids, null) is not null then
     perform rouse.create_targets(v_due.queues, v_due.partitions);
-    v_targets := rouse.resolve_targets(v_due.queues, v_due.partitions);
+    v_targets := rouse.find_targets(v_due.queues, v_due.partitions);
   end if;
   for v_target in
-    select p.id, t.queue, t.partition, t.namespace, t.task
-    from unnest(v_targets.partition_ids, v_due.queues, v_due.partitions, v_targets.namespaces, v_targets.tasks)
-      t(id, queue, partition, namespace, task)
+    select p.id, v_due.queues[t.target] as queue, v_due.partitions[t.target] as partition, t.namespace, t.task
+    from unnest(v_targets.partition_ids, v_targets.targets, v_targets.namespaces, v_targets.tasks) t(id, target, namespace, task)
     join rouse.partitions p on p.id = t.id
     order by p.id
     for no key update of p skip locked

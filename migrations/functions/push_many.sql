@@ -12,82 +12,98 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-  v_targets record;
+  v_targets record;         -- arrays by place: partitions in the order of their ids
   v_now timestamptz;
-  v_starts bigint[];        -- by target, the position of its first message in the call
-  v_counts integer[];       -- by target, how many messages it adds to the log
-  v_locked bigint[];
-  v_heads bigint[];         -- by target, the seq of the first message it adds
-  v_lasts timestamptz[];    -- by target, the time of the last message before
-  v_places integer[];       -- by message, its place among what its target adds; null: not added
+  v_setting text;
+  v_well_formed boolean;
+  v_starts integer[];       -- by target, the position of its first message in the call; then the position behind the last
+  v_places integer[];       -- by message, its target's place
+  v_ids bigint[];           -- by place, partition
+  v_heads bigint[];         -- by place, the seq of the first message it adds
+  v_lasts timestamptz[];    -- by place, the time of the last message before
+  v_counts integer[];       -- by place, how many messages it adds to the log
+  v_turns integer[];        -- by message, its turn among what its partition gets; null: not added
   v_due_at timestamptz[];   -- by message, when it is due; null: now
   v_originals uuid[];       -- by message, what it is a duplicate of
   v_any_scheduled boolean := false;
   v_sorted boolean;         -- not all messages are simply added, in order
 begin
-  perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
-  perform rouse.raise_durability();
-  select array_agg(t.start order by t.target), array_agg(t.count order by t.target) into v_starts, v_counts
-  from (select i.target, min(i.n) as start, count(*)::integer as count
-    from unnest(p_targets) with ordinality i(target, n) group by i.target) t;
-  if cardinality(v_starts) <> cardinality(p_queues) or exists (
-    select from unnest(v_starts, v_counts) with ordinality t(start, count, n)
-    where p_targets[t.start] <> t.n or p_targets[t.start + t.count - 1] <> t.n) then
+  if cardinality(p_queues) is distinct from cardinality(p_partitions) or cardinality(p_payloads) is distinct from cardinality(p_ids)
+     or cardinality(p_payloads) is distinct from cardinality(p_targets) or coalesce(cardinality(p_payloads), 0) = 0
+     or array_position(p_payloads, null) is not null or array_position(p_ids, null) is not null then
+    perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
+  end if;
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    v_setting := set_config('synchronous_commit', 'on', true);
+  end if;
+  -- Where the target changes: it must be from each to the next, beginning with the first.
+  select array_agg(m.n) || cardinality(p_targets) + 1, bool_and(m.target is not distinct from m.previous + 1)
+  into v_starts, v_well_formed
+  from (
+    select unnest(p_targets) as target, unnest(0 || p_targets) as previous, generate_series(1, cardinality(p_targets)) as n
+  ) m
+  where m.target is distinct from m.previous and m.n is not null;
+  if v_well_formed is not true or cardinality(v_starts) is distinct from cardinality(p_queues) + 1 then
     perform rouse.raise('RS400', 'invalid_request', 'push wants the messages in groups by target, in the order of the targets');
   end if;
-  v_targets := rouse.resolve_targets(p_queues, p_partitions);
+  v_targets := rouse.find_targets(p_queues, p_partitions);
   if array_position(v_targets.partition_ids, null) is not null then
     perform rouse.create_targets(p_queues, p_partitions, p_targets);
-    v_targets := rouse.resolve_targets(p_queues, p_partitions);
+    v_targets := rouse.find_targets(p_queues, p_partitions);
   end if;
+  v_ids := v_targets.partition_ids;
   if v_targets.limited then
-    perform rouse.check_size(v_targets.queue_ids, p_targets);
+    perform rouse.check_size(v_targets.queue_ids, rouse.places_of(v_targets.targets, p_targets));
   end if;
   -- barrier: push-many-resolved
 
-  select array_agg(p.id), array_agg(p.head), array_agg(p.last_created_at) into v_locked, v_heads, v_lasts
+  select array_agg(p.head), array_agg(p.last_created_at) into v_heads, v_lasts
   from (
-    select p.id, p.head, p.last_created_at from rouse.partitions p
-    where p.id = any (v_targets.partition_ids) order by p.id for no key update
+    select p.head, p.last_created_at from rouse.partitions p where p.id = any (v_ids) order by p.id for no key update
   ) p;
-  if cardinality(v_locked) is distinct from cardinality(p_queues) then
-    perform rouse.raise('RS001', 'retry', 'a partition went away while the push waited for it');
-  end if;
-  if v_locked <> v_targets.partition_ids then
-    v_heads := array(select v_heads[array_position(v_locked, t.id)] from unnest(v_targets.partition_ids) with ordinality t(id, n) order by t.n);
-    v_lasts := array(select v_lasts[array_position(v_locked, t.id)] from unnest(v_targets.partition_ids) with ordinality t(id, n) order by t.n);
+  if cardinality(v_heads) is distinct from cardinality(v_ids) then
+    perform rouse.refuse_targets(v_ids);
   end if;
   -- barrier: push-many-locked
   v_now := rouse.now();
   v_sorted := p_delays_ms is not null or p_due_at is not null or 0 < any (v_targets.delays_ms);
-  if not v_sorted and p_transaction_ids is not null then
-    v_sorted := not rouse.remember_keys(v_targets.partition_ids, v_targets.dedup_ms, v_heads, v_starts,
-      p_targets, p_ids, p_transaction_ids, v_now);
+  if v_sorted or p_transaction_ids is not null then
+    v_places := rouse.places_of(v_targets.targets, p_targets);
+    v_sorted := v_sorted or not rouse.remember_keys(v_ids, v_targets.dedup_ms, v_heads,
+      array(select v_starts[t.target] from unnest(v_targets.targets) with ordinality t(target, place) order by t.place),
+      v_places, p_ids, p_transaction_ids, v_now);
   end if;
   if v_sorted then
-    select * into v_places, v_due_at, v_originals, v_any_scheduled
-    from rouse.sort_push(v_targets.partition_ids, v_targets.delays_ms, v_targets.dedup_ms, v_heads, p_targets, p_ids,
+    select * into v_turns, v_due_at, v_originals, v_any_scheduled
+    from rouse.sort_push(v_ids, v_targets.delays_ms, v_targets.dedup_ms, v_heads, v_places, p_ids,
       p_transaction_ids, p_delays_ms, p_due_at, v_now);
-    v_counts := array(select count(i.place)::integer from unnest(p_targets, v_places) i(target, place) group by i.target order by i.target);
+    v_counts := array(select count(i.turn)::integer from unnest(v_places, v_turns) i(place, turn) group by i.place order by i.place);
+  else
+    v_counts := array(select v_starts[t.target + 1] - v_starts[t.target]
+      from unnest(v_targets.targets) with ordinality t(target, place) order by t.place);
   end if;
   update rouse.partitions p
-  set head = p.head + v_counts[array_position(v_targets.partition_ids, p.id)], last_created_at = greatest(v_now, p.last_created_at)
-  where p.id = any (v_targets.partition_ids);
+  set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)
+  where p.id = any (v_ids);
   -- barrier: push-many-head-moved
 
   if v_sorted then
     insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
-    select v_targets.partition_ids[m.target], v_heads[m.target] + m.place - 1, m.id, greatest(v_now, v_lasts[m.target]),
+    select v_ids[m.place], v_heads[m.place] + m.turn - 1, m.id, greatest(v_now, v_lasts[m.place]),
       m.transaction_id, m.trace_id, m.payload, m.headers
-    from unnest(p_targets, v_places, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
-      m(target, place, id, transaction_id, trace_id, payload, headers)
-    where m.place is not null;
+    from unnest(v_places, v_turns, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
+      m(place, turn, id, transaction_id, trace_id, payload, headers)
+    where m.turn is not null;
   else
     insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
-    select v_targets.partition_ids[m.target], v_heads[m.target] + m.n - v_starts[m.target], m.id, greatest(v_now, v_lasts[m.target]),
-      m.transaction_id, m.trace_id, m.payload, m.headers
-    from unnest(p_targets, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
-      with ordinality m(target, id, transaction_id, trace_id, payload, headers, n);
+    select m.id, m.head + m.n - v_starts[m.target], p_ids[m.n], greatest(v_now, m.last), p_transaction_ids[m.n], p_trace_ids[m.n],
+      p_payloads[m.n], p_headers[m.n]
+    from (
+      select t.target, t.id, t.head, t.last, generate_series(v_starts[t.target], v_starts[t.target + 1] - 1) as n
+      from (
+        select unnest(v_targets.targets) as target, unnest(v_ids) as id, unnest(v_heads) as head, unnest(v_lasts) as last
+      ) t
+    ) m;
   end if;
   if v_any_scheduled then
     insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
@@ -99,20 +115,36 @@ begin
     where m.due_at is not null order by m.n;
   end if;
   -- barrier: push-many-inserted
-  perform rouse.wake_lanes(v_targets.partition_ids);
+  if exists (select from rouse.lanes l where l.partition_id = any (v_ids) and not l.ready) then
+    perform rouse.wake_lanes(v_ids);
+  end if;
   -- barrier: push-many-woken
 
-  return query
-  select t.n::integer, t.id, v_heads[t.n], v_counts[t.n], t.namespace, t.task, null::integer[], null::uuid[], null::integer[]
-  from unnest(v_targets.partition_ids, v_targets.namespaces, v_targets.tasks) with ordinality t(id, namespace, task, n)
-  where not v_sorted
-  union all
-  select i.target, v_targets.partition_ids[i.target], v_heads[i.target], v_counts[i.target], v_targets.namespaces[i.target],
-    v_targets.tasks[i.target], array_agg(i.n::integer order by i.n) filter (where i.original is not null),
-    array_agg(i.original order by i.n) filter (where i.original is not null),
-    array_agg(i.n::integer order by i.n) filter (where i.due_at is not null)
-  from unnest(p_targets, v_originals, v_due_at) with ordinality i(target, original, due_at, n)
-  where v_sorted
-  group by i.target
-  order by 1;
+  if v_sorted then
+    return query
+    select i.target, v_ids[i.place], v_heads[i.place], v_counts[i.place], v_targets.namespaces[i.place],
+      v_targets.tasks[i.place], array_agg(i.n::integer order by i.n) filter (where i.original is not null),
+      array_agg(i.original order by i.n) filter (where i.original is not null),
+      array_agg(i.n::integer order by i.n) filter (where i.due_at is not null)
+    from unnest(p_targets, v_places, v_originals, v_due_at) with ordinality i(target, place, original, due_at, n)
+    group by i.target, i.place
+    order by i.target;
+  else
+    return query
+    select unnest(v_targets.targets), unnest(v_ids), unnest(v_heads), unnest(v_counts), unnest(v_targets.namespaces),
+      unnest(v_targets.tasks), null::integer[], null::uuid[], null::integer[]
+    order by 1;
+  end if;
+end $$;
+
+-- By message, the place that its target has in the order of the partitions' ids.
+-- Parameters: by place its target; by message its target. Result: places. Locks: none.
+create or replace function rouse.places_of(p_target_at integer[], p_targets integer[]) returns integer[]
+language plpgsql immutable
+as $$
+declare
+  v_place_of constant integer[] := array(
+    select t.place::integer from unnest(p_target_at) with ordinality t(target, place) order by t.target);
+begin
+  return array(select v_place_of[t.target] from unnest(p_targets) with ordinality t(target, n) order by t.n);
 end $$;

@@ -52,12 +52,12 @@ create or replace function rouse.lock_targets(p_queues text[], p_partitions text
 language plpgsql
 as $$
 declare
-  v_targets record := rouse.resolve_targets(p_queues, p_partitions);
+  v_targets record := rouse.find_targets(p_queues, p_partitions);
   v_locked integer;
 begin
   if array_position(v_targets.partition_ids, null) is not null then
     perform rouse.create_targets(p_queues, p_partitions, p_targets);
-    v_targets := rouse.resolve_targets(p_queues, p_partitions);
+    v_targets := rouse.find_targets(p_queues, p_partitions);
   else
     -- The push must not meet a new size limit and wait for its queue while it has partitions.
     perform rouse.lock_queues(p_queues);
@@ -66,8 +66,8 @@ begin
     select p.id from rouse.partitions p where p.id = any (v_targets.partition_ids) order by p.id for no key update
   )
   select count(*) into v_locked from locked;
-  if v_locked <> v_targets.distinct_count then
-    perform rouse.raise('RS001', 'retry', 'a partition went away while a transaction waited for it');
+  if v_locked <> cardinality(p_queues) then
+    perform rouse.refuse_targets(v_targets.partition_ids);
   end if;
   return v_targets.partition_ids;
 end $$;

@@ -1,0 +1,188 @@
+// Two nodes on one embedded PostgreSQL, and trials of one push and one waiter.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { startEmbeddedPostgres } from '@rouse/database'
+import { eventually } from '@rouse/testkit'
+import { raiseLoopback } from './cluster-network.ts'
+import { percentile } from './http-figures.ts'
+
+export interface BenchNode {
+  readonly url: string
+  readonly gossip: { readonly host: string; readonly port: number }
+  readonly gossipPort: number
+  readonly child: ChildProcess
+}
+
+export interface BenchCluster {
+  readonly nodes: readonly [BenchNode, BenchNode]
+  stop(): Promise<void>
+}
+
+export interface ClusterFigures {
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+  readonly within10Ms: number
+  /** What woke the waiters, by the counters of the node. */
+  readonly sources: string
+}
+
+interface Stats {
+  readonly mode: { readonly mode: string }
+  readonly peers: readonly { readonly state: string; readonly hearsUs?: boolean }[]
+  readonly waiting: { readonly total: number }
+  readonly wakes: Readonly<Record<string, number>>
+  readonly group_backoff: { readonly groups_in_flight: number }
+  readonly gossip: { readonly drops: Readonly<Record<string, number>> }
+}
+
+const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))
+const secret = 'a secret of this benchmark alone'
+const patience = { timeoutMs: 60_000 }
+
+export async function startBenchCluster(): Promise<BenchCluster> {
+  raiseLoopback()
+  const server = await startEmbeddedPostgres()
+  const nodes = [startNode(server.url, 1), startNode(server.url, 2)] as const
+  return {
+    nodes,
+    async stop() {
+      for (const { child } of nodes) child.kill('SIGTERM')
+      await Promise.all(nodes.map(({ child }) => child.exitCode ?? once(child, 'exit')))
+      await server.stop()
+    },
+  }
+}
+
+export function benchCluster({ nodes }: BenchCluster) {
+  const agent = new Agent({ keepAlive: true })
+  let queues = 0
+
+  const stats = async ({ url }: BenchNode): Promise<Stats> =>
+    JSON.parse((await ask(agent, 'GET', `${url}/stats`)).text) as Stats
+
+  async function untilHealthy(): Promise<void> {
+    await eventually(async () => {
+      const all = await Promise.all(nodes.map((node) => stats(node).catch(() => undefined)))
+      return all.every(
+        (one) =>
+          one?.mode.mode === 'healthy' &&
+          one.peers.length === 1 &&
+          one.peers[0]?.state === 'alive' &&
+          one.peers[0].hearsUs === true,
+      )
+    }, patience)
+  }
+
+  async function untilAggressive(node?: BenchNode): Promise<void> {
+    await eventually(async () => {
+      const all = await Promise.all((node === undefined ? nodes : [node]).map(stats))
+      return all.every(({ mode }) => mode.mode === 'aggressive')
+    }, patience)
+  }
+
+  /** From the answer of the push to the answer of the waiter. */
+  async function wakes(from: BenchNode, to: BenchNode, trials: number): Promise<ClusterFigures> {
+    await untilReady(nodes, stats)
+    const before = (await stats(to)).wakes
+    const took: number[] = []
+    for (let i = 0; i < trials; i += 1) {
+      queues += 1
+      const queue = `q${queues % 20}`
+      const path = `/api/v1/pop/queue/${queue}?wait=true&timeout=30000&autoAck=true`
+      let answeredAt = 0
+      const waiter = ask(agent, 'GET', `${to.url}${path}`).then(({ status }) => {
+        answeredAt = performance.now()
+        return status
+      })
+      await eventually(
+        async () => {
+          const { waiting, group_backoff: backoff } = await stats(to)
+          return waiting.total === 1 && backoff.groups_in_flight === 0
+        },
+        { timeoutMs: 30_000, intervalMs: 5 },
+      )
+      const items = [{ queue, payload: i }]
+      await ask(agent, 'POST', `${from.url}/api/v1/push`, JSON.stringify({ items }))
+      const pushedAt = performance.now()
+      if ((await waiter) !== 200) throw new Error('a waiter got nothing')
+      took.push(Math.max(0, answeredAt - pushedAt))
+    }
+    const after = (await stats(to)).wakes
+    return { ...figuresOf(took), sources: sourcesOf(before, after) }
+  }
+
+  return { wakes, stats, untilHealthy, untilAggressive }
+}
+
+export function figuresOf(took: readonly number[]): Omit<ClusterFigures, 'sources'> {
+  const sorted = [...took].sort((x, y) => x - y)
+  const within = sorted.filter((ms) => ms <= 10).length
+  return {
+    p50: percentile(sorted, 0.5),
+    p99: percentile(sorted, 0.99),
+    max: percentile(sorted, 1),
+    within10Ms: Math.round((100 * within) / sorted.length),
+  }
+}
+
+async function untilReady(
+  nodes: readonly BenchNode[],
+  stats: (node: BenchNode) => Promise<Stats>,
+): Promise<void> {
+  await eventually(async () => {
+    const all = await Promise.all(nodes.map((node) => stats(node).catch(() => undefined)))
+    return all.every((one) => one !== undefined && one.peers.length === 1)
+  }, patience)
+}
+
+function sourcesOf(before: Stats['wakes'], after: Stats['wakes']): string {
+  const grown = Object.entries(after)
+    .map(([source, count]) => [source, count - (before[source] ?? 0)] as const)
+    .filter(([, count]) => count > 0)
+  return grown.map(([source, count]) => `${source} ${count}`).join(', ')
+}
+
+function startNode(databaseUrl: string, number: number): BenchNode {
+  const port = 4600 + 10 * number
+  const child = spawn(process.execPath, [main], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      ROUSE_DATABASE_URL: databaseUrl,
+      ROUSE_NODE_ID: `node-${number}`,
+      ROUSE_PORT: String(port),
+      ROUSE_GOSSIP_PORT: String(port + 1),
+      ROUSE_GOSSIP_SECRET: secret,
+      ROUSE_WORKERS: '1',
+      ROUSE_LOG_LEVEL: 'error',
+      // The figures are those of the ladder, not of the minute that follows a fault.
+      AGGRESSIVE_POLL_DURATION_MS: '1000',
+    },
+  })
+  const gossip = { host: '127.0.0.1', port: port + 1 }
+  return { url: `http://127.0.0.1:${port}`, gossip, gossipPort: port + 1, child }
+}
+
+function ask(
+  agent: Agent,
+  method: string,
+  url: string,
+  body?: string,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' }
+    const call = request(url, { method, agent, headers }, (response) => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (part: string) => {
+        text += part
+      })
+      response.once('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    })
+    call.once('error', reject)
+    call.end(body)
+  })
+}

@@ -3,14 +3,17 @@
 import cluster from 'node:cluster'
 import { type ConfigRequest, describeConfig, loadConfig } from './config.ts'
 import { ConfigError } from './config-error.ts'
-import { runPrimary } from './primary.ts'
-import { runWorker } from './worker.ts'
 
 const request = loadOrExit()
 if (request.checkOnly) process.stdout.write(`${describeConfig(request.config)}\n`)
 else if (cluster.isPrimary) {
+  // Each process loads its own half only: the primary needs no HTTP server.
+  const { runPrimary } = await import('./primary.ts')
   process.exit(await runPrimary(request.config, () => loadConfig().config))
-} else await runWorker(request.config)
+} else {
+  const { runWorker } = await import('./worker.ts')
+  await runWorker(request.config)
+}
 
 function loadOrExit(): ConfigRequest {
   try {

@@ -14,6 +14,9 @@ import type { Logger } from './log.ts'
 /** A worker that cannot listen says so by its exit code: forking it again would not help. */
 export const cannotListenExitCode = 98
 
+/** V8 would let what is young take 48 MB in each worker, and keep them; much less serves as well. */
+const youngGeneration = '--max-semi-space-size=4'
+
 const respawnMsMin = 100
 const respawnMsMax = 5_000
 /** A worker that lived so long did not die of its start. */
@@ -51,6 +54,7 @@ export class WorkerProcesses {
 
   /** Forks them all. The promise resolves only if they cannot ever serve. */
   start(): Promise<ConfigError> {
+    cluster.setupPrimary({ execArgv: [...process.execArgv, youngGeneration] })
     return new Promise((resolve) => {
       this.#fail = resolve
       for (let i = 0; i < this.#options.count; i += 1) this.#fork()

@@ -71,7 +71,10 @@ export async function runWorker(config: Config): Promise<void> {
     stats: () => statsDesk.ask(),
   }
   const app = createServer(context)
-  app.addHook('onRequest', async () => statsDesk.countRequest())
+  app.addHook('onRequest', (_request, _reply, done) => {
+    statsDesk.countRequest()
+    done()
+  })
 
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {

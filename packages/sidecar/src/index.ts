@@ -1,6 +1,7 @@
 export type { Coordinator, Grant, GrantOutcome, GroupDescription } from './coordinator.ts'
 export type {
   AckOutcome,
+  LeaveSignal,
   Operation,
   OperationKind,
   OperationResults,

@@ -4,6 +4,13 @@ import type { Lease, PopRequest } from './statements/pop.ts'
 import type { PushedItem, PushItem } from './statements/push.ts'
 import type { TransactionRequest, TransactionResult } from './statements/transaction.ts'
 
+/** Tells that a client has left; an AbortSignal is one. Thousands of waiters have one each, so it may be less. */
+export interface LeaveSignal {
+  readonly aborted: boolean
+  addEventListener(type: 'abort', listener: () => void): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
 /** A pop by one client. */
 export interface PopSpec {
   readonly source: PopRequest['source']
@@ -19,13 +26,13 @@ export interface PopSpec {
 export type Operation =
   /** One request's messages: all or nothing, together with others in one SQL call. */
   | { readonly kind: 'PUSH'; readonly items: readonly PushItem[]; readonly bytes: number }
-  | { readonly kind: 'POP'; readonly pop: PopSpec; readonly signal?: AbortSignal | undefined }
+  | { readonly kind: 'POP'; readonly pop: PopSpec; readonly signal?: LeaveSignal | undefined }
   /** Waits until messages come, the deadline passes, the client leaves (signal), or the worker drains. */
   | {
       readonly kind: 'POP_WAIT'
       readonly pop: PopSpec
       readonly timeoutMs: number
-      readonly signal: AbortSignal
+      readonly signal: LeaveSignal
     }
   | { readonly kind: 'ACK'; readonly item: AckItem; readonly group?: string | undefined }
   | {

@@ -5,7 +5,7 @@
 // wait asks PostgreSQL at once, together with others of its group that came while the last such call was under way.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Coordinator, Grant, GrantOutcome } from './coordinator.ts'
-import type { PopOutcome, PopSpec } from './operation.ts'
+import type { LeaveSignal, PopOutcome, PopSpec } from './operation.ts'
 import { type PopRunnerPorts, runPop, settle } from './pop-runner.ts'
 import type { Semaphore } from './semaphore.ts'
 import { SidecarError } from './sidecar-error.ts'
@@ -56,22 +56,20 @@ export class PopDesk {
   }
 
   /** Asks once. */
-  async pop(spec: PopSpec, signal: AbortSignal | undefined): Promise<PopOutcome> {
-    if (this.#asking.count >= this.#options.waitersMax) throw overloaded()
-    return await new Promise<PopOutcome>((resolve, reject) => {
+  pop(spec: PopSpec, signal: LeaveSignal | undefined): Promise<PopOutcome> {
+    if (this.#asking.count >= this.#options.waitersMax) return Promise.reject(overloaded())
+    return new Promise<PopOutcome>((resolve, reject) => {
       const waiter = newWaiter(spec, false, resolve, reject)
       const group = this.#asking.add(waiter)
-      signal?.addEventListener('abort', () => settle(this.#asking, group, waiter, nothing), {
-        once: true,
-      })
+      signal?.addEventListener('abort', () => settle(this.#asking, group, waiter, nothing))
       this.#ask(group)
     })
   }
 
-  async popWait(spec: PopSpec, timeoutMs: number, signal: AbortSignal): Promise<PopOutcome> {
-    if (this.#draining) return { ...nothing, draining: true }
-    if (this.#waiting.count >= this.#options.waitersMax) throw overloaded()
-    return await new Promise<PopOutcome>((resolve, reject) => {
+  popWait(spec: PopSpec, timeoutMs: number, signal: LeaveSignal): Promise<PopOutcome> {
+    if (this.#draining) return Promise.resolve({ ...nothing, draining: true })
+    if (this.#waiting.count >= this.#options.waitersMax) return Promise.reject(overloaded())
+    return new Promise<PopOutcome>((resolve, reject) => {
       const waiter = newWaiter(
         spec,
         true,
@@ -85,7 +83,7 @@ export class PopDesk {
       const group = this.#waiting.add(waiter)
       const onGone = (): void => this.#leave(group, waiter)
       const timer = setTimeout(() => this.#onDeadline(group, waiter), timeoutMs)
-      signal.addEventListener('abort', onGone, { once: true })
+      signal.addEventListener('abort', onGone)
       if (signal.aborted) return onGone()
       this.#announce(group)
       this.#options.coordinator.requestCheck(group.description)

@@ -3,7 +3,7 @@
 import type { Coordinator, Grant } from './coordinator.ts'
 import { DatabaseHealth } from './database-health.ts'
 import { connectionFailureOf, retrying } from './isolation.ts'
-import type { Operation, OperationResults } from './operation.ts'
+import type { AckOutcome, Operation, OperationResults } from './operation.ts'
 import { PopDesk } from './pop-desk.ts'
 import { Semaphore } from './semaphore.ts'
 import { SidecarError } from './sidecar-error.ts'
@@ -71,9 +71,13 @@ export class SidecarDbPool {
     })
   }
 
-  async submit<O extends Operation>(operation: O): Promise<OperationResults[O['kind']]> {
-    const result: unknown = await this.#carryOut(operation)
-    return result as OperationResults[O['kind']]
+  /** Not async, and neither is what a waiting pop passes through: each would keep a frame for every waiter. */
+  submit<O extends Operation>(operation: O): Promise<OperationResults[O['kind']]> {
+    try {
+      return this.#carryOut(operation) as Promise<OperationResults[O['kind']]>
+    } catch (error) {
+      return Promise.reject(error as Error)
+    }
   }
 
   /** The primary granted a group's in-flight lock to this worker. */
@@ -102,37 +106,37 @@ export class SidecarDbPool {
     await this.#health.stop()
   }
 
-  async #carryOut(operation: Operation): Promise<unknown> {
+  #carryOut(operation: Operation): Promise<unknown> {
     switch (operation.kind) {
       case 'PUSH':
         this.#refuseWhileDown()
-        return await this.#writes.push(operation.items, operation.bytes)
+        return this.#writes.push(operation.items, operation.bytes)
       case 'POP':
         this.#refuseWhileDown()
-        return await this.#pops.pop(operation.pop, operation.signal)
+        return this.#pops.pop(operation.pop, operation.signal)
       case 'POP_WAIT':
-        return await this.#pops.popWait(operation.pop, operation.timeoutMs, operation.signal)
+        return this.#pops.popWait(operation.pop, operation.timeoutMs, operation.signal)
       case 'ACK':
-        return (await this.#ack([operation.item], operation.group))[0]
+        return this.#ack([operation.item], operation.group).then(([outcome]) => outcome)
       case 'ACK_BATCH':
-        return await this.#ack(operation.items, operation.group)
+        return this.#ack(operation.items, operation.group)
       case 'TRANSACTION':
         this.#refuseWhileDown()
-        return await this.#writes.transact(operation.transaction)
+        return this.#writes.transact(operation.transaction)
       case 'RENEW_LEASE':
         this.#refuseWhileDown()
-        return await this.#writes.renew(operation.leaseId, operation.durationMs)
+        return this.#writes.renew(operation.leaseId, operation.durationMs)
       case 'RELEASE':
         this.#refuseWhileDown()
-        return await this.#writes.release(operation.leaseId)
+        return this.#writes.release(operation.leaseId)
       default:
         return operation satisfies never
     }
   }
 
-  async #ack(items: readonly AckItem[], group: string | undefined): Promise<unknown[]> {
+  #ack(items: readonly AckItem[], group: string | undefined): Promise<AckOutcome[]> {
     this.#refuseWhileDown()
-    return items.length === 0 ? [] : await this.#writes.ack(items, group)
+    return items.length === 0 ? Promise.resolve([]) : this.#writes.ack(items, group)
   }
 
   #refuseWhileDown(): void {

@@ -30,7 +30,10 @@ export function ackBatchRoute(app: FastifyInstance, context: BrokerContext): voi
     '/api/v1/ack/batch',
     {
       schema: { body: ackBatchSchema },
-      preValidation: async (request) => dropNulls(request.body),
+      preValidation: (request, _reply, done) => {
+        dropNulls(request.body)
+        done()
+      },
     },
     async (request) => {
       const body = request.body as AckBatchBody

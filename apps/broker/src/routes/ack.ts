@@ -10,7 +10,10 @@ export function ackRoute(app: FastifyInstance, context: BrokerContext): void {
     '/api/v1/ack',
     {
       schema: { body: bodySchema(AckBodySchema) },
-      preValidation: async (request) => void withoutNulls(request.body),
+      preValidation: (request, _reply, done) => {
+        withoutNulls(request.body)
+        done()
+      },
     },
     async (request) => {
       const ack = request.body as AckBody

@@ -51,9 +51,10 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
       path,
       {
         schema: { body: popBodySchema },
-        preValidation: async (request) => {
+        preValidation: (request, _reply, done) => {
           request.body ??= {}
           dropNulls(request.body)
+          done()
         },
       },
       async (request, reply) => {
@@ -138,27 +139,18 @@ async function answerPop(request: PopRequest): Promise<FastifyReply> {
 }
 
 /** Acks that were made must be told of: a fetch that fails after them is an empty one. */
-async function fetchMessages({
-  options,
-  pop,
-  watch,
-  acks,
-  context,
-}: PopRequest): Promise<PopOutcome> {
-  try {
-    return options.wait && options.timeoutMs > 0
-      ? await context.sidecar.submit({
-          kind: 'POP_WAIT',
-          pop,
-          timeoutMs: options.timeoutMs,
-          signal: watch.signal,
-        })
-      : await context.sidecar.submit({ kind: 'POP', pop, signal: watch.signal })
-  } catch (error) {
-    if (acks === undefined) throw error
+function fetchMessages(request: PopRequest): Promise<PopOutcome> {
+  const { options, pop, watch, acks, context } = request
+  const { timeoutMs } = options
+  const fetched: Promise<PopOutcome> =
+    options.wait && timeoutMs > 0
+      ? context.sidecar.submit({ kind: 'POP_WAIT', pop, timeoutMs, signal: watch })
+      : context.sidecar.submit({ kind: 'POP', pop, signal: watch })
+  if (acks === undefined) return fetched
+  return fetched.catch((error: unknown) => {
     context.log.warn({ err: error }, 'acknowledged, but could not fetch')
     return { leases: [], paused: false, draining: false }
-  }
+  })
 }
 
 function sendAnswer(reply: FastifyReply, json: string): FastifyReply {

@@ -11,7 +11,10 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
     '/api/v1/push',
     {
       schema: { body: bodySchema(PushBodySchema) },
-      preValidation: async (request) => dropNulls(request.body),
+      preValidation: (request, _reply, done) => {
+        dropNulls(request.body)
+        done()
+      },
     },
     async (request, reply) => {
       const items = readPushItems((request.body as PushBody).items, context)

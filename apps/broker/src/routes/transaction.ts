@@ -45,7 +45,10 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
     '/api/v1/transaction',
     {
       schema: { body: transactionSchema },
-      preValidation: async (request) => dropNulls(request.body),
+      preValidation: (request, _reply, done) => {
+        dropNulls(request.body)
+        done()
+      },
     },
     async (request) => {
       const body = request.body as TransactionBody

@@ -4,6 +4,8 @@ import { test } from 'tap'
 import { DatabaseClock } from '../src/services/database-clock.ts'
 import { DeadlineHeap } from '../src/services/deadline-heap.ts'
 
+const ascending = (a: number, b: number): number => a - b
+
 test('an earlier deadline comes before a later one that was there first', async (t) => {
   const heap = new DeadlineHeap<string>()
   heap.add(200, 'a')
@@ -47,10 +49,10 @@ test('the heap gives what a sorted list gives, over random sequences', async (t)
         heap.add(at, kind)
         list.push({ at, kind })
       } else if (choice < 9) {
-        const due = [...heap.takeDue(at)].sort()
+        const due = [...heap.takeDue(at)].sort(ascending)
         const wanted = new Set(list.filter((one) => one.at <= at).map((one) => one.kind))
         list = list.filter((one) => one.at > at)
-        t.same(due, [...wanted].sort(), `seed ${seed}`)
+        t.same(due, [...wanted].sort(ascending), `seed ${seed}`)
       } else {
         heap.forgetUntil(at)
         list = list.filter((one) => one.at > at)

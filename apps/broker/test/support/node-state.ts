@@ -1,0 +1,58 @@
+import { eventually } from '@rouse/testkit'
+import { send } from './http.ts'
+
+export interface NodeState {
+  readonly wakes: Readonly<Record<string, number>>
+  readonly mode: { readonly mode: 'healthy' | 'aggressive'; readonly why: readonly string[] }
+  readonly local_sidecars: number
+  readonly group_backoff: {
+    readonly groups_in_flight: number
+    readonly groups: readonly { readonly key: string; readonly waiting: number }[]
+  }
+  readonly counters: Readonly<Record<string, number>>
+  readonly time: {
+    readonly listener: 'up' | 'down' | 'off'
+    readonly looks: number
+    readonly skewMs: number
+    readonly runs: Readonly<Record<'reap' | 'promote' | 'cron' | 'retain', number>>
+  }
+}
+
+export async function stateOf({ url }: { readonly url: string }): Promise<NodeState> {
+  return (await send('GET', `${url}/stats`)).body as NodeState
+}
+
+/** Resolves when so many wait for a queue and have asked for the first time. */
+export async function untilWaiting(
+  node: { readonly url: string },
+  queue: string,
+  count: number,
+): Promise<void> {
+  await eventually(
+    async () => {
+      const { groups, groups_in_flight: inFlight } = (await stateOf(node)).group_backoff
+      const ours = groups.filter(({ key }) => key.startsWith(`${queue}/`))
+      return ours.reduce((sum, { waiting }) => sum + waiting, 0) === count && inFlight === 0
+    },
+    { timeoutMs: 20_000 },
+  )
+}
+
+/** By how much each counter of wakes rose while something was done. */
+export async function wakesDuring(
+  node: { readonly url: string },
+  act: () => Promise<unknown>,
+): Promise<Record<string, number>> {
+  const before = (await stateOf(node)).wakes
+  await act()
+  const after = (await stateOf(node)).wakes
+  return Object.fromEntries(
+    Object.entries(after).map(([source, count]) => [source, count - (before[source] ?? 0)]),
+  )
+}
+
+/** Lets real time pass, for what must still hold after it. */
+export async function pass(ms: number): Promise<void> {
+  const begun = performance.now()
+  await eventually(() => performance.now() - begun >= ms, { timeoutMs: ms + 5_000, intervalMs: 10 })
+}

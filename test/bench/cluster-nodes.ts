@@ -50,7 +50,11 @@ export async function startBenchCluster(): Promise<BenchCluster> {
     nodes,
     async stop() {
       for (const { child } of nodes) child.kill('SIGTERM')
-      await Promise.all(nodes.map(({ child }) => child.exitCode ?? once(child, 'exit')))
+      await Promise.all(
+        nodes.map(async ({ child }) => {
+          if (child.exitCode === null) await once(child, 'exit')
+        }),
+      )
       await server.stop()
     },
   }

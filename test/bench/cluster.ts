@@ -8,7 +8,7 @@ import { startFlood } from './cluster-flood.ts'
 import { hintLatencies } from './cluster-hints.ts'
 import { dropUdp, healUdp } from './cluster-network.ts'
 import { benchCluster, type ClusterFigures, startBenchCluster } from './cluster-nodes.ts'
-import { percentile, Verdict } from './http-figures.ts'
+import { Verdict } from './http-figures.ts'
 
 const { values: flags } = parseArgs({
   options: {

@@ -106,10 +106,11 @@ function complete(values: Record<string, unknown>): Config {
   if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
     throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
   }
-  if (values.gossipSecret === undefined && !isLoopback(String(values.gossipHost))) {
+  const gossipHost = String(values.gossipHost)
+  if (values.gossipSecret === undefined && !isLoopback(gossipHost)) {
     throw new ConfigError(
       'ROUSE_GOSSIP_SECRET',
-      `is not set, and gossip on ${values.gossipHost} is open to the network: give every node the same secret ` +
+      `is not set, and gossip on ${gossipHost} is open to the network: give every node the same secret ` +
         '(openssl rand -base64 32), or leave ROUSE_GOSSIP_HOST at 127.0.0.1',
     )
   }

@@ -10,6 +10,7 @@ import { countingDatabase, popsOf } from './support/query-count.ts'
 const hintsOnly = { POP_WAIT_IDLE_INTERVAL_MS: '600000', POP_WAIT_BASE_INTERVAL_MS: '600000' }
 const env = { ...hintsOnly, POP_WAIT_MAX_INTERVAL_MS: '600000' }
 const timeout = 120_000
+type Api = ReturnType<typeof apiOf>
 
 async function untilWaiting(node: RunningBroker, count: number): Promise<void> {
   await eventually(
@@ -43,36 +44,36 @@ test('nodes wake each other', { timeout }, async (t) => {
   })
 
   await t.test('an ack on one node frees a partition for a waiter on another', async (t) => {
-    const [a, b] = cluster.map(({ url }) => apiOf(url))
-    await a?.push({ queue: 'lane', payload: 1 }, { queue: 'lane', payload: 2 })
-    const { body } = (await a?.pop('lane')) as { body: { messages: [never] } }
-    const answer = b?.pop('lane', '?wait=true&timeout=20000&autoAck=true')
+    const [a, b] = cluster.map(({ url }) => apiOf(url)) as [Api, Api]
+    await a.push({ queue: 'lane', payload: 1 }, { queue: 'lane', payload: 2 })
+    const { body } = await a.pop('lane')
+    const answer = b.pop('lane', '?wait=true&timeout=20000&autoAck=true')
     await untilWaiting(cluster[1] as RunningBroker, 1)
-    await a?.ack(body.messages[0])
+    await a.ack(body.messages[0])
     t.match(await answer, { status: 200, body: { messages: [{ data: 2 }] } })
   })
 
   await t.test(
     'options changed on one node let go what a waiter on another waits for',
     async (t) => {
-      const [a, b] = cluster.map(({ url }) => apiOf(url))
-      await a?.post('/configure', { queue: 'held', options: { maxInFlight: 1 } })
-      await a?.push({ queue: 'held', partition: 'x', payload: 1 })
-      await a?.push({ queue: 'held', partition: 'y', payload: 2 })
-      t.equal((await a?.pop('held'))?.status, 200)
-      const answer = b?.pop('held', '?wait=true&timeout=20000')
+      const [a, b] = cluster.map(({ url }) => apiOf(url)) as [Api, Api]
+      await a.post('/configure', { queue: 'held', options: { maxInFlight: 1 } })
+      await a.push({ queue: 'held', partition: 'x', payload: 1 })
+      await a.push({ queue: 'held', partition: 'y', payload: 2 })
+      t.equal((await a.pop('held')).status, 200)
+      const answer = b.pop('held', '?wait=true&timeout=20000')
       await untilWaiting(cluster[1] as RunningBroker, 1)
-      await a?.post('/configure', { queue: 'held', options: { maxInFlight: 0 } })
-      t.equal((await answer)?.status, 200)
+      await a.post('/configure', { queue: 'held', options: { maxInFlight: 0 } })
+      t.equal((await answer).status, 200)
     },
   )
 
   await t.test('a namespace pop on one node hears of a queue pushed to on another', async (t) => {
-    const [a, b] = cluster.map(({ url }) => apiOf(url))
-    await a?.post('/configure', { queue: 'mail', namespace: 'shop', task: 'send' })
-    const answer = b?.get('/pop?namespace=shop&task=send&wait=true&timeout=20000&autoAck=true')
+    const [a, b] = cluster.map(({ url }) => apiOf(url)) as [Api, Api]
+    await a.post('/configure', { queue: 'mail', namespace: 'shop', task: 'send' })
+    const answer = b.get('/pop?namespace=shop&task=send&wait=true&timeout=20000&autoAck=true')
     await untilWaiting(cluster[1] as RunningBroker, 1)
-    await a?.push({ queue: 'mail', payload: 'x' })
+    await a.push({ queue: 'mail', payload: 'x' })
     t.match(await answer, { status: 200, body: { messages: [{ queue: 'mail' }] } })
   })
 

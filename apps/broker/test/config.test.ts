@@ -129,3 +129,15 @@ test('the description names every setting and hides the secrets', async (t) => {
   })
   t.notMatch(text, /hush|quiet/)
 })
+
+test('gossip beyond this machine needs a secret, and says so', async (t) => {
+  t.throws(() => load({ ROUSE_GOSSIP_HOST: '0.0.0.0' }), {
+    message: /ROUSE_GOSSIP_SECRET is not set.*openssl rand -base64 32/,
+  })
+  t.equal(load({ ROUSE_GOSSIP_HOST: '::1' }).gossipSecret, undefined)
+  const secret = { ROUSE_GOSSIP_HOST: '0.0.0.0', ROUSE_GOSSIP_SECRET: 'sixteen or more letters' }
+  t.match(load(secret), { gossipHost: '0.0.0.0' })
+  t.notMatch(describeConfig(load(secret)), /letters/)
+  t.equal(load({}, ['--gossip-secret-file=url.secret']).gossipSecret, databaseUrl)
+  t.throws(() => load({}, ['--gossip-secret-file=nowhere']), { message: /cannot be read/ })
+})

@@ -17,6 +17,8 @@ interface Candidate {
   owner: SenderKey | undefined
   helloAt: number
   backoffMs: number
+  /** Whoever is there takes us for a member, and is none of ours. */
+  isStranger: boolean
 }
 
 /** Addresses where a node may be. Those that a source lists are never given up, so a cluster that was cut
@@ -54,15 +56,25 @@ export class Candidates {
     if (candidate !== undefined) candidate.learnedUntil = now + learnedForMs
   }
 
+  /** Somebody there speaks to us whom we do not know: greet, even where we believe another to be. */
+  heardStranger(address: Address, now: number): void {
+    this.learn(address, now)
+    const candidate = this.#candidates.get(address)
+    if (candidate === undefined || candidate.isStranger) return
+    candidate.isStranger = true
+    candidate.helloAt = Math.min(candidate.helloAt, now + candidate.backoffMs)
+    this.#nextAt = Math.min(this.#nextAt, candidate.helloAt)
+  }
+
   answered(address: Address, owner: SenderKey): void {
     const candidate = this.#candidates.get(address)
     if (candidate !== undefined) candidate.owner = owner
   }
 
-  /** Its owner is gone: whoever comes up there next is found soon. */
-  retry(owner: SenderKey, now: number): void {
+  /** A member is gone: whoever comes up next where it was is found soon. */
+  retry(owner: SenderKey, address: Address, now: number): void {
     for (const candidate of this.#candidates.values()) {
-      if (candidate.owner !== owner) continue
+      if (candidate.owner !== owner && candidate.address !== address) continue
       candidate.learnedUntil = Math.max(candidate.learnedUntil, now + learnedForMs)
       candidate.backoffMs = this.#preset.helloFirstMs
       candidate.helloAt = now + candidate.backoffMs
@@ -89,9 +101,11 @@ export class Candidates {
     let nextAt = Number.POSITIVE_INFINITY
     for (const candidate of this.#candidates.values()) {
       if (candidate.helloAt <= now) {
-        if (isTaken(candidate.address, candidate.owner)) this.#postpone(candidate, now)
+        const { address, owner, isStranger } = candidate
+        if (!isStranger && isTaken(address, owner)) this.#postpone(candidate, now)
         else if (due.length < burstMax) {
-          due.push(candidate.address)
+          due.push(address)
+          candidate.isStranger = false
           this.#backOff(candidate, now)
         }
       }
@@ -112,6 +126,7 @@ export class Candidates {
       owner: undefined,
       helloAt: now,
       backoffMs: this.#preset.helloFirstMs,
+      isStranger: false,
     }
     this.#candidates.set(address, candidate)
     this.#nextAt = Math.min(this.#nextAt, now)

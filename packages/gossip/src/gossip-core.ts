@@ -21,6 +21,7 @@ import { InterestDesk } from './interest-desk.ts'
 import type { Member } from './member.ts'
 import { Members } from './members.ts'
 import { type Interest, OwnInterest } from './own-interest.ts'
+import { keyHash } from './peer-interest.ts'
 import type { PeerView } from './peer-view.ts'
 import type { GossipCoreOptions, GossipPorts } from './ports.ts'
 import { Roster } from './roster.ts'
@@ -131,6 +132,14 @@ export class GossipCore {
     return this.#parts.members.size
   }
 
+  /** Whether a hint with these keys goes to a peer. */
+  tells(nodeId: string, keys: readonly string[]): boolean {
+    const { members, preset } = this.#parts
+    const member = members.all().find((one) => one.nodeId === nodeId)
+    if (member === undefined) return false
+    return members.size < preset.everyoneMax || member.interest.wants(keys.map(keyHash))
+  }
+
   /** Members, and those who were lately. */
   peers(nowMs: number): PeerView[] {
     return this.#roster.views(this.#time.read(nowMs))
@@ -152,8 +161,7 @@ export class GossipCore {
     this.#forgiveStall(now)
     if (this.#parts.outbox.nextAt <= now) this.#sendHints(now)
     if (this.#parts.candidates.nextAt <= now) this.#handshake.greet(now)
-    const beaten = this.#heartbeats.nextAt <= now ? this.#heartbeats.beat(now) : []
-    this.#silence.look(beaten, now)
+    this.#silence.look(this.#heartbeats.beat(now), now)
     this.#interest.tick(now)
   }
 
@@ -175,6 +183,7 @@ export class GossipCore {
     for (const { to, batches } of outbox.take(now, members.all(), toEveryone)) {
       const present = to.filter((member) => members.get(member.sender) === member)
       wire.sendTo(present, [{ type: 'hints', batches }])
+      this.#heartbeats.hurry(present, now)
     }
   }
 

@@ -60,8 +60,7 @@ export class Handshake {
   receive(frame: Frame, messages: readonly Message[], from: Address, now: number): Arrival {
     const hello = messages.find((message) => message.type === 'hello')
     if (hello === undefined) {
-      // It takes us for a member. We may have forgotten it: greet it.
-      this.#parts.candidates.learn(from, now)
+      this.#parts.candidates.heardStranger(from, now)
       return 'unknown'
     }
     const proven = this.#provenBy(messages, now)

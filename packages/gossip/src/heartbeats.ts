@@ -1,5 +1,6 @@
 // Every T each member gets a heartbeat of its own: it says that we live, sends back the member's token, and
-// carries what lets either side notice lost hints, an outdated interest, or a member that is not known.
+// carries what lets either side notice lost hints, an outdated interest, or a member that is not known. Who
+// was sent hints gets some more of them soon after: they tell it what it should have got.
 import type { GossipParts } from './gossip-parts.ts'
 import type { Member } from './member.ts'
 import { peersMax } from './message-reader.ts'
@@ -12,20 +13,50 @@ const peersMin = 3
 /** Answers out of turn to one member; the next heartbeat brings what they leave out. */
 const answerGapMs = 100
 
+/** So many heartbeats follow a hint, five times as often as others. */
+const eagerBeats = 5
+const eagerPace = 0.2
+
 export class Heartbeats {
   readonly #parts: GossipParts
   #nextAt = Number.POSITIVE_INFINITY
+  /** Members that were sent hints, and how many heartbeats they get soon. */
+  readonly #eager = new Map<Member, number>()
+  #eagerAt = Number.POSITIVE_INFINITY
 
   constructor(parts: GossipParts) {
     this.#parts = parts
   }
 
   get nextAt(): number {
-    return this.#nextAt
+    return Math.min(this.#nextAt, this.#eagerAt)
   }
 
-  /** Sends the heartbeats that are due, and answers who got one. */
+  /** Sends the heartbeats that are due, and answers whose turn it was. */
   beat(now: number): Member[] {
+    if (this.#eagerAt <= now) this.#beatEagerly(now)
+    return this.#nextAt <= now ? this.#beatSlice(now) : []
+  }
+
+  /** These were sent hints. */
+  hurry(members: readonly Member[], now: number): void {
+    for (const member of members) this.#eager.set(member, eagerBeats)
+    if (this.#eagerAt === Number.POSITIVE_INFINITY && members.length > 0) {
+      this.#eagerAt = now + eagerPace * this.#parts.intervalMs()
+    }
+  }
+
+  #beatEagerly(now: number): void {
+    for (const [member, left] of this.#eager) {
+      if (left === 1) this.#eager.delete(member)
+      else this.#eager.set(member, left - 1)
+      if (this.#parts.members.get(member.sender) === member) this.send(member, now)
+    }
+    const paceMs = eagerPace * this.#parts.intervalMs()
+    this.#eagerAt = this.#eager.size === 0 ? Number.POSITIVE_INFINITY : now + paceMs
+  }
+
+  #beatSlice(now: number): Member[] {
     const { members, random } = this.#parts
     const slice = members.nextSlice()
     for (const member of slice) this.send(member, now)

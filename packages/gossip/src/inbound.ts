@@ -151,7 +151,6 @@ export class Inbound {
           for (const address of message.addresses) this.#parts.candidates.learn(address, now)
           break
         case 'leave':
-          silence.forget(member)
           roster.remove(member, 'left', now)
           return
         case 'vouch request':

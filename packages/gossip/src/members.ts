@@ -70,6 +70,7 @@ export class Members {
   }
 
   remove(member: Member, how: 'dead' | 'left', now: number): void {
+    if (this.#bySender.get(member.sender) !== member) throw new Error('no member')
     this.#bySender.delete(member.sender)
     if (this.#byAddress.get(member.address) === member) this.#byAddress.delete(member.address)
     const index = this.#order.indexOf(member)

@@ -123,12 +123,18 @@ function readStale([, incarnation]: readonly unknown[]): Message | undefined {
   return isCount(incarnation) ? { type: 'stale', incarnation } : undefined
 }
 
-function readVouchRequest([, sender]: readonly unknown[]): Message | undefined {
-  if (!isBytes(sender) || sender.length !== 8) return undefined
-  return { type: 'vouch request', sender: Buffer.from(sender).toString('latin1') }
+function readVouchRequest([, sender, incarnation]: readonly unknown[]): Message | undefined {
+  if (!isBytes(sender) || sender.length !== 8 || !isCount(incarnation)) return undefined
+  return { type: 'vouch request', sender: Buffer.from(sender).toString('latin1'), incarnation }
 }
 
-function readVouch([, sender, sinceHeardMs]: readonly unknown[]): Message | undefined {
-  if (!isBytes(sender) || sender.length !== 8 || !isCount(sinceHeardMs)) return undefined
-  return { type: 'vouch', sender: Buffer.from(sender).toString('latin1'), sinceHeardMs }
+function readVouch([, sender, incarnation, sinceHeardMs]: readonly unknown[]): Message | undefined {
+  if (!isBytes(sender) || sender.length !== 8) return undefined
+  if (!isCount(incarnation) || !isCount(sinceHeardMs)) return undefined
+  return {
+    type: 'vouch',
+    sender: Buffer.from(sender).toString('latin1'),
+    incarnation,
+    sinceHeardMs,
+  }
 }

@@ -70,11 +70,13 @@ export interface Stale {
 export interface VouchRequest {
   readonly type: 'vouch request'
   readonly sender: SenderKey
+  readonly incarnation: number
 }
 
 export interface Vouch {
   readonly type: 'vouch'
   readonly sender: SenderKey
+  readonly incarnation: number
   readonly sinceHeardMs: number
 }
 
@@ -142,8 +144,13 @@ function toArray(message: Message): unknown[] {
     case 'stale':
       return [type, message.incarnation]
     case 'vouch request':
-      return [type, Buffer.from(message.sender, 'latin1')]
+      return [type, Buffer.from(message.sender, 'latin1'), message.incarnation]
     case 'vouch':
-      return [type, Buffer.from(message.sender, 'latin1'), message.sinceHeardMs]
+      return [
+        type,
+        Buffer.from(message.sender, 'latin1'),
+        message.incarnation,
+        message.sinceHeardMs,
+      ]
   }
 }

@@ -45,7 +45,7 @@ export class Roster {
   remove(member: Member, how: 'dead' | 'left', now: number): void {
     const { members, candidates } = this.#parts
     members.remove(member, how, now)
-    if (how === 'dead') candidates.retry(member.sender, now)
+    if (how === 'dead') candidates.retry(member.sender, member.address, now)
     else candidates.rest(member.sender, now)
     this.#tell(member, how, now)
   }

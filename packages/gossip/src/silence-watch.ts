@@ -32,6 +32,11 @@ export class SilenceWatch {
   look(members: readonly Member[], now: number): void {
     for (const member of members) if (member.state === 'alive') this.#judge(member, now)
     for (const member of Array.from(this.#watched)) {
+      if (this.#parts.members.get(member.sender) !== member) {
+        // It left, or a later life of it took its place.
+        this.#watched.delete(member)
+        continue
+      }
       this.#askAbout(member, now)
       this.#judge(member, now)
     }
@@ -44,20 +49,17 @@ export class SilenceWatch {
     if (now - member.echoedAt < unheardMs) this.#set(member, 'alive', now)
   }
 
-  forget(member: Member): void {
-    this.#watched.delete(member)
-  }
-
   vouch(request: VouchRequest, asker: Member, now: number): void {
-    const member = this.#parts.members.get(request.sender)
-    if (member === undefined) return
+    const { sender, incarnation } = request
+    const member = this.#parts.members.get(sender)
+    if (member?.incarnation !== incarnation) return
     const sinceHeardMs = Math.floor(now - member.heardAt)
-    this.#parts.wire.sendTo([asker], [{ type: 'vouch', sender: request.sender, sinceHeardMs }])
+    this.#parts.wire.sendTo([asker], [{ type: 'vouch', sender, incarnation, sinceHeardMs }])
   }
 
-  vouchedFor({ sender, sinceHeardMs }: Vouch, now: number): void {
+  vouchedFor({ sender, incarnation, sinceHeardMs }: Vouch, now: number): void {
     const member = this.#parts.members.get(sender)
-    if (member === undefined) return
+    if (member?.incarnation !== incarnation) return
     const lately = this.#parts.preset.suspectAfter * this.#parts.intervalMs()
     if (sinceHeardMs < lately) member.vouchedAt = now
   }
@@ -83,6 +85,7 @@ export class SilenceWatch {
       const other = others[Math.floor(random() * others.length)]
       if (other !== undefined) asked.add(other)
     }
-    wire.sendTo([...asked], [{ type: 'vouch request', sender: member.sender }])
+    const { sender, incarnation } = member
+    wire.sendTo([...asked], [{ type: 'vouch request', sender, incarnation }])
   }
 }

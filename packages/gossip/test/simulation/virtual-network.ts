@@ -37,6 +37,7 @@ export interface NetworkOptions {
   readonly secrets?: readonly string[]
   /** In place of real signatures, which cost more than everything else. */
   readonly signer?: GossipCoreOptions['signer']
+  readonly recordsHeard?: boolean
 }
 
 export interface VirtualNode {
@@ -49,12 +50,20 @@ export interface VirtualNode {
   stalledUntil: number
   /** By how much its clock differs from the virtual one. */
   clockOffsetMs: number
+  /** How far its clock has jumped ahead, all in all. */
+  skippedMs: number
   armedFor: number
   bytesSent: number
   bytesReceived: number
+  /** How long it has been frozen, all in all. */
+  stalledMs: number
+  /** When the last datagram of each node that arrived here had been sent. */
+  readonly heardFrom: Map<VirtualNode, number>
 }
 
 const ipAndUdpBytes = 28
+/** No timer fires at once, and virtual time must go on. */
+const leastMs = 0.001
 
 export class VirtualNetwork {
   readonly quality: LinkQuality = { ...perfect }
@@ -104,9 +113,12 @@ export class VirtualNetwork {
       isRunning: true,
       stalledUntil: 0,
       clockOffsetMs: 0,
+      skippedMs: 0,
       armedFor: Number.POSITIVE_INFINITY,
       bytesSent: 0,
       bytesReceived: 0,
+      stalledMs: 0,
+      heardFrom: new Map(),
     }
     this.nodes.set(name.address, node)
     return node
@@ -125,11 +137,13 @@ export class VirtualNetwork {
   }
 
   stall(node: VirtualNode, forMs: number): void {
-    node.stalledUntil = this.now + forMs
+    node.stalledUntil = Math.max(node.stalledUntil, this.now + forMs)
+    node.stalledMs += forMs
   }
 
   stepClock(node: VirtualNode, byMs: number): void {
     node.clockOffsetMs += byMs
+    node.skippedMs += Math.max(0, byMs)
     node.armedFor = Number.POSITIVE_INFINITY
     this.#arm(node)
   }
@@ -179,23 +193,30 @@ export class VirtualNetwork {
     if (this.#random.reorder.next() < reordering) {
       afterMs += reorderedByMs * this.#random.reorder.next()
     }
-    this.#events.push(this.now + afterMs, () => this.#deliver(from.address, bytes, to))
+    const sentAt = this.now
+    this.#events.push(sentAt + afterMs, () => this.#deliver(from, sentAt, bytes, to))
   }
 
-  #deliver(from: Address, bytes: Uint8Array, to: Address): void {
+  #deliver(from: VirtualNode, sentAt: number, bytes: Uint8Array, to: Address): void {
     const node = this.nodes.get(to)
     if (node === undefined) return
     // After a stall Node's timers run first, the socket is read then.
     if (this.now < node.stalledUntil) {
-      this.#events.push(node.stalledUntil + 0.002, () => this.#deliver(from, bytes, to))
+      const resumedAt = node.stalledUntil + 0.002
+      this.#events.push(resumedAt, () => this.#deliver(from, sentAt, bytes, to))
       return
     }
     node.bytesReceived += bytes.length + ipAndUdpBytes
-    this.act(node, (core, nowMs) => core.receive(Buffer.from(bytes), from, nowMs))
+    if (this.#options.recordsHeard !== false) {
+      node.heardFrom.set(from, Math.max(sentAt, node.heardFrom.get(from) ?? 0))
+    }
+    // No copy: the core changes no bytes.
+    const received = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    this.act(node, (core, nowMs) => core.receive(received, from.address, nowMs))
   }
 
   #arm(node: VirtualNode): void {
-    const dueAt = Math.max(this.now, node.core.nextTickAt() - node.clockOffsetMs)
+    const dueAt = Math.max(this.now + leastMs, node.core.nextTickAt() - node.clockOffsetMs)
     if (!node.isRunning || dueAt >= node.armedFor) return
     node.armedFor = dueAt
     if (dueAt < Number.POSITIVE_INFINITY) this.#events.push(dueAt, () => this.#tick(node, dueAt))

@@ -5,7 +5,7 @@ import { GossipNode, type GossipNodeOptions, type Hint, type Transport } from '.
 
 export interface TransportKit {
   /** A transport with an address of its own. */
-  make(): Transport
+  readonly make: () => Transport
   /** An address of the same kind where nobody is. */
   readonly nowhere: string
 }

@@ -16,6 +16,8 @@ export interface Told {
 
 export interface ClusterNode extends Told {
   readonly node: VirtualNode
+  /** Called after every hint, and when hints were lost. */
+  onTold: (() => void) | undefined
   stateOf(nodeId: string): PeerState | undefined
 }
 
@@ -43,16 +45,22 @@ export class VirtualCluster {
     const { network } = this
     const name = { nodeId: nodeIdOf(index), address, incarnation: this.#incarnation }
     const node = network.start(name, {
-      onHint: (hint, from) => told.hints.push({ hint, from, at: network.now }),
+      onHint: (hint, from) => {
+        told.hints.push({ hint, from, at: network.now })
+        this.nodes[index]?.onTold?.()
+      },
       onPeer: ({ nodeId }, event) => told.events.push({ nodeId, event, at: network.now }),
-      onHintsLost: (from, count) => told.lost.push({ from, count }),
+      onHintsLost: (from, count) => {
+        told.lost.push({ from, count })
+        this.nodes[index]?.onTold?.()
+      },
       onInterestEchoed: (version) => told.echoed.push(version),
       onSuperseded: (incarnation) => told.superseded.push(incarnation),
     })
     const stateOf = (nodeId: string) =>
       node.core.peers(network.now + node.clockOffsetMs).find((peer) => peer.nodeId === nodeId)
         ?.state
-    this.nodes[index] = { ...told, node, stateOf }
+    this.nodes[index] = { ...told, node, stateOf, onTold: undefined }
     return this.at(index)
   }
 

@@ -1,0 +1,74 @@
+// Hundreds of runs of whole clusters, each decided by a seed. To see one again: ROUSE_SEED=12 npx tap …
+import { test } from 'tap'
+import type { GossipPreset } from '../src/index.ts'
+import { measure, measureWakes } from './simulation/figures.ts'
+import { Simulation, type SimulationOptions } from './simulation/simulation.ts'
+
+const given = process.env.ROUSE_SEED
+
+/** The first seeds that break a rule, with what they broke. */
+function failures(
+  count: number,
+  options: Omit<SimulationOptions, 'seed'>,
+  failedMax = 3,
+): string[] {
+  const seeds = given === undefined ? Array.from({ length: count }, (_, i) => i) : [Number(given)]
+  const failed: string[] = []
+  for (const seed of seeds) {
+    const [first] = new Simulation({ seed, ...options }).run()
+    if (first !== undefined) failed.push(`ROUSE_SEED=${seed}: ${first}`)
+    if (failed.length === failedMax) break
+  }
+  return failed
+}
+
+test('a cluster of ten keeps every rule, whatever happens to it', async (t) => {
+  t.same(failures(100, { nodeCount: 10 }), [])
+})
+
+test('so does one of three', async (t) => {
+  t.same(failures(50, { nodeCount: 3 }), [])
+})
+
+test('and one of thirty, and one with real signatures', async (t) => {
+  t.same(failures(1, { nodeCount: 30, checkedMax: 5 }), [])
+  t.same(failures(5, { nodeCount: 5, isSigned: true }), [])
+})
+
+test('the same seed is the same run', { skip: given !== undefined }, async (t) => {
+  const run = () => {
+    const simulation = new Simulation({ seed: 7, nodeCount: 5 })
+    simulation.run()
+    return [simulation.network.datagrams, simulation.store.latenciesMs]
+  }
+  t.same(run(), run())
+})
+
+const sabotages: Readonly<Record<string, Partial<GossipPreset> | 'no fallback'>> = {
+  'an interest that is withdrawn at once': { interestLingerMs: 0 },
+  'members that live on without an echo': { suspectAfter: 60, deadAfter: 200, askAfter: 180 },
+  'addresses that are tried once': { helloFirstMs: 10_000_000 },
+  'no fallback': 'no fallback',
+}
+
+for (const [name, sabotage] of Object.entries(sabotages)) {
+  test(`the runs would notice: ${name}`, { skip: given !== undefined }, async (t) => {
+    t.not(failures(20, { nodeCount: 10, sabotage }, 1).length, 0)
+  })
+}
+
+test('ten nodes meet their targets', { skip: given !== undefined }, async (t) => {
+  for (const seed of [1, 2, 3]) {
+    const figures = measure(10, seed)
+    t.ok(figures.coldStartMs <= 300 && figures.joinMs <= 300, `joined after ${figures.joinMs} ms`)
+    t.ok(figures.leaveMs <= 5, `left after ${figures.leaveMs} ms`)
+    t.ok(figures.crashMs <= 5_500, `missed after ${figures.crashMs} ms`)
+    t.ok(figures.bytesPerSecond <= 3_000, `${figures.bytesPerSecond} bytes a second`)
+  }
+})
+
+test('of ten hints in a lossy network nine come at once, the rest soon', async (t) => {
+  const { within10Ms, maxMs } = measureWakes(0.3, 1, 1_000)
+  t.ok(within10Ms >= 0.89, `${within10Ms}`)
+  t.ok(maxMs <= 600, `${maxMs} ms`)
+})

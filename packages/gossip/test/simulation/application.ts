@@ -1,0 +1,111 @@
+// What runs on a simulated node above gossip: waiters for some keys, who look into a common store when they
+// are told to, and once a second anyway.
+import type { OutgoingHint } from '../../src/index.ts'
+import type { VirtualNetwork, VirtualNode } from './virtual-network.ts'
+
+export const fallbackMs = 1_000
+
+/** What everybody shares, as the nodes of a cluster share a database. */
+export class Store {
+  readonly #waiting = new Map<string, { readonly pushedAt: number }[]>()
+  readonly latenciesMs: number[] = []
+  readonly foundBy = { hint: 0, loss: 0, fallback: 0 }
+
+  push(key: string, now: number): { readonly pushedAt: number } {
+    const message = { pushedAt: now }
+    this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), message])
+    return message
+  }
+
+  take(key: string, now: number, how: keyof Store['foundBy']): void {
+    for (const { pushedAt } of this.#waiting.get(key) ?? []) {
+      this.latenciesMs.push(now - pushedAt)
+      this.foundBy[how] += 1
+    }
+    this.#waiting.delete(key)
+  }
+
+  has(key: string, message: { readonly pushedAt: number }): boolean {
+    return this.#waiting.get(key)?.includes(message) ?? false
+  }
+
+  get undelivered(): number {
+    return Array.from(this.#waiting.values()).flat().length
+  }
+}
+
+export class Application {
+  readonly node: VirtualNode
+  readonly #network: VirtualNetwork
+  readonly #store: Store
+  /** Since when, and from which version of the interest on. */
+  readonly waits = new Map<string, { readonly since: number; readonly version: number }>()
+  /** When, as the node counts: with what its clock skipped. */
+  readonly withdrawn = new Map<string, { readonly at: number; readonly version: number }>()
+  version = 0
+  echoed = 0
+
+  constructor(network: VirtualNetwork, store: Store, start: (app: Application) => VirtualNode) {
+    this.#network = network
+    this.#store = store
+    this.node = start(this)
+  }
+
+  startFallback(): void {
+    this.#pollLater()
+  }
+
+  wait(key: string): void {
+    if (this.waits.has(key)) return
+    this.version += 1
+    this.waits.set(key, { since: this.#network.now, version: this.version })
+    this.withdrawn.delete(key)
+    this.#tellInterest()
+    this.#store.take(key, this.#network.now, 'fallback')
+  }
+
+  stopWaiting(key: string): void {
+    const waited = this.waits.get(key)
+    if (waited === undefined) return
+    this.version += 1
+    this.waits.delete(key)
+    const at = this.#network.now + this.node.skippedMs
+    this.withdrawn.set(key, { at, version: waited.version })
+    this.#tellInterest()
+  }
+
+  push(key: string): { readonly pushedAt: number } {
+    const { now } = this.#network
+    const message = this.#store.push(key, now)
+    if (this.waits.has(key)) this.#store.take(key, now, 'hint')
+    else this.#network.act(this.node, (core, nowMs) => core.hint(hintOf(key), nowMs))
+    return message
+  }
+
+  told(key: string): void {
+    if (this.waits.has(key)) this.#store.take(key, this.#network.now, 'hint')
+  }
+
+  look(how: 'loss' | 'fallback'): void {
+    for (const key of this.waits.keys()) this.#store.take(key, this.#network.now, how)
+  }
+
+  #tellInterest(): void {
+    const interest = { version: this.version, keys: [...this.waits.keys()] }
+    this.#network.act(this.node, (core, nowMs) => core.setInterest(interest, nowMs))
+  }
+
+  #pollLater(): void {
+    const { stalledUntil } = this.node
+    const at = Math.max(this.#network.now + fallbackMs, stalledUntil)
+    this.#network.at(at, () => {
+      if (!this.node.isRunning) return
+      if (this.#network.now >= this.node.stalledUntil) this.look('fallback')
+      this.#pollLater()
+    })
+  }
+}
+
+function hintOf(key: string): OutgoingHint {
+  return { kind: 'MESSAGE_AVAILABLE', scope: key, count: 1, keys: [key] }
+}

@@ -1,0 +1,235 @@
+// One run, decided by its seed: nodes come, go, freeze and lose each other while messages are pushed and
+// waited for. Then everything heals, and the cluster must be whole again. All the while rules are checked;
+// `run` answers the first ones that were broken.
+import { type Random, seededRandom } from '@rouse/testkit'
+import { type GossipPreset, presets } from '../../src/index.ts'
+import { Application, fallbackMs, Store } from './application.ts'
+import { checkEchoes, checkInterest, checkWhole } from './invariants.ts'
+import { unsigned } from './unsigned.ts'
+import { perfect, VirtualNetwork, type VirtualNode } from './virtual-network.ts'
+
+export interface SimulationOptions {
+  readonly seed: number
+  readonly nodeCount: number
+  readonly faultsMs?: number
+  /** Enough for the rarest greeting, one in 15 s, and the handshake. */
+  readonly healingMs?: number
+  readonly isSigned?: boolean
+  /** How many nodes' views are checked each time; all by default. */
+  readonly checkedMax?: number
+  /** What is wrong with the nodes, to see whether the rules notice. */
+  readonly sabotage?: Partial<GossipPreset> | 'no fallback'
+}
+
+const checkEveryMs = 500
+const refreshEveryMs = 10_000
+const keyCount = 12
+const brokenMax = 5
+
+export class Simulation {
+  readonly network: VirtualNetwork
+  readonly store = new Store()
+  readonly apps: Application[] = []
+  readonly broken: string[] = []
+  readonly #options: Required<Omit<SimulationOptions, 'isSigned' | 'sabotage'>>
+  readonly #hasFallback: boolean
+  readonly #random: Record<'fault' | 'push' | 'interest' | 'check', Random>
+  #incarnation = 0
+
+  constructor({ isSigned = false, sabotage, ...options }: SimulationOptions) {
+    const { seed, nodeCount } = options
+    this.#options = { faultsMs: 30_000, healingMs: 25_000, checkedMax: nodeCount, ...options }
+    this.#hasFallback = sabotage !== 'no fallback'
+    const stream = (concern: number) => seededRandom(seed * 31 + 10 + concern)
+    this.#random = { fault: stream(1), push: stream(2), interest: stream(3), check: stream(4) }
+    this.network = new VirtualNetwork({
+      seed,
+      preset: { ...presets.lan, ...(typeof sabotage === 'object' ? sabotage : {}) },
+      ...(isSigned ? { secrets: ['a secret for a simulation'] } : { signer: unsigned }),
+    })
+  }
+
+  /** The rules that were broken. */
+  run(): readonly string[] {
+    const { nodeCount, faultsMs, healingMs } = this.#options
+    for (let index = 0; index < nodeCount; index += 1) this.#start(index, addressOf(index))
+    this.#repeat(1_000, 3_000, faultsMs, () => this.#breakSomething())
+    this.#repeat(20, 200, faultsMs + healingMs, () => this.#push())
+    this.#repeat(100, 1_000, faultsMs + healingMs - 12_000, () => this.#changeInterest())
+    this.#repeat(checkEveryMs, checkEveryMs, faultsMs + healingMs, () => this.#check())
+    this.#repeat(refreshEveryMs, refreshEveryMs, faultsMs + healingMs, () => this.#refreshAll())
+    this.network.runUntil(faultsMs)
+    this.#heal()
+    this.network.runUntil(faultsMs + healingMs)
+    this.#breaks(checkWhole(this.running(), this.network.now))
+    return this.broken
+  }
+
+  running(): Application[] {
+    return this.apps.filter(({ node }) => node.isRunning)
+  }
+
+  #start(index: number, address: string): void {
+    this.#incarnation += 1
+    const incarnation = this.#incarnation
+    const app = new Application(this.network, this.store, (own) =>
+      this.network.start(
+        { nodeId: `node-${index}`, address, incarnation },
+        {
+          onHint: (hint) => (hint.kind === 'EVERYTHING' ? own.look('loss') : own.told(hint.scope)),
+          onHintsLost: () => own.look('loss'),
+          onInterestEchoed: (version) => {
+            own.echoed = version
+          },
+        },
+      ),
+    )
+    if (this.#hasFallback) app.startFallback()
+    this.apps[index] = app
+    this.#refresh(app)
+  }
+
+  /** What the list of nodes in the database is for. */
+  #refresh({ node }: Application): void {
+    const addresses = this.running().map((app) => app.node.address)
+    this.network.act(node, (core, nowMs) => core.discovered(addresses, nowMs))
+  }
+
+  #refreshAll(): void {
+    for (const app of this.running()) this.#refresh(app)
+  }
+
+  #breakSomething(): void {
+    const random = this.#random.fault
+    const app = random.pick(this.apps)
+    const other = random.pick(this.apps)
+    random.pick<() => void>([
+      () => this.network.cut(app.node.address, other.node.address),
+      () => this.#cutBoth(app, other),
+      () => this.#splitInTwo(),
+      () => this.network.mendAll(),
+      () => this.network.stall(app.node, 50 + random.below(6_000)),
+      () => this.network.stepClock(app.node, random.below(20_000) - 10_000),
+      () => this.#restart(app, { isGraceful: false }),
+      () => this.#restart(app, { isGraceful: true }),
+      () => this.#restartAll(),
+      () => this.#changeQuality(),
+      () => this.#changeQuality(),
+    ])()
+  }
+
+  #cutBoth(app: Application, other: Application): void {
+    this.network.cut(app.node.address, other.node.address)
+    this.network.cut(other.node.address, app.node.address)
+  }
+
+  #splitInTwo(): void {
+    const random = this.#random.fault
+    const left = this.apps.filter(() => random.below(2) === 0)
+    for (const one of left) {
+      for (const other of this.apps) if (!left.includes(other)) this.#cutBoth(one, other)
+    }
+  }
+
+  #restartAll(): void {
+    if (this.#random.fault.below(4) > 0) return
+    for (const app of this.running()) this.#restart(app, { isGraceful: false })
+  }
+
+  /** The same id comes back in a while, often at the same address. */
+  #restart(app: Application, { isGraceful }: { readonly isGraceful: boolean }): void {
+    const { node } = app
+    if (!node.isRunning) return
+    if (isGraceful) this.network.act(node, (core, nowMs) => core.leave(nowMs))
+    const random = this.#random.fault
+    const index = this.apps.indexOf(app)
+    const downMs = random.pick([0, 200, 3_000, 9_000])
+    const moves = random.below(4) === 0
+    this.network.at(this.network.now + (isGraceful ? 100 : 0), () => this.network.crash(node))
+    this.network.at(this.network.now + 101 + downMs, () => {
+      if (this.apps[index]?.node.isRunning !== false) return
+      this.#start(index, moves ? `10.1.${this.#incarnation}.1:4601` : node.address)
+    })
+  }
+
+  #changeQuality(): void {
+    const random = this.#random.fault
+    Object.assign(this.network.quality, {
+      loss: random.pick([0, 0.01, 0.05, 0.3, 0.6, 1]),
+      duplication: random.pick([0, 0.2]),
+      reordering: random.pick([0, 0.1, 0.5]),
+      delayMs: random.pick([0.2, 2, 40]),
+    })
+  }
+
+  #heal(): void {
+    Object.assign(this.network.quality, perfect)
+    this.network.mendAll()
+    this.#refreshAll()
+  }
+
+  #push(): void {
+    const key = `q/${this.#random.push.below(keyCount)}`
+    const app = this.#random.push.pick(this.apps)
+    if (!this.#isAwake(app.node)) return
+    const message = app.push(key)
+    const { now } = this.network
+    this.network.at(now + fallbackMs + 1, () => {
+      if (!this.store.has(key, message)) return
+      const idle = this.running().find(
+        (one) => (one.waits.get(key)?.since ?? Infinity) < now && this.#hasBeenAwake(one.node, now),
+      )
+      if (idle !== undefined) {
+        this.#breaks([`${idle.node.nodeId} waited for ${key} and missed a message of ${now}`])
+      }
+    })
+  }
+
+  #changeInterest(): void {
+    const random = this.#random.interest
+    const app = random.pick(this.apps)
+    const key = `q/${random.below(keyCount)}`
+    if (!this.#isAwake(app.node)) return
+    if (app.waits.has(key) && random.below(3) > 0) app.stopWaiting(key)
+    else app.wait(key)
+  }
+
+  #isAwake(node: VirtualNode): boolean {
+    return node.isRunning && node.stalledUntil <= this.network.now
+  }
+
+  #hasBeenAwake(node: VirtualNode, since: number): boolean {
+    return node.isRunning && node.stalledUntil <= since
+  }
+
+  #check(): void {
+    const awake = this.running().filter(({ node }) => this.#isAwake(node))
+    const { checkedMax } = this.#options
+    const from = this.#random.check.below(awake.length)
+    const checked = awake.slice(from, from + checkedMax)
+    const { now } = this.network
+    this.#breaks(checkEchoes(checked, this.running(), now))
+    this.#breaks(checkInterest(checked, awake, now))
+  }
+
+  #breaks(rules: readonly string[]): void {
+    const room = brokenMax - this.broken.length
+    this.broken.push(...rules.slice(0, room).map((rule) => `at ${this.network.now} ms: ${rule}`))
+  }
+
+  #repeat(leastMs: number, mostMs: number, untilMs: number, action: () => void): void {
+    const random = seededRandom(this.#options.seed * 31 + leastMs + mostMs)
+    const again = (at: number) => {
+      if (at >= untilMs) return
+      this.network.at(at, () => {
+        action()
+        again(at + leastMs + (mostMs - leastMs) * random.next())
+      })
+    }
+    again(leastMs)
+  }
+}
+
+function addressOf(index: number): string {
+  return `10.0.${index >> 8}.${index & 255}:4601`
+}

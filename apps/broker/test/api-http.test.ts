@@ -133,6 +133,9 @@ test('live, ready and stats answer', async (t) => {
     mode: { mode: 'healthy', sinceMs: Number, why: [] },
     peers: [],
     pool: {},
-    batches: { push: { calls: Number } },
+    batches: { push: { calls: Number }, pop: { calls: Number, requests: Number, mean: Number } },
+    queries_per_second: {},
   })
+  t.match(body.wake_latency.local, { count: Number, sumMs: Number, maxMs: Number, buckets: Array })
+  t.same(Object.keys(body.wake_latency), Object.keys(body.wakes))
 })

@@ -106,8 +106,22 @@ export {
   ScheduleSchema,
   SchedulesAnswerSchema,
 } from './schemas/schedules.ts'
-export type { GroupBackoff, Mode, StatsAnswer, Wakes } from './schemas/stats.ts'
-export { GroupBackoffSchema, ModeSchema, StatsAnswerSchema, WakesSchema } from './schemas/stats.ts'
+export type {
+  GroupBackoff,
+  Latency,
+  Mode,
+  StatsAnswer,
+  WakeLatency,
+  Wakes,
+} from './schemas/stats.ts'
+export {
+  GroupBackoffSchema,
+  LatencySchema,
+  ModeSchema,
+  StatsAnswerSchema,
+  WakeLatencySchema,
+  WakesSchema,
+} from './schemas/stats.ts'
 export type { TraceBody, TraceEvent, TracesAnswer } from './schemas/traces.ts'
 export { TraceBodySchema, TraceEventSchema, TracesAnswerSchema } from './schemas/traces.ts'
 export type {

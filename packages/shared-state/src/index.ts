@@ -1,5 +1,6 @@
 export type { GroupDescription, GroupKey, Hint } from './group-key.ts'
 export { groupKey, sharedSelector } from './group-key.ts'
+export type { LatencyStats } from './latency-histogram.ts'
 export type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
 export type {
   GrantSource,

@@ -1,4 +1,5 @@
 import { type Group, heldGrant } from './group-state.ts'
+import type { LatencyStats } from './latency-histogram.ts'
 import type { PollMode } from './poll-mode.ts'
 import type { WakeSource } from './ports.ts'
 import type { WakeCounters } from './wake-counters.ts'
@@ -14,9 +15,11 @@ export interface SharedStateStats {
     readonly groups: readonly GroupStats[]
   }
   readonly wakes: Readonly<Record<WakeSource, number>>
+  /** From the news reaching the primary to the end of the pop that found messages. */
+  readonly wake_latency: Readonly<Record<WakeSource, LatencyStats>>
   /** `since` is in the time of the clock that was handed in. */
   readonly mode: Pick<PollMode, 'mode' | 'since' | 'why'>
-  readonly counters: Readonly<Omit<WakeCounters, 'wakes' | 'granted'>>
+  readonly counters: Readonly<Omit<WakeCounters, 'wakes' | 'latencies' | 'granted' | 'found'>>
 }
 
 export interface GroupStats {
@@ -44,7 +47,7 @@ export function buildStats(sources: StatsSources): SharedStateStats {
   const groups = [...sources.groups]
   const inUse = groups.filter(isInUse)
   const listed = [...inUse, ...groups.filter((group) => !isInUse(group))]
-  const { wakes, ...others } = counters
+  const { wakes, latencies, ...others } = counters
   return {
     local_sidecars: sources.sidecars,
     group_backoff: {
@@ -56,9 +59,18 @@ export function buildStats(sources: StatsSources): SharedStateStats {
       groups: listed.slice(0, sources.groupsMax).map((group) => statsOf(group, sources)),
     },
     wakes: { ...wakes },
+    wake_latency: latencyStats(latencies),
     mode: { mode: mode.mode, since: mode.since, why: mode.why },
     counters: others,
   }
+}
+
+function latencyStats(latencies: WakeCounters['latencies']): SharedStateStats['wake_latency'] {
+  const entries = Object.entries(latencies).map(([source, histogram]) => [
+    source,
+    histogram.stats(),
+  ])
+  return Object.fromEntries(entries) as SharedStateStats['wake_latency']
 }
 
 function isInUse(group: Group): boolean {

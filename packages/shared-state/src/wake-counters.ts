@@ -1,11 +1,11 @@
+import { LatencyHistogram } from './latency-histogram.ts'
 import { type GrantSource, type WakeSource, wakeSources } from './ports.ts'
 
 /** What happened since the start, for `/stats` and metrics. */
 export class WakeCounters {
-  readonly wakes = Object.fromEntries(wakeSources.map((source) => [source, 0])) as Record<
-    WakeSource,
-    number
-  >
+  readonly wakes = bySource(() => 0)
+  /** From the news to the end of the pop that found messages. */
+  readonly latencies = bySource(() => new LatencyHistogram())
   /** First queries of new waiters. */
   requests = 0
   /** Hints that met a pop in flight and made it be followed by another. */
@@ -27,4 +27,13 @@ export class WakeCounters {
     if (source === 'request') this.requests += 1
     else this.wakes[source] += 1
   }
+
+  found(source: GrantSource, afterMs: number): void {
+    if (source !== 'request') this.latencies[source].record(afterMs)
+  }
+}
+
+function bySource<T>(make: () => T): Record<WakeSource, T> {
+  const entries = wakeSources.map((source) => [source, make()])
+  return Object.fromEntries(entries) as Record<WakeSource, T>
 }

@@ -95,6 +95,7 @@ export class WakePath {
     if (outcome === 'unused') this.#context.onUnused(group, grant.sidecarId)
     noteOutcome(group, report, now, this.#context.settings)
     if (outcome === 'contended') this.#context.counters.contended += 1
+    if (outcome === 'messages') this.#noteLatency(grant, now)
     if (outcome === 'error') this.#context.onFault('fetch_error')
     const next = afterPop(group, outcome, grant.cause)
     if (next.step === 'grant') this.#grantNext(group, next.cause, now)
@@ -152,7 +153,9 @@ export class WakePath {
     }
     if (group.dirty === undefined) this.#context.counters.dirtied += 1
     // A wake says more than a request, for whoever counts them.
-    if (group.dirty === undefined || group.dirty.source === 'request') group.dirty = cause
+    if (group.dirty === undefined || group.dirty.source === 'request') {
+      group.dirty = { ...cause, at: now }
+    }
   }
 
   #grantNext(group: Group, cause: Cause, now: number): void {
@@ -163,7 +166,7 @@ export class WakePath {
   }
 
   #grant(group: Group, sidecarId: SidecarId, cause: Cause, now: number): void {
-    const { grantId } = this.#lock(group, sidecarId, cause)
+    const { grantId } = this.#lock(group, sidecarId, { ...cause, at: cause.at ?? now })
     this.#untaken.add(group, now)
     const source = sourceFor(cause, sidecarId)
     this.#context.counters.granted(source)
@@ -186,6 +189,10 @@ export class WakePath {
     this.#overdue.delete(group)
     group.lock = { ...grant, state: 'popping' }
     this.#popping.add(group, now)
+  }
+
+  #noteLatency({ cause, sidecarId }: Grant, now: number): void {
+    this.#context.counters.found(sourceFor(cause, sidecarId), now - (cause.at ?? now))
   }
 
   #unlock(group: Group): void {

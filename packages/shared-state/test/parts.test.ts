@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { afterEmpty, startBackoff } from '../src/backoff.ts'
 import { DeadlineQueue } from '../src/deadline-queue.ts'
+import { LatencyHistogram } from '../src/latency-histogram.ts'
 import { sharedStateDefaults as settings } from '../src/settings.ts'
 import { Waiters } from '../src/waiters.ts'
 import { WakeCounters } from '../src/wake-counters.ts'
@@ -69,4 +70,19 @@ test('wakes are counted by what caused them, first queries apart', async (t) => 
   counters.granted('udp')
   counters.granted('request')
   t.match(counters, { wakes: { udp: 2, chain: 0 }, requests: 1 })
+})
+
+test('a histogram counts each time in every bucket that holds it', async (t) => {
+  const histogram = new LatencyHistogram()
+  for (const ms of [0.4, 1, 1.1, 20_000]) histogram.record(ms)
+  const { count, sumMs, maxMs, buckets } = histogram.stats()
+  t.same([count, sumMs, maxMs], [4, 20_002.5, 20_000])
+  t.same(buckets.slice(0, 2), [
+    { leMs: 1, count: 2 },
+    { leMs: 2, count: 3 },
+  ])
+  t.same(buckets.slice(-2), [
+    { leMs: 10_000, count: 3 },
+    { leMs: null, count: 4 },
+  ])
 })

@@ -308,6 +308,39 @@ test('there is a most of sidecars', async (t) => {
   t.throws(() => node.manager.registerSidecar(4), RangeError)
 })
 
+test('a wake is timed from its news to the end of the pop that found messages', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.take()
+  node.clock.now = 1_003
+  node.manager.handleMessageAvailable(hint)
+  node.clock.now = 1_010
+  node.pops('empty')
+  node.clock.now = 1_015
+  node.pops('messages')
+  const { udp, local } = node.manager.getStats().wake_latency
+  t.match(udp, { count: 1, sumMs: 12, maxMs: 12 })
+  t.same(
+    udp.buckets.filter(({ leMs }) => leMs === 10 || leMs === 20 || leMs === null),
+    [
+      { leMs: 10, count: 0 },
+      { leMs: 20, count: 1 },
+      { leMs: null, count: 1 },
+    ],
+  )
+  t.equal(local.count, 0)
+})
+
+test('a wake that one worker let lie is timed from its news', async (t) => {
+  const node = nodeFixture()
+  for (const id of [1, 2]) node.manager.setWaiting(id, orders, 1)
+  node.manager.handleMessageAvailable(hint)
+  node.tickAt(1_100)
+  node.clock.now = 1_104
+  node.pops('messages')
+  t.match(node.manager.getStats().wake_latency.udp, { count: 1, maxMs: 104 })
+})
+
 test('stats have the fields of the API', async (t) => {
   const node = nodeFixture()
   node.waits(1, orders, 2)

@@ -46,6 +46,7 @@ export class SidecarDbPool {
   readonly #pops: PopDesk
   readonly #writes: WriteDesk
   readonly #queries: Record<string, number> = {}
+  readonly #popped = { calls: 0, requests: 0 }
 
   constructor(options: SidecarOptions) {
     this.#coordinator = options.coordinator
@@ -63,7 +64,11 @@ export class SidecarDbPool {
       slots: new Semaphore(popSlots),
       waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,
-      pop: (request) => retrying(() => pop(executor, request), options.random),
+      pop: (request) => {
+        this.#popped.calls += 1
+        this.#popped.requests += request.demands.length
+        return retrying(() => pop(executor, request), options.random)
+      },
       release: (leaseIds) => {
         for (const leaseId of leaseIds) this.#giveBack(leaseId)
       },
@@ -91,7 +96,7 @@ export class SidecarDbPool {
       waitingByQueue: this.#pops.waitingByQueue(),
       databaseUp: this.#health.up,
       queries: { ...this.#queries },
-      batches: this.#writes.batches(),
+      batches: { ...this.#writes.batches(), pop: { ...this.#popped } },
     }
   }
 

@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { Time } from './name.ts'
 
 export const GroupBackoffSchema = Type.Object({
   groups_tracked: Type.Integer(),
@@ -29,9 +28,31 @@ export const WakesSchema = Type.Object({
 })
 export type Wakes = Static<typeof WakesSchema>
 
+/** From the news reaching the node to the end of the pop that found messages. Buckets count those before them, too. */
+export const LatencySchema = Type.Object({
+  count: Type.Integer(),
+  sumMs: Type.Number(),
+  maxMs: Type.Number(),
+  buckets: Type.Array(
+    Type.Object({ leMs: Type.Union([Type.Number(), Type.Null()]), count: Type.Integer() }),
+  ),
+})
+export type Latency = Static<typeof LatencySchema>
+
+export const WakeLatencySchema = Type.Object({
+  local: LatencySchema,
+  ipc: LatencySchema,
+  udp: LatencySchema,
+  notify: LatencySchema,
+  timer: LatencySchema,
+  chain: LatencySchema,
+  fallback: LatencySchema,
+})
+export type WakeLatency = Static<typeof WakeLatencySchema>
+
 export const ModeSchema = Type.Object({
   mode: Type.Enum(['healthy', 'aggressive']),
-  since: Time,
+  sinceMs: Type.Number(),
   why: Type.Array(Type.String()),
 })
 export type Mode = Static<typeof ModeSchema>
@@ -44,6 +65,24 @@ export const StatsAnswerSchema = Type.Object({
   local_sidecars: Type.Integer(),
   group_backoff: GroupBackoffSchema,
   wakes: WakesSchema,
+  wake_latency: WakeLatencySchema,
   mode: ModeSchema,
+  waiting: Type.Object({
+    total: Type.Integer(),
+    by_worker: Type.Record(Type.String(), Type.Integer()),
+    by_queue: Type.Record(Type.String(), Type.Integer()),
+  }),
+  /** Connections to PostgreSQL, by worker. */
+  pool: Type.Record(
+    Type.String(),
+    Type.Object({ total: Type.Integer(), idle: Type.Integer(), queued: Type.Integer() }),
+  ),
+  /** How many requests shared how many SQL calls, by kind. */
+  batches: Type.Record(
+    Type.String(),
+    Type.Object({ calls: Type.Integer(), requests: Type.Integer(), mean: Type.Number() }),
+  ),
+  queries: Type.Record(Type.String(), Type.Integer()),
+  queries_per_second: Type.Record(Type.String(), Type.Number()),
 })
 export type StatsAnswer = Static<typeof StatsAnswerSchema>

@@ -1,0 +1,157 @@
+import { test } from 'tap'
+import { traceparentOf } from '../src/index.ts'
+import { clientOf, sharedCluster, unique } from './support/cluster.ts'
+import { type ScriptedRequest, scriptedServer } from './support/scripted-server.ts'
+
+const { urls } = await sharedCluster()
+
+test('a message is stored, with all that was said of it', async (t) => {
+  const queue = clientOf(t, urls).queue(unique())
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const { id, status } = await queue.push(
+    { to: 'ann', nothing: null },
+    { partition: 'a/b', headers: { tenant: 7 }, traceparent },
+  )
+  t.equal(status, 'queued')
+  const [message] = await queue.pop({ partition: 'a/b' })
+  t.match(message, {
+    id,
+    data: { to: 'ann', nothing: null },
+    partition: 'a/b',
+    headers: { tenant: 7, traceparent },
+    traceId: '0af7651916cd43dd8448eb211c80319c',
+    attempt: 1,
+  })
+  t.equal(message === undefined ? undefined : traceparentOf(message), traceparent)
+})
+
+test('a dedupeKey is accepted once', async (t) => {
+  const queue = clientOf(t, urls).queue(unique())
+  const first = await queue.push(1, { dedupeKey: 'welcome-42' })
+  const second = await queue.push(2, { dedupeKey: 'welcome-42' })
+  t.match(first, { status: 'queued', transactionId: 'welcome-42' })
+  t.match(second, { status: 'duplicate', id: first.id })
+})
+
+test('a delayed message comes when it is due', async (t) => {
+  const queue = clientOf(t, urls).queue(unique())
+  t.equal((await queue.push(1, { delay: '1s' })).status, 'scheduled')
+  t.equal((await queue.push(2, { runAt: new Date(Date.now() + 600_000) })).status, 'scheduled')
+  t.same(await queue.pop(), [])
+  const [message] = await queue.pop({ wait: '10s' })
+  t.equal(message?.data, 1)
+})
+
+test('pushes that were made together share requests, and stay in order', async (t) => {
+  const name = unique()
+  const forwarded = await forwardingServer(t)
+  const queue = clientOf(t, forwarded.url).queue(name)
+  const pushed = await Promise.all(Array.from({ length: 2_500 }, (_, i) => queue.push(i)))
+  t.equal(new Set(pushed.map(({ id }) => id)).size, 2_500)
+  t.equal(forwarded.requests.length, 3, 'a thousand each')
+  const popped = []
+  for (let messages = await queue.pop({ batch: 1_000 }); messages.length > 0; ) {
+    popped.push(...messages)
+    await queue.ack(messages)
+    messages = await queue.pop({ batch: 1_000 })
+  }
+  t.same(
+    popped.map(({ data }) => data),
+    Array.from({ length: 2_500 }, (_, i) => i),
+  )
+})
+
+test('a bad push among good ones rejects alone', async (t) => {
+  const queue = clientOf(t, urls).queue(unique())
+  const results = await Promise.allSettled([
+    queue.push(1),
+    queue.push(2, { partition: 'a\u0000b' }),
+    queue.push(3),
+    queue.push(undefined),
+    queue.push(10n),
+    queue.push(4, { delay: 'soon' as never }),
+    queue.push(5),
+  ])
+  t.same(
+    results.map((result) => (result.status === 'fulfilled' ? 'stored' : result.reason.code)),
+    [
+      'stored',
+      'invalid_name',
+      'stored',
+      'invalid_payload',
+      'invalid_payload',
+      'invalid_delay',
+      'stored',
+    ],
+  )
+  const popped = await queue.pop({ batch: 10 })
+  t.same(
+    popped.map(({ data }) => data),
+    [1, 3, 5],
+  )
+})
+
+test('pushMany is all or nothing', async (t) => {
+  const queue = clientOf(t, urls).queue(unique())
+  await t.rejects(queue.pushMany([{ payload: 1 }, { payload: 2, partition: '' }]), {
+    code: 'invalid_name',
+  })
+  t.same(await queue.pop({ batch: 10 }), [])
+  const pushed = await queue.pushMany([{ payload: 1 }, { payload: 2, dedupeKey: 'k' }])
+  t.match(pushed, [{ status: 'queued' }, { status: 'queued', transactionId: 'k' }])
+})
+
+test('a push whose answer was lost is stored once', async (t) => {
+  const name = unique()
+  let dropped = 0
+  const forwarded = await forwardingServer(t, () => dropped++ === 0)
+  const queue = clientOf(t, forwarded.url).queue(name)
+  const { status } = await queue.push('once')
+  t.equal(status, 'duplicate', 'the first try had stored it')
+  t.equal(forwarded.requests.length, 2)
+  const popped = await queue.pop({ batch: 10 })
+  t.equal(popped.length, 1)
+})
+
+test('a buffer that is full refuses, and takes again when it has room', async (t) => {
+  const queue = clientOf(t, urls, { bufferMax: 3 }).queue(unique())
+  const results = await Promise.allSettled([1, 2, 3, 4].map((n) => queue.push(n)))
+  t.same(
+    results.map((result) => (result.status === 'fulfilled' ? 'stored' : result.reason.code)),
+    ['stored', 'stored', 'stored', 'buffer_full'],
+  )
+  t.equal((await queue.push(5)).status, 'queued')
+})
+
+test('closing sends what waits, and then nothing more', async (t) => {
+  const name = unique()
+  const rouse = clientOf(t, urls)
+  const pushes = Array.from({ length: 50 }, (_, i) => rouse.queue(name).push(i))
+  await rouse.close()
+  t.equal((await Promise.all(pushes)).length, 50)
+  await t.rejects(rouse.queue(name).push(51), { code: 'closed' })
+  t.equal((await clientOf(t, urls).queue(name).pop({ batch: 100 })).length, 50)
+})
+
+test('what a program says of its trace goes along', async (t) => {
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  const queue = clientOf(t, urls, { traceparent: () => traceparent }).queue(unique())
+  await queue.push(1)
+  t.match(await queue.pop(), [{ headers: { traceparent } }])
+})
+
+/** Passes every request on to the node; where `drops`, the answer never arrives. */
+async function forwardingServer(
+  t: Parameters<typeof scriptedServer>[0],
+  drops: (request: ScriptedRequest) => boolean = () => false,
+) {
+  return await scriptedServer(t, async (request) => {
+    const answer = await fetch(`${urls[0]}${request.path}`, {
+      method: request.method,
+      body: JSON.stringify(request.body),
+      headers: { 'content-type': 'application/json' },
+    })
+    const body = answer.status === 204 ? undefined : await answer.json()
+    return drops(request) ? 'destroy' : { status: answer.status, body }
+  })
+}

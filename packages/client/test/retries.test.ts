@@ -1,0 +1,142 @@
+// How calls fail over and back off, against servers that misbehave on purpose.
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { clientOf } from './support/cluster.ts'
+import { type ScriptedRequest, scriptedServer } from './support/scripted-server.ts'
+
+const overloaded = { status: 503, body: { code: 'overloaded', detail: 'busy', retryable: true } }
+
+function pushed({ body }: ScriptedRequest) {
+  const items = (body.items as { transactionId: string }[]).map(({ transactionId }, index) => ({
+    index,
+    status: 'queued',
+    message_id: `id-${transactionId}`,
+    transaction_id: transactionId,
+    partition_id: '1',
+    queueName: 'q',
+  }))
+  return { status: 201, body: items }
+}
+
+test('a storm of 503 is not answered with a storm of retries', async (t) => {
+  const server = await scriptedServer(t, () => overloaded)
+  const rouse = clientOf(t, server.url, { retryFor: '3s' })
+  const workers = Array.from({ length: 10 }, (_, i) => rouse.queue(`w${i}`).work(() => {}))
+  const pushes = Array.from({ length: 200 }, (_, i) => rouse.queue(`q${i % 20}`).push(i))
+  const results = await Promise.allSettled(pushes)
+  t.ok(
+    results.every((result) => result.status === 'rejected' && result.reason.code === 'overloaded'),
+  )
+  await Promise.all(workers.map((worker) => worker.stop()))
+  // 20 queues and 10 workers may each be refused once before the node rests; then only probes come.
+  t.ok(server.requests.length <= 60, `${server.requests.length} requests in 3 s`)
+})
+
+test('Retry-After is waited for', async (t) => {
+  const server = await scriptedServer(t, (request) =>
+    server.requests.length === 1
+      ? { ...overloaded, headers: { 'retry-after': '1' } }
+      : pushed(request),
+  )
+  await clientOf(t, server.url).queue('q').push(1)
+  const [first, second] = server.requests as [ScriptedRequest, ScriptedRequest]
+  const waitedMs = second.atMs - first.atMs
+  t.ok(waitedMs >= 1_000 && waitedMs < 1_900, `${waitedMs} ms`)
+  t.equal(
+    second.body.items[0].transactionId,
+    first.body.items[0].transactionId,
+    'the same id again',
+  )
+})
+
+test('a full queue makes its own pushes wait, not the node', async (t) => {
+  const server = await scriptedServer(t, (request) =>
+    request.body.items[0].queue === 'full'
+      ? {
+          status: 429,
+          body: { code: 'queue_full', retryable: true },
+          headers: { 'retry-after': '1' },
+        }
+      : pushed(request),
+  )
+  const rouse = clientOf(t, server.url, { retryFor: '1500ms' })
+  const refused = rouse.queue('full').push(1)
+  refused.catch(() => {})
+  await eventually(() => server.requests.length === 1)
+  const begun = performance.now()
+  await rouse.queue('other').push(1)
+  t.ok(performance.now() - begun < 500)
+  await t.rejects(refused, { code: 'queue_full', status: 429, retryable: true })
+})
+
+test('a node that hangs up or does not answer is left for the next', async (t) => {
+  const good = await scriptedServer(t, pushed)
+  const hangsUp = await scriptedServer(t, () => 'destroy')
+  const silent = await scriptedServer(t, () => undefined)
+  const urls = [good.url, hangsUp.url, silent.url, 'http://127.0.0.1:1']
+  const rouse = clientOf(t, urls, { timeout: '200ms' })
+  for (let i = 0; i < 30; i += 1) await rouse.queue('q').push(i)
+  t.ok(good.requests.length === 30, 'all were pushed')
+  t.ok(hangsUp.requests.length < 10 && silent.requests.length < 5, 'and bad nodes were remembered')
+})
+
+test('nodes that are well share the calls', async (t) => {
+  const servers = await Promise.all([1, 2, 3].map(() => scriptedServer(t, pushed)))
+  const rouse = clientOf(
+    t,
+    servers.map(({ url }) => url),
+  )
+  for (let i = 0; i < 30; i += 1) await rouse.queue('q').push(i)
+  t.same(
+    servers.map(({ requests }) => requests.length),
+    [10, 10, 10],
+  )
+})
+
+test('what only the caller can mend is not tried again', async (t) => {
+  const problem = {
+    code: 'invalid_name',
+    detail: 'queue is bad',
+    retryable: false,
+    requestId: 'r-1',
+    node: 'n-1',
+    errors: [{ field: 'items[0].queue', message: 'is bad' }],
+  }
+  const server = await scriptedServer(t, () => ({ status: 400, body: problem }))
+  await t.rejects(clientOf(t, server.url).queue('q').push(1), {
+    name: 'RouseError',
+    code: 'invalid_name',
+    message: 'queue is bad',
+    status: 400,
+    retryable: false,
+    requestId: 'r-1',
+    node: 'n-1',
+    errors: problem.errors,
+  })
+  t.equal(server.requests.length, 1)
+})
+
+test('a cluster that is not there is told after the time for retries', async (t) => {
+  const rouse = clientOf(t, 'http://127.0.0.1:1', { retryFor: '500ms' })
+  const begun = performance.now()
+  await t.rejects(rouse.queue('q').push(1), { code: 'unreachable', retryable: true })
+  t.ok(performance.now() - begun < 1_500)
+})
+
+test('a pop that acknowledges at delivery is never asked twice', async (t) => {
+  const hangsUp = await scriptedServer(t, () => 'destroy')
+  const rouse = clientOf(t, [hangsUp.url, hangsUp.url])
+  await t.rejects(rouse.queue('q').pop({ autoAck: true }), { code: 'no_answer' })
+  t.equal(hangsUp.requests.length, 1)
+})
+
+test('an acknowledgement by hand that is refused after an unclear try is unclear', async (t) => {
+  const refused = [{ index: 0, transactionId: 'x', success: false, error: 'lost' }]
+  const server = await scriptedServer(t, () =>
+    server.requests.length === 1 ? 'destroy' : { status: 200, body: refused },
+  )
+  const message = { transactionId: 'x', partitionId: '1', leaseId: 'l' } as never
+  const queue = clientOf(t, server.url).queue('q')
+  await t.rejects(queue.ack(message), { code: 'outcome_unknown' })
+  await t.rejects(queue.ack(message), { code: 'lease_lost' }, 'a clear refusal is a lost lease')
+})

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { type Test, t } from 'tap'
+import { Rouse, type RouseOptions } from '../../src/index.ts'
+
+/** Nodes on one database, each on a port that stays its own when it is started again. */
+export interface Cluster {
+  readonly urls: readonly string[]
+  readonly database: TestDatabase
+  /** Ends the node at this place; resolves when it is gone. */
+  kill(index: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<void>
+  start(index: number): Promise<void>
+}
+
+export async function startCluster(test: Test, count: number): Promise<Cluster> {
+  const database = await testDatabase(test, { instrumented: false })
+  const ports = await Promise.all(Array.from({ length: count }, freePort))
+  const urls = ports.map((port) => `http://127.0.0.1:${port}`)
+  const children: ChildProcess[] = []
+  const cluster: Cluster = {
+    urls,
+    database,
+    async start(index) {
+      const child = spawnNode(database.url, ports[index] as number)
+      children[index] = child
+      test.teardown(() => ended(child, 'SIGTERM'))
+      await eventually(
+        async () => {
+          if (child.exitCode !== null) throw new Error(`the node ended with ${child.exitCode}`)
+          return (await fetch(`${urls[index]}/ready`)).ok
+        },
+        { timeoutMs: 60_000 },
+      )
+    },
+    kill: (index, signal) => ended(children[index] as ChildProcess, signal),
+  }
+  await Promise.all(ports.map((_, index) => cluster.start(index)))
+  return cluster
+}
+
+/** One node for all tests of a file. */
+export function sharedCluster(): Promise<Cluster> {
+  return startCluster(t as unknown as Test, 1)
+}
+
+/** A client that is closed with its test. */
+// biome-ignore lint/suspicious/noExplicitAny: tests push what they like
+export function clientOf<Queues extends object = Record<string, any>>(
+  test: Test,
+  urls: string | readonly string[],
+  options: Partial<RouseOptions> = {},
+): Rouse<Queues> {
+  const rouse = new Rouse<Queues>({ urls, ...options })
+  test.teardown(() => rouse.close())
+  return rouse
+}
+
+let names = 0
+
+/** A name that no other test of the file uses. */
+export function unique(prefix = 'queue'): string {
+  names += 1
+  return `${prefix}-${names}`
+}
+
+/** The built program, without the loaders that tap puts into every Node process a test starts. */
+function spawnNode(databaseUrl: string, port: number): ChildProcess {
+  const main = fileURLToPath(new URL('../../../../apps/broker/dist/main.js', import.meta.url))
+  const { PATH = '', HOME = '' } = process.env
+  const settings = Object.entries({
+    PATH,
+    HOME,
+    ROUSE_DATABASE_URL: databaseUrl,
+    ROUSE_PORT: String(port),
+    ROUSE_GOSSIP_PORT: '0',
+    ROUSE_WORKERS: '1',
+    ROUSE_LOG_LEVEL: 'warn',
+  }).map(([name, value]) => `${name}=${value}`)
+  return spawn('env', ['-i', ...settings, process.execPath, main], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+}
+
+async function ended(child: ChildProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = new Promise((resolve) => child.once('exit', resolve))
+  child.kill(signal)
+  await gone
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer()
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
+  const { port } = probe.address() as { port: number }
+  await new Promise((resolve) => probe.close(resolve))
+  return port
+}

@@ -1,0 +1,59 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+
+export interface ScriptedRequest {
+  readonly method: string
+  readonly path: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  readonly body: any
+  readonly atMs: number
+}
+
+export interface ScriptedServer {
+  readonly url: string
+  /** What came so far. */
+  readonly requests: ScriptedRequest[]
+}
+
+/** Undefined: no answer at all. `destroy`: hangs up. */
+export type ScriptedAnswer =
+  | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
+  | 'destroy'
+  | undefined
+
+/** A real HTTP server that answers as a test wants, for what a broker does too seldom. */
+export async function scriptedServer(
+  t: Test,
+  answer: (request: ScriptedRequest) => ScriptedAnswer | Promise<ScriptedAnswer>,
+): Promise<ScriptedServer> {
+  const requests: ScriptedRequest[] = []
+  const server = createServer((request, response) => void serve(request, response))
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let text = ''
+    for await (const chunk of request) text += String(chunk)
+    const seen = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      body: text === '' ? undefined : JSON.parse(text),
+      atMs: performance.now(),
+    }
+    requests.push(seen)
+    const told = await answer(seen)
+    if (told === undefined) return
+    if (told === 'destroy') {
+      request.socket.destroy()
+      return
+    }
+    response.writeHead(told.status, { 'content-type': 'application/json', ...told.headers })
+    response.end(told.body === undefined ? undefined : JSON.stringify(told.body))
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+}

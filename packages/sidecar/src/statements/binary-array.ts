@@ -87,13 +87,34 @@ function arrayWriter(oid: number, count: number, bytes: number) {
     },
     uuid(value: string) {
       at = buffer.writeInt32BE(16, at)
-      const length = buffer.write(value.replaceAll('-', ''), at, 'hex')
-      if (length !== 16) throw new TypeError(`not a UUID: ${value}`)
-      at += 16
+      const end = at + 16
+      for (let i = 0; i < value.length; i += 2) {
+        if (value.charCodeAt(i) === dash) i += 1
+        const byte = hexByte(value, i)
+        if (byte < 0 || at === end) throw new TypeError(`not a UUID: ${value}`)
+        buffer[at] = byte
+        at += 1
+      }
+      if (at !== end) throw new TypeError(`not a UUID: ${value}`)
     },
     bool(value: boolean) {
       at = buffer.writeInt32BE(1, at)
       at = buffer.writeUInt8(value ? 1 : 0, at)
     },
   }
+}
+
+const dash = 45
+
+/** By character code, the value of a hexadecimal digit; -256 for any other character. */
+const hexDigits = Int16Array.from({ length: 128 }, (_, code) => {
+  const digit = Number.parseInt(String.fromCharCode(code), 16)
+  return Number.isNaN(digit) ? -256 : digit
+})
+
+/** The byte that two digits stand for, negative where they are none. Half the cost of Buffer's own hex. */
+function hexByte(text: string, at: number): number {
+  return (
+    (hexDigits[text.charCodeAt(at)] ?? -256) * 16 + (hexDigits[text.charCodeAt(at + 1)] ?? -256)
+  )
 }

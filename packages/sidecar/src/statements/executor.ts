@@ -18,18 +18,36 @@ export function withoutPreparing(executor: Executor): Executor {
   }
 }
 
+interface Call {
+  readonly name: string
+  readonly columns: string
+  readonly parameters: readonly string[]
+}
+
 /** One call of a set-returning function of schema rouse. Each row comes back as an array of columns. */
 export async function callRows(
   executor: Executor,
-  call: { readonly name: string; readonly columns: string; readonly parameters: readonly string[] },
+  call: Call,
   values: readonly unknown[],
 ): Promise<unknown[][]> {
-  const places = call.parameters.map((type, i) => `$${i + 1}::${type}`).join(', ')
   const { rows } = await executor.query({
     name: `rouse.${call.name}`,
-    text: `select ${call.columns} from rouse.${call.name}(${places})`,
+    text: textOf(call),
     values,
     rowMode: 'array',
   })
   return rows
+}
+
+/** Calls are constants: each one's text is put together once. */
+const texts = new WeakMap<Call, string>()
+
+function textOf(call: Call): string {
+  let text = texts.get(call)
+  if (text === undefined) {
+    const places = call.parameters.map((type, i) => `$${i + 1}::${type}`).join(', ')
+    text = `select ${call.columns} from rouse.${call.name}(${places})`
+    texts.set(call, text)
+  }
+  return text
 }

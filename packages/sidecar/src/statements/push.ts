@@ -157,18 +157,16 @@ export function readPush(batch: PushBatch, rows: readonly unknown[][]): PushResu
       string | null,
       string | null,
     ]
-    const duplicates = new Map(
-      ((row[6] as number[] | null) ?? []).map((n, i) => [n - 1, (row[7] as string[])[i] as string]),
-    )
-    const scheduled = new Set(((row[8] as number[] | null) ?? []).map((n) => n - 1))
+    const duplicates = row[6] === null ? undefined : originalsOf(row)
+    const scheduled = row[8] === null ? undefined : new Set(row[8] as number[])
     let seq = Number(firstSeq)
     for (; batch.targetOf[position] === target; position += 1) {
       const index = batch.order[position] as number
       const messageId = (batch.items[index] as PushItem).id
-      const original = duplicates.get(position)
+      const original = duplicates?.get(position + 1)
       if (original !== undefined) {
         results[index] = { status: 'duplicate', messageId: original, partitionId }
-      } else if (scheduled.has(position)) {
+      } else if (scheduled?.has(position + 1)) {
         results[index] = { status: 'scheduled', messageId, partitionId }
       } else {
         results[index] = { status: 'queued', messageId, partitionId, seq }
@@ -179,4 +177,10 @@ export function readPush(batch: PushBatch, rows: readonly unknown[][]): PushResu
     if (added > 0) woken.push({ queue, partition, group: null, namespace, task, count: added })
   }
   return { items: results, woken }
+}
+
+/** By 1-based position in the call, the message of which it is a duplicate. */
+function originalsOf(row: readonly unknown[]): Map<number, string> {
+  const originals = row[7] as string[]
+  return new Map((row[6] as number[]).map((n, i) => [n, originals[i] as string]))
 }

@@ -7,6 +7,7 @@ import type { PeerInterest } from './peer-interest.ts'
 import {
   batchBytesMax,
   batchesPerFlushMax,
+  isAbout,
   type PendingHint,
   PendingHints,
 } from './pending-hints.ts'
@@ -133,21 +134,12 @@ export class HintOutbox<To extends Recipient> {
   #suppressRide(hint: Hint): boolean {
     let found = false
     for (const list of new Set(this.#rides.flatMap(({ audience }) => [...audience.values()]))) {
-      const kept = list.filter((pending) => !isSame(pending.hint, hint))
+      const kept = list.filter((pending) => !isAbout(pending, hint))
       found ||= kept.length < list.length
       list.splice(0, list.length, ...kept)
     }
     return found
   }
-}
-
-function isSame(a: Hint, b: Hint): boolean {
-  return (
-    a.kind === b.kind &&
-    a.scope === b.scope &&
-    a.part === b.part &&
-    (a.labels ?? []).join('\0') === (b.labels ?? []).join('\0')
-  )
 }
 
 function audienceOf<To extends Recipient>(

@@ -10,6 +10,8 @@ export const batchBytesMax = 1_100
 export const batchesPerFlushMax = 4
 
 export interface PendingHint {
+  /** The same for hints that are put together. */
+  readonly identity: string
   hint: Hint
   /** Of the keys it touches; undefined: everybody is meant. */
   hashes: Set<number> | undefined
@@ -35,7 +37,7 @@ export class PendingHints {
 
   /** Whoever would have been told needs to know no more. */
   remove(hint: Hint): boolean {
-    return this.#hints.delete(identity(fitted(hint)))
+    return this.#hints.delete(identityOf(fitted(hint)))
   }
 
   /** All of them, in batches that fit a datagram each. */
@@ -59,14 +61,13 @@ export class PendingHints {
   }
 
   #put(pending: PendingHint): void {
-    const key = identity(pending.hint)
-    const known = this.#hints.get(key)
+    const known = this.#hints.get(pending.identity)
     if (known !== undefined) {
       known.hint = merged(known.hint, pending.hint)
       known.hashes = union(known.hashes, pending.hashes)
       return
     }
-    this.#hints.set(key, pending)
+    this.#hints.set(pending.identity, pending)
     this.#lastBatchBytes += pending.bytes
     if (this.#lastBatchBytes > batchBytesMax) {
       this.#batchCount += 1
@@ -80,7 +81,7 @@ export class PendingHints {
     for (const { hint, hashes } of hints.values()) {
       const { kind, scope, count, value } = hint
       const wide = { kind, scope, count, value }
-      this.#put({ hint: wide, hashes, bytes: hintBytes(wide) })
+      this.#put({ identity: identityOf(wide), hint: wide, hashes, bytes: hintBytes(wide) })
     }
   }
 
@@ -98,10 +99,14 @@ export class PendingHints {
   }
 }
 
+export function isAbout(pending: PendingHint, hint: Hint): boolean {
+  return pending.identity === identityOf(fitted(hint))
+}
+
 function toPending({ keys, ...outgoing }: OutgoingHint): PendingHint {
   const hint = fitted(outgoing)
   const hashes = keys === undefined ? undefined : new Set(keys.map(keyHash))
-  return { hint, hashes, bytes: hintBytes(hint) }
+  return { identity: identityOf(hint), hint, hashes, bytes: hintBytes(hint) }
 }
 
 /** Names too long for the wire are left out, which makes the hint mean more. */
@@ -126,10 +131,8 @@ function fits(name: string): boolean {
   return Buffer.byteLength(name) <= hintLimits.nameBytesMax
 }
 
-function identity({ kind, scope, part, labels }: Hint): string {
-  const names = [kind, scope, part === undefined ? '' : `=${part}`]
-  for (const label of labels ?? []) names.push(label === null ? '' : `=${label}`)
-  return names.join('\0')
+function identityOf({ kind, scope, part, labels }: Hint): string {
+  return JSON.stringify([kind, scope, part ?? null, labels ?? null])
 }
 
 function merged(a: Hint, b: Hint): Hint {

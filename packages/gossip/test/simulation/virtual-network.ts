@@ -40,6 +40,13 @@ export interface NetworkOptions {
   readonly recordsHeard?: boolean
 }
 
+export interface NodeName {
+  readonly nodeId: string
+  readonly address: Address
+  readonly incarnation: number
+  readonly signer?: GossipCoreOptions['signer'] | undefined
+}
+
 export interface VirtualNode {
   readonly address: Address
   readonly nodeId: string
@@ -74,6 +81,8 @@ export class VirtualNetwork {
   readonly #random: Record<'loss' | 'delay' | 'duplicate' | 'reorder' | 'core', Random>
   now = 0
   datagrams = 0
+  /** Sees every datagram on its way. */
+  onSend: ((bytes: Uint8Array, from: Address, to: Address) => void) | undefined
 
   constructor(options: NetworkOptions) {
     this.#options = options
@@ -88,10 +97,7 @@ export class VirtualNetwork {
   }
 
   /** Starts a node, or the next life of it. */
-  start(
-    name: { readonly nodeId: string; readonly address: Address; readonly incarnation: number },
-    ports: Omit<GossipPorts, 'send'>,
-  ): VirtualNode {
+  start({ signer, ...name }: NodeName, ports: Omit<GossipPorts, 'send'>): VirtualNode {
     const { preset = presets.lan, secrets = [] } = this.#options
     const seed = this.#random.core.below(2 ** 32)
     const random = seededRandom(seed)
@@ -100,7 +106,7 @@ export class VirtualNetwork {
         ...name,
         clusterId: 'simulated',
         advertise: () => name.address,
-        signer: this.#options.signer ?? new KeyRing('simulated', secrets),
+        signer: signer ?? this.#options.signer ?? new KeyRing('simulated', secrets),
         preset,
         random: () => random.next(),
       },
@@ -179,6 +185,7 @@ export class VirtualNetwork {
 
   #send(from: VirtualNode, bytes: Uint8Array, to: Address): void {
     this.datagrams += 1
+    this.onSend?.(bytes, from.address, to)
     from.bytesSent += bytes.length + ipAndUdpBytes
     const { loss, duplication } = this.quality
     const isLost = this.#random.loss.next() < loss

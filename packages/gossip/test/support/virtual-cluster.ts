@@ -39,24 +39,27 @@ export class VirtualCluster {
     return cluster
   }
 
-  start(index: number, address = addressOf(index)): ClusterNode {
+  start(index: number, address = addressOf(index), signer?: NetworkOptions['signer']): ClusterNode {
     this.#incarnation += 1
     const told: Told = { hints: [], events: [], lost: [], echoed: [], superseded: [] }
     const { network } = this
     const name = { nodeId: nodeIdOf(index), address, incarnation: this.#incarnation }
-    const node = network.start(name, {
-      onHint: (hint, from) => {
-        told.hints.push({ hint, from, at: network.now })
-        this.nodes[index]?.onTold?.()
+    const node = network.start(
+      { ...name, signer },
+      {
+        onHint: (hint, from) => {
+          told.hints.push({ hint, from, at: network.now })
+          this.nodes[index]?.onTold?.()
+        },
+        onPeer: ({ nodeId }, event) => told.events.push({ nodeId, event, at: network.now }),
+        onHintsLost: (from, count) => {
+          told.lost.push({ from, count })
+          this.nodes[index]?.onTold?.()
+        },
+        onInterestEchoed: (version) => told.echoed.push(version),
+        onSuperseded: (incarnation) => told.superseded.push(incarnation),
       },
-      onPeer: ({ nodeId }, event) => told.events.push({ nodeId, event, at: network.now }),
-      onHintsLost: (from, count) => {
-        told.lost.push({ from, count })
-        this.nodes[index]?.onTold?.()
-      },
-      onInterestEchoed: (version) => told.echoed.push(version),
-      onSuperseded: (incarnation) => told.superseded.push(incarnation),
-    })
+    )
     const stateOf = (nodeId: string) =>
       node.core.peers(network.now + node.clockOffsetMs).find((peer) => peer.nodeId === nodeId)
         ?.state

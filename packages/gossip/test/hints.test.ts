@@ -1,0 +1,178 @@
+import fc from 'fast-check'
+import { test } from 'tap'
+import { frameBytesMax } from '../src/frame.ts'
+import type { Hint, OutgoingHint } from '../src/index.ts'
+import { keyHash } from '../src/peer-interest.ts'
+import { batchesPerFlushMax, PendingHints } from '../src/pending-hints.ts'
+import { VirtualCluster } from './support/virtual-cluster.ts'
+
+const orders: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }
+
+const name = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom('a', 'b', 'orders', 'pär=\0t') },
+  { weight: 1, arbitrary: fc.string({ unit: 'grapheme', minLength: 50, maxLength: 300 }) },
+  { weight: 1, arbitrary: fc.nat(10_000).map((number) => `queue-${number}`) },
+)
+const outgoing: fc.Arbitrary<OutgoingHint> = fc.record(
+  {
+    kind: fc.constantFrom('MESSAGE_AVAILABLE', 'PARTITION_FREE', 'SCHEDULED'),
+    scope: name,
+    part: name,
+    count: fc.integer({ min: 1, max: 1_000 }),
+    value: fc.nat(),
+    labels: fc.array(fc.option(name), { maxLength: 4 }),
+    keys: fc.array(fc.constantFrom('q/a', 'q/b'), { maxLength: 2 }),
+  },
+  { requiredKeys: ['kind', 'scope', 'count'] },
+)
+
+test('whatever is put together or widened, nothing submitted is left out', async () => {
+  fc.assert(
+    fc.property(fc.array(outgoing, { maxLength: 400 }), (submitted) => {
+      const pending = new PendingHints()
+      for (const hint of submitted) pending.add(hint)
+      const batches = pending.take()
+      if (batches.length > batchesPerFlushMax) throw new Error(`${batches.length} batches`)
+      const sent = batches.flat()
+      for (const hint of submitted) {
+        const isTold = sent.some(({ hint: one, hashes }) => {
+          const reaches =
+            hashes === undefined || hint.keys?.every((key) => hashes.has(keyHash(key)))
+          return covers(one, hint) && reaches === true
+        })
+        if (!isTold) throw new Error(JSON.stringify(hint))
+      }
+      const isCounted = sent.every(({ hint: { kind } }) => kind !== 'EVERYTHING')
+      const sum = (hints: readonly Hint[]) => hints.reduce((total, { count }) => total + count, 0)
+      if (isCounted && sum(sent.map(({ hint }) => hint)) !== sum(submitted))
+        throw new Error('count')
+      if (!pending.isEmpty) throw new Error('something stayed')
+    }),
+    { numRuns: 200 },
+  )
+})
+
+function covers(sent: Hint, hint: Hint): boolean {
+  if (sent.kind === 'EVERYTHING') return true
+  if (sent.kind !== hint.kind || sent.scope !== hint.scope) return false
+  if (sent.part !== undefined && sent.part !== hint.part) return false
+  if (sent.labels !== undefined && JSON.stringify(sent.labels) !== JSON.stringify(hint.labels))
+    return false
+  if (hint.value === undefined || sent.value === undefined) return hint.value === undefined
+  return sent.kind === 'SCHEDULED' ? sent.value <= hint.value : sent.value >= hint.value
+}
+
+test('every datagram of a flood fits, and the flood arrives', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  const sizes: number[] = []
+  network.onSend = (bytes) => sizes.push(bytes.length)
+  const before = sizes.length
+  for (let index = 0; index < 300; index += 1) {
+    const hint = { ...orders, scope: `queue-${index % 40}`, part: `partition-${index}` }
+    network.act(cluster.at(0).node, (core, now) => core.hint(hint, now))
+  }
+  network.runFor(50)
+  t.ok(Math.max(...sizes) <= frameBytesMax)
+  t.ok(sizes.length - before <= 2 * batchesPerFlushMax)
+  const scopes = new Set(cluster.at(1).hints.map(({ hint }) => hint.scope))
+  t.ok(scopes.size === 40 || cluster.at(1).hints.some(({ hint }) => hint.kind === 'EVERYTHING'))
+  t.ok(cluster.at(1).hints.length < 300, 'what did not fit was widened')
+})
+
+test('the first hint leaves at once, the next ones together', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  const { node } = cluster.at(0)
+  const startedAt = network.now
+  for (let index = 0; index < 30; index += 1) {
+    network.at(startedAt + index * 0.1, () => {
+      network.act(node, (core, now) => core.hint({ ...orders, part: `${index}` }, now))
+    })
+  }
+  network.runFor(40)
+  const { hints } = cluster.at(1)
+  t.equal(hints.length, 30)
+  t.ok((hints[0]?.at ?? 0) - startedAt < 0.6)
+  t.ok(new Set(hints.map(({ at }) => at)).size <= 6)
+})
+
+test('each hint is sent twice and told once', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  let datagrams = 0
+  network.onSend = () => {
+    datagrams += 1
+  }
+  network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))
+  network.runFor(20)
+  t.equal(datagrams, 2)
+  t.equal(cluster.at(1).hints.length, 1)
+  t.same(cluster.at(1).lost, [])
+})
+
+test('a hint whose first ride is lost comes with the second', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  network.quality.loss = 1
+  network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))
+  network.runFor(3)
+  network.quality.loss = 0
+  network.runFor(10)
+  t.equal(cluster.at(1).hints.length, 1)
+  network.runFor(2_000)
+  t.same(cluster.at(1).lost, [])
+})
+
+test('hints that are lost twice are noticed once, within the interval of heartbeats', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  network.runFor(1_000)
+  network.cut(cluster.at(0).node.address, cluster.at(1).node.address)
+  for (let round = 0; round < 3; round += 1) {
+    network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))
+    network.runFor(20)
+  }
+  network.mendAll()
+  network.runFor(500)
+  t.same(cluster.at(1).lost, [{ from: 'node-0', count: 3 }])
+  t.same(cluster.at(2).lost, [])
+  network.runFor(5_000)
+  t.equal(cluster.at(1).lost.length, 1)
+  const peer = cluster
+    .at(1)
+    .node.core.peers(network.now)
+    .find(({ nodeId }) => nodeId === 'node-0')
+  t.equal(peer?.hintBatchesLost, 3)
+})
+
+test('what local waiters took meanwhile is not sent, or not again', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  const { node } = cluster.at(0)
+  let datagrams = 0
+  network.onSend = () => {
+    datagrams += 1
+  }
+  network.act(node, (core, now) => core.hint(orders, now))
+  t.equal(node.core.suppressHint(orders), true, 'before it left')
+  network.runFor(20)
+  t.equal(datagrams, 0)
+  network.act(node, (core, now) => core.hint(orders, now))
+  network.runFor(1)
+  t.equal(datagrams, 1)
+  t.equal(node.core.suppressHint(orders), true, 'before it left again')
+  t.equal(node.core.suppressHint(orders), false, 'nothing is left of it')
+  network.runFor(20)
+  t.equal(datagrams, 1)
+  t.equal(cluster.at(1).hints.length, 1)
+  network.runFor(3_000)
+  t.same(cluster.at(1).lost, [])
+})
+
+test('with nobody there hints are dropped', async (t) => {
+  const cluster = VirtualCluster.of(1)
+  const { node } = cluster.at(0)
+  cluster.network.act(node, (core, now) => core.hint(orders, now))
+  t.equal(node.core.suppressHint(orders), false)
+})

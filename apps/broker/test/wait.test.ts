@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import { apiOf, send } from './support/http.ts'
+import { ackOf, apiOf, send } from './support/http.ts'
 import { sharedBroker, unique } from './support/shared-broker.ts'
 
 const broker = await sharedBroker({ instrumented: true, env: { ROUSE_LOG_LEVEL: 'debug' } })
@@ -102,4 +102,30 @@ test('a message in the log was claimed, and completed or failed', async (t) => {
     log.some((entry) => entry.event === 'claimed' && entry.queue === queue && entry.attempt === 1),
   )
   t.notMatch(JSON.stringify(log), /secret/)
+})
+
+test('so it is where a whole lease ended, or a transaction ended it', async (t) => {
+  const [whole, part] = [unique(), unique()]
+  await api.push({ queue: whole, payload: 1 }, { queue: whole, payload: 2 })
+  await api.push({ queue: part, payload: 3 })
+  const lease = (await api.pop(whole, '?batch=2')).body.leaseId
+  await api.post('/ack/batch', { leaseId: lease, status: 'failed' })
+  const [message] = (await api.pop(part)).body.messages
+  const operation = { type: 'ack', ...ackOf(message), status: 'completed' }
+  t.equal((await api.post('/transaction', { operations: [operation] })).status, 200)
+  const endings = await eventually(() => {
+    const claimed = log.find(({ event, queue }) => event === 'claimed' && queue === whole)
+    const ofLease = log.filter(
+      ({ event, leaseId }) => event === 'failed' && leaseId === claimed?.leaseId,
+    )
+    const ofTransaction = log.filter(
+      ({ event, transactionId }) =>
+        event === 'completed' && transactionId === message.transactionId,
+    )
+    return ofLease.length > 0 && ofTransaction.length > 0 ? { ofLease, ofTransaction } : undefined
+  })
+  // Two events where the worker that delivered them was asked, one where it was another.
+  t.ok([1, 2].includes(endings.ofLease.length))
+  t.ok(endings.ofLease.every(({ willRetry }) => willRetry === true))
+  t.equal(endings.ofTransaction.length, 1)
 })

@@ -64,6 +64,11 @@ async function ackLease(
   const item = { leaseId: token.leaseId, ...readEnding(body) }
   const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
   if (!outcome.accepted) throw new RouseError('lease_lost', leaseLostText)
+  const { deadLettered } = outcome
+  context.deliveryLog.leaseEnded(token.leaseId, {
+    status: item.status ?? 'completed',
+    deadLettered,
+  })
   return { index: 0, success: true, ...(outcome.deadLettered ? { dlq: true } : {}) }
 }
 

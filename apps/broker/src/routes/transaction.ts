@@ -13,7 +13,7 @@ import {
 } from '@rouse/protocol'
 import type { AckItem, PushItem, TransactionResult } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
-import { leaseLostText, readAck } from '../ack-items.ts'
+import { leaseLostText, logEnded, readAck } from '../ack-items.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { readPushItems, toPushedAnswer } from '../push-items.ts'
@@ -54,6 +54,7 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
       const body = request.body as TransactionBody
       const plan = readOperations(body, context)
       const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction: plan })
+      logAcks(body, plan.acks, result, context)
       return { success: true, results: toResults(body, plan.pushes, result) }
     },
   )
@@ -113,6 +114,20 @@ function isLeaseOf(lease: string, ack: TransactionAck): boolean {
     token.partitionId === ack.partitionId &&
     matchesTransaction(token, ack.transactionId)
   )
+}
+
+function logAcks(
+  { operations }: TransactionBody,
+  acks: readonly AckItem[],
+  { deadLettered }: TransactionResult,
+  context: BrokerContext,
+): void {
+  const dead = new Set(deadLettered)
+  const named = operations.filter((operation) => operation.type === 'ack')
+  for (const [i, item] of acks.entries()) {
+    const { transactionId } = named[i] as TransactionAck
+    logEnded(context, transactionId, item, { accepted: true, deadLettered: dead.has(i) })
+  }
 }
 
 function toResults(

@@ -113,10 +113,15 @@ test('headers that do not arrive in time are 408', async (t) => {
 test('live, ready and stats answer', async (t) => {
   t.match(await send('GET', `${url}/live`), { status: 200, body: { status: 'live', node: 'n1' } })
   t.match(await send('GET', `${url}/ready`), { status: 200, body: { status: 'ready' } })
-  await send('GET', `${url}/stats`)
-  const began = performance.now()
+  // The best of some: the machine may be busy with other tests, the answer itself asks no database.
+  const tookMs: number[] = []
+  for (let i = 0; i < 10; i += 1) {
+    const began = performance.now()
+    await send('GET', `${url}/stats`)
+    tookMs.push(performance.now() - began)
+  }
+  t.ok(Math.min(...tookMs) < 10, `${tookMs.join(', ')} ms`)
   const { body } = await send('GET', `${url}/stats`)
-  t.ok(performance.now() - began < 50)
   t.match(body, {
     node: 'n1',
     uptime: Number,

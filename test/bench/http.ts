@@ -21,6 +21,7 @@ const { values: flags } = parseArgs({
   },
 })
 const seconds = Number(flags.seconds)
+const warmUpSeconds = 2
 const parts = new Set(flags.only.split(','))
 /** A broker of the same design in C++, two nodes on such a machine: messages a second, and µs of CPU each, if known. */
 const peer: Record<string, { perSecond: number; cpuUs?: number }> = {
@@ -90,7 +91,9 @@ function tellHead(): void {
   out(`${'case'.padEnd(34)}${columns.join('')}  against the peer`)
 }
 
-async function throughput(name: string, job: LoadJob): Promise<void> {
+async function throughput(name: string, job: Extract<LoadJob, { batch: number }>): Promise<void> {
+  // V8 compiles what is hot in the first seconds; a node runs for weeks.
+  await run({ ...job, seconds: warmUpSeconds })
   const before = { node: familyCpuSeconds(node.pid), postgres: familyCpuSeconds(server.pid) }
   const figures = await run(job)
   const perMessage = (now: number, then: number): number => ((now - then) * 1e6) / figures.messages

@@ -14,7 +14,8 @@ import type { Heartbeats } from './heartbeats.ts'
 import type { MemberOptions } from './member.ts'
 import type { Heartbeat, Hello, Message } from './messages.ts'
 
-const tokenLifeMs = 10_000
+/** Less than it takes for a member to be given up: nothing that it said in life brings it back. */
+const tokenLifeMs = 2_000
 const tokensMax = 8_192
 const repliesPerSecondMax = 2_000
 
@@ -85,10 +86,11 @@ export class Handshake {
     wire.send([this.#hello(address, true, now), echo, ...more], address)
   }
 
-  /** Where the token went that came back with these messages. */
+  /** Where the token went that came back with these messages. It counts once. */
   #provenBy(messages: readonly Message[], now: number) {
     const heartbeat = messages.find((message): message is Heartbeat => message.type === 'heartbeat')
     const proven = heartbeat && this.#tokens.get(heartbeat.echo)
+    if (heartbeat !== undefined) this.#tokens.delete(heartbeat.echo)
     return proven !== undefined && now - proven.at <= tokenLifeMs ? proven : undefined
   }
 

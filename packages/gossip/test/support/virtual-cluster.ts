@@ -23,7 +23,7 @@ export interface ClusterNode extends Told {
 
 export class VirtualCluster {
   readonly network: VirtualNetwork
-  readonly nodes: ClusterNode[] = []
+  readonly #nodes = new Map<number, ClusterNode>()
   #incarnation = 0
 
   constructor(options: Partial<NetworkOptions> = {}) {
@@ -49,12 +49,12 @@ export class VirtualCluster {
       {
         onHint: (hint, from) => {
           told.hints.push({ hint, from, at: network.now })
-          this.nodes[index]?.onTold?.()
+          this.#nodes.get(index)?.onTold?.()
         },
         onPeer: ({ nodeId }, event) => told.events.push({ nodeId, event, at: network.now }),
         onHintsLost: (from, count) => {
           told.lost.push({ from, count })
-          this.nodes[index]?.onTold?.()
+          this.#nodes.get(index)?.onTold?.()
         },
         onInterestEchoed: (version) => told.echoed.push(version),
         onSuperseded: (incarnation) => told.superseded.push(incarnation),
@@ -63,12 +63,16 @@ export class VirtualCluster {
     const stateOf = (nodeId: string) =>
       node.core.peers(network.now + node.clockOffsetMs).find((peer) => peer.nodeId === nodeId)
         ?.state
-    this.nodes[index] = { ...told, node, stateOf, onTold: undefined }
+    this.#nodes.set(index, { ...told, node, stateOf, onTold: undefined })
     return this.at(index)
   }
 
+  get nodes(): ClusterNode[] {
+    return [...this.#nodes.values()]
+  }
+
   at(index: number): ClusterNode {
-    const node = this.nodes[index]
+    const node = this.#nodes.get(index)
     if (node === undefined) throw new RangeError(`no node ${index}`)
     return node
   }

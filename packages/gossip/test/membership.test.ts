@@ -1,0 +1,217 @@
+import fc from 'fast-check'
+import { test } from 'tap'
+import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
+
+test('a node that falls silent is suspect, then dead, and returns when it is heard', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  const [one, two, three] = cluster.nodes.map(({ node }) => node.address) as [
+    string,
+    string,
+    string,
+  ]
+  network.runFor(2_000)
+  const cutAt = network.now
+  for (const other of [two, three]) {
+    network.cut(one, other)
+    network.cut(other, one)
+  }
+  network.runFor(6_000)
+  const events = cluster.at(1).events.filter(({ at }) => at > cutAt)
+  t.same(
+    events.map(({ nodeId, event }) => [nodeId, event]),
+    [
+      ['node-0', 'suspect'],
+      ['node-0', 'dead'],
+    ],
+  )
+  t.ok((events[0]?.at ?? 0) - cutAt <= 2_200 && (events[1]?.at ?? 0) - cutAt <= 5_500)
+  t.equal(cluster.at(1).stateOf('node-2'), 'alive')
+  network.mendAll()
+  network.runFor(15_100)
+  t.equal(cluster.at(0).stateOf('node-1'), 'alive')
+  t.equal(cluster.at(1).stateOf('node-0'), 'alive')
+})
+
+test('a node that only others hear is unreachable, not dead', async (t) => {
+  const cluster = VirtualCluster.of(4)
+  const { network } = cluster
+  network.cut(cluster.at(0).node.address, cluster.at(1).node.address)
+  network.runFor(20_000)
+  t.equal(cluster.at(1).stateOf('node-0'), 'unreachable')
+  t.equal(cluster.at(0).stateOf('node-1'), 'suspect', 'it is heard, and does not hear')
+  const peers = cluster.at(0).node.core.peers(network.now)
+  t.equal(peers.find(({ nodeId }) => nodeId === 'node-1')?.hearsUs, false)
+  t.ok(cluster.at(1).node.core.tells('node-0', ['q/any']), 'hints go there all the same')
+  network.mendAll()
+  network.runFor(1_500)
+  t.equal(cluster.at(1).stateOf('node-0'), 'alive')
+  t.equal(cluster.at(0).stateOf('node-1'), 'alive')
+  network.crash(cluster.at(0).node)
+  network.runFor(6_000)
+  t.equal(cluster.at(1).stateOf('node-0'), 'dead')
+})
+
+test('a restarted node takes its own place at once', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  network.crash(cluster.at(0).node)
+  const again = cluster.start(0)
+  cluster.discoverAll()
+  network.runFor(300)
+  const events = cluster.at(1).events.filter(({ nodeId }) => nodeId === 'node-0')
+  t.same(
+    events.map(({ event }) => event),
+    ['joined', 'dead', 'joined'],
+  )
+  t.same(Object.values(cluster.statesSeenBy(1)), ['alive', 'alive'])
+  t.same(
+    again.events.map(({ event }) => event),
+    ['joined', 'joined'],
+  )
+})
+
+test('another node at the same address takes the place of the one before', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  network.crash(cluster.at(0).node)
+  cluster.start(7, addressOf(0))
+  cluster.discoverAll()
+  network.runFor(300)
+  t.equal(cluster.at(1).stateOf('node-0'), 'dead')
+  t.equal(cluster.at(1).stateOf('node-7'), 'alive')
+})
+
+test('two processes with one id: the earlier learns that it is passed over', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  const earlier = cluster.at(0)
+  cluster.start(0, '10.7.7.7:4601')
+  cluster.discoverAll()
+  network.runFor(3_000)
+  t.ok(earlier.superseded.every((incarnation) => incarnation === 4))
+  t.ok(earlier.superseded.length > 0)
+  t.same(cluster.at(0).superseded, [])
+  const [seen] = cluster
+    .at(1)
+    .node.core.peers(network.now)
+    .filter(({ nodeId }) => nodeId === 'node-0')
+  t.match(seen, { incarnation: 4, state: 'alive', address: '10.7.7.7:4601' })
+})
+
+test('who left stays away, though its datagrams still come', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  network.runFor(1_000)
+  Object.assign(network.quality, { delayMs: 400, jitterMs: 400 })
+  network.runFor(1_000)
+  Object.assign(network.quality, { delayMs: 0.2, jitterMs: 0.3 })
+  network.act(cluster.at(0).node, (core, now) => core.leave(now))
+  network.runFor(3_000)
+  t.equal(cluster.at(1).stateOf('node-0'), 'left')
+  t.ok(cluster.at(1).node.core.stats().drops.stale > 0)
+})
+
+test('nodes that know one seed only find each other through it', async (t) => {
+  const cluster = new VirtualCluster()
+  const { network } = cluster
+  for (let index = 0; index < 12; index += 1) {
+    const { node } = cluster.start(index)
+    network.act(node, (core, now) => core.discovered([addressOf(0)], now, 'static'))
+  }
+  network.runFor(1_500)
+  for (let index = 0; index < 12; index += 1) {
+    const states = Object.values(cluster.statesSeenBy(index))
+    t.equal(states.filter((state) => state === 'alive').length, 11)
+  }
+})
+
+test('a stalled node blames nobody', async (t) => {
+  const cluster = VirtualCluster.of(4)
+  const { network } = cluster
+  network.runFor(1_000)
+  const { node, events } = cluster.at(0)
+  const before = events.length
+  network.stall(node, 12_000)
+  network.runFor(20_000)
+  t.same(events.slice(before), [])
+  t.equal(node.core.stats().stalls, 1)
+  t.equal(cluster.at(1).stateOf('node-0'), 'alive', 'and is taken in again')
+})
+
+test('a clock that is set neither kills nor revives', async (t) => {
+  const cluster = VirtualCluster.of(4)
+  const { network } = cluster
+  for (const stepMs of [3_600_000, -3_600_000, 7_000, -20_000]) {
+    network.stepClock(cluster.at(0).node, stepMs)
+    network.runFor(4_000)
+  }
+  t.ok(cluster.nodes.every(({ events }) => events.every(({ event }) => event === 'joined')))
+  network.stepClock(cluster.at(0).node, -3_600_000)
+  network.crash(cluster.at(1).node)
+  network.runFor(6_500)
+  t.equal(cluster.at(0).stateOf('node-1'), 'dead')
+})
+
+/** All datagrams between three nodes while one restarts, and what they were about. */
+function record() {
+  const cluster = new VirtualCluster({ secrets: ['a secret that was recorded'] })
+  const { network } = cluster
+  const recorded: { bytes: Buffer; from: string; to: string }[] = []
+  network.onSend = (bytes, from, to) => recorded.push({ bytes: Buffer.from(bytes), from, to })
+  for (const index of [0, 1, 2]) cluster.start(index)
+  cluster.discoverAll()
+  network.runFor(2_000)
+  network.act(cluster.at(1).node, (core, now) =>
+    core.hint({ kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }, now),
+  )
+  network.runFor(1_000)
+  return { cluster, recorded }
+}
+
+test('recorded traffic adds, revives and moves nobody, and repeats no hint', async (t) => {
+  const { cluster, recorded } = record()
+  const { network } = cluster
+  network.onSend = undefined
+  const known = cluster.at(0)
+  const before = { hints: known.hints.length, events: known.events.length }
+  const addresses = () => known.node.core.peers(network.now).map(({ address }) => address)
+  const addressesBefore = addresses()
+  // The same life of the node, and another one that knows nobody and cannot be answered.
+  const fresh = cluster.start(0, '10.9.9.9:4601')
+  const order = fc.shuffledSubarray(recorded, { minLength: recorded.length / 2 })
+  fc.assert(
+    fc.property(order, fc.boolean(), (datagrams, isElsewhere) => {
+      for (const { bytes, from } of datagrams) {
+        const source = isElsewhere ? '10.6.6.6:666' : from
+        network.act(known.node, (core, now) => core.receive(bytes, source, now))
+        network.act(fresh.node, (core, now) => core.receive(bytes, source, now))
+      }
+    }),
+    { numRuns: 20, seed: 1 },
+  )
+  t.same(addresses(), addressesBefore)
+  t.equal(known.events.length, before.events)
+  t.equal(known.hints.length, before.hints)
+  t.same(fresh.events, [])
+  t.same(fresh.hints, [])
+  const { drops } = known.node.core.stats()
+  t.ok(drops.replay > 0 && drops.mac === 0)
+})
+
+test('a peer that has died is not revived by what it once said', async (t) => {
+  const { cluster, recorded } = record()
+  const { network } = cluster
+  network.onSend = undefined
+  network.crash(cluster.at(1).node)
+  network.runFor(6_000)
+  const { node, events } = cluster.at(0)
+  t.equal(cluster.at(0).stateOf('node-1'), 'dead')
+  const before = events.length
+  for (const { bytes, from } of recorded) {
+    network.act(node, (core, now) => core.receive(bytes, from, now))
+    network.runFor(5)
+  }
+  t.equal(events.length, before)
+  t.equal(cluster.at(0).stateOf('node-1'), 'dead')
+})

@@ -1,5 +1,7 @@
 // `npm run bench -- sql [--seconds S]`: what the storage core costs, without HTTP. Every figure is taken in one run on
 // one fresh server with durable commits: messages a second as the client sees them, and PostgreSQL's CPU per message.
+// One Node process drives four connections where the name does not say otherwise. Four that push into one partition, or
+// into the same hundred, wait for each other to commit; what a call costs by itself is shown by one connection.
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createPool, migrate, startEmbeddedPostgres } from '@rouse/database'
@@ -33,10 +35,13 @@ try {
     `200-byte messages, durable commits, client and PostgreSQL on the same machine, ${secondsPerCase} s a case`,
   )
   out('case'.padEnd(52) + 'msg/s'.padStart(10) + 'PG µs/msg'.padStart(12) + 'ms/call'.padStart(10))
+  await baseline(1, 1)
   await baseline(1)
   await baseline(10)
   await baseline(100)
   await baseline(1000)
+  await pushCase({ batch: 1, partitions: 1, connections: 1 })
+  await pushCase({ batch: 100, partitions: 100, connections: 1 })
   for (const partitions of [1, 100]) {
     for (const batch of [1, 10, 100, 1000]) await pushCase({ batch, partitions })
   }
@@ -66,8 +71,13 @@ interface PushCase {
 }
 
 function pushName({ batch, partitions, keyed, connections }: PushCase): string {
-  const extras = `${keyed ? ', transaction ids' : ''}${connections ? `, ${connections} connections` : ''}`
+  const extras = `${keyed ? ', transaction ids' : ''}${connectionsName(connections)}`
   return `push ${batch} a call, ${partitions} partition${partitions > 1 ? 's' : ''}${extras}`
+}
+
+function connectionsName(connections: number | undefined): string {
+  if (connections === undefined) return ''
+  return `, ${connections} connection${connections > 1 ? 's' : ''}`
 }
 
 async function pushCase(options: PushCase): Promise<void> {
@@ -87,7 +97,7 @@ async function pushCase(options: PushCase): Promise<void> {
 }
 
 /** What any insert of so many rows costs: a table with an id and nothing else, one prepared multi-row VALUES. */
-async function baseline(batch: number): Promise<void> {
+async function baseline(batch: number, connections?: number): Promise<void> {
   const places = Array.from({ length: batch }, (_, i) => `($${i * 2 + 1}::uuid, $${i * 2 + 2})`)
   const text = `insert into bare (id, payload) values ${places.join(', ')}`
   await withClient(async (client) => {
@@ -96,7 +106,8 @@ async function baseline(batch: number): Promise<void> {
       'create table bare (seq bigint generated always as identity primary key, id uuid, payload text)',
     )
   })
-  await measure(`baseline: plain insert, ${batch} a call`, 4, batch, async (client) => {
+  const name = `baseline: plain insert, ${batch} a call${connectionsName(connections)}`
+  await measure(name, connections ?? 4, batch, async (client) => {
     const values: string[] = []
     for (let i = 0; i < batch; i += 1) values.push(randomUUID(), payload)
     await (client as pg.Client).query({ name: `bare${batch}`, text, values })

@@ -1,0 +1,93 @@
+import { eventually } from '@rouse/testkit'
+import { type Test, test } from 'tap'
+import { Discovery } from '../src/discovery.ts'
+import { formatAddress, parseAddress } from '../src/index.ts'
+import { startNameServer, type Zone } from './support/name-server.ts'
+import { alive, startNode } from './support/transport-suite.ts'
+
+async function discover(t: Test, zone: Zone) {
+  const found = new Map<string, readonly string[]>()
+  const discovery = new Discovery({
+    names: await startNameServer(t, zone),
+    random: () => 0,
+    isAlone: () => true,
+    onAddresses: (source, addresses) => found.set(source, addresses),
+  })
+  t.teardown(() => discovery.stop())
+  discovery.start()
+  return { discovery, found }
+}
+
+test('every answer to a name is an address to try', async (t) => {
+  const { discovery, found } = await discover(t, {
+    a: { 'rouse.test': ['10.0.0.1', '10.0.0.2', '10.0.0.3'] },
+    aaaa: { 'rouse.test': ['::5'] },
+  })
+  discovery.set('static', ['rouse.test:4601', '10.0.0.9:1', '[fd00::1]:2'])
+  t.same(found.get('static'), ['10.0.0.9:1', '[fd00::1]:2'], 'numbers need no answer')
+  await eventually(() => found.get('static')?.length === 6)
+  t.same(
+    new Set(found.get('static')),
+    new Set([
+      '10.0.0.1:4601',
+      '10.0.0.2:4601',
+      '10.0.0.3:4601',
+      '[::5]:4601',
+      '10.0.0.9:1',
+      '[fd00::1]:2',
+    ]),
+  )
+})
+
+test('a service names hosts and ports', async (t) => {
+  const { discovery, found } = await discover(t, {
+    srv: {
+      '_gossip._udp.rouse.test': [
+        { name: 'one.rouse.test', port: 1 },
+        { name: 'two.rouse.test', port: 2 },
+      ],
+    },
+    a: { 'one.rouse.test': ['10.0.0.1'], 'two.rouse.test': ['10.0.0.2'] },
+  })
+  discovery.set('static', ['srv:_gossip._udp.rouse.test'])
+  await eventually(() => found.get('static')?.length === 2)
+  t.same(found.get('static'), ['10.0.0.1:1', '10.0.0.2:2'])
+})
+
+test('names are asked for again, and no answer takes nothing back', async (t) => {
+  const zone: Zone = { a: { 'rouse.test': ['10.0.0.1'] } }
+  const { discovery, found } = await discover(t, zone)
+  discovery.set('database', ['rouse.test:1'])
+  await eventually(() => found.get('database')?.length === 1)
+  zone.a = { 'rouse.test': ['10.0.0.2', '10.0.0.3'] }
+  await eventually(() => found.get('database')?.join() === '10.0.0.2:1,10.0.0.3:1')
+  zone.a = {}
+  discovery.set('database', ['rouse.test:1', 'nobody.invalid:1'])
+  t.same(found.get('database'), ['10.0.0.2:1', '10.0.0.3:1'])
+})
+
+test('one name for all nodes, their own address among the answers', async (t) => {
+  const names = await startNameServer(t, {
+    a: { 'all.rouse.test': ['127.0.0.1', '127.0.0.2', '127.0.0.3'] },
+  })
+  const first = await startNode(t, 1, undefined)
+  const port = Number(first.address.split(':')[1])
+  const peers = [`all.rouse.test:${port}`]
+  const start = (index: number) =>
+    startNode(t, index, undefined, { names, peers, bind: { host: `127.0.0.${index}`, port } })
+  const others = await Promise.all([start(2), start(3)])
+  const nodes = [first, ...others]
+  await eventually(() => nodes.every(({ gossip }) => alive(gossip).length === 2))
+  t.ok(others.every(({ gossip }) => gossip.stats().drops.self <= 1))
+})
+
+test('addresses are read and written in both families', async (t) => {
+  t.same(parseAddress('10.0.0.1:4601'), { host: '10.0.0.1', port: 4601 })
+  t.same(parseAddress('[fd00::1]:4601'), { host: 'fd00::1', port: 4601 })
+  t.same(parseAddress('a.b-c:1'), { host: 'a.b-c', port: 1 })
+  for (const wrong of ['', 'a', 'a:', ':1', 'fd00::1:4601', 'a:0', 'a:65536', 'a b:1', '[::1]']) {
+    t.equal(parseAddress(wrong), undefined)
+  }
+  t.equal(formatAddress({ host: 'fd00::1', port: 1 }), '[fd00::1]:1')
+  t.equal(formatAddress({ host: '::ffff:10.0.0.1', port: 1 }), '10.0.0.1:1')
+})

@@ -1,0 +1,138 @@
+// Real processes and sockets: what a signal, a stall and a flood of forged datagrams do.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { eventually } from '@rouse/testkit'
+import { type Test, test } from 'tap'
+import { clusterNumber, sealFrame, senderKey } from '../src/frame.ts'
+import { GossipNode, KeyRing, type PeerEvent } from '../src/index.ts'
+import { packMessages } from '../src/messages.ts'
+import { alive, startNode } from './support/transport-suite.ts'
+
+const program = fileURLToPath(new URL('support/peer-process.ts', import.meta.url))
+
+async function startPeer(t: Test, index: number, ...peers: string[]): Promise<ChildProcess> {
+  const args = ['--import', 'tsx', '--conditions=@rouse/source', program, `${index}`, ...peers]
+  const env = { ...process.env, NODE_OPTIONS: '' }
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
+  t.teardown(() => child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout })
+  await once(lines, 'line')
+  return child
+}
+
+/** A node of this process, and what it was told of others. */
+async function startWatcher(t: Test) {
+  const events: PeerEvent[] = []
+  const onPeer = (_: unknown, event: PeerEvent) => events.push(event)
+  const node = await startNode(t, 0, undefined, { onPeer })
+  return { ...node, events }
+}
+
+test('a killed process is missed within ten heartbeats', async (t) => {
+  const { gossip, address, events } = await startWatcher(t)
+  const child = await startPeer(t, 1, address)
+  await eventually(() => alive(gossip).length === 1)
+  const killedAt = performance.now()
+  child.kill('SIGKILL')
+  await eventually(() => events.includes('dead'), { timeoutMs: 10_000 })
+  t.ok(events.includes('suspect'))
+  t.ok(performance.now() - killedAt < 4_500, `${performance.now() - killedAt} ms`)
+})
+
+test('a frozen process is suspect, and alive again when it goes on', async (t) => {
+  const { gossip, address, events } = await startWatcher(t)
+  const child = await startPeer(t, 1, address)
+  await eventually(() => alive(gossip).length === 1)
+  child.kill('SIGSTOP')
+  await eventually(() => events.includes('suspect'))
+  child.kill('SIGCONT')
+  await eventually(() => alive(gossip).length === 1)
+})
+
+test('a process that stood still blames nobody when it goes on', async (t) => {
+  const { gossip, address, events } = await startWatcher(t)
+  await startPeer(t, 1, address)
+  await eventually(() => alive(gossip).length === 1)
+  // Longer than it takes for a member to be given up. The peer's heartbeats lie in the socket meanwhile.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_500)
+  const received = gossip.stats().datagramsReceived
+  await eventually(() => gossip.stats().datagramsReceived > received + 5)
+  t.same(events, ['joined'])
+  t.ok(gossip.stats().stalls >= 1)
+})
+
+test('a flood of forged datagrams is counted, and hints still come', async (t) => {
+  const [one, two] = await Promise.all([startNode(t, 0, undefined), startNode(t, 1, undefined)])
+  one.gossip.discovered([two.address])
+  await eventually(() => alive(one.gossip).length === 1 && alive(two.gossip).length === 1)
+  const port = Number(one.address.split(':')[1])
+  const forger = createSocket('udp4')
+  t.teardown(() => forger.close())
+  const forged = forgeries()
+  const membersBefore = one.gossip.peers().map(({ address }) => address)
+  const before = one.gossip.stats()
+  const floodCount = 20_000
+  const startedAt = performance.now()
+  for (let sent = 0; sent < floodCount; sent += 20) {
+    for (let index = 0; index < 20; index += 1) {
+      forger.send(forged[(sent + index) % forged.length] ?? '', port, '127.0.0.1')
+    }
+    await nextTurn()
+    if (sent % 2_000 === 0)
+      two.gossip.hint({ kind: 'SCHEDULED', scope: 'x', count: 1, value: sent })
+  }
+  const flooded = () => {
+    const { drops } = one.gossip.stats()
+    return drops.mac + drops.key + drops.cluster + drops.magic + drops.length
+  }
+  await eventually(() => flooded() > floodCount * 0.9)
+  const perSecond = (floodCount / (performance.now() - startedAt)) * 1_000
+  t.comment(`${Math.round(perSecond)} forged datagrams a second`)
+  await eventually(() => one.hints.length >= 8)
+  t.same(
+    one.gossip.peers().map(({ address }) => address),
+    membersBefore,
+  )
+  const { drops } = one.gossip.stats()
+  t.match(drops, { decode: 0, shape: 0, unknown: before.drops.unknown, stale: 0 })
+  t.ok(one.hints.every(({ scope }) => scope === 'x'))
+})
+
+/** Hints of a member as they would be, but for the signature. */
+function forgeries(): Buffer[] {
+  const hints = { type: 'hints', batches: [{ number: 1, hints: [] }] } as const
+  const origin = {
+    cluster: clusterNumber('test'),
+    sender: senderKey('test', 'node-1'),
+    incarnation: 2,
+  }
+  const genuine = new KeyRing('test', ['a secret of the test'])
+  const other = new KeyRing('test', ['not the secret of it'])
+  return Array.from({ length: 500 }, (_, index) => {
+    const bytes = sealFrame(origin, 1_000_000 + index, packMessages([hints]), other)
+    if (index % 4 > 0) bytes.writeUInt8(genuine.keyId, 4)
+    if (index % 7 === 0) bytes.writeUInt8(index & 255, index % bytes.length)
+    return bytes
+  })
+}
+
+test('stop waits for a start that is under way, and for nothing that never was', async (t) => {
+  const options = {
+    clusterId: 'test',
+    nodeId: 'n',
+    incarnation: 1,
+    secrets: [],
+    bind: { host: '127.0.0.1', port: 0 },
+    onHint: () => {},
+  }
+  await new GossipNode(options).stop()
+  const node = new GossipNode(options)
+  const starting = node.start()
+  await node.stop()
+  t.match(await starting, /^127\.0\.0\.1:\d+$/)
+  t.equal(node.stats().datagramsSent, 0)
+})

@@ -41,7 +41,7 @@ function setUp(known: Partial<DueTimes> = {}) {
     runs,
     looks: () => looks,
     /** Looks stand still until the answer is called. */
-    hold() {
+    hold: () => {
       let release = (): void => {}
       held = new Promise((resolve) => {
         release = resolve

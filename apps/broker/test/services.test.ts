@@ -1,0 +1,180 @@
+// What nodes do for all, one at a time: retention, and who goes on with it when a node dies.
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { test } from 'tap'
+import { startBroker } from './support/broker.ts'
+import { apiOf } from './support/http.ts'
+import { stateOf } from './support/node-state.ts'
+
+const dayMs = 86_400_000
+
+async function count(database: TestDatabase, table: string): Promise<number> {
+  const { rows } = await database.pool.query<{ n: string }>(`select count(*) n from rouse.${table}`)
+  return Number(rows[0]?.n)
+}
+
+/** Resolves when a whole round began and ended after now. */
+async function untilRound(database: TestDatabase): Promise<void> {
+  await database.pool.query(
+    `update rouse.chores set next_at = rouse.now(), position = 0, last_at = null where name = 'retention'`,
+  )
+  await eventually(
+    async () => {
+      const { rows } = await database.pool.query(
+        `select from rouse.chores where name = 'retention' and last_at is not null and position = 0`,
+      )
+      return rows.length === 1
+    },
+    { timeoutMs: 15_000 },
+  )
+}
+
+test('what is consumed goes after its time; what is not, and what is held, stays', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  for (const queue of ['consumed', 'waiting', 'held', 'idle']) {
+    await api.push(...Array.from({ length: 10 }, (_, i) => ({ queue, payload: i })))
+  }
+  await api.pop('consumed', '?batch=10&autoAck=true')
+  await api.pop('idle', '?batch=10&autoAck=true')
+  await api.pop('held', '?batch=5&leaseSeconds=86400')
+  await database.advanceClock(dayMs + 1_000)
+  await untilRound(database)
+  const left = async (queue: string): Promise<number> => {
+    const { rows } = await database.pool.query<{ n: string }>(
+      `select count(*) n from rouse.messages m join rouse.partitions p on p.id = m.partition_id
+       join rouse.queues q on q.id = p.queue_id where q.name = $1`,
+      [queue],
+    )
+    return Number(rows[0]?.n)
+  }
+  t.equal(await left('consumed'), 0)
+  t.equal(await left('idle'), 0, 'though nobody has used the queue since')
+  t.equal(await left('waiting'), 10, 'nobody has consumed them')
+  t.equal(await left('held'), 10, 'somebody holds the first of them')
+  await database.advanceClock(8 * dayMs)
+  await untilRound(database)
+  const { rows } = await database.pool.query(
+    `select q.name from rouse.partitions p join rouse.queues q on q.id = p.queue_id order by 1`,
+  )
+  t.same(
+    rows.map(({ name }) => name),
+    ['held', 'waiting'],
+    'partitions that are empty and idle go',
+  )
+})
+
+test('a retry due in five minutes survives a retention of sixty seconds', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  await api.post('/configure', { queue: 'q', options: { completedRetentionSeconds: 60 } })
+  await api.push({ queue: 'q', payload: 'again' }, { queue: 'q', payload: 'after' })
+  const { body } = await api.pop('q')
+  await api.ack(body.messages[0], 'retry', { delayMs: 300_000 })
+  await database.advanceClock(200_000)
+  await untilRound(database)
+  t.equal(await count(database, 'messages'), 2)
+  await database.advanceClock(100_001)
+  const again = await api.pop('q', '?wait=true&timeout=10000')
+  t.match(again.body.messages, [{ data: 'again', attempt: 1 }])
+})
+
+test('dead letters, their attempts and traces have their own times', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, {
+    database,
+    env: { ROUSE_DEAD_LETTER_RETENTION_SECONDS: '3600', ROUSE_TRACE_RETENTION_SECONDS: '600' },
+  })
+  const api = apiOf(node.url)
+  await api.push({ queue: 'q', payload: 1 })
+  const { body } = await api.pop('q')
+  await api.ack(body.messages[0], 'dlq', { error: 'no' })
+  await database.pool.query(
+    `insert into rouse.traces (partition_id, transaction_id, data, created_at) values (1, 'a', '{}', rouse.now())`,
+  )
+  const counts = async () => ({
+    dead: await count(database, 'dead_letters'),
+    attempts: await count(database, 'attempts'),
+    traces: await count(database, 'traces'),
+  })
+  await database.advanceClock(601_000)
+  await untilRound(database)
+  t.same(await counts(), { dead: 1, attempts: 1, traces: 0 })
+  await database.advanceClock(3_600_000)
+  await untilRound(database)
+  t.same(await counts(), { dead: 0, attempts: 0, traces: 0 })
+})
+
+test('a group that nobody asks for stops holding messages, where that is set', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, { database, env: { ROUSE_IDLE_GROUP_SECONDS: '3600' } })
+  const api = apiOf(node.url)
+  await api.push(...Array.from({ length: 10 }, (_, i) => ({ queue: 'q', payload: i })))
+  await api.pop('q', '?consumerGroup=busy&batch=10&autoAck=true')
+  await api.pop('q', '?consumerGroup=gone&batch=1&autoAck=true')
+  await database.advanceClock(dayMs + 1_000)
+  await api.pop('q', '?consumerGroup=busy')
+  await untilRound(database)
+  t.equal(await count(database, 'messages'), 0)
+})
+
+test('keys that have expired go, however many came in one round', async (t) => {
+  const database = await testDatabase(t)
+  const node = await startBroker(t, { database })
+  await database.pool.query(
+    `insert into rouse.dedup (partition_id, key, message_id, expires_at)
+     select 1, n::text, gen_random_uuid(), rouse.now() from generate_series(1, 9000) n`,
+  )
+  await untilRound(database)
+  t.equal(await count(database, 'dedup'), 0)
+  t.ok((await stateOf(node)).time.runs.retain >= 5, 'in steps')
+})
+
+test('two nodes: the one that does retention is killed, and the other goes on within two seconds', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const nodes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const env = { ROUSE_NODE_ID: id, ROUSE_WORKERS: '1', ROUSE_RETENTION_INTERVAL_MS: '200' }
+      return startBroker(t, { database, env })
+    }),
+  )
+  const chore = async (): Promise<{ holder: string; steps: string }> => {
+    const { rows } = await database.pool.query('select holder, steps from rouse.chores')
+    return rows[0]
+  }
+  const { holder } = await eventually(async () => {
+    const now = await chore()
+    return now.holder === null ? undefined : now
+  })
+  const victim = nodes[holder === 'a' ? 0 : 1]
+  const killedAt = performance.now()
+  victim?.child.kill('SIGKILL')
+  await victim?.exited
+  const before = await chore()
+  const other = holder === 'a' ? 'b' : 'a'
+  await eventually(async () => {
+    const now = await chore()
+    return now.holder === other && Number(now.steps) > Number(before.steps)
+  })
+  const tookMs = performance.now() - killedAt
+  t.ok(tookMs < 2_000, `after ${tookMs} ms`)
+})
+
+test('two nodes never take a step of retention at the same time', async (t) => {
+  const database = await testDatabase(t)
+  const barrier = await database.armBarrier('retention-step-locked')
+  const env = { ROUSE_WORKERS: '1', ROUSE_RETENTION_INTERVAL_MS: '100' }
+  const nodes = await Promise.all([1, 2].map(() => startBroker(t, { database, env })))
+  await barrier.reached(1)
+  await eventually(async () => {
+    const states = await Promise.all(nodes.map(stateOf))
+    return states.every(({ time }) => time.looks >= 3)
+  })
+  t.equal((await barrier.reached(1)).pids.length, 1, 'one holds the row, the other passed it over')
+  await barrier.release()
+})

@@ -31,8 +31,9 @@ export async function scriptedServer(
   const server = createServer((request, response) => void serve(request, response))
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    let text = ''
-    for await (const chunk of request) text += String(chunk)
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const text = Buffer.concat(chunks).toString()
     const seen = {
       method: request.method ?? '',
       path: request.url ?? '',

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { test } from 'tap'
 import { frameBytesMax } from '../src/frame.ts'
-import type { Hint, OutgoingHint } from '../src/index.ts'
+import { type Hint, type OutgoingHint, presets } from '../src/index.ts'
 import { keyHash } from '../src/peer-interest.ts'
 import { batchesPerFlushMax, PendingHints } from '../src/pending-hints.ts'
 import { VirtualCluster } from './support/virtual-cluster.ts'
@@ -121,6 +121,20 @@ test('a hint whose first ride is lost comes with the second', async (t) => {
   network.runFor(10)
   t.equal(cluster.at(1).hints.length, 1)
   network.runFor(2_000)
+  t.same(cluster.at(1).lost, [])
+})
+
+test('a heartbeat between the two rides of a hint raises no alarm', async (t) => {
+  const cluster = VirtualCluster.of(2, { preset: { ...presets.lan, rideAfterMs: 700 } })
+  const { network } = cluster
+  network.quality.loss = 1
+  network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))
+  network.runFor(1)
+  network.quality.loss = 0
+  network.runFor(650)
+  t.same(cluster.at(1).hints, [])
+  network.runFor(2_000)
+  t.equal(cluster.at(1).hints.length, 1)
   t.same(cluster.at(1).lost, [])
 })
 

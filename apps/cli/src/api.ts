@@ -1,0 +1,96 @@
+// Calls of the HTTP API, and what their failures say to a person.
+import { CliError } from './cli-error.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: verbs print answers of every shape
+export type Json = any
+
+export interface ApiAnswer {
+  readonly status: number
+  readonly body: Json
+}
+
+const timeoutMs = 30_000
+
+export class Api {
+  readonly url: string
+
+  constructor(url: string) {
+    const parsed = URL.parse?.(url) ?? parse(url)
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+      throw new CliError(
+        'usage',
+        `${JSON.stringify(url)} is no URL of a node, such as http://127.0.0.1:4600`,
+      )
+    }
+    this.url = url.replace(/\/+$/, '')
+  }
+
+  get(path: string, options: { readonly timeoutMs?: number } = {}): Promise<ApiAnswer> {
+    return this.#ask('GET', path, undefined, options.timeoutMs)
+  }
+
+  post(path: string, body?: unknown): Promise<ApiAnswer> {
+    return this.#ask('POST', path, body)
+  }
+
+  delete(path: string): Promise<ApiAnswer> {
+    return this.#ask('DELETE', path)
+  }
+
+  async #ask(method: string, path: string, body?: unknown, ms = timeoutMs): Promise<ApiAnswer> {
+    let response: Response
+    try {
+      response = await fetch(`${this.url}${path}`, {
+        method,
+        signal: AbortSignal.timeout(ms),
+        ...(body === undefined
+          ? {}
+          : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+      })
+    } catch (error) {
+      throw new CliError('unreachable', `no node answers at ${this.url} (${reasonOf(error)})`)
+    }
+    const text = await response.text()
+    const parsed = text === '' ? undefined : parseJson(text)
+    if (response.ok) return { status: response.status, body: parsed }
+    const detail = parsed?.detail ?? parsed?.title ?? `it answered ${response.status}`
+    throw new CliError(
+      'server',
+      `${detail}${parsed?.code === undefined ? '' : ` (${parsed.code})`}`,
+    )
+  }
+}
+
+/** A part of a path: names may hold anything. */
+export function segment(name: string): string {
+  return encodeURIComponent(name)
+}
+
+export function query(
+  values: Readonly<Record<string, string | number | boolean | undefined>>,
+): string {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined)
+  if (given.length === 0) return ''
+  return `?${new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))).toString()}`
+}
+
+function parse(url: string): URL | null {
+  try {
+    return new URL(url)
+  } catch {
+    return null
+  }
+}
+
+function parseJson(text: string): Json {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new CliError('server', 'the answer is no JSON; is this a node of Rouse?')
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { name, cause, message } = error as Error & { cause?: { code?: string } }
+  return name === 'TimeoutError' ? 'no answer in time' : (cause?.code ?? message)
+}

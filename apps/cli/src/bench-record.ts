@@ -1,0 +1,121 @@
+// What a bench pushed and got, message by message.
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface Latency {
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  readonly max: number
+}
+
+export interface BenchFigures {
+  readonly seconds: number
+  readonly pushed: number
+  readonly consumed: number
+  readonly pushPerSecond: number
+  readonly consumePerSecond: number
+  readonly pushMs: Latency
+  readonly endToEndMs: Latency
+  readonly lost: number
+  readonly duplicated: number
+  readonly outOfOrder: number
+}
+
+export class BenchRecord {
+  readonly #partitions: number
+  readonly #startedAt = performance.now()
+  readonly #stored = new Set<number>()
+  readonly #received = new Set<number>()
+  readonly #pushMs: number[] = []
+  readonly #endToEndMs: number[] = []
+  /** By partition, the messages in the order of their arrival. */
+  readonly #arrivals = new Map<number, number[]>()
+  #last = -1
+  #duplicated = 0
+  #pushedAt = 0
+  #consumedAt = 0
+
+  constructor(partitions: number) {
+    this.#partitions = partitions
+  }
+
+  next(): number {
+    this.#last += 1
+    return this.#last
+  }
+
+  stored(n: number, tookMs: number): void {
+    this.#stored.add(n)
+    this.#pushMs.push(tookMs)
+  }
+
+  pushingEnded(): void {
+    this.#pushedAt = performance.now()
+  }
+
+  received(n: number, tookMs: number): void {
+    this.#consumedAt = performance.now()
+    if (this.#received.has(n)) this.#duplicated += 1
+    else this.#endToEndMs.push(tookMs)
+    this.#received.add(n)
+    const partition = n % this.#partitions
+    const before = this.#arrivals.get(partition)
+    if (before === undefined) this.#arrivals.set(partition, [n])
+    else before.push(n)
+  }
+
+  async untilAllReceived(msMax: number): Promise<void> {
+    const endsAt = performance.now() + msMax
+    while (this.#received.size < this.#stored.size && performance.now() < endsAt) await delay(20)
+  }
+
+  soFar(): { pushed: number; consumed: number; perSecond: number } {
+    const seconds = (performance.now() - this.#startedAt) / 1_000
+    const pushed = this.#stored.size
+    return { pushed, consumed: this.#received.size, perSecond: Math.round(pushed / seconds) }
+  }
+
+  figures(): BenchFigures {
+    const seconds = (this.#pushedAt - this.#startedAt) / 1_000
+    const consuming = Math.max(seconds, (this.#consumedAt - this.#startedAt) / 1_000)
+    let lost = 0
+    for (const n of this.#stored) if (!this.#received.has(n)) lost += 1
+    return {
+      seconds: round(seconds),
+      pushed: this.#stored.size,
+      consumed: this.#received.size,
+      pushPerSecond: Math.round(this.#stored.size / seconds),
+      consumePerSecond: Math.round(this.#received.size / consuming),
+      pushMs: latencyOf(this.#pushMs),
+      endToEndMs: latencyOf(this.#endToEndMs),
+      lost,
+      duplicated: this.#duplicated,
+      outOfOrder: this.#outOfOrder(),
+    }
+  }
+
+  /**
+   * The client joins pushes of a queue into requests in the order of the calls, so within a partition the numbers rise.
+   */
+  #outOfOrder(): number {
+    let count = 0
+    for (const numbers of this.#arrivals.values()) {
+      let highest = -1
+      for (const n of numbers) {
+        if (n < highest) count += 1
+        highest = Math.max(highest, n)
+      }
+    }
+    return count
+  }
+}
+
+function latencyOf(values: readonly number[]): Latency {
+  const sorted = [...values].sort((a, b) => a - b)
+  const at = (p: number): number => round(sorted[Math.floor((sorted.length - 1) * p)] ?? 0)
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10
+}

@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto'
+import { Rouse } from '@rouse/client'
+import type { Command } from 'commander'
+import { segment } from '../api.ts'
+import { type BenchFigures, BenchRecord } from '../bench-record.ts'
+import { CliError } from '../cli-error.ts'
+import { type Session, sessionOf, verb } from '../verb.ts'
+import { count, durationMs } from '../words.ts'
+
+interface Options {
+  readonly seconds: number
+  readonly verify?: boolean
+  readonly inFlight: number
+  readonly partitions: number
+  readonly size: number
+  readonly queue?: string
+}
+
+interface Payload {
+  readonly n: number
+  readonly sentAt: number
+  readonly fill: string
+}
+
+const drainMsMax = 30_000
+const progressMs = 250
+
+export function benchVerb(program: Command): void {
+  verb(
+    program,
+    'bench',
+    'push and consume for a while, and measure it',
+    `rouse bench --seconds 10 --verify`,
+  )
+    .option('-s, --seconds <seconds>', 'push so long', durationMs, 10_000)
+    .option('--verify', 'check that every message came, once and in order')
+    .option('--in-flight <count>', 'pushes and handlers at a time', count, 64)
+    .option('--partitions <count>', 'over so many partitions', count, 16)
+    .option('--size <bytes>', 'of a payload', count, 100)
+    .option('--queue <name>', 'absent: one of its own, deleted afterwards')
+    .action(async (_options: Options, command: Command) => {
+      const session = sessionOf<Options>(command)
+      await session.api.get('/ready')
+      const figures = await run(session)
+      const { output, options } = session
+      if (!output.isHuman) output.json(figures)
+      else tell(session, figures)
+      if (options.verify === true && figures.lost + figures.duplicated + figures.outOfOrder > 0) {
+        throw new CliError('failed', 'messages were lost, doubled or out of order')
+      }
+    })
+}
+
+async function run({ api, output, options }: Session<Options>): Promise<BenchFigures> {
+  const name = options.queue ?? `rouse-bench-${randomUUID()}`
+  const rouse = new Rouse<Record<string, Payload>>({ urls: [api.url] })
+  const queue = rouse.queue(name)
+  const record = new BenchRecord(options.partitions)
+  const fill = 'x'.repeat(options.size)
+  const group = queue.group(`bench-${randomUUID()}`)
+  const worker = group.work({ concurrency: options.inFlight }, async (message) => {
+    record.received(message.data.n, performance.now() - message.data.sentAt)
+  })
+  const endsAt = performance.now() + options.seconds
+  const progress = setInterval(
+    () => showProgress(output.isHuman, record, endsAt, options.seconds),
+    progressMs,
+  )
+
+  const produce = async (): Promise<void> => {
+    while (performance.now() < endsAt) {
+      const n = record.next()
+      const sentAt = performance.now()
+      await queue.push({ n, sentAt, fill }, { partition: `p${n % options.partitions}` })
+      record.stored(n, performance.now() - sentAt)
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: options.inFlight }, produce))
+    record.pushingEnded()
+    await record.untilAllReceived(drainMsMax)
+  } catch (error) {
+    throw new CliError('server', (error as Error).message)
+  } finally {
+    clearInterval(progress)
+    if (output.isHuman) process.stderr.write('\r\u001b[K')
+    await worker.stop()
+    await rouse.close()
+    if (options.queue === undefined) {
+      await api.delete(`/api/v1/resources/queues/${segment(name)}`).catch(() => {})
+    }
+  }
+  return record.figures()
+}
+
+/** A bar, the rate, and how far consumers are behind. */
+function showProgress(
+  isHuman: boolean,
+  record: BenchRecord,
+  endsAt: number,
+  totalMs: number,
+): void {
+  if (!isHuman || !process.stderr.isTTY) return
+  const done = Math.min(1, Math.max(0, 1 - (endsAt - performance.now()) / totalMs))
+  const bar = '█'.repeat(Math.round(done * 30)).padEnd(30, '░')
+  const { pushed, consumed, perSecond } = record.soFar()
+  process.stderr.write(
+    `\r\u001b[K${bar} ${pushed.toLocaleString('en-US')} pushed  ${perSecond.toLocaleString('en-US')}/s  ${pushed - consumed} behind`,
+  )
+}
+
+function tell({ output, options }: Session<Options>, figures: BenchFigures): void {
+  const { pushed, consumed, pushPerSecond, consumePerSecond } = figures
+  output.line(
+    `pushed    ${pushed.toLocaleString('en-US')}  ${pushPerSecond.toLocaleString('en-US')}/s`,
+  )
+  output.line(
+    `consumed  ${consumed.toLocaleString('en-US')}  ${consumePerSecond.toLocaleString('en-US')}/s`,
+  )
+  output.line()
+  output.table(
+    [
+      { what: 'push', ...figures.pushMs },
+      { what: 'end to end', ...figures.endToEndMs },
+    ],
+    [
+      { title: 'LATENCY (ms)', value: ({ what }) => what },
+      { title: 'P50', align: 'right', value: ({ p50 }) => p50 },
+      { title: 'P95', align: 'right', value: ({ p95 }) => p95 },
+      { title: 'P99', align: 'right', value: ({ p99 }) => p99 },
+      { title: 'MAX', align: 'right', value: ({ max }) => max },
+    ],
+    '',
+  )
+  if (options.verify !== true) return
+  const { lost, duplicated, outOfOrder } = figures
+  output.line()
+  output.line(`lost ${lost}  duplicated ${duplicated}  out of order ${outOfOrder}`)
+}

@@ -1,0 +1,108 @@
+import type { Command } from 'commander'
+import { type Json, query } from '../api.ts'
+import { sessionOf, verb } from '../verb.ts'
+import { brief, count, since } from '../words.ts'
+
+interface ListOptions {
+  readonly group?: string
+  readonly limit: number
+  readonly offset: number
+}
+
+interface RedriveOptions {
+  readonly group?: string
+  readonly id?: string
+  readonly error?: string
+  readonly rate?: number
+  readonly dryRun?: boolean
+}
+
+export function dlqVerb(program: Command): void {
+  const dlq = verb(
+    program,
+    'dlq',
+    'look at dead letters and bring them back',
+    `rouse dlq list orders
+rouse dlq errors orders
+rouse dlq redrive orders --dry-run`,
+  )
+  addList(dlq)
+  addErrors(dlq)
+  addRedrive(dlq)
+}
+
+function addList(dlq: Command): void {
+  dlq
+    .command('list [queue]')
+    .description('the letters, newest first')
+    .option('-g, --group <name>', 'of this consumer group')
+    .option('-n, --limit <count>', 'at most so many', count, 50)
+    .option('--offset <count>', 'leave out so many', count, 0)
+    .action(async (queue: string | undefined, _options: ListOptions, command: Command) => {
+      const { api, output, options } = sessionOf<ListOptions>(command)
+      const { group: consumerGroup, limit, offset } = options
+      const { body } = await api.get(`/api/v1/dlq${query({ queue, consumerGroup, limit, offset })}`)
+      if (!output.isHuman) return output.json(body)
+      const nowMs = Date.now()
+      output.table(
+        body.messages as readonly Json[],
+        [
+          { title: 'ID', value: ({ id }) => id },
+          { title: 'QUEUE', value: (row) => row.queue },
+          { title: 'GROUP', value: (row) => row.consumerGroup },
+          { title: 'ATTEMPTS', align: 'right', value: (row) => attemptsOf(row) },
+          { title: 'DIED', align: 'right', value: ({ failedAt }) => since(failedAt, nowMs) },
+          { title: 'ERROR', value: (row) => row.errorCode ?? row.errorMessage },
+          { title: 'DATA', value: ({ data }) => brief(data, 40) },
+        ],
+        'no dead letters',
+      )
+      output.note(`${body.total} in all`)
+    })
+}
+
+function addErrors(dlq: Command): void {
+  dlq
+    .command('errors [queue]')
+    .description('how many died of what')
+    .action(async (queue: string | undefined, _options: object, command: Command) => {
+      const { api, output } = sessionOf(command)
+      const { body } = await api.get(`/api/v1/dlq/groups${query({ queue })}`)
+      if (!output.isHuman) return output.json(body)
+      output.table(
+        body.groups as readonly Json[],
+        [
+          { title: 'QUEUE', value: (row) => row.queue },
+          { title: 'GROUP', value: ({ consumerGroup }) => consumerGroup },
+          { title: 'CODE', value: ({ errorCode }) => errorCode },
+          { title: 'ERROR', value: ({ errorMessage }) => errorMessage },
+          { title: 'COUNT', align: 'right', value: (row) => row.count },
+        ],
+        'no dead letters',
+      )
+    })
+}
+
+function addRedrive(dlq: Command): void {
+  dlq
+    .command('redrive <queue>')
+    .description('put dead letters back into their partitions, attempts at zero')
+    .option('-g, --group <name>', 'of this consumer group')
+    .option('--id <transactionId>', 'this one only')
+    .option('--error <code>', 'those that died of this')
+    .option('--rate <count>', 'so many a second', count)
+    .option('--dry-run', 'only say how many')
+    .action(async (queue: string, _options: RedriveOptions, command: Command) => {
+      const { api, output, options } = sessionOf<RedriveOptions>(command)
+      const { group: consumerGroup, id: transactionId, error: errorCode, rate, dryRun } = options
+      const where = { consumerGroup, transactionId, errorCode }
+      const { body } = await api.post('/api/v1/dlq/redrive', { queue, where, rate, dryRun })
+      if (!output.isHuman) return output.json(body)
+      if (dryRun === true) output.line(`would bring back ${body.total ?? body.matched}`)
+      else output.line(`bringing back ${body.total ?? body.matched}  (${body.id})`)
+    })
+}
+
+function attemptsOf({ attempts }: Json): number {
+  return Array.isArray(attempts) ? attempts.length : attempts
+}

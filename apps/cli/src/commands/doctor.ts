@@ -1,0 +1,51 @@
+import type { Command } from 'commander'
+import colors from 'picocolors'
+import { CliError } from '../cli-error.ts'
+import { databaseUrl } from '../config.ts'
+import { checkDatabase } from '../doctor/database-checks.ts'
+import type { Finding } from '../doctor/finding.ts'
+import { checkMachine } from '../doctor/machine-checks.ts'
+import { checkNodes } from '../doctor/node-checks.ts'
+import { sessionOf, verb } from '../verb.ts'
+
+interface Options {
+  readonly databaseUrl?: string
+}
+
+const marks = {
+  ok: colors.green('ok  '),
+  warning: colors.yellow('warn'),
+  problem: colors.red('bad '),
+}
+
+export function doctorVerb(program: Command): void {
+  verb(
+    program,
+    'doctor',
+    'look for what is wrong, and say how to mend it',
+    `rouse doctor
+ROUSE_DATABASE_URL=postgres://… rouse doctor`,
+  )
+    .option(
+      '--database-url <url>',
+      'look into the database as well (ROUSE_DATABASE_URL)',
+      databaseUrl,
+    )
+    .action(async (_options: Options, command: Command) => {
+      const { api, output, options } = sessionOf<Options>(command)
+      const findings: Finding[] = [
+        ...(await checkNodes(api)),
+        ...(await checkDatabase(options.databaseUrl)),
+        ...checkMachine(),
+      ]
+      if (!output.isHuman) output.json(findings)
+      else {
+        for (const { state, what, fix } of findings) {
+          output.line(`${marks[state]} ${what}`)
+          if (fix !== undefined) output.line(`     ${fix}`)
+        }
+      }
+      const problems = findings.filter(({ state }) => state === 'problem').length
+      if (problems > 0) throw new CliError('failed', `${problems} to mend`)
+    })
+}

@@ -1,0 +1,28 @@
+import type { Command } from 'commander'
+import { sessionOf, verb } from '../verb.ts'
+import { since } from '../words.ts'
+
+export function groupsVerb(program: Command): void {
+  verb(program, 'groups', 'list the consumer groups', 'rouse groups').action(
+    async (_options: object, command: Command) => {
+      const { api, output } = sessionOf(command)
+      const { body } = await api.get('/api/v1/consumer-groups')
+      if (!output.isHuman) return output.json(body.groups)
+      const nowMs = Date.now()
+      output.table(
+        body.groups as readonly Record<string, never>[],
+        [
+          { title: 'GROUP', value: ({ consumerGroup }) => consumerGroup },
+          { title: 'QUEUE', value: ({ queue }) => queue },
+          { title: 'PENDING', align: 'right', value: ({ pending }) => pending },
+          { title: 'IN FLIGHT', align: 'right', value: ({ inFlight }) => inFlight },
+          { title: 'TO RETRY', align: 'right', value: ({ redeliveries }) => redeliveries },
+          { title: 'DEAD', align: 'right', value: ({ dead }) => dead },
+          { title: 'LAG', align: 'right', value: (row) => since(row.oldestPendingAt, nowMs) },
+          { title: 'SEEN', align: 'right', value: (row) => since(row.lastSeenAt, nowMs) },
+        ],
+        'no consumer group has popped yet',
+      )
+    },
+  )
+}

@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import { CliError } from '../cli-error.ts'
+import { databaseUrl } from '../config.ts'
+import { sessionOf, verb } from '../verb.ts'
+
+interface Options {
+  readonly dryRun?: boolean
+  readonly databaseUrl?: string
+}
+
+export function migrateVerb(program: Command): void {
+  verb(
+    program,
+    'migrate',
+    "bring a database to this version's schema",
+    `rouse migrate --dry-run
+ROUSE_DATABASE_URL=postgres://… rouse migrate`,
+  )
+    .option('--dry-run', 'only say what would be done')
+    .option('--database-url <url>', 'the database (ROUSE_DATABASE_URL)', databaseUrl)
+    .action(async (_options: Options, command: Command) => {
+      const { output, options } = sessionOf<Options>(command)
+      if (options.databaseUrl === undefined) {
+        throw new CliError(
+          'usage',
+          'no database is given: set ROUSE_DATABASE_URL or --database-url',
+        )
+      }
+      const { migrate } = await import('@rouse/database')
+      const dryRun = options.dryRun === true
+      const { applied, functions } = await migrate({ url: options.databaseUrl, dryRun }).catch(
+        (error: Error) => {
+          throw new CliError('server', error.message)
+        },
+      )
+      if (!output.isHuman) return output.json({ dryRun, applied, functions })
+      for (const name of [...applied, ...functions])
+        output.line(`${dryRun ? 'would apply' : 'applied'}  ${name}`)
+      if (applied.length + functions.length === 0)
+        output.line('nothing to do: the database is at this version')
+    })
+}

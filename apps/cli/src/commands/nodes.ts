@@ -1,0 +1,32 @@
+import type { Command } from 'commander'
+import type { Json } from '../api.ts'
+import { sessionOf, verb } from '../verb.ts'
+
+export function nodesVerb(program: Command): void {
+  verb(program, 'nodes', 'list the nodes of the cluster', 'rouse nodes').action(
+    async (_options: object, command: Command) => {
+      const { api, output } = sessionOf(command)
+      const { body } = await api.get('/api/v1/nodes')
+      if (!output.isHuman) return output.json(body.nodes)
+      output.table(
+        body.nodes as readonly Json[],
+        [
+          { title: 'NODE', value: ({ id, self }) => (self === true ? `${id} *` : id) },
+          { title: 'STATE', value: ({ state }) => state },
+          { title: 'URL', value: ({ url }) => url },
+          { title: 'GOSSIP', value: ({ gossip }) => gossip },
+          { title: 'RTT', align: 'right', value: ({ rttMs }) => milliseconds(rttMs) },
+          { title: 'HINTS OUT', align: 'right', value: ({ hintsSent }) => hintsSent },
+          { title: 'HINTS IN', align: 'right', value: ({ hintsReceived }) => hintsReceived },
+          { title: 'VERSION', value: ({ version }) => version },
+        ],
+        'there are no nodes',
+      )
+      output.note('* is the node that answered; the others are as it sees them')
+    },
+  )
+}
+
+function milliseconds(value: number | undefined): string {
+  return value === undefined ? '–' : `${value.toFixed(1)} ms`
+}

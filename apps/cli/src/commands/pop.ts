@@ -1,0 +1,63 @@
+import type { Command } from 'commander'
+import { query, segment } from '../api.ts'
+import { CliError } from '../cli-error.ts'
+import { sessionOf, verb } from '../verb.ts'
+import { count, durationMs } from '../words.ts'
+
+interface Options {
+  readonly ack?: boolean
+  readonly wait?: number
+  readonly batch: number
+  readonly partitions: number
+  readonly partition?: string
+  readonly group?: string
+  readonly lease?: number
+}
+
+export function popVerb(program: Command): void {
+  verb(
+    program,
+    'pop',
+    'take messages',
+    `rouse pop orders --wait 30 --ack
+rouse pop orders -n 10 --group billing --json`,
+  )
+    .argument('<queue>')
+    .option('-a, --ack', 'acknowledge at delivery')
+    .option('-w, --wait <seconds>', 'wait so long for a message', durationMs)
+    .option('-n, --batch <count>', 'at most so many', count, 1)
+    .option('--partitions <count>', 'from at most so many partitions', count, 1)
+    .option('-p, --partition <name>', 'from this one')
+    .option('-g, --group <name>', 'for this consumer group')
+    .option('--lease <duration>', 'hold them so long', durationMs)
+    .action(async (queue: string, _options: Options, command: Command) => {
+      const { api, output, options } = sessionOf<Options>(command)
+      const place =
+        options.partition === undefined ? '' : `/partition/${segment(options.partition)}`
+      const asked = query({
+        batch: options.batch,
+        partitions: options.partitions,
+        consumerGroup: options.group,
+        autoAck: options.ack,
+        wait: options.wait === undefined ? undefined : true,
+        timeout: options.wait,
+        leaseSeconds: options.lease === undefined ? undefined : Math.ceil(options.lease / 1_000),
+      })
+      const { status, body } = await api.get(
+        `/api/v1/pop/queue/${segment(queue)}${place}${asked}`,
+        {
+          timeoutMs: (options.wait ?? 0) + 30_000,
+        },
+      )
+      if (status === 204) {
+        if (!output.isHuman) output.json({ messages: [] })
+        throw new CliError('nothing', output.isHuman ? 'nothing to take' : '')
+      }
+      if (!output.isHuman) return output.json(body)
+      for (const { id, partition, attempt, data, leaseId } of body.messages) {
+        output.line(`${id}  partition ${partition}  attempt ${attempt}`)
+        output.line(JSON.stringify(data, null, 2))
+        if (options.ack !== true) output.note(`acknowledge with: rouse ack ${leaseId}`)
+      }
+    })
+}

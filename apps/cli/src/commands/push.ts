@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { CliError } from '../cli-error.ts'
+import { sessionOf, verb } from '../verb.ts'
+import { durationMs } from '../words.ts'
+
+interface Options {
+  readonly partition?: string
+  readonly delay?: number
+  readonly dedupe?: string
+  readonly header?: readonly string[]
+}
+
+/** What a push may hold by default. */
+const itemsMax = 1_000
+
+export function pushVerb(program: Command): void {
+  verb(
+    program,
+    'push',
+    'store a message',
+    `rouse push orders '{"id": 42}' --partition customer-7
+cat orders.ndjson | rouse push orders -`,
+  )
+    .argument('<queue>')
+    .argument(
+      '<json>',
+      'the payload; @FILE reads it from a file, - reads one a line from standard input',
+    )
+    .option('-p, --partition <name>', 'messages of a partition stay in order')
+    .option('-d, --delay <duration>', 'deliver it no sooner than that', durationMs)
+    .option('--dedupe <key>', 'a second push with the same key stores nothing')
+    .option('-H, --header <name=value>', 'may be given several times', collect)
+    .action(async (queue: string, json: string, _options: Options, command: Command) => {
+      const { api, output, options } = sessionOf<Options>(command)
+      const more = {
+        ...(options.partition === undefined ? {} : { partition: options.partition }),
+        ...(options.delay === undefined ? {} : { delayMs: options.delay }),
+        ...(options.dedupe === undefined ? {} : { transactionId: options.dedupe }),
+        ...(options.header === undefined ? {} : { headers: headersOf(options.header) }),
+      }
+      const payloads = payloadsOf(json)
+      if (payloads.length > 1 && options.dedupe !== undefined) {
+        throw new CliError('usage', '--dedupe is for one message')
+      }
+      const stored: { message_id: string; status: string; transaction_id: string }[] = []
+      for (let i = 0; i < payloads.length; i += itemsMax) {
+        const items = payloads
+          .slice(i, i + itemsMax)
+          .map((payload) => ({ queue, payload, ...more }))
+        const { body } = await api.post('/api/v1/push', { items })
+        stored.push(...body)
+      }
+      if (!output.isHuman) output.json(stored)
+      else if (stored.length === 1) output.line(`${stored[0]?.status}  ${stored[0]?.message_id}`)
+      else output.line(`${stored.length} messages stored`)
+    })
+}
+
+function payloadsOf(json: string): unknown[] {
+  if (json !== '-') return [parse(json.startsWith('@') ? read(json.slice(1)) : json, 'the payload')]
+  const lines = read(0).split('\n')
+  return lines.flatMap((line, i) => (line.trim() === '' ? [] : [parse(line, `line ${i + 1}`)]))
+}
+
+function read(file: string | 0): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new CliError('usage', (error as Error).message)
+  }
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new CliError('usage', `${what} is no JSON; a text needs quotes of its own: '"hello"'`)
+  }
+}
+
+function headersOf(pairs: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=')
+      if (at < 1)
+        throw new CliError('usage', `${JSON.stringify(pair)} is no header: write name=value`)
+      return [pair.slice(0, at), pair.slice(at + 1)]
+    }),
+  )
+}
+
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value]
+}

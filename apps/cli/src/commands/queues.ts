@@ -1,0 +1,89 @@
+import type { Command } from 'commander'
+import { type Json, segment } from '../api.ts'
+import type { TableColumn } from '../table.ts'
+import { sessionOf, verb } from '../verb.ts'
+import { since } from '../words.ts'
+
+export function queuesVerb(program: Command): void {
+  const queues = verb(
+    program,
+    'queues',
+    'list the queues, or look after one',
+    `rouse queues
+rouse queues get orders
+rouse queues pause orders`,
+  )
+  queues.action(async (_options: object, command: Command) => {
+    const { api, output } = sessionOf(command)
+    const { body } = await api.get('/api/v1/resources/queues')
+    if (!output.isHuman) return output.json(body.queues)
+    output.table(body.queues, queueColumns(Date.now()), 'there are no queues yet')
+  })
+
+  queues
+    .command('get <queue>')
+    .description('one queue, with its options')
+    .action(async (queue: string, _options: object, command: Command) => {
+      const { api, output } = sessionOf(command)
+      const { body } = await api.get(`/api/v1/resources/queues/${segment(queue)}`)
+      if (!output.isHuman) return output.json(body)
+      output.table([body], queueColumns(Date.now()), '')
+      output.line()
+      const options = Object.entries(body.options)
+      output.table(
+        options,
+        [
+          { title: 'OPTION', value: ([name]) => name },
+          { title: 'VALUE', value: ([, value]) => JSON.stringify(value) },
+        ],
+        '',
+      )
+    })
+
+  for (const [name, description] of [
+    ['pause', 'deliver nothing from it for now'],
+    ['resume', 'deliver again'],
+    ['purge', 'drop what is in it'],
+  ] as const) {
+    queues
+      .command(`${name} <queue>`)
+      .description(description)
+      .action(async (queue: string, _options: object, command: Command) => {
+        const { api, output } = sessionOf(command)
+        const { body } = await api.post(`/api/v1/queues/${segment(queue)}/${name}`)
+        if (!output.isHuman) return output.json(body)
+        output.line(name === 'purge' ? `${body.purged} messages dropped` : `${queue}: ${name}d`)
+      })
+  }
+
+  queues
+    .command('rm <queue>')
+    .description('delete it with everything in it')
+    .action(async (queue: string, _options: object, command: Command) => {
+      const { api, output } = sessionOf(command)
+      const { body } = await api.delete(`/api/v1/resources/queues/${segment(queue)}`)
+      if (output.isHuman) output.line(`${queue}: deleted`)
+      else output.json(body)
+    })
+}
+
+/** One line a queue: its groups added up, the slowest deciding the lag. */
+export function queueColumns(nowMs: number): TableColumn<Json>[] {
+  const sum = (field: string) => (queue: Json) =>
+    queue.groups.reduce((total: number, group: Json) => total + group[field], 0)
+  return [
+    { title: 'QUEUE', value: ({ queue }) => queue },
+    { title: 'MESSAGES', align: 'right', value: ({ messages }) => messages },
+    { title: 'PENDING', align: 'right', value: sum('pending') },
+    { title: 'IN FLIGHT', align: 'right', value: sum('inFlight') },
+    { title: 'DEAD', align: 'right', value: sum('dead') },
+    { title: 'GROUPS', align: 'right', value: ({ groups }) => groups.length },
+    { title: 'LAG', align: 'right', value: ({ groups }) => since(oldest(groups), nowMs) },
+    { title: 'STATE', value: ({ paused }) => (paused === true ? 'paused' : 'ok') },
+  ]
+}
+
+function oldest(groups: readonly Json[]): string | null {
+  const times = groups.map(({ oldestPendingAt }) => oldestPendingAt as string | null)
+  return times.filter((time) => time !== null).sort((a, b) => a.localeCompare(b))[0] ?? null
+}

@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import type { Json } from '../api.ts'
+import { sessionOf, verb } from '../verb.ts'
+
+interface Options {
+  readonly cluster?: boolean
+}
+
+export function statsVerb(program: Command): void {
+  verb(
+    program,
+    'stats',
+    'the figures of a node, or of all',
+    `rouse stats
+rouse stats --cluster --json`,
+  )
+    .option('--cluster', 'of every node')
+    .action(async (_options: Options, command: Command) => {
+      const { api, output, options } = sessionOf<Options>(command)
+      const { body } = await api.get(options.cluster === true ? '/stats?scope=cluster' : '/stats')
+      if (!output.isHuman) return output.json(body)
+      output.table(
+        (body.nodes ?? [body]) as readonly Json[],
+        [
+          { title: 'NODE', value: ({ node }) => node },
+          { title: 'MODE', value: ({ mode }) => mode.mode },
+          { title: 'WHY', value: ({ mode }) => mode.why.join(' ') },
+          { title: 'WORKERS', align: 'right', value: (row) => row.local_sidecars },
+          { title: 'WAITING', align: 'right', value: ({ waiting }) => waiting.total },
+          { title: 'GROUPS', align: 'right', value: (row) => row.group_backoff.groups_tracked },
+          {
+            title: 'BACKED OFF',
+            align: 'right',
+            value: (row) => row.group_backoff.groups_backed_off,
+          },
+          { title: 'PEERS', align: 'right', value: ({ peers }) => peers.length },
+          { title: 'REQUESTS', align: 'right', value: ({ requests }) => requests },
+        ],
+        'no figures',
+      )
+    })
+}

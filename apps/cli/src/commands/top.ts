@@ -1,0 +1,92 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from 'commander'
+import colors from 'picocolors'
+import type { Json } from '../api.ts'
+import { formatTable } from '../table.ts'
+import { sessionOf, verb } from '../verb.ts'
+import { ago } from '../words.ts'
+import { queueColumns } from './queues.ts'
+
+interface Options {
+  readonly once?: boolean
+}
+
+const refreshMs = 1_000
+const enterScreen = '\u001b[?1049h\u001b[?25l'
+const leaveScreen = '\u001b[?25h\u001b[?1049l'
+const home = '\u001b[H\u001b[J'
+
+export function topVerb(program: Command): void {
+  verb(
+    program,
+    'top',
+    'the cluster on one screen, every second',
+    `rouse top
+rouse top --once --json`,
+  )
+    .option('--once', 'print it once and end')
+    .action(async (_options: Options, command: Command) => {
+      const { api, output, options } = sessionOf<Options>(command)
+      const look = async (): Promise<{ cluster: Json; queues: Json[] }> => {
+        const [stats, queues] = await Promise.all([
+          api.get('/stats?scope=cluster'),
+          api.get('/api/v1/resources/queues'),
+        ])
+        return { cluster: stats.body, queues: queues.body.queues }
+      }
+      if (!output.isHuman) return output.json(await look())
+      if (options.once === true) return output.line(screenOf(await look(), 200).join('\n'))
+      await runScreen(look)
+    })
+}
+
+async function runScreen(look: () => Promise<{ cluster: Json; queues: Json[] }>): Promise<void> {
+  const stopped = new AbortController()
+  const stop = (): void => stopped.abort()
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  process.stdout.write(enterScreen)
+  try {
+    while (!stopped.signal.aborted) {
+      const lines = await look().then(
+        (seen) => screenOf(seen, process.stdout.rows),
+        (error: unknown) => [colors.red((error as Error).message)],
+      )
+      process.stdout.write(`${home}${lines.join('\n')}`)
+      await delay(refreshMs, undefined, { signal: stopped.signal }).catch(() => {})
+    }
+  } finally {
+    process.stdout.write(leaveScreen)
+  }
+}
+
+export function screenOf(
+  { cluster, queues }: { readonly cluster: Json; readonly queues: readonly Json[] },
+  rows = 40,
+): string[] {
+  const { totals, nodes, unreachable } = cluster
+  const rate = Object.values(totals.queries_per_second as Record<string, number>)
+  const queries = rate.reduce((sum, one) => sum + one, 0)
+  const busiest = [...queues].sort((a, b) => b.messages - a.messages)
+  return [
+    `${colors.bold('rouse')}  ${totals.nodes} nodes  ${totals.waiting} waiting  ${queries.toFixed(0)} queries/s`,
+    ...unreachable.map(({ id, error }: Json) => colors.red(`${id} does not answer: ${error}`)),
+    '',
+    ...formatTable<Json>(nodes, [
+      { title: 'NODE', value: ({ node }) => node },
+      { title: 'MODE', value: ({ mode }) => mode.mode },
+      { title: 'UP', align: 'right', value: ({ uptime }) => ago(uptime * 1_000) },
+      { title: 'WAITING', align: 'right', value: ({ waiting }) => waiting.total },
+      { title: 'REQUESTS', align: 'right', value: ({ requests }) => requests },
+      { title: 'BY UDP', align: 'right', value: ({ wakes }) => wakes.udp },
+      { title: 'BY PUSH', align: 'right', value: ({ wakes }) => wakes.local + wakes.ipc },
+      { title: 'BY FALLBACK', align: 'right', value: ({ wakes }) => wakes.fallback },
+    ]),
+    '',
+    ...(busiest.length === 0
+      ? ['there are no queues yet']
+      : formatTable(busiest, queueColumns(Date.now()))),
+    '',
+    colors.dim('Ctrl-C ends'),
+  ].slice(0, Math.max(5, rows))
+}

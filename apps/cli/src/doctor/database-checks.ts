@@ -1,0 +1,122 @@
+import { isListenHeard, type Pool, readClockMs, readSetting } from '../statements/health.ts'
+import { type Finding, fine, problem, warning } from './finding.ts'
+
+const versionMin = 140_000
+const connectionsWanted = 50
+const skewMsMax = 1_000
+const listenMsMax = 1_000
+
+/** The settings that decide whether a commit is a commit. */
+const durability = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' }
+
+export async function checkDatabase(url: string | undefined): Promise<Finding[]> {
+  if (url === undefined) {
+    const fix = 'set ROUSE_DATABASE_URL to have it looked at'
+    return [warning('database', 'the database was not looked at', fix)]
+  }
+  const { createPool, migrate } = await import('@rouse/database')
+  const pool = createPool({ url, max: 2, applicationName: 'rouse doctor' })
+  try {
+    const schema = migrate({ pool, dryRun: true })
+    return [
+      await checkVersion(pool),
+      ...(await checkSettings(pool)),
+      await checkSchema(schema),
+      await checkListen(pool),
+      await checkClock(pool),
+    ]
+  } catch (error) {
+    const fix = 'is the URL right, PostgreSQL running, and the login allowed?'
+    return [problem('database', `PostgreSQL does not answer: ${(error as Error).message}`, fix)]
+  } finally {
+    await pool.end()
+  }
+}
+
+async function checkVersion(pool: Pool): Promise<Finding> {
+  const version = await readSetting(pool, 'server_version')
+  if (Number(await readSetting(pool, 'server_version_num')) >= versionMin) {
+    return fine('version', `PostgreSQL ${version}`)
+  }
+  return problem(
+    'version',
+    `PostgreSQL ${version} is too old`,
+    'use 14 or newer; 18 is what is tested',
+  )
+}
+
+async function checkSettings(pool: Pool): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const [name, wanted] of Object.entries(durability)) {
+    const value = await readSetting(pool, name)
+    const isSafe = value === wanted || (name === 'synchronous_commit' && value.startsWith('remote'))
+    if (!isSafe) {
+      findings.push(
+        problem(
+          'durability',
+          `${name} is ${value}: a crash may lose messages`,
+          `alter system set ${name} = ${wanted}`,
+        ),
+      )
+    }
+  }
+  if (findings.length === 0) findings.push(fine('durability', 'commits are durable'))
+  if ((await readSetting(pool, 'autovacuum')) !== 'on') {
+    findings.push(
+      problem(
+        'autovacuum',
+        'autovacuum is off: tables will only grow',
+        'alter system set autovacuum = on',
+      ),
+    )
+  }
+  const connections = Number(await readSetting(pool, 'max_connections'))
+  if (connections < connectionsWanted) {
+    findings.push(
+      warning(
+        'connections',
+        `max_connections is ${connections}`,
+        `a worker uses up to ROUSE_POOL_MAX; ${connectionsWanted} are a good start`,
+      ),
+    )
+  }
+  return findings
+}
+
+async function checkSchema(
+  schema: Promise<{ applied: readonly string[]; functions: readonly string[] }>,
+): Promise<Finding> {
+  try {
+    const { applied, functions } = await schema
+    if (applied.length + functions.length === 0)
+      return fine('schema', 'the schema is at this version')
+    return warning(
+      'schema',
+      `${applied.length} migrations and ${functions.length} function files are missing`,
+      'rouse migrate',
+    )
+  } catch (error) {
+    return problem(
+      'schema',
+      (error as Error).message,
+      'upgrade this program, or look at what changed the schema',
+    )
+  }
+}
+
+async function checkListen(pool: Pool): Promise<Finding> {
+  if (await isListenHeard(pool, listenMsMax)) return fine('listen', 'LISTEN works')
+  const fix = 'set ROUSE_LISTEN_URL to PostgreSQL itself, or ROUSE_NOTIFY=off'
+  return warning('listen', 'LISTEN is not heard: probably a pooler in transaction mode', fix)
+}
+
+async function checkClock(pool: Pool): Promise<Finding> {
+  const before = Date.now()
+  const databaseMs = await readClockMs(pool)
+  const skewMs = Math.round(databaseMs - (before + Date.now()) / 2)
+  if (Math.abs(skewMs) <= skewMsMax) {
+    return fine('clock', 'this machine and the database agree on the time')
+  }
+  const fix = 'run a time service (chrony, ntpd)'
+  return warning('clock', `this machine is ${skewMs} ms from the database`, fix)
+}

@@ -1,0 +1,19 @@
+export interface Finding {
+  readonly check: string
+  readonly state: 'ok' | 'warning' | 'problem'
+  readonly what: string
+  /** What to do about it. */
+  readonly fix?: string
+}
+
+export function fine(check: string, what: string): Finding {
+  return { check, state: 'ok', what }
+}
+
+export function warning(check: string, what: string, fix: string): Finding {
+  return { check, state: 'warning', what, fix }
+}
+
+export function problem(check: string, what: string, fix: string): Finding {
+  return { check, state: 'problem', what, fix }
+}

@@ -1,0 +1,90 @@
+import type { Api, Json } from '../api.ts'
+import { type Finding, fine, problem, warning } from './finding.ts'
+
+const skewMsMax = 1_000
+
+export async function checkNodes(api: Api): Promise<Finding[]> {
+  try {
+    await api.get('/live')
+  } catch (error) {
+    const fix = 'start one (npm start, rouse serve), or give its address by --url or ROUSE_URL'
+    return [problem('node', (error as Error).message, fix)]
+  }
+  return [await checkReady(api), ...(await checkCluster(api))]
+}
+
+async function checkReady(api: Api): Promise<Finding> {
+  try {
+    await api.get('/ready')
+    return fine('ready', `${api.url} takes messages`)
+  } catch (error) {
+    const fix = 'look at PostgreSQL, and at the log of the node'
+    return problem('ready', `${api.url} takes no messages: ${(error as Error).message}`, fix)
+  }
+}
+
+async function checkCluster(api: Api): Promise<Finding[]> {
+  const { body } = await api.get('/stats?scope=cluster')
+  return [
+    ...body.nodes.map(checkMode),
+    ...body.nodes.flatMap((node: Json) =>
+      node.peers.flatMap((peer: Json) => checkPeer(node, peer)),
+    ),
+    ...body.unreachable.map(({ id, error }: Json) =>
+      problem(
+        'http',
+        `${id} does not answer over HTTP: ${error}`,
+        'is it running, and its ROUSE_ADVERTISE_URL right?',
+      ),
+    ),
+    ...versionsOf(body.nodes),
+    ...body.nodes.flatMap(checkSkew),
+  ]
+}
+
+function checkMode({ node, mode }: Json): Finding {
+  if (mode.mode === 'healthy') return fine('mode', `${node} is healthy`)
+  return warning(
+    'mode',
+    `${node} looks for messages more often than it should have to: ${mode.why.join(', ')}`,
+    'peer_silent: gossip does not get through; listener_lost: LISTEN does not; the others pass by themselves',
+  )
+}
+
+function checkPeer({ node }: Json, { id, state, hearsUs, rttMs }: Json): Finding[] {
+  if (state === 'left' || state === 'dead') return []
+  if (state === 'alive' && hearsUs === true) {
+    return [
+      fine('gossip', `${node} and ${id} hear each other (${Number(rttMs ?? 0).toFixed(1)} ms)`),
+    ]
+  }
+  const what = state === 'alive' ? `${id} does not hear ${node}` : `${node} does not hear ${id}`
+  return [
+    problem(
+      'gossip',
+      what,
+      'let UDP through between the nodes; the same ROUSE_GOSSIP_SECRET on each?',
+    ),
+  ]
+}
+
+function versionsOf(nodes: readonly Json[]): Finding[] {
+  const versions = [...new Set(nodes.map(({ version }) => version))]
+  if (versions.length <= 1) return []
+  return [warning('version', `the nodes run ${versions.join(' and ')}`, 'finish the upgrade')]
+}
+
+/** As far as the node tells its distance from the database's clock. */
+function checkSkew({ node, database_clock: clock }: Json): Finding[] {
+  const skewMs = Number(clock?.offsetMs ?? Number.NaN)
+  if (Number.isNaN(skewMs)) return []
+  if (Math.abs(skewMs) <= skewMsMax)
+    return [fine('clock', `${node} and the database agree on the time`)]
+  return [
+    warning(
+      'clock',
+      `${node} is ${Math.round(skewMs)} ms from the database`,
+      'run a time service (chrony, ntpd)',
+    ),
+  ]
+}

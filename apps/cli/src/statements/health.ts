@@ -1,0 +1,32 @@
+import type { createPool } from '@rouse/database'
+
+export type Pool = ReturnType<typeof createPool>
+
+export async function readSetting(pool: Pool, name: string): Promise<string> {
+  const { rows } = await pool.query<{ value: string }>('select current_setting($1) as value', [
+    name,
+  ])
+  return rows[0]?.value ?? ''
+}
+
+export async function readClockMs(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now')
+  return rows[0]?.now.getTime() ?? Number.NaN
+}
+
+/** Whether what is notified on a connection is heard on it: not so behind a pooler in transaction mode. */
+export async function isListenHeard(pool: Pool, withinMs: number): Promise<boolean> {
+  const client = await pool.connect()
+  try {
+    const heard = new Promise<boolean>((resolve) => {
+      client.once('notification', () => resolve(true))
+      setTimeout(() => resolve(false), withinMs).unref()
+    })
+    await client.query('listen rouse_doctor')
+    await client.query('notify rouse_doctor')
+    await client.query('select 1')
+    return await heard
+  } finally {
+    client.release(true)
+  }
+}

@@ -1,0 +1,40 @@
+// How values are read from a command line and shown to a person.
+import { InvalidArgumentError } from 'commander'
+
+const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** `250ms`, `10s`, `5m`, `2h`, `1d`; a bare number is in seconds. */
+export function durationMs(text: string): number {
+  const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? []
+  if (amount === undefined)
+    throw new InvalidArgumentError('Write a duration such as 250ms, 10s, 5m or 2h.')
+  return Math.round(Number(amount) * unitsMs[unit as keyof typeof unitsMs])
+}
+
+export function count(text: string): number {
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value)) {
+    throw new InvalidArgumentError('Write a whole number.')
+  }
+  return value
+}
+
+/** `4.2s`, `9m12s`, `3h05m`. */
+export function ago(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined || Number.isNaN(ms)) return '–'
+  const seconds = Math.max(0, ms) / 1_000
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes}m${String(Math.floor(seconds % 60)).padStart(2, '0')}s`
+  return `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, '0')}m`
+}
+
+export function since(time: string | null | undefined, nowMs: number): string {
+  return time === null || time === undefined ? '–' : ago(nowMs - Date.parse(time))
+}
+
+/** On one line, and no longer than fits. */
+export function brief(value: unknown, most = 60): string {
+  const text = JSON.stringify(value) ?? ''
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`
+}

@@ -1,85 +1,100 @@
+-- Messages that were given up: listed, counted by their errors, and removed for good.
+
 -- Lists dead letters, newest first.
--- Parameters: queue and group (null: any), the most rows, how many to pass over.
--- Result: the letters; every row carries the total that matches.
+-- Parameters: queue (null: any), a filter as in letter_fits, the most rows, how many to pass over.
+-- Result: the letters, each with all its failed attempts as a list; every row carries the total that matches.
 -- Locks: none.
-create or replace function rouse.dead_letters(p_queue text, p_group text, p_limit integer default 100, p_offset integer default 0)
-returns table (
+create or replace function rouse.dead_letters(
+  p_queue text, p_where jsonb default '{}', p_limit integer default 100, p_offset integer default 0
+) returns table (
   id bigint, message_id uuid, transaction_id text, trace_id text, partition_id bigint, partition text, queue text,
   consumer_group text, seq bigint, payload text, headers text, error_message text, error_code text, attempts integer,
-  created_at timestamptz, failed_at timestamptz, total bigint
+  created_at timestamptz, failed_at timestamptz, history jsonb, total bigint
 )
 language sql stable
 as $$
   select d.id, d.message_id, d.transaction_id, d.trace_id, d.partition_id, p.name, q.name, g.name, d.seq, d.payload, d.headers,
-    d.error_message, d.error_code, d.attempts, d.created_at, d.failed_at, count(*) over ()
-  from rouse.dead_letters d
+    d.error_message, d.error_code, d.attempts, d.created_at, d.failed_at,
+    rouse.attempts_of(d.partition_id, d.seq, d.group_id), d.total
+  from (
+    select d.*, count(*) over () as total from rouse.dead_letters d
+    where (p_queue is null or d.queue_id = (select q.id from rouse.queues q where q.name = p_queue)) and rouse.letter_fits(d, p_where)
+    order by d.id desc
+    limit p_limit offset p_offset
+  ) d
   join rouse.queues q on q.id = d.queue_id
   join rouse.groups g on g.id = d.group_id
   left join rouse.partitions p on p.id = d.partition_id
-  where (p_queue is null or q.name = p_queue) and (p_group is null or g.name = p_group)
   order by d.id desc
-  limit p_limit offset p_offset
 $$;
 
--- Delivers dead letters again: to their own group, in their own partition, at their own place, attempts counted anew.
--- Where retention has taken the message from the log meanwhile it is put back from the letter.
--- Parameters: queue; group, error code and letter ids (null: any); the most letters; whether only to count them.
--- Result: the `woken` lanes, count = letters moved (or that would be).
--- Locks: partitions by id, lanes by (partition, group), the letters.
-create or replace function rouse.redrive(
-  p_queue text, p_group text default null, p_error_code text default null, p_ids bigint[] default null,
-  p_limit integer default 1000, p_dry_run boolean default false
-) returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+-- Whether a letter is one of those meant.
+-- Parameters: the letter; any of consumerGroup, partition, errorCode, errorMessage, and ids (a list of texts, of letters or of
+--   messages). What is absent does not matter.
+-- Result: yes, no or null. Locks: none.
+create or replace function rouse.letter_fits(p_letter rouse.dead_letters, p_where jsonb) returns boolean
+language sql stable
+as $$
+  select (p_where -> 'consumerGroup' is null
+      or p_letter.group_id in (select g.id from rouse.groups g where g.name = p_where ->> 'consumerGroup'))
+    and (p_where -> 'partition' is null
+      or p_letter.partition_id in (select p.id from rouse.partitions p where p.queue_id = p_letter.queue_id and p.name = p_where ->> 'partition'))
+    and (p_where -> 'errorCode' is null or p_letter.error_code = p_where ->> 'errorCode')
+    and (p_where -> 'errorMessage' is null or p_letter.error_message = p_where ->> 'errorMessage')
+    and (p_where -> 'ids' is null or p_where -> 'ids' ? p_letter.id::text or p_where -> 'ids' ? p_letter.message_id::text)
+$$;
+
+-- Every attempt at a message that did not complete, oldest first, as a list. Times are ms since 1970.
+-- Parameters: the message's place, the group. Result: the list, empty where there is none. Locks: none.
+create or replace function rouse.attempts_of(p_partition_id bigint, p_seq bigint, p_group_id integer) returns jsonb
+language sql stable
+as $$
+  select coalesce(jsonb_agg(jsonb_build_object('attempt', a.attempt, 'outcome', a.outcome, 'errorCode', a.error_code,
+    'errorMessage', a.error_message, 'holder', a.holder, 'deliveredAt', round(extract(epoch from a.delivered_at) * 1000),
+    'endedAt', round(extract(epoch from a.ended_at) * 1000)) order by a.id), '[]')
+  from rouse.attempts a where a.partition_id = p_partition_id and a.seq = p_seq and a.group_id = p_group_id
+$$;
+
+-- What messages were given up for, the commonest first. Without an error code it is the text that tells errors apart.
+-- Parameters: queue and group (null: any), the most rows.
+-- Result: a row an error. Locks: none.
+create or replace function rouse.dead_letter_groups(p_queue text, p_group text, p_limit integer)
+returns table (
+  queue text, consumer_group text, error_code text, error_message text, count bigint, first_failed_at timestamptz, last_failed_at timestamptz
+)
+language sql stable
+as $$
+  select q.name, g.name, d.error_code, (array_agg(d.error_message order by d.id desc))[1], count(*), min(d.failed_at), max(d.failed_at)
+  from rouse.dead_letters d
+  join rouse.queues q on q.id = d.queue_id
+  join rouse.groups g on g.id = d.group_id
+  where (p_queue is null or q.name = p_queue) and (p_group is null or g.name = p_group)
+  group by q.name, g.name, d.error_code, case when d.error_code is null then d.error_message end
+  order by count(*) desc, 1, 2, 3, 4
+  limit p_limit
+$$;
+
+-- Removes dead letters for good, in bounded steps.
+-- Parameters: queue, a filter as in letter_fits, the last letter that counts (null: all), the most letters.
+-- Result: how many went, and the last letter that counts, for the next step; or RS404.
+-- Locks: the letters.
+create or replace function rouse.purge_letters(
+  p_queue text, p_where jsonb, p_up_to bigint, p_limit integer, out purged bigint, out up_to bigint
+)
 language plpgsql
 as $$
 declare
-  v_queue rouse.queues;
-  v_ids bigint[];
-  v_partitions bigint[];
+  v_queue_id integer;
 begin
   perform rouse.raise_durability();
-  select * into v_queue from rouse.queues q where q.name = p_queue;
+  select q.id into v_queue_id from rouse.queues q where q.name = p_queue;
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;
-  select array_agg(d.id), array_agg(distinct d.partition_id) into v_ids, v_partitions
-  from (
-    select d.id, d.partition_id from rouse.dead_letters d join rouse.groups g on g.id = d.group_id
-    where d.queue_id = v_queue.id and (p_group is null or g.name = p_group)
-      and (p_error_code is null or d.error_code = p_error_code) and (p_ids is null or d.id = any (p_ids))
-    order by d.id limit p_limit
-  ) d;
-  if p_dry_run then
-    return query
-    select p_queue, p.name, g.name, v_queue.namespace, v_queue.task, count(*)
-    from rouse.dead_letters d join rouse.groups g on g.id = d.group_id left join rouse.partitions p on p.id = d.partition_id
-    where d.id = any (v_ids) group by p.name, g.name;
-    return;
-  end if;
-  perform from rouse.partitions p where p.id = any (v_partitions) order by p.id for no key update;
-  perform from rouse.lanes l
-  where (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from rouse.dead_letters d where d.id = any (v_ids))
-  order by l.partition_id, l.group_id for no key update;
-  -- barrier: redrive-locked
-  return query
-  with letters as (
-    delete from rouse.dead_letters d where d.id = any (v_ids)
-      and exists (select from rouse.lanes l where l.partition_id = d.partition_id and l.group_id = d.group_id)
-    returning d.*
-  ), restored as (
-    insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
-    select distinct on (d.partition_id, d.seq) d.partition_id, d.seq, d.message_id, d.created_at, d.transaction_id, d.trace_id, d.payload, d.headers
-    from letters d
-    on conflict on constraint messages_pkey do nothing
-  ), again as (
-    insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
-    select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true from letters d
-    on conflict on constraint redeliveries_pkey do nothing
-  ), opened as (
-    update rouse.lanes l set ready = true
-    where not l.ready and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
-  )
-  select p_queue, p.name, g.name, v_queue.namespace, v_queue.task, count(*)
-  from letters d join rouse.partitions p on p.id = d.partition_id join rouse.groups g on g.id = d.group_id
-  group by p.name, g.name;
+  up_to := coalesce(p_up_to, (select max(d.id) from rouse.dead_letters d where d.queue_id = v_queue_id), 0);
+  delete from rouse.dead_letters d where d.id in (
+    select x.id from rouse.dead_letters x
+    where x.queue_id = v_queue_id and x.id <= up_to and rouse.letter_fits(x, p_where)
+    order by x.id limit p_limit);
+  get diagnostics purged = row_count;
 end $$;

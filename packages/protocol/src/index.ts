@@ -46,15 +46,25 @@ export type { ConfigureAnswer, ConfigureBody } from './schemas/configure.ts'
 export { ConfigureAnswerSchema, ConfigureBodySchema } from './schemas/configure.ts'
 export type {
   DeadLetter,
+  DeadLetterGroupsAnswer,
   DeadLettersAnswer,
   DeadLettersQuery,
+  FailedAttempt,
+  PurgedLettersAnswer,
+  Redrive,
   RedriveBody,
+  RedrivePlan,
 } from './schemas/dead-letters.ts'
 export {
+  DeadLetterGroupsAnswerSchema,
   DeadLetterSchema,
   DeadLettersAnswerSchema,
   DeadLettersQuerySchema,
+  FailedAttemptSchema,
+  PurgedLettersAnswerSchema,
   RedriveBodySchema,
+  RedrivePlanSchema,
+  RedriveSchema,
 } from './schemas/dead-letters.ts'
 export type { Group, GroupsAnswer, SeekBody, SubscriptionBody } from './schemas/groups.ts'
 export {

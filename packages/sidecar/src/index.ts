@@ -18,6 +18,7 @@ export { ack } from './statements/ack.ts'
 export type {
   DeadLetter,
   DeadLetterFilter,
+  FailedAttempt,
   RedriveRequest,
 } from './statements/dead-letters.ts'
 export { deadLetters, redrive } from './statements/dead-letters.ts'

@@ -4,6 +4,7 @@ import { ackRoute } from './ack.ts'
 import { ackBatchRoute } from './ack-batch.ts'
 import { configureRoute } from './configure.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
+import { dlqRoutes } from './dlq.ts'
 import { healthRoutes } from './health.ts'
 import { leaseRoutes } from './lease.ts'
 import { popRoutes } from './pop.ts'
@@ -27,6 +28,7 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   queueControlRoutes(app, context)
   consumerGroupRoutes(app, context)
   subscriptionRoute(app, context)
+  dlqRoutes(app, context)
   scheduleRoutes(app, context)
   healthRoutes(app, context)
   statsRoutes(app, context)

@@ -10,6 +10,7 @@ import { createCron } from './cron.ts'
 import { Listener } from './listener.ts'
 import { createPromoter } from './promoter.ts'
 import { createReaper } from './reaper.ts'
+import { both, createRedriver } from './redriver.ts'
 import { createRetention } from './retention.ts'
 import type { Service } from './service.ts'
 import { Timers } from './timers.ts'
@@ -56,14 +57,23 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
         onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
         onNext: (atMs) => timers.expect(atMs, 'cron'),
       }),
-      retain: createRetention({
-        pool,
-        log,
-        holder: config.nodeId,
-        intervalMs: config.retentionIntervalMs,
-        keep: keptFor(config),
-        onNext: (inMs) => timers.expectIn(inMs, 'retain'),
-      }),
+      // What one node at a time does for all: its rows are in one table, so that one look finds them due.
+      retain: both(
+        createRedriver({
+          pool,
+          holder: config.nodeId,
+          onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
+          onNext: (inMs) => timers.expectIn(inMs, 'retain'),
+        }),
+        createRetention({
+          pool,
+          log,
+          holder: config.nodeId,
+          intervalMs: config.retentionIntervalMs,
+          keep: keptFor(config),
+          onNext: (inMs) => timers.expectIn(inMs, 'retain'),
+        }),
+      ),
     },
   })
 

@@ -2,28 +2,54 @@ import { type Static, Type } from 'typebox'
 import { limits } from '../limits.ts'
 import { Name, Nullable, Time } from './name.ts'
 
+/** Which letters are meant; what is absent does not matter. */
+const filterFields = {
+  consumerGroup: Type.Optional(Name()),
+  partition: Type.Optional(Name()),
+  errorCode: Type.Optional(Type.String({ maxLength: limits.errorCodeBytesMax })),
+  errorMessage: Type.Optional(Type.String({ maxLength: limits.errorTextBytesMax })),
+}
+
 /** As documented; the wire has text, so the numbers go through `parseDecimal`. */
 export const DeadLettersQuerySchema = Type.Object({
   queue: Type.Optional(Name()),
-  consumerGroup: Type.Optional(Name()),
+  ...filterFields,
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
   offset: Type.Optional(Type.Integer({ minimum: 0 })),
 })
 export type DeadLettersQuery = Static<typeof DeadLettersQuerySchema>
 
+export const FailedAttemptSchema = Type.Object({
+  attempt: Type.Integer(),
+  outcome: Type.Enum(['failed', 'expired', 'retry', 'dlq']),
+  errorCode: Nullable(Type.String()),
+  errorMessage: Nullable(Type.String()),
+  holder: Nullable(Type.String({ description: 'Node and worker that had delivered it' })),
+  deliveredAt: Nullable(Time),
+  endedAt: Time,
+})
+export type FailedAttempt = Static<typeof FailedAttemptSchema>
+
 export const DeadLetterSchema = Type.Object({
-  id: Type.String(),
+  id: Type.String({ description: "The letter's own id" }),
+  messageId: Type.String(),
   transactionId: Type.String(),
+  traceId: Nullable(Type.String()),
   partitionId: Type.String(),
   partition: Nullable(Type.String()),
   queue: Type.String(),
   consumerGroup: Type.String(),
+  seq: Type.Integer(),
   data: Type.Unknown(),
+  headers: Nullable(Type.Record(Type.String(), Type.Unknown())),
   errorMessage: Nullable(Type.String()),
   errorCode: Nullable(Type.String()),
   attempts: Type.Integer(),
   createdAt: Time,
   failedAt: Time,
+  history: Type.Array(FailedAttemptSchema, {
+    description: 'Attempts that did not complete, oldest first, those before a redrive included',
+  }),
 })
 export type DeadLetter = Static<typeof DeadLetterSchema>
 
@@ -33,16 +59,72 @@ export const DeadLettersAnswerSchema = Type.Object({
 })
 export type DeadLettersAnswer = Static<typeof DeadLettersAnswerSchema>
 
+/** By error code; letters without one by the text of their error. */
+export const DeadLetterGroupsAnswerSchema = Type.Object({
+  groups: Type.Array(
+    Type.Object({
+      queue: Type.String(),
+      consumerGroup: Type.String(),
+      errorCode: Nullable(Type.String()),
+      errorMessage: Nullable(Type.String({ description: 'Of the latest' })),
+      count: Type.Integer(),
+      firstFailedAt: Time,
+      lastFailedAt: Time,
+    }),
+  ),
+})
+export type DeadLetterGroupsAnswer = Static<typeof DeadLetterGroupsAnswerSchema>
+
 export const RedriveBodySchema = Type.Object({
   queue: Name(),
   where: Type.Optional(
     Type.Object({
-      consumerGroup: Type.Optional(Name()),
-      errorCode: Type.Optional(Type.String()),
-      ids: Type.Optional(Type.Array(Type.String(), { maxItems: limits.pageSizeMax })),
+      ...filterFields,
+      ids: Type.Optional(
+        Type.Array(Type.String({ maxLength: 36 }), {
+          maxItems: limits.pageSizeMax,
+          description: 'Ids of letters or of messages',
+        }),
+      ),
     }),
   ),
-  rate: Type.Optional(Type.Integer({ minimum: 1, description: 'Messages a second' })),
+  rate: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100_000, description: 'Messages a second' }),
+  ),
   dryRun: Type.Optional(Type.Boolean({ default: false })),
 })
 export type RedriveBody = Static<typeof RedriveBodySchema>
+
+/** 202, and what watching and cancelling answer. */
+export const RedriveSchema = Type.Object({
+  id: Type.String(),
+  queue: Type.String(),
+  state: Type.Enum(['running', 'done', 'cancelled']),
+  moved: Type.Integer(),
+  total: Type.Integer(),
+  rate: Nullable(Type.Integer()),
+  startedAt: Time,
+  updatedAt: Time,
+})
+export type Redrive = Static<typeof RedriveSchema>
+
+/** 200: nothing was moved. */
+export const RedrivePlanSchema = Type.Object({
+  dryRun: Type.Literal(true),
+  queue: Type.String(),
+  total: Type.Integer(),
+  lanes: Type.Array(
+    Type.Object({
+      partition: Nullable(Type.String()),
+      consumerGroup: Type.String(),
+      count: Type.Integer(),
+    }),
+  ),
+})
+export type RedrivePlan = Static<typeof RedrivePlanSchema>
+
+export const PurgedLettersAnswerSchema = Type.Object({
+  queue: Type.String(),
+  deleted: Type.Integer(),
+})
+export type PurgedLettersAnswer = Static<typeof PurgedLettersAnswerSchema>

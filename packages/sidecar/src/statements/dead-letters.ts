@@ -19,11 +19,27 @@ export interface DeadLetter {
   readonly attempts: number
   readonly createdAt: Date
   readonly failedAt: Date
+  /** Every attempt that did not complete, oldest first. */
+  readonly history: readonly FailedAttempt[]
+}
+
+export interface FailedAttempt {
+  readonly attempt: number
+  readonly outcome: 'failed' | 'expired' | 'retry' | 'dlq'
+  readonly errorCode: string | null
+  readonly errorMessage: string | null
+  readonly holder: string | null
+  /** In ms since 1970, both. */
+  readonly deliveredAt: number | null
+  readonly endedAt: number
 }
 
 export interface DeadLetterFilter {
   readonly queue?: string | undefined
   readonly group?: string | undefined
+  readonly partition?: string | undefined
+  readonly errorCode?: string | undefined
+  readonly errorMessage?: string | undefined
   readonly limit?: number | undefined
   readonly offset?: number | undefined
 }
@@ -32,17 +48,23 @@ const listCall = {
   name: 'dead_letters',
   columns:
     'id, message_id, transaction_id, trace_id, partition_id, partition, queue, consumer_group, seq, ' +
-    'payload, headers, error_message, error_code, attempts, created_at, failed_at, total',
-  parameters: ['text', 'text', 'integer', 'integer'],
+    'payload, headers, error_message, error_code, attempts, created_at, failed_at, history, total',
+  parameters: ['text', 'jsonb', 'integer', 'integer'],
 }
 
 /** Newest first, with the count of all that match. */
 export async function deadLetters(
   executor: Executor,
-  { queue, group, limit = 100, offset = 0 }: DeadLetterFilter = {},
+  { queue, group, limit = 100, offset = 0, ...others }: DeadLetterFilter = {},
 ): Promise<{ readonly letters: DeadLetter[]; readonly total: number }> {
-  const rows = await callRows(executor, listCall, [queue ?? null, group ?? null, limit, offset])
-  return { letters: rows.map(readDeadLetter), total: Number(rows[0]?.[16] ?? 0) }
+  const where = JSON.stringify({ consumerGroup: group, ...others })
+  const rows = await callRows(executor, listCall, [queue ?? null, where, limit, offset])
+  if (rows.length === 0 && offset > 0) {
+    // Past the end there is no row to carry the total.
+    const [first] = await callRows(executor, listCall, [queue ?? null, where, 1, 0])
+    return { letters: [], total: Number(first?.[17] ?? 0) }
+  }
+  return { letters: rows.map(readDeadLetter), total: Number(rows[0]?.[17] ?? 0) }
 }
 
 function readDeadLetter(row: readonly unknown[]): DeadLetter {
@@ -63,6 +85,7 @@ function readDeadLetter(row: readonly unknown[]): DeadLetter {
     attempts: row[13] as number,
     createdAt: row[14] as Date,
     failedAt: row[15] as Date,
+    history: row[16] as FailedAttempt[],
   }
 }
 

@@ -1,0 +1,193 @@
+-- Delivering dead letters again: to their own group, in their own partition, at their own place, attempts counted anew.
+
+-- Redrives in one step.
+-- Parameters: queue; group, error code and letter ids (null: any); the most letters; whether only to count them.
+-- Result: the `woken` lanes, count = letters moved (or that would be).
+-- Locks: as redrive_letters.
+create or replace function rouse.redrive(
+  p_queue text, p_group text default null, p_error_code text default null, p_ids bigint[] default null,
+  p_limit integer default 1000, p_dry_run boolean default false
+) returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+as $$
+declare
+  v_queue rouse.queues;
+  v_ids bigint[];
+begin
+  perform rouse.raise_durability();
+  select * into v_queue from rouse.queues q where q.name = p_queue;
+  if not found then
+    perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
+  end if;
+  v_ids := array(
+    select d.id from rouse.dead_letters d join rouse.groups g on g.id = d.group_id
+    where d.queue_id = v_queue.id and (p_group is null or g.name = p_group)
+      and (p_error_code is null or d.error_code = p_error_code) and (p_ids is null or d.id = any (p_ids))
+    order by d.id limit p_limit);
+  if p_dry_run then
+    return query
+    select p_queue, p.name, g.name, v_queue.namespace, v_queue.task, count(*)
+    from rouse.dead_letters d join rouse.groups g on g.id = d.group_id left join rouse.partitions p on p.id = d.partition_id
+    where d.id = any (v_ids) group by p.name, g.name;
+    return;
+  end if;
+  return query select * from rouse.redrive_letters(v_queue, v_ids);
+end $$;
+
+-- Moves these letters. Where retention has taken the message from the log meanwhile it is put back from the letter.
+-- Parameters: the queue, letters of it. Result: the `woken` lanes, count = letters moved.
+-- Locks: partitions by id, lanes by (partition, group), the letters.
+create or replace function rouse.redrive_letters(p_queue rouse.queues, p_ids bigint[])
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+as $$
+declare
+  v_partitions constant bigint[] := array(select distinct d.partition_id from rouse.dead_letters d where d.id = any (p_ids));
+begin
+  perform from rouse.partitions p where p.id = any (v_partitions) order by p.id for no key update;
+  perform from rouse.lanes l
+  where (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from rouse.dead_letters d where d.id = any (p_ids))
+  order by l.partition_id, l.group_id for no key update;
+  -- barrier: redrive-locked
+  return query
+  with letters as (
+    delete from rouse.dead_letters d where d.id = any (p_ids)
+      and exists (select from rouse.lanes l where l.partition_id = d.partition_id and l.group_id = d.group_id)
+    returning d.*
+  ), restored as (
+    insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
+    select distinct on (d.partition_id, d.seq) d.partition_id, d.seq, d.message_id, d.created_at, d.transaction_id, d.trace_id, d.payload, d.headers
+    from letters d
+    on conflict on constraint messages_pkey do nothing
+  ), again as (
+    insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
+    select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true from letters d
+    on conflict on constraint redeliveries_pkey do nothing
+  ), opened as (
+    update rouse.lanes l set ready = true
+    where not l.ready and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
+  )
+  select p_queue.name, p.name, g.name, p_queue.namespace, p_queue.task, count(*)
+  from letters d join rouse.partitions p on p.id = d.partition_id join rouse.groups g on g.id = d.group_id
+  group by p.name, g.name;
+end $$;
+
+-- How many letters a redrive would move, without moving any.
+-- Parameters: queue, a filter as in letter_fits. Result: a row a partition and group; or RS404. Locks: none.
+create or replace function rouse.count_letters(p_queue text, p_where jsonb)
+returns table (partition text, consumer_group text, count bigint)
+language plpgsql stable
+as $$
+declare
+  v_queue_id integer;
+begin
+  select q.id into v_queue_id from rouse.queues q where q.name = p_queue;
+  if not found then
+    perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
+  end if;
+  return query
+  select p.name, g.name, count(*)
+  from rouse.dead_letters d join rouse.groups g on g.id = d.group_id left join rouse.partitions p on p.id = d.partition_id
+  where d.queue_id = v_queue_id and rouse.letter_fits(d, p_where)
+  group by p.name, g.name
+  order by p.name, g.name;
+end $$;
+
+-- Begins a redrive of the letters that there are now. Nodes take its steps; it goes on when one of them dies.
+-- Parameters: its id, queue, a filter as in letter_fits, letters a second (null: as fast as it goes).
+-- Result: the redrive; or RS404. Locks: the chore.
+create or replace function rouse.start_redrive(p_id uuid, p_queue text, p_where jsonb, p_rate integer) returns setof rouse.redrives
+language plpgsql
+as $$
+declare
+  v_now constant timestamptz := rouse.now();
+  v_kept constant interval := interval '7 days';
+  v_queue_id integer;
+begin
+  perform rouse.raise_durability();
+  select q.id into v_queue_id from rouse.queues q where q.name = p_queue;
+  if not found then
+    perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
+  end if;
+  delete from rouse.redrives r where r.state <> 'running' and r.updated_at < v_now - v_kept;
+  return query
+  insert into rouse.redrives as r (id, queue, criteria, rate_per_second, state, total, up_to, next_at, started_at, updated_at)
+  select p_id, p_queue, p_where, p_rate, case when count(*) > 0 then 'running' else 'done' end, count(*), coalesce(max(d.id), 0),
+    case when count(*) > 0 then v_now end, v_now, v_now
+  from rouse.dead_letters d where d.queue_id = v_queue_id and rouse.letter_fits(d, p_where)
+  returning r.*;
+  update rouse.chores c set next_at = least(c.next_at, v_now) where c.name = 'redrive';
+end $$;
+
+-- Ends a redrive; what was moved stays moved.
+-- Parameters: its id. Result: the redrive as it is now; no row where there is none. Locks: the redrive.
+create or replace function rouse.cancel_redrive(p_id uuid) returns setof rouse.redrives
+language plpgsql
+as $$
+begin
+  perform rouse.raise_durability();
+  update rouse.redrives r set state = 'cancelled', next_at = null, updated_at = rouse.now() where r.id = p_id and r.state = 'running';
+  return query select r.* from rouse.redrives r where r.id = p_id;
+end $$;
+
+-- One step of the redrive that is due first, by whichever node comes first: the chore's row is the fence. Steps of a
+-- redrive with a rate are a tenth of a second's letters, at least one.
+-- Parameters: the node.
+-- Result: the `woken` lanes; then a last row without a queue, whose count is the ms until the next step, null where nothing
+--   is left. No row where no step is due or another node takes it.
+-- Locks: the chore with SKIP LOCKED, the redrive, then as redrive_letters.
+create or replace function rouse.redrive_step(p_holder text)
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_batch_max constant integer := 1000;
+  v_now timestamptz;
+  v rouse.redrives;
+  v_queue rouse.queues;
+  v_batch integer;
+  v_ids bigint[];
+  v_moved bigint := 0;
+  v_next timestamptz;
+begin
+  perform rouse.raise_durability();
+  perform from rouse.chores c where c.name = 'redrive' and c.next_at <= rouse.now() for no key update skip locked;
+  if not found then
+    return;
+  end if;
+  -- barrier: redrive-step-locked
+  v_now := rouse.now();
+  select r.* into v from rouse.redrives r
+  where r.state = 'running' and r.next_at <= v_now order by r.next_at, r.id limit 1 for no key update;
+  if found then
+    v_batch := coalesce(greatest(1, least(v_batch_max, v.rate_per_second / 10)), v_batch_max);
+    select q.* into v_queue from rouse.queues q where q.name = v.queue;
+    v_ids := array(
+      select d.id from rouse.dead_letters d
+      where d.queue_id = v_queue.id and d.id > v.position and d.id <= v.up_to and rouse.letter_fits(d, v.criteria)
+      order by d.id limit v_batch);
+    for queue, partition, consumer_group, namespace, task, count in
+      select w.* from rouse.redrive_letters(v_queue, v_ids) w
+    loop
+      v_moved := v_moved + count;
+      return next;
+    end loop;
+    -- By the schedule and not by the clock: a step that comes late does not slow the rest.
+    v_next := greatest(v_now, v.next_at + v_batch * interval '1 second' / v.rate_per_second);
+    update rouse.redrives r
+    set moved = r.moved + v_moved, position = coalesce(v_ids[cardinality(v_ids)], r.position), updated_at = v_now,
+      state = case when cardinality(v_ids) < v_batch then 'done' else r.state end,
+      next_at = case when cardinality(v_ids) < v_batch then null else coalesce(v_next, v_now) end
+    where r.id = v.id;
+  end if;
+  select min(r.next_at) into v_next from rouse.redrives r where r.state = 'running';
+  update rouse.chores c set next_at = coalesce(v_next, 'infinity'), steps = c.steps + 1, holder = p_holder, last_at = v_now
+  where c.name = 'redrive';
+  queue := null;
+  count := ceil(extract(epoch from greatest(v_next, v_now) - v_now) * 1000);
+  if v_next is null then
+    count := null;
+  end if;
+  return next;
+end $$;

@@ -1,0 +1,183 @@
+// Every verb against a real node: in a pipe, on a terminal, and when something is wrong.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { sharedBroker, unique } from '../../broker/test/support/shared-broker.ts'
+import { createProgram } from '../src/program.ts'
+import { plain, rouse, rouseOnTerminal } from './support/rouse.ts'
+
+const node = await sharedBroker()
+const env = { ROUSE_URL: node.url }
+const timeout = 120_000
+const hasTerminal = (await rouseOnTerminal(['--help']).catch(() => undefined))?.code === 0
+const skipTerminal = hasTerminal ? false : 'there is no `script` here to make a terminal'
+
+test('push and pop in a pipe: one compact document each', { timeout }, async (t) => {
+  const queue = unique()
+  const pushed = await rouse(['push', queue, '{"a": [1, 2]}', '-p', 'x', '-H', 'k=v=w'], { env })
+  t.equal(pushed.code, 0, pushed.err)
+  t.match(JSON.parse(pushed.out), [{ status: 'queued' }])
+  t.equal(pushed.out.trim().split('\n').length, 1)
+  const popped = await rouse(['pop', queue, '--wait', '5', '--json'], { env })
+  t.equal(popped.code, 0, popped.err)
+  const { messages } = JSON.parse(popped.out)
+  t.match(messages, [{ data: { a: [1, 2] }, partition: 'x', headers: { k: 'v=w' } }])
+  const acked = await rouse(['ack', messages[0].leaseId], { env })
+  t.equal(acked.code, 0, acked.err)
+  t.equal((await rouse(['ack', messages[0].leaseId], { env })).code, 2, 'the lease has ended')
+  const nothing = await rouse(['pop', queue], { env })
+  t.match(nothing, { code: 4, out: '{"messages":[]}\n' })
+})
+
+test('push reads lines and files', { timeout }, async (t) => {
+  const queue = unique()
+  const folder = await mkdtemp(join(tmpdir(), 'rouse-cli-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  await writeFile(join(folder, 'one.json'), '"from a file"')
+  t.equal((await rouse(['push', queue, `@${join(folder, 'one.json')}`], { env })).code, 0)
+  const lines = await rouse(['push', queue, '-'], { env, input: '1\n\n{"n":2}\n' })
+  t.equal(JSON.parse(lines.out).length, 2)
+  const popped = await rouse(['pop', queue, '-n', '10', '--ack'], { env })
+  const data = JSON.parse(popped.out).messages.map((message: { data: unknown }) => message.data)
+  t.same(data, ['from a file', 1, { n: 2 }])
+  t.match(await rouse(['push', queue, '-'], { env, input: '1\nx\n' }), {
+    code: 1,
+    err: /line 2 is no JSON/,
+  })
+  t.match(await rouse(['push', queue, '@nowhere'], { env }), { code: 1, err: /nowhere/ })
+})
+
+test('lists are JSON in a pipe', { timeout }, async (t) => {
+  const queue = unique()
+  await rouse(['push', queue, '1'], { env })
+  await rouse(['pop', queue, '--group', 'g'], { env })
+  const listed = async (...args: string[]) => JSON.parse((await rouse(args, { env })).out)
+  t.ok((await listed('queues', '--json')).some((one: { queue: string }) => one.queue === queue))
+  t.match(await listed('queues', 'get', queue), { queue, options: { leaseTime: 300 } })
+  t.ok((await listed('groups')).some((one: { queue: string }) => one.queue === queue))
+  t.match(await listed('nodes'), [{ self: true, state: 'alive' }])
+  t.match(await listed('stats'), { local_sidecars: 2 })
+  t.match(await listed('stats', '--cluster'), { scope: 'cluster', totals: { nodes: 1 } })
+  t.match(await listed('top', '--once'), { cluster: { totals: { nodes: 1 } } })
+  t.match(await listed('queues', 'pause', queue), { paused: true })
+  t.match(await listed('queues', 'resume', queue), { paused: false })
+  t.match(await listed('queues', 'purge', queue), { purged: Number })
+  t.match(await listed('queues', 'rm', queue), { deleted: true })
+  t.match(await rouse(['queues', 'rm', queue], { env }), { code: 2, err: /there is no queue/ })
+})
+
+test('tables on a terminal', { timeout, skip: skipTerminal }, async (t) => {
+  const queue = unique('shown')
+  await rouse(['push', queue, '1'], { env })
+  const { out } = await rouseOnTerminal(['queues'], { env })
+  const lines = plain(out).split('\n')
+  t.match(lines[0], /^QUEUE +MESSAGES {2}PENDING {2}IN FLIGHT {2}DEAD {2}GROUPS +LAG {2}STATE$/)
+  t.ok(lines.some((line) => line.startsWith(`${queue} `) && line.endsWith(' ok')))
+  t.match(
+    plain((await rouseOnTerminal(['pop', queue, '--ack'], { env })).out),
+    /partition Default {2}attempt 1\n1/,
+  )
+  t.match(
+    plain((await rouseOnTerminal(['push', queue, '{}'], { env })).out),
+    /^queued {2}[0-9a-f-]{36}\n/,
+  )
+  t.match(plain((await rouseOnTerminal(['nodes'], { env })).out), /^NODE +STATE +URL +GOSSIP/)
+  t.match(plain((await rouseOnTerminal(['top', '--once'], { env })).out), /rouse {2}1 nodes/)
+  t.match(plain((await rouseOnTerminal(['doctor'], { env })).out), /^ok {3}http/)
+  t.match(await rouseOnTerminal(['queues', '--json'], { env }), { out: /^\[\{"queue":/ })
+})
+
+test('a bench that verifies itself', { timeout }, async (t) => {
+  const { code, out, err } = await rouse(['bench', '--seconds', '1', '--verify', '--json'], { env })
+  t.equal(code, 0, err)
+  const figures = JSON.parse(out)
+  t.match(figures, { lost: 0, duplicated: 0, outOfOrder: 0, endToEndMs: { p99: Number } })
+  t.ok(figures.pushed > 0 && figures.pushed === figures.consumed)
+  const { out: queues } = await rouse(['queues'], { env })
+  t.notMatch(queues, /rouse-bench/, 'it cleans up')
+})
+
+test('queues as a file describes them', { timeout }, async (t) => {
+  const queue = unique()
+  const input = `queues:\n  - queue: ${queue}\n    options: { leaseTime: 42, retryBackoffMs: [0, 10] }\n`
+  const dry = JSON.parse((await rouse(['apply', '-f', '-', '--dry-run'], { env, input })).out)
+  t.match(dry, { dryRun: true, queues: [{ queue, changed: { leaseTime: { to: 42 } } }] })
+  t.match(await rouse(['queues', 'get', queue], { env }), { code: 2 })
+  t.equal((await rouse(['apply', '-f', '-'], { env, input })).code, 0)
+  const again = JSON.parse((await rouse(['apply', '-f', '-'], { env, input })).out)
+  t.same(again.queues, [{ queue, changed: {} }])
+  t.match(await rouse(['apply', '-f', '-'], { env, input: 'queues: 3' }), {
+    code: 1,
+    err: /must hold/,
+  })
+})
+
+test('the database is looked at and migrated', { timeout }, async (t) => {
+  const database = { ...env, ROUSE_DATABASE_URL: node.database.url }
+  const doctor = await rouse(['doctor'], { env: database })
+  const findings = JSON.parse(doctor.out) as { check: string; state: string }[]
+  for (const check of ['ready', 'mode', 'version', 'schema', 'listen', 'clock', 'files']) {
+    t.ok(
+      findings.some((one) => one.check === check),
+      check,
+    )
+  }
+  const { out, code } = await rouse(['migrate', '--dry-run'], { env: database })
+  t.equal(code, 0)
+  t.match(JSON.parse(out), { dryRun: true, applied: [] })
+  t.match(await rouse(['migrate'], { env }), { code: 1, err: /ROUSE_DATABASE_URL/ })
+})
+
+test('what is wrong is one line and a code', { timeout }, async (t) => {
+  for (const [args, code, err] of [
+    [['pusch', 'q', '1'], 1, /unknown command 'pusch'\n\(Did you mean push\?\)/],
+    [['push', 'q'], 1, /missing required argument 'json'/],
+    [['push', 'q', 'text'], 1, /no JSON; a text needs quotes/],
+    [['pop', 'q', '--wait', 'long'], 1, /Write a duration/],
+    [['pop', 'q', '--btach', '3'], 1, /unknown option '--btach'/],
+    [['ack', 'x', '--status', 'done'], 1, /--status must be one of/],
+    [['completion', 'tcsh'], 1, /bash, zsh, fish/],
+    [
+      ['queues', '--url', 'http://127.0.0.1:9'],
+      2,
+      /^rouse: no node answers at http:\/\/127.0.0.1:9/,
+    ],
+    [['queues', '--url', 'nonsense'], 1, /is no URL of a node/],
+    [['doctor', '--url', 'http://127.0.0.1:9'], 5, /to mend/],
+    [['push', 'x'.repeat(300), '1'], 2, /rouse: .+ \(invalid_request\)/],
+  ] as const) {
+    const run = await rouse(args, { env })
+    t.equal(run.code, code, args.join(' '))
+    t.match(run.err, err)
+  }
+})
+
+test('every verb has help with an example', async (t) => {
+  for (const command of createProgram().commands) {
+    if (command.name() === 'help') continue
+    let text = ''
+    command.configureOutput({ writeOut: (part) => (text += part) })
+    command.outputHelp()
+    t.match(text, /Example:\n {2}\$ /, command.name())
+  }
+})
+
+test('shells complete verbs and flags', { timeout }, async (t) => {
+  const { out } = await rouse(['completion', 'bash'])
+  t.match(out, /complete -F _rouse rouse/)
+  t.match(out, /pop\) words=".*--wait/)
+  t.match((await rouse(['completion', 'fish'])).out, /-a push -d/)
+})
+
+test('rouse serve is a node', { timeout }, async (t) => {
+  const { code, out } = await rouse(['serve', '--check-config', '--port=4711'], {
+    env: { ROUSE_DATABASE_URL: node.database.url },
+  })
+  t.equal(code, 0)
+  t.match(JSON.parse(out), { ROUSE_PORT: 4711 })
+  t.match(await rouse(['serve', '--prot=1'], { env: { ROUSE_DATABASE_URL: node.database.url } }), {
+    code: 1,
+    err: /did you mean --port/,
+  })
+})

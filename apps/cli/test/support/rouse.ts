@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+export const bin = fileURLToPath(new URL('../../bin/rouse.js', import.meta.url))
+
+export interface Run {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly input?: string
+}
+
+/** In a pipe, without the loaders that tap puts into every process. */
+export function rouse(args: readonly string[], options: RunOptions = {}): Promise<Run> {
+  return run(['env', '-i', ...environment(options.env), process.execPath, bin, ...args], options)
+}
+
+/** On a terminal of 100 columns. */
+export function rouseOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Run> {
+  const words = ['env', '-i', ...environment(options.env), process.execPath, bin, ...args]
+  const command = `stty cols 100 rows 40; ${words.map(quote).join(' ')}`
+  return run(['script', '-qec', command, '/dev/null'], options)
+}
+
+function environment(env: Readonly<Record<string, string>> = {}): string[] {
+  const { PATH = '', HOME = '' } = process.env
+  const given = { PATH, HOME, TERM: 'xterm', ...env }
+  return Object.entries(given).map(([name, value]) => `${name}=${value}`)
+}
+
+async function run([command = '', ...args]: readonly string[], options: RunOptions): Promise<Run> {
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+  let [out, err] = ['', '']
+  child.stdout.on('data', (bytes: Buffer) => {
+    out += bytes.toString()
+  })
+  child.stderr.on('data', (bytes: Buffer) => {
+    err += bytes.toString()
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(options.input ?? '')
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { code, out: out.replaceAll('\r\n', '\n'), err }
+}
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+/** As a person reads it: no colours. */
+export function plain(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes are what is taken out
+  return text.replaceAll(/\u001b\[[0-9;?]*[a-zA-Z]/g, '')
+}

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 
 export const bin = fileURLToPath(new URL('../../bin/rouse.js', import.meta.url))
 
@@ -52,7 +53,4 @@ function quote(word: string): string {
 }
 
 /** As a person reads it: no colours. */
-export function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes are what is taken out
-  return text.replaceAll(/\u001b\[[0-9;?]*[a-zA-Z]/g, '')
-}
+export const plain = stripVTControlCharacters

@@ -36,6 +36,8 @@ export interface LoadFigures {
   readonly pushesMs: number[]
 }
 
+/** Stands once in every message of an answer. */
+const perMessage = Buffer.from('"createdAt":"')
 const payload = { text: 'x'.repeat(189) } // 200 bytes as JSON
 
 const job = JSON.parse(process.argv[2] ?? '') as LoadJob
@@ -118,8 +120,6 @@ function ackAndFetchBody(batch: number, popped: Buffer | undefined): string {
 interface Popped {
   readonly messages: { transactionId: string; partitionId: string; leaseId: string }[]
 }
-
-const perMessage = Buffer.from('"createdAt":"')
 
 function messagesIn(body: Buffer): number {
   let count = 0

@@ -10,11 +10,12 @@ const agent = new Agent({ keepAlive: true })
  * Any status is an answer; a connection that closed throws. By node:http, because the fetch of Node 20 never ends when a
  * connection is closed before it was used, which is what a published port does while its node starts.
  */
-export function ask(url, { body, signal } = {}) {
+export function ask(url, { body, signal, hangsUp = false } = {}) {
   return new Promise((resolve, reject) => {
     const method = body === undefined ? 'GET' : 'POST'
     const headers = { 'content-type': 'application/json' }
-    const sent = request(url, { agent, method, headers, signal, timeout: requestMsMax })
+    const options = { method, headers, signal, timeout: requestMsMax }
+    const sent = request(url, { ...options, agent: hangsUp ? false : agent })
     sent.on('error', reject)
     sent.on('timeout', () => sent.destroy(new Error('no answer in time')))
     sent.on('response', (response) => {
@@ -44,9 +45,9 @@ export async function push(url, items) {
   if (answer.status !== 201) throw new Error(`push: ${answer.status} ${answer.text}`)
 }
 
-export function pop(url, queue, { timeoutMs, batch = 1, partitions = 1, signal }) {
+export function pop(url, queue, { timeoutMs, batch = 1, partitions = 1, ...options }) {
   const query = `wait=true&timeout=${timeoutMs}&batch=${batch}&partitions=${partitions}`
-  return ask(`${url}/api/v1/pop/queue/${queue}?${query}`, { signal })
+  return ask(`${url}/api/v1/pop/queue/${queue}?${query}`, options)
 }
 
 export function ack(url, messages) {

@@ -6,14 +6,16 @@ const producers = 3
 const consumers = 4
 const partitions = 8
 const itemsPerPush = 3
-const leaseSeconds = 3
 const retryMs = 50
+/** Room for a node to start beside it, on two cores. */
+const pauseMs = 20
 const drainMsMax = 60_000
 
 export class Load {
   #url
   #queue
   #forgiven
+  #leaseSeconds
   #acknowledged = new Set()
   #popped = new Set()
   #faults = []
@@ -25,14 +27,15 @@ export class Load {
   #running
 
   /** `forgiven` are statuses that a client of a cluster under this fault has to try again after. */
-  constructor({ url, queue, forgiven = [] }) {
+  constructor({ url, queue, forgiven, leaseSeconds }) {
     this.#url = url
     this.#queue = queue
     this.#forgiven = forgiven
+    this.#leaseSeconds = leaseSeconds
   }
 
   async start() {
-    const body = { queue: this.#queue, options: { leaseTime: leaseSeconds, retryLimit: 100 } }
+    const body = { queue: this.#queue, options: { leaseTime: this.#leaseSeconds, retryLimit: 100 } }
     await ask(`${this.#url}/api/v1/configure`, { body })
     this.#running = Promise.all([
       ...Array.from({ length: producers }, (_, i) => this.#produce(i)),
@@ -87,6 +90,7 @@ export class Load {
         await delay(retryMs)
       }
       for (const { transactionId } of items) this.#acknowledged.add(transactionId)
+      await delay(pauseMs)
     }
   }
 

@@ -4,6 +4,7 @@ import { Load } from './compose-load.mjs'
 
 /** Answers that a client of a cluster gets from the balancer when the node it was on dies. */
 const nodeDied = [502, 503, 504]
+const hangUps = 30
 const wakeRounds = 5
 /** Without gossip the next look at the database is up to 5 s away. */
 const wakeMsMax = 1_000
@@ -66,13 +67,17 @@ export const steps = [
     run: wakeAcross,
   },
   {
+    title: 'a client that hangs up after its answer keeps its lease',
+    run: hangUp,
+  },
+  {
     title: 'polls are spread over the nodes, leave with their client, and last',
     run: spreadPolls,
   },
   {
     title: 'a node that is killed under load loses nothing, and the others go on',
     async run(cluster) {
-      const load = await startLoad(cluster, 'killed', nodeDied)
+      const load = await startLoad(cluster, 'killed', { forgiven: nodeDied, leaseSeconds: 3 })
       await load.progress(300)
       await cluster.kill('node2')
       await load.progress(600)
@@ -84,7 +89,7 @@ export const steps = [
   {
     title: 'nodes stopped and started one after another fail no request',
     async run(cluster) {
-      const load = await startLoad(cluster, 'rolled', [])
+      const load = await startLoad(cluster, 'rolled', { forgiven: [], leaseSeconds: 30 })
       let slowestMs = 0
       for (const node of cluster.nodes) {
         await load.progress(200)
@@ -143,6 +148,22 @@ async function wokenByPeers(cluster) {
   return sum(all.map(({ wakes }) => wakes.udp))
 }
 
+/** As curl does. The balancer must not make it look as if the answer had not been read. */
+async function hangUp(cluster) {
+  const url = cluster.url('balancer')
+  const popped = []
+  for (let n = 0; n < hangUps; n += 1) {
+    await push(url, [{ queue: 'once', partition: `p${n}`, payload: n }])
+    const { status, json } = await pop(url, 'once', { timeoutMs: 5_000, hangsUp: true })
+    expect(status === 200, `a pop was answered with ${status}`)
+    popped.push(...json.messages)
+  }
+  const { json } = await ack(url, popped)
+  const lost = json.filter(({ success }) => !success).length
+  expect(lost === 0, `${lost} of ${popped.length} leases were lost`)
+  return `${popped.length} times`
+}
+
 /** A third of the polls go to each node; those given up are gone from it; the rest outlive the usual 30 s. */
 async function spreadPolls(cluster) {
   const perNode = 10
@@ -174,8 +195,8 @@ async function spreadPolls(cluster) {
   return spread.join(' + ')
 }
 
-async function startLoad(cluster, queue, forgiven) {
-  const load = new Load({ url: cluster.url('balancer'), queue, forgiven })
+async function startLoad(cluster, queue, options) {
+  const load = new Load({ url: cluster.url('balancer'), queue, ...options })
   await load.start()
   return load
 }

@@ -7,5 +7,6 @@ begin
     grant usage on schema rouse to rouse_producer;
     grant execute on function rouse.enqueue(text, json, text, interval, timestamptz, text, json, text) to rouse_producer;
     grant execute on function rouse.ack_in(uuid, bigint, bigint) to rouse_producer;
+    grant execute on function rouse.ack_in(text) to rouse_producer;
   end if;
 end $$;

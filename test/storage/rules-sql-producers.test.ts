@@ -202,7 +202,7 @@ test('a producer may enqueue and ack_in, and touch nothing else', async (t) => {
      from pg_proc p where p.pronamespace = 'rouse'::regnamespace`,
   )
   const allowed = functions.filter((f) => f.allowed).map(({ call }) => call.replace(/\(.*/, ''))
-  t.same(allowed.toSorted(), ['rouse.ack_in', 'rouse.enqueue'])
+  t.same([...new Set(allowed)].toSorted(), ['rouse.ack_in', 'rouse.enqueue'])
   const relations = await rows<{ name: string; allowed: boolean }>(
     `select c.relname as name, bool_or(has_table_privilege('rouse_producer', c.oid, p)) as allowed
      from pg_class c, unnest(array['select', 'insert', 'update', 'delete', 'truncate']) p

@@ -1,11 +1,15 @@
 // What breaks, breaks alone: workers, clients, PostgreSQL.
 import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { startEmbeddedPostgres } from '@rouse/database'
 import { eventually, type TestDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from './support/broker.ts'
-import { apiOf, send } from './support/http.ts'
+import { type Ackable, apiOf, send } from './support/http.ts'
+
+/** A worker starts in a second, unless every core is busy with other tests. */
+const patience = { timeoutMs: 30_000 }
 
 function workersOf(primary: number): number[] {
   return readdirSync('/proc')
@@ -26,6 +30,14 @@ async function afterClose<T>(ask: () => Promise<T>): Promise<T> {
   return await ask().catch(() => ask())
 }
 
+/** On a connection of its own, so that each may reach another worker. */
+function fresh(timeoutMs: number): RequestInit {
+  return {
+    signal: AbortSignal.timeout(timeoutMs),
+    headers: { connection: 'close', 'content-type': 'application/json' },
+  }
+}
+
 test('a killed worker takes nothing with it', async (t) => {
   const node = await startBroker(t)
   const api = apiOf(node.url)
@@ -40,13 +52,13 @@ test('a killed worker takes nothing with it', async (t) => {
     const { body } = await send('GET', `${node.url}/stats`)
     const groups = body.group_backoff.groups as { waiting: number }[]
     return groups.reduce((sum, group) => sum + group.waiting, 0) === 20
-  })
+  }, patience)
   const [victim] = workersOf(node.child.pid as number)
   process.kill(victim as number, 'SIGKILL')
   await eventually(async () => {
     const { body } = await send('GET', `${node.url}/stats`).catch(() => ({ body: undefined }))
     return body?.local_sidecars === 2 && body.group_backoff.groups_in_flight === 0
-  })
+  }, patience)
   // The survivor's waiters are answered; the victim's clients lost their connection and ask again.
   const items = Array.from({ length: 20 }, (_, i) => ({
     queue: 'other',
@@ -65,6 +77,49 @@ test('a killed worker takes nothing with it', async (t) => {
   t.equal(answered.length, 20, 'every message was delivered')
   const redelivered = await afterClose(() => api.pop('q', '?wait=true&timeout=10000'))
   t.match(redelivered.body.messages, [{ data: 'held', attempt: 2 }], 'its lease ran out')
+})
+
+test('a primary that stalled does not accuse a worker that had answered', async (t) => {
+  const timeoutMs = 4_000
+  const node = await startBroker(t, { env: { NOTIFY_DELIVERY_TIMEOUT_MS: String(timeoutMs) } })
+  const primary = node.child.pid as number
+  const api = apiOf(node.url)
+  const stats = async () =>
+    (await send('GET', `${node.url}/stats`, undefined, fresh(500)).catch(() => undefined))?.body
+  const waiting = api.pop('q', '?wait=true&timeout=60000')
+  const holder = await eventually(async () => {
+    const now = await stats()
+    if (now?.group_backoff.groups_in_flight !== 0) return undefined
+    const counts = Object.entries(now.waiting.by_worker)
+    return counts.find(([, count]) => count === 1)?.[0]
+  })
+  const ready = node.log.find(({ msg, worker }) => {
+    return msg === 'worker is ready' && worker === Number(holder)
+  })
+  const worker = ready?.workerPid as number
+  process.kill(worker, 'SIGSTOP')
+  t.teardown(() => process.kill(worker, 'SIGCONT'))
+  // Some of these connections are the stopped worker's; the first that is not wakes the waiter.
+  const body = { items: [{ queue: 'q', payload: 1 }] }
+  const pushes = Array.from({ length: 4 }, () =>
+    send('POST', api.at('/push'), body, fresh(60_000)),
+  )
+  await Promise.any(pushes)
+  await eventually(async () => (await stats())?.group_backoff.groups_in_flight === 1)
+  const granted = performance.now()
+  process.kill(primary, 'SIGSTOP')
+  t.teardown(() => process.kill(primary, 'SIGCONT'))
+  process.kill(worker, 'SIGCONT')
+  t.equal((await waiting).status, 200, 'the worker took the grant and told so')
+  await eventually(() => performance.now() - granted > timeoutMs + 500, { timeoutMs: 10_000 })
+  process.kill(primary, 'SIGCONT')
+  await Promise.allSettled(pushes)
+  const after = await eventually(async () => {
+    const now = await stats()
+    return now?.group_backoff.groups_in_flight === 0 ? now : undefined
+  })
+  t.equal(after.counters.deliveryTimeouts, 0)
+  t.equal(after.mode.mode, 'healthy')
 })
 
 test('forty clients that leave while their messages are popped lose none of them', async (t) => {
@@ -95,6 +150,33 @@ test('forty clients that leave while their messages are popped lose none of them
   })
   t.ok(performance.now() - begun < 4_000, 'long before any lease could run out')
 })
+
+test('a proxy that resets the connection after the answer takes no lease away', async (t) => {
+  const node = await startBroker(t)
+  const api = apiOf(node.url)
+  for (let i = 0; i < 20; i += 1) {
+    await api.push({ queue: 'q', payload: i })
+    const message = await popAndReset(node.url, 'q')
+    t.equal((await api.ack(message)).status, 200)
+  }
+})
+
+/** As HAProxy does: reads the answer to its end, then resets. */
+async function popAndReset(url: string, queue: string): Promise<Ackable> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.write(`GET /api/v1/pop/queue/${queue} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  let text = ''
+  await new Promise<void>((resolve) => {
+    socket.on('data', (bytes: Buffer) => {
+      text += bytes.toString()
+      const [head = '', body = ''] = text.split('\r\n\r\n')
+      if (Buffer.byteLength(body) >= Number(/content-length: (\d+)/i.exec(head)?.[1])) resolve()
+    })
+  })
+  socket.resetAndDestroy()
+  return JSON.parse(text.slice(text.indexOf('\r\n\r\n'))).messages[0] as Ackable
+}
 
 test('PostgreSQL is killed and restarted under load', async (t) => {
   const server = await startEmbeddedPostgres({ settings: { fsync: 'on' } })

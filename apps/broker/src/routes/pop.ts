@@ -36,10 +36,7 @@ const popBodySchema = {
 }
 
 export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
-  const watchClient = createClientWatch({
-    nowMs: context.clock.nowMs,
-    release: (leaseIds) => giveBack(leaseIds, context),
-  })
+  const watchClient = createClientWatch({ release: (leaseIds) => giveBack(leaseIds, context) })
 
   for (const path of paths) {
     app.get(path, (request, reply) => {

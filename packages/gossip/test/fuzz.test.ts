@@ -9,7 +9,7 @@ import { VirtualCluster } from './support/virtual-cluster.ts'
 
 const ring = new KeyRing('simulated', [])
 const packr = new Packr({ useRecords: false })
-const mutationCount = 30_000
+const mutationCount = 10_000
 
 /** Bodies to begin with: real ones, and those known to have hurt decoders. */
 const seeds: Uint8Array[] = [

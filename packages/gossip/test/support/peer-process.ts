@@ -1,14 +1,14 @@
 // A node in a process of its own, for tests that freeze or kill it. Says where it is on its first line.
-import { GossipNode } from '../../src/index.ts'
+import { GossipNode, type PresetName } from '../../src/index.ts'
 
-const [index, peer] = process.argv.slice(2)
+const [index, peer, preset = 'loopback'] = process.argv.slice(2)
 const gossip = new GossipNode({
   clusterId: 'test',
   nodeId: `node-${index}`,
   incarnation: Number(index) + 1,
   secrets: ['a secret of the test'],
   bind: { host: '127.0.0.1', port: 0 },
-  preset: 'loopback',
+  preset: preset as PresetName,
   peers: peer === undefined ? [] : [peer],
   onHint: () => {},
 })

@@ -112,6 +112,19 @@ test('who left stays away, though its datagrams still come', async (t) => {
   t.ok(cluster.at(1).node.core.stats().drops.stale > 0)
 })
 
+test('the answer to a greeting is no longer than the greeting', async (t) => {
+  const cluster = new VirtualCluster()
+  const { network } = cluster
+  const sizes: number[] = []
+  network.onSend = (bytes) => sizes.push(bytes.length)
+  const { node } = cluster.start(0)
+  cluster.start(1)
+  network.act(node, (core, now) => core.discovered([addressOf(1)], now))
+  network.runFor(5)
+  const [greeting = 0, answer = 0] = sizes
+  t.ok(answer > 0 && answer <= greeting, `${answer} bytes for ${greeting}`)
+})
+
 test('nodes that know one seed only find each other through it', async (t) => {
   const cluster = new VirtualCluster()
   const { network } = cluster

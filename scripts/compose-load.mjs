@@ -57,6 +57,12 @@ export class Load {
     )
   }
 
+  /** Ends it without an account, where there is nothing more to learn. Safe after `finish`. */
+  abandon() {
+    this.#producing = false
+    this.#consuming = false
+  }
+
   /** Ends it, and throws unless every acknowledged message came out and no request failed. */
   async finish() {
     this.#producing = false
@@ -87,6 +93,7 @@ export class Load {
       }))
       // The ids make it safe to push again what may have been committed.
       while (!(await this.#attempt(() => ask(`${this.#url}/api/v1/push`, { body: { items } })))) {
+        if (!this.#consuming) return
         await delay(retryMs)
       }
       for (const { transactionId } of items) this.#acknowledged.add(transactionId)

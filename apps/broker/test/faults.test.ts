@@ -1,10 +1,10 @@
 // What breaks, breaks alone: workers, clients, PostgreSQL.
 import { readdirSync, readFileSync } from 'node:fs'
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { startEmbeddedPostgres } from '@rouse/database'
 import { eventually, type TestDatabase } from '@rouse/testkit'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { startBroker } from './support/broker.ts'
 import { type Ackable, apiOf, send } from './support/http.ts'
 
@@ -30,12 +30,22 @@ async function afterClose<T>(ask: () => Promise<T>): Promise<T> {
   return await ask().catch(() => ask())
 }
 
-/** On a connection of its own, so that each may reach another worker. */
-function fresh(timeoutMs: number): RequestInit {
-  return {
-    signal: AbortSignal.timeout(timeoutMs),
-    headers: { connection: 'close', 'content-type': 'application/json' },
-  }
+/** Asks on a connection that stays open; which worker has it is the primary's choice. */
+function connectionTo(t: Test, url: string) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  // biome-ignore lint/suspicious/noExplicitAny: the tests look into answers of every shape
+  return (method: string, path: string, body?: unknown): Promise<any> =>
+    new Promise((resolve, reject) => {
+      const headers = body === undefined ? {} : { 'content-type': 'application/json' }
+      const asked = request(`${url}${path}`, { agent, method, headers }, (answer) => {
+        const chunks: Buffer[] = []
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk))
+        answer.on('end', () => resolve(JSON.parse(Buffer.concat(chunks).toString())))
+      })
+      asked.on('error', reject)
+      asked.end(body === undefined ? undefined : JSON.stringify(body))
+    })
 }
 
 test('a killed worker takes nothing with it', async (t) => {
@@ -83,43 +93,40 @@ test('a primary that stalled does not accuse a worker that had answered', async 
   const timeoutMs = 4_000
   const node = await startBroker(t, { env: { NOTIFY_DELIVERY_TIMEOUT_MS: String(timeoutMs) } })
   const primary = node.child.pid as number
-  const api = apiOf(node.url)
-  const stats = async () =>
-    (await send('GET', `${node.url}/stats`, undefined, fresh(500)).catch(() => undefined))?.body
-  const waiting = api.pop('q', '?wait=true&timeout=60000')
+  const waiting = apiOf(node.url).pop('q', '?wait=true&timeout=60000')
+  // Opened before anything stops: the primary hands out connections, and each worker gets some of them.
+  const connections = Array.from({ length: 4 }, () => connectionTo(t, node.url))
   const holder = await eventually(async () => {
-    const now = await stats()
-    if (now?.group_backoff.groups_in_flight !== 0) return undefined
-    const counts = Object.entries(now.waiting.by_worker)
-    return counts.find(([, count]) => count === 1)?.[0]
+    const answers = await Promise.all(connections.map((ask) => ask('GET', '/stats')))
+    if (answers.some(({ group_backoff: { groups_in_flight } }) => groups_in_flight !== 0)) return
+    return Object.entries(answers[0].waiting.by_worker).find(([, count]) => count === 1)?.[0]
   })
-  const ready = node.log.find(({ msg, worker }) => {
-    return msg === 'worker is ready' && worker === Number(holder)
+  const ready = node.log.find((entry) => {
+    return entry.msg === 'worker is ready' && entry.worker === Number(holder)
   })
   const worker = ready?.workerPid as number
+  t.teardown(() => {
+    for (const pid of [worker, primary]) process.kill(pid, 'SIGCONT')
+  })
   process.kill(worker, 'SIGSTOP')
-  t.teardown(() => process.kill(worker, 'SIGCONT'))
-  // Some of these connections are the stopped worker's; the first that is not wakes the waiter.
-  const body = { items: [{ queue: 'q', payload: 1 }] }
-  const pushes = Array.from({ length: 4 }, () =>
-    send('POST', api.at('/push'), body, fresh(60_000)),
-  )
-  await Promise.any(pushes)
-  await eventually(async () => (await stats())?.group_backoff.groups_in_flight === 1)
+  const pushes = connections.map(async (ask) => {
+    await ask('POST', '/api/v1/push', { items: [{ queue: 'q', payload: 1 }] })
+    return ask
+  })
+  const other = await Promise.any(pushes)
+  await eventually(async () => (await other('GET', '/stats')).group_backoff.groups_in_flight === 1)
   const granted = performance.now()
   process.kill(primary, 'SIGSTOP')
-  t.teardown(() => process.kill(primary, 'SIGCONT'))
   process.kill(worker, 'SIGCONT')
   t.equal((await waiting).status, 200, 'the worker took the grant and told so')
   await eventually(() => performance.now() - granted > timeoutMs + 500, { timeoutMs: 10_000 })
   process.kill(primary, 'SIGCONT')
-  await Promise.allSettled(pushes)
-  const after = await eventually(async () => {
-    const now = await stats()
-    return now?.group_backoff.groups_in_flight === 0 ? now : undefined
+  const { counters, mode } = await eventually(async () => {
+    const now = await other('GET', '/stats')
+    return now.group_backoff.groups_in_flight === 0 ? now : undefined
   })
-  t.equal(after.counters.deliveryTimeouts, 0)
-  t.equal(after.mode.mode, 'healthy')
+  t.equal(counters.deliveryTimeouts, 0)
+  t.equal(mode.mode, 'healthy')
 })
 
 test('forty clients that leave while their messages are popped lose none of them', async (t) => {

@@ -29,8 +29,8 @@ as $$
 $$;
 
 -- Whether a letter is one of those meant.
--- Parameters: the letter; any of consumerGroup, partition, errorCode, errorMessage, and ids (a list of texts, of letters or of
---   messages). What is absent does not matter.
+-- Parameters: the letter; any of consumerGroup, partition, errorCode, errorMessage, transactionId, and ids (a list of texts, of
+--   letters or of messages). What is absent does not matter.
 -- Result: yes, no or null. Locks: none.
 create or replace function rouse.letter_fits(p_letter rouse.dead_letters, p_where jsonb) returns boolean
 language sql stable
@@ -41,6 +41,8 @@ as $$
       or p_letter.partition_id in (select p.id from rouse.partitions p where p.queue_id = p_letter.queue_id and p.name = p_where ->> 'partition'))
     and (p_where -> 'errorCode' is null or p_letter.error_code = p_where ->> 'errorCode')
     and (p_where -> 'errorMessage' is null or p_letter.error_message = p_where ->> 'errorMessage')
+    and (p_where -> 'transactionId' is null
+      or coalesce(p_letter.transaction_id, p_letter.partition_id || '-' || p_letter.seq) = p_where ->> 'transactionId')
     and (p_where -> 'ids' is null or p_where -> 'ids' ? p_letter.id::text or p_where -> 'ids' ? p_letter.message_id::text)
 $$;
 

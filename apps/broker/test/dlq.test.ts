@@ -8,7 +8,7 @@ import { sharedBroker, unique } from './support/shared-broker.ts'
 const node = await sharedBroker()
 const api = apiOf(node.url)
 
-type Letter = { id: string; messageId: string; partition: string; data: number }
+type Letter = { id: string; messageId: string; transactionId: string; data: number }
 
 /** Pushes payloads and has each given up with the error code that `codeOf` gives it. */
 async function bury(
@@ -166,6 +166,10 @@ test('a redrive takes those that are meant, and a dry run none', async (t) => {
     (await left()).map(({ data }) => data),
     [2, 1],
   )
+  const transactionId = (await left())[0]?.transactionId
+  t.match(await api.post('/dlq/redrive', { queue, where: { transactionId }, dryRun: true }), {
+    body: { total: 1 },
+  })
   const where = { errorCode: 'odd', partition: 'p1', consumerGroup: '__QUEUE_MODE__' }
   t.match(await redriven((await api.post('/dlq/redrive', { queue, where })).body.id), { moved: 1 })
   t.same(
@@ -238,7 +242,13 @@ test('what a redrive cannot mean is refused', async (t) => {
   t.equal((await api.post('/dlq/redrive', { queue })).status, 404)
   t.equal((await api.post('/dlq/redrive', { queue, dryRun: true })).status, 404)
   t.equal((await api.del(`/dlq?queue=${queue}`)).status, 404)
-  for (const more of [{ rate: 0 }, { rate: 1.5 }, { where: { ids: ['x'] } }, { where: 1 }]) {
+  for (const more of [
+    { rate: 0 },
+    { rate: 1.5 },
+    { where: { ids: ['x'] } },
+    { where: 1 },
+    { where: { x: 1 } },
+  ]) {
     t.equal((await api.post('/dlq/redrive', { queue, ...more })).status, 400, JSON.stringify(more))
   }
   t.equal((await api.post('/dlq/redrive', {})).status, 400)

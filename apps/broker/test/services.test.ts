@@ -144,7 +144,9 @@ test('two nodes: the one that does retention is killed, and the other goes on wi
     }),
   )
   const chore = async (): Promise<{ holder: string; steps: string }> => {
-    const { rows } = await database.pool.query('select holder, steps from rouse.chores')
+    const { rows } = await database.pool.query(
+      "select holder, steps from rouse.chores where name = 'retention'",
+    )
     return rows[0]
   }
   const { holder } = await eventually(async () => {

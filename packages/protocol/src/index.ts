@@ -75,6 +75,13 @@ export {
 } from './schemas/groups.ts'
 export type { ExtendAnswer, ExtendBody, ReleaseAnswer } from './schemas/lease.ts'
 export { ExtendAnswerSchema, ExtendBodySchema, ReleaseAnswerSchema } from './schemas/lease.ts'
+export type { MessageAnswer, MessagesAnswer, MessagesQuery } from './schemas/messages.ts'
+export {
+  MessageAnswerSchema,
+  MessagesAnswerSchema,
+  MessagesQuerySchema,
+  messageStatuses,
+} from './schemas/messages.ts'
 export { Name, Nullable, Time } from './schemas/name.ts'
 export type { PopAnswer, PopBody, PoppedMessage, PopQuery } from './schemas/pop.ts'
 export {
@@ -99,7 +106,6 @@ export type {
   PurgedAnswer,
   Queue,
   QueuesAnswer,
-  WhyAnswer,
 } from './schemas/queues.ts'
 export {
   DeletedAnswerSchema,
@@ -107,7 +113,6 @@ export {
   PurgedAnswerSchema,
   QueueSchema,
   QueuesAnswerSchema,
-  WhyAnswerSchema,
 } from './schemas/queues.ts'
 export type { Schedule, ScheduleBody, SchedulesAnswer } from './schemas/schedules.ts'
 export {
@@ -148,5 +153,7 @@ export {
   TransactionPushSchema,
   TransactionResultSchema,
 } from './schemas/transaction.ts'
+export type { WhyAnswer, WhyQuery, WhyReason } from './schemas/why.ts'
+export { WhyAnswerSchema, WhyQuerySchema, whyCodes } from './schemas/why.ts'
 export type { UuidV7Options } from './uuid-v7.ts'
 export { createUuidV7 } from './uuid-v7.ts'

@@ -1,5 +1,4 @@
-// Messages that were given up: listed with their history, delivered again, or removed for good.
-import { randomUUID } from 'node:crypto'
+// Messages that were given up: listed with their history, counted by error, removed for good.
 import {
   type DeadLetterGroupsAnswer,
   fieldError,
@@ -8,31 +7,16 @@ import {
   parseDecimal,
   parsePartitionName,
   parseQueueName,
-  type Redrive,
-  type RedriveBody,
-  RedriveBodySchema,
-  type RedrivePlan,
-  RouseError,
+  parseTransactionId,
   requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
 import { type DeadLetter, deadLetters } from '@rouse/sidecar'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { administer } from '../administration.ts'
 import { toAttempt } from '../attempt-answer.ts'
 import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { bodySchema } from '../request-schema.ts'
-import {
-  cancelRedrive,
-  countLetters,
-  deadLetterGroups,
-  findRedrive,
-  type LetterFilter,
-  purgeLetters,
-  type RedriveRow,
-  startRedrive,
-} from '../statements/dead-letters.ts'
+import { deadLetterGroups, type LetterFilter, purgeLetters } from '../statements/dead-letters.ts'
 import { jsonList, jsonWith } from '../stored-json.ts'
 
 type Query = Readonly<Record<string, unknown>>
@@ -80,48 +64,15 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
     const where = readFilter(query)
     return { queue, deleted: await administer(pool, () => purgeLetters(pool, queue, where)) }
   })
-
-  app.post(
-    '/api/v1/dlq/redrive',
-    {
-      schema: { body: bodySchema(RedriveBodySchema) },
-      preValidation: async (request) => {
-        withoutNulls((withoutNulls(request.body) as { where?: unknown } | undefined)?.where)
-      },
-    },
-    async (request, reply): Promise<Redrive | RedrivePlan> => {
-      const { rate, dryRun = false, where: given = {}, ...body } = request.body as RedriveBody
-      const queue = parseQueueName(body.queue)
-      const where = { ...readFilter(given), ids: readIds(given.ids, limits.pageSizeMax) }
-      if (dryRun) {
-        const lanes = await administer(pool, () => countLetters(pool, queue, where))
-        return { dryRun, queue, total: lanes.reduce((sum, { count }) => sum + count, 0), lanes }
-      }
-      const redrive = { id: randomUUID(), queue, where, rate }
-      const started = await administer(pool, () => startRedrive(pool, redrive))
-      context.lookForDue()
-      reply.code(202).header('location', `/api/v1/dlq/redrive/${started.id}`)
-      return toRedrive(started)
-    },
-  )
-
-  app.get('/api/v1/dlq/redrive/:id', async (request): Promise<Redrive> => {
-    const id = redriveIdOf(request)
-    return toRedrive((await administer(pool, () => findRedrive(pool, id))) ?? noSuchRedrive(id))
-  })
-
-  app.delete('/api/v1/dlq/redrive/:id', async (request): Promise<Redrive> => {
-    const id = redriveIdOf(request)
-    return toRedrive((await administer(pool, () => cancelRedrive(pool, id))) ?? noSuchRedrive(id))
-  })
 }
 
-function readFilter(given: Query): LetterFilter {
+export function readFilter(given: Query): LetterFilter {
   return {
     consumerGroup: optional(given.consumerGroup, parseConsumerGroup),
     partition: optional(given.partition, parsePartitionName),
     errorCode: optional(given.errorCode, (value) => readText('errorCode', value)),
     errorMessage: optional(given.errorMessage, (value) => readText('errorMessage', value)),
+    transactionId: optional(given.transactionId, parseTransactionId),
   }
 }
 
@@ -134,51 +85,12 @@ function readText(field: string, value: unknown): string {
   throw fieldError('invalid_request', field, 'must be a text without U+0000')
 }
 
-const idOfLetter = /^[1-9]\d{0,17}$/
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-function readIds(
-  ids: readonly string[] | undefined,
-  idsMax: number,
-): readonly string[] | undefined {
-  if (ids === undefined) return undefined
-  if (ids.length > idsMax) {
-    throw fieldError('invalid_request', 'where.ids', `must be at most ${idsMax}`)
-  }
-  return ids.map((id, i) => {
-    const known = id.toLowerCase()
-    if (idOfLetter.test(known) || uuid.test(known)) return known
-    throw fieldError(
-      'invalid_request',
-      `where.ids[${i}]`,
-      'must be the id of a letter or a message',
-    )
-  })
-}
-
 function readNumber(
   field: string,
   query: Query,
   range: { readonly min: number; readonly max: number },
 ): number | undefined {
   return optional(query[field], (value) => parseDecimal(field, value, range))
-}
-
-function redriveIdOf(request: FastifyRequest): string {
-  const id = (request.params as { readonly id: string }).id.toLowerCase()
-  return uuid.test(id) ? id : noSuchRedrive(id)
-}
-
-function noSuchRedrive(id: string): never {
-  throw new RouseError('not_found', `there is no redrive "${id}"`)
-}
-
-function toRedrive({ startedAt, updatedAt, ...redrive }: RedriveRow): Redrive {
-  return {
-    ...redrive,
-    startedAt: startedAt.toISOString(),
-    updatedAt: updatedAt.toISOString(),
-  }
 }
 
 function letterText(letter: DeadLetter): string {

@@ -7,14 +7,17 @@ import { consumerGroupRoutes } from './consumer-groups.ts'
 import { dlqRoutes } from './dlq.ts'
 import { healthRoutes } from './health.ts'
 import { leaseRoutes } from './lease.ts'
+import { messageRoutes } from './messages.ts'
 import { popRoutes } from './pop.ts'
 import { pushRoute } from './push.ts'
 import { queueControlRoutes } from './queue-control.ts'
+import { redriveRoutes } from './redrive.ts'
 import { resourceRoutes } from './resources.ts'
 import { scheduleRoutes } from './schedules.ts'
 import { statsRoutes } from './stats.ts'
 import { subscriptionRoute } from './subscription.ts'
 import { transactionRoute } from './transaction.ts'
+import { whyRoute } from './why.ts'
 
 export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {
   pushRoute(app, context)
@@ -28,7 +31,10 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   queueControlRoutes(app, context)
   consumerGroupRoutes(app, context)
   subscriptionRoute(app, context)
+  whyRoute(app, context)
+  messageRoutes(app, context)
   dlqRoutes(app, context)
+  redriveRoutes(app, context)
   scheduleRoutes(app, context)
   healthRoutes(app, context)
   statsRoutes(app, context)

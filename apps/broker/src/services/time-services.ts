@@ -12,7 +12,7 @@ import { createPromoter } from './promoter.ts'
 import { createReaper } from './reaper.ts'
 import { both, createRedriver } from './redriver.ts'
 import { createRetention } from './retention.ts'
-import type { Service } from './service.ts'
+import type { Chore, Service } from './service.ts'
 import { Timers } from './timers.ts'
 
 type Host = Pick<
@@ -57,23 +57,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
         onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
         onNext: (atMs) => timers.expect(atMs, 'cron'),
       }),
-      // What one node at a time does for all: its rows are in one table, so that one look finds them due.
-      retain: both(
-        createRedriver({
-          pool,
-          holder: config.nodeId,
-          onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
-          onNext: (inMs) => timers.expectIn(inMs, 'retain'),
-        }),
-        createRetention({
-          pool,
-          log,
-          holder: config.nodeId,
-          intervalMs: config.retentionIntervalMs,
-          keep: keptFor(config),
-          onNext: (inMs) => timers.expectIn(inMs, 'retain'),
-        }),
-      ),
+      retain: createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain')),
     },
   })
 
@@ -108,6 +92,30 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
     },
     stats: () => ({ ...timers.stats(), listener: listens ? listener.state() : 'off' }),
   }
+}
+
+/** What one node at a time does for all: its rows are in one table, so that one look finds them due. */
+function createSharedChores(
+  { config, pool, log, host }: TimeServicesOptions,
+  onNext: (inMs: number) => void,
+): Chore {
+  const holder = config.nodeId
+  return both(
+    createRedriver({
+      pool,
+      holder,
+      onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
+      onNext,
+    }),
+    createRetention({
+      pool,
+      log,
+      holder,
+      intervalMs: config.retentionIntervalMs,
+      keep: keptFor(config),
+      onNext,
+    }),
+  )
 }
 
 /** How long each kind is kept. */

@@ -8,6 +8,7 @@ export interface LetterFilter {
   readonly partition?: string | undefined
   readonly errorCode?: string | undefined
   readonly errorMessage?: string | undefined
+  readonly transactionId?: string | undefined
   /** Of letters or of messages. */
   readonly ids?: readonly string[] | undefined
 }

@@ -80,6 +80,7 @@ export const RedriveBodySchema = Type.Object({
   where: Type.Optional(
     Type.Object({
       ...filterFields,
+      transactionId: Type.Optional(Name()),
       ids: Type.Optional(
         Type.Array(Type.String({ maxLength: 36 }), {
           maxItems: limits.pageSizeMax,

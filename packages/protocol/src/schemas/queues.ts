@@ -25,10 +25,3 @@ export type PausedAnswer = Static<typeof PausedAnswerSchema>
 
 export const PurgedAnswerSchema = Type.Object({ queue: Type.String(), purged: Type.Integer() })
 export type PurgedAnswer = Static<typeof PurgedAnswerSchema>
-
-/** Why nothing moves, in words, the likeliest first. */
-export const WhyAnswerSchema = Type.Object({
-  queue: Type.String(),
-  reasons: Type.Array(Type.String()),
-})
-export type WhyAnswer = Static<typeof WhyAnswerSchema>

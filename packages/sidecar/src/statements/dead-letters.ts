@@ -40,6 +40,7 @@ export interface DeadLetterFilter {
   readonly partition?: string | undefined
   readonly errorCode?: string | undefined
   readonly errorMessage?: string | undefined
+  readonly transactionId?: string | undefined
   readonly limit?: number | undefined
   readonly offset?: number | undefined
 }

@@ -1,0 +1,160 @@
+// Looking at messages without taking them.
+import {
+  fieldError,
+  messageStatuses,
+  parseBoolean,
+  parseChoice,
+  parseConsumerGroup,
+  parseDecimal,
+  parsePartitionName,
+  parseQueueName,
+  parseTransactionId,
+  RouseError,
+  requestDefaults,
+  transactionIdFor,
+} from '@rouse/protocol'
+import type { FastifyInstance } from 'fastify'
+import { administer } from '../administration.ts'
+import { toAttempt } from '../attempt-answer.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import {
+  findMessage,
+  followMessages,
+  listMessages,
+  listScheduled,
+  type MessageFilter,
+  type MessageInGroup,
+  type Moment,
+  type Place,
+  type StoredMessage,
+} from '../statements/messages.ts'
+import { jsonList, jsonWith } from '../stored-json.ts'
+
+type Query = Readonly<Record<string, unknown>>
+type Params = { readonly partitionId: string; readonly transactionId: string }
+
+export function messageRoutes(app: FastifyInstance, context: BrokerContext): void {
+  app.get('/api/v1/messages', async (request, reply) => {
+    const query = request.query as Query
+    const filter = readFilter(query, context.limits.pageSizeMax)
+    const isFollowing = query.follow !== undefined && parseBoolean('follow', query.follow)
+    const page = isFollowing
+      ? await follow(filter, query.cursor, context)
+      : await list(filter, query.cursor, context)
+    const texts = page.messages.map((message) => messageText(message, filter.queue))
+    reply.type('application/json; charset=utf-8')
+    return jsonList('messages', texts, { cursor: page.cursor })
+  })
+
+  app.get('/api/v1/messages/:partitionId/:transactionId', async (request, reply) => {
+    const { partitionId, transactionId } = request.params as Params
+    const key = parseTransactionId(transactionId)
+    const found = isPartitionId(partitionId)
+      ? await administer(context.pool, () => findMessage(context.pool, partitionId, key))
+      : undefined
+    if (found === undefined) {
+      throw new RouseError('not_found', `there is no message "${key}" in partition ${partitionId}`)
+    }
+    const { queue, groups, ...message } = found
+    reply.type('application/json; charset=utf-8')
+    return messageText(message, queue, { groups: groups.map(toGroup) })
+  })
+}
+
+/** The largest bigint has 19 digits; no partition will. */
+export function isPartitionId(text: string): boolean {
+  return /^[1-9]\d{0,17}$/.test(text)
+}
+
+function readFilter(query: Query, limitMax: number): MessageFilter {
+  const { partition, consumerGroup, status, limit } = query
+  return {
+    queue: parseQueueName(query.queue),
+    partition: partition === undefined ? undefined : parsePartitionName(partition),
+    group:
+      consumerGroup === undefined
+        ? requestDefaults.consumerGroup
+        : parseConsumerGroup(consumerGroup),
+    status: status === undefined ? undefined : parseChoice('status', status, messageStatuses),
+    limit:
+      limit === undefined
+        ? requestDefaults.pageSize
+        : parseDecimal('limit', limit, { min: 1, max: limitMax }),
+  }
+}
+
+interface Page {
+  readonly messages: readonly StoredMessage[]
+  readonly cursor: string | null
+}
+
+/** First the log, then what is scheduled. */
+async function list(filter: MessageFilter, cursor: unknown, context: BrokerContext): Promise<Page> {
+  const { pool } = context
+  const start = readCursor(cursor, /^(log)-(\d{1,18})-(\d{1,18})$|^(scheduled)-(\d{1,18})$/)
+  let scheduledAfter = start?.[5]
+  const messages: StoredMessage[] = []
+  if (scheduledAfter === undefined && filter.status !== 'scheduled') {
+    const after: Place = { partitionId: start?.[2] ?? '0', seq: start?.[3] ?? '0' }
+    const page = await administer(pool, () => listMessages(pool, filter, after))
+    if (page.next !== undefined) {
+      const { partitionId, seq } = page.next
+      return { messages: page.messages, cursor: `log-${partitionId}-${seq}` }
+    }
+    messages.push(...page.messages)
+    if (filter.status !== undefined) return { messages, cursor: null }
+    if (messages.length === filter.limit) return { messages, cursor: 'scheduled-0' }
+  }
+  scheduledAfter ??= '0'
+  const rest = { ...filter, limit: filter.limit - messages.length }
+  const page = await administer(pool, () => listScheduled(pool, rest, scheduledAfter))
+  const next = page.next === undefined ? null : `scheduled-${page.next}`
+  return { messages: [...messages, ...page.messages], cursor: next }
+}
+
+async function follow(
+  filter: MessageFilter,
+  cursor: unknown,
+  { pool }: BrokerContext,
+): Promise<Page> {
+  const start = readCursor(cursor, /^end$|^at-(\d{1,16})-(\d{1,18})-(\d{1,18})$/)
+  const [, micros = '0', partitionId = '0', seq = '0'] = start ?? []
+  const after: Moment | undefined = start?.[0] === 'end' ? undefined : { micros, partitionId, seq }
+  const { messages, next } = await administer(pool, () => followMessages(pool, filter, after))
+  return { messages, cursor: `at-${next.micros}-${next.partitionId}-${next.seq}` }
+}
+
+function readCursor(cursor: unknown, form: RegExp): RegExpExecArray | undefined {
+  if (cursor === undefined) return undefined
+  const parts = typeof cursor === 'string' ? form.exec(cursor) : null
+  if (parts === null) throw fieldError('invalid_request', 'cursor', 'is not one of ours')
+  return parts
+}
+
+function messageText(message: StoredMessage, queue: string, more: object = {}): string {
+  const { payload, headers, createdAt, dueAt, transactionId, ...fields } = message
+  return jsonWith(
+    {
+      ...fields,
+      transactionId: transactionId ?? generatedId(message),
+      queue,
+      createdAt: createdAt.toISOString(),
+      dueAt: dueAt?.toISOString() ?? null,
+      ...more,
+    },
+    { data: payload, headers },
+  )
+}
+
+function generatedId({ partitionId, seq, id }: StoredMessage): string {
+  return partitionId === null || seq === null ? id : transactionIdFor(partitionId, seq)
+}
+
+function toGroup({ leaseExpiresAt, nextTryAt, history, ...group }: MessageInGroup): object {
+  return {
+    ...group,
+    leaseExpiresAt: leaseExpiresAt === null ? null : new Date(leaseExpiresAt).toISOString(),
+    nextTryAt: nextTryAt === null ? null : new Date(nextTryAt).toISOString(),
+    history: history.map(toAttempt),
+  }
+}

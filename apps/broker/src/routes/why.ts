@@ -1,0 +1,82 @@
+import { parseConsumerGroup, parseQueueName, RouseError, type WhyReason } from '@rouse/protocol'
+import { groupKey } from '@rouse/shared-state'
+import type { FastifyInstance } from 'fastify'
+import { administer, noSuchQueue } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { clusterStats } from '../cluster/cluster-view.ts'
+import { type QueueFacts, queueFacts } from '../statements/why.ts'
+import { explain } from '../why.ts'
+
+type Params = { readonly queue: string }
+type Query = { readonly consumerGroup?: unknown }
+
+export function whyRoute(app: FastifyInstance, context: BrokerContext): void {
+  app.get('/api/v1/queues/:queue/why', async (request) => {
+    const queue = parseQueueName((request.params as Params).queue)
+    const { consumerGroup } = request.query as Query
+    const group = consumerGroup === undefined ? undefined : parseConsumerGroup(consumerGroup)
+    const asked = { queue, ...(group === undefined ? {} : { consumerGroup: group }) }
+    return { ...asked, reasons: await findReasons(queue, group, context) }
+  })
+}
+
+async function findReasons(
+  queue: string,
+  group: string | undefined,
+  context: BrokerContext,
+): Promise<WhyReason[]> {
+  const { pool, config } = context
+  let facts: QueueFacts | undefined
+  try {
+    facts = await administer(pool, () => queueFacts(pool, queue, group))
+  } catch (error) {
+    if (!isDatabaseDown(error)) throw error
+    const text =
+      'The database does not answer: nothing is pushed, delivered or acknowledged until it does.'
+    return [{ code: 'database_down', text }]
+  }
+  if (facts === undefined) throw noSuchQueue(queue)
+  const waiting = await waitingInCluster(context)
+  return explain(facts, {
+    queue,
+    waitingFor: (name) => countWaiting(waiting, queue, name, facts),
+    idleGroupMs: config.idleGroupSeconds * 1_000,
+  })
+}
+
+function isDatabaseDown(error: unknown): boolean {
+  const code = error instanceof RouseError ? error.code : undefined
+  return code === 'database_unavailable' || code === 'outcome_unknown'
+}
+
+interface Waiting {
+  readonly key: string
+  readonly waiting: number
+}
+
+/** Of every node that answers within a second. */
+async function waitingInCluster(context: BrokerContext): Promise<readonly Waiting[]> {
+  const { nodes } = await clusterStats(await context.stats())
+  return (nodes as readonly { group_backoff: { groups: readonly Waiting[] } }[]).flatMap(
+    ({ group_backoff: { groups } }) => groups,
+  )
+}
+
+function countWaiting(
+  known: readonly Waiting[],
+  queue: string,
+  group: string,
+  { namespace, task }: QueueFacts,
+): number {
+  const any = groupKey({ queue, group })
+  const star = any.indexOf('/*/')
+  const [start, end] = [any.slice(0, star + 1), any.slice(star + 2)]
+  const shared = [
+    ...(namespace === null ? [] : [{ namespace, group }]),
+    ...(task === null ? [] : [{ task, group }]),
+    ...(namespace === null || task === null ? [] : [{ namespace, task, group }]),
+  ].map((description) => groupKey(description))
+  return known
+    .filter(({ key }) => (key.startsWith(start) && key.endsWith(end)) || shared.includes(key))
+    .reduce((sum, { waiting }) => sum + waiting, 0)
+}

@@ -1,0 +1,63 @@
+import type pg from 'pg'
+import { callStatement } from './call.ts'
+
+/** A failed message that holds its lane. */
+export interface HeldLane {
+  readonly partition: string
+  readonly partitionId: string
+  readonly transactionId: string
+  readonly messageId: string | null
+  readonly behind: number
+  readonly attempts: number
+  readonly errorCode: string | null
+  readonly errorMessage: string | null
+  readonly dueAt: number
+}
+
+/** Times are ms since 1970 by the database's clock. */
+export interface GroupFacts {
+  readonly consumerGroup: string
+  readonly lastSeenAt: number
+  readonly inFlight: number
+  readonly firstExpiresAt: number | null
+  readonly lastExpiresAt: number | null
+  readonly holder: string | null
+  /** Messages that a pop would get now. */
+  readonly ready: number
+  readonly leasedLanes: number
+  readonly behindLeases: number
+  readonly heldLanes: number
+  /** Those with the most behind them. */
+  readonly held: readonly HeldLane[]
+  readonly gatheringLanes: number
+  readonly gatheringUntil: number | null
+  readonly retries: number
+  readonly nextRetryAt: number | null
+  readonly dead: number
+}
+
+export interface QueueFacts {
+  readonly now: number
+  readonly namespace: string | null
+  readonly task: string | null
+  readonly paused: boolean
+  readonly ordering: 'partition' | 'none'
+  readonly sizeMax: number
+  readonly size: number | null
+  readonly inFlightMax: number
+  readonly windowMs: number
+  readonly messages: number
+  readonly scheduled: number
+  readonly nextDueAt: number | null
+  readonly groups: readonly GroupFacts[]
+}
+
+/** Undefined: there is no such queue. */
+export async function queueFacts(
+  pool: pg.Pool,
+  queue: string,
+  group: string | undefined,
+): Promise<QueueFacts | undefined> {
+  const [row] = await callStatement(pool, 'select rouse.why($1, $2)', [queue, group])
+  return (row?.[0] as QueueFacts | null) ?? undefined
+}

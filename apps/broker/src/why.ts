@@ -1,0 +1,154 @@
+// Why nothing moves: facts in, words out, the likeliest reason first.
+import type { WhyReason } from '@rouse/protocol'
+import type { GroupFacts, HeldLane, QueueFacts } from './statements/why.ts'
+
+export interface WhyOptions {
+  readonly queue: string
+  /** How many wait for messages of this group, on all nodes that could be asked. */
+  readonly waitingFor: (group: string) => number
+  /** After how many ms unseen a group no longer keeps messages from retention. 0: never. */
+  readonly idleGroupMs: number
+}
+
+type Reason = WhyReason & Readonly<Record<string, unknown>>
+
+export function explain(facts: QueueFacts, options: WhyOptions): Reason[] {
+  const { queue } = options
+  const reasons: Reason[] = []
+  if (facts.paused) {
+    const text = `The queue is paused: nothing is delivered until POST /api/v1/queues/${encodeURIComponent(queue)}/resume.`
+    reasons.push({ code: 'paused', text })
+  }
+  if (facts.sizeMax > 0 && facts.size !== null && facts.size >= facts.sizeMax) {
+    const { size, sizeMax } = facts
+    const text = `The queue is full, ${size} of ${sizeMax} (maxSize): pushes are refused with 429 until consumers catch up.`
+    reasons.push({ code: 'size_limit', text, size, sizeMax })
+  }
+  for (const group of facts.groups) {
+    const ofGroup = { consumerGroup: group.consumerGroup }
+    for (const reason of explainGroup(group, facts, options)) {
+      reasons.push({ ...reason, ...ofGroup })
+    }
+  }
+  reasons.push(...explainQueue(facts, reasons, options))
+  return reasons
+}
+
+function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions): Reason[] {
+  const reasons: Reason[] = []
+  const { ready, inFlight } = group
+  const limit = facts.inFlightMax
+  const isAtLimit = limit > 0 && inFlight >= limit
+  if (isAtLimit) {
+    const firstExpiresAt = iso(group.firstExpiresAt)
+    const text = `${inFlight} of at most ${limit} messages are being worked on (maxInFlight): the next is delivered when one of them is acknowledged, or its lease ends, the first at ${firstExpiresAt}.`
+    reasons.push({ code: 'in_flight_limit', text, inFlight, maxInFlight: limit, firstExpiresAt })
+  }
+  for (const lane of group.held) reasons.push(explainHeld(lane))
+  if (ready === 0 && group.behindLeases > 0) reasons.push(explainLeased(group))
+  if (group.gatheringLanes > 0) {
+    const until = iso(group.gatheringUntil)
+    const text = `${partitions(group.gatheringLanes)} gathering messages until quiet for ${facts.windowMs / 1_000} s (windowBuffer), the first until ${until}.`
+    reasons.push({ code: 'gathering', text, partitions: group.gatheringLanes, until })
+  }
+  const stepped = group.retries - group.heldLanes
+  if (stepped > 0 && group.heldLanes === 0) {
+    const nextRetryAt = iso(group.nextRetryAt)
+    const text = `${group.retries === 1 ? '1 message has' : `${group.retries} messages have`} failed and will be tried again, the next at ${nextRetryAt}.`
+    reasons.push({ code: 'retry_later', text, count: group.retries, nextRetryAt })
+  }
+  if (ready > 0 && !isAtLimit && !facts.paused) reasons.push(explainReady(group, options))
+  if (ready === 0 && group.behindLeases === 0 && inFlight > 0 && !isAtLimit) {
+    const firstExpiresAt = iso(group.firstExpiresAt)
+    const text = `Everything is delivered: ${messages(inFlight)} being worked on, the first lease until ${firstExpiresAt}.`
+    reasons.push({ code: 'in_progress', text, inFlight, firstExpiresAt, holder: group.holder })
+  }
+  if (group.dead > 0) {
+    const text = `${messages(group.dead)} in the dead letters: GET /api/v1/dlq?queue=${encodeURIComponent(options.queue)} shows why.`
+    reasons.push({ code: 'dead_letters', text, count: group.dead })
+  }
+  const { idleGroupMs } = options
+  if (idleGroupMs > 0 && facts.now - group.lastSeenAt > idleGroupMs) {
+    const lastSeenAt = iso(group.lastSeenAt)
+    const text = `Nobody has asked since ${lastSeenAt}, longer than ROUSE_IDLE_GROUP_SECONDS: retention no longer waits for this group.`
+    reasons.push({ code: 'idle_group', text, lastSeenAt })
+  }
+  return reasons
+}
+
+function explainHeld(lane: HeldLane): Reason {
+  const { behind, dueAt, attempts, ...facts } = lane
+  const error = lane.errorMessage ?? lane.errorCode
+  const nextTryAt = iso(dueAt)
+  const text =
+    `Partition "${lane.partition}" is held by message ${lane.transactionId}, which failed ${times(attempts)}` +
+    `${error === null ? '' : ` (${error.slice(0, 200)})`} and is tried again at ${nextTryAt}; ` +
+    `${messages(behind)} waiting behind it. With onFailure=skip they would pass it.`
+  return { code: 'held_lane', text, ...facts, attempts, behind, nextTryAt }
+}
+
+function explainLeased(group: GroupFacts): Reason {
+  const [firstExpiresAt, lastExpiresAt] = [iso(group.firstExpiresAt), iso(group.lastExpiresAt)]
+  const until =
+    firstExpiresAt === lastExpiresAt
+      ? `until ${firstExpiresAt}`
+      : `the first until ${firstExpiresAt}, the last until ${lastExpiresAt}`
+  const text = `All partitions with messages are leased, ${until}: ${messages(group.behindLeases)} waiting behind ${group.inFlight} that are being worked on.`
+  const { leasedLanes, behindLeases: behind, inFlight, holder } = group
+  return {
+    code: 'all_leased',
+    text,
+    leasedLanes,
+    behind,
+    inFlight,
+    holder,
+    firstExpiresAt,
+    lastExpiresAt,
+  }
+}
+
+function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
+  const waiting = waitingFor(group.consumerGroup)
+  const lastSeenAt = iso(group.lastSeenAt)
+  const { ready } = group
+  if (waiting > 0) {
+    const text = `${messages(ready)} ready and ${waiting} waiting for them: they should be on their way.`
+    return { code: 'ready', text, ready, waiting }
+  }
+  const text = `${messages(ready)} ready, and nobody is waiting for them; this group last asked around ${lastSeenAt}.`
+  return { code: 'no_consumers', text, ready, lastSeenAt }
+}
+
+/** What is left to say of the queue when nothing of its groups explains it. */
+function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyOptions): Reason[] {
+  const isExplained = known.some(({ code }) => code !== 'dead_letters' && code !== 'idle_group')
+  if (facts.groups.length === 0 && facts.messages > 0) {
+    const ready = facts.messages
+    const text = `${messages(ready)} in the queue, and no consumer group has asked for them yet.`
+    return [{ code: 'no_consumers', text, ready }]
+  }
+  if (isExplained) return []
+  if (facts.scheduled > 0) {
+    const nextDueAt = iso(facts.nextDueAt)
+    const text = `Nothing is due before ${nextDueAt}: ${messages(facts.scheduled)} scheduled.`
+    return [{ code: 'not_due', text, scheduled: facts.scheduled, nextDueAt }]
+  }
+  const text = `Queue "${options.queue}" is empty: everything pushed has been consumed, or nothing was pushed.`
+  return [{ code: 'empty', text }]
+}
+
+function iso(atMs: number | null): string | null {
+  return atMs === null ? null : new Date(atMs).toISOString()
+}
+
+function messages(count: number): string {
+  return count === 1 ? '1 message is' : `${count} messages are`
+}
+
+function partitions(count: number): string {
+  return count === 1 ? '1 partition is' : `${count} partitions are`
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`
+}

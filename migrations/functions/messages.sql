@@ -1,0 +1,143 @@
+-- Looking at messages without taking them.
+
+-- What a message is to a group: pending, leased, retrying (to be delivered again), dead or completed.
+-- Parameters: the group's id (null: no group has asked), the lane's next, the message's place. Result: the word. Locks: none.
+create or replace function rouse.message_status(p_group_id integer, p_next bigint, p_partition_id bigint, p_seq bigint) returns text
+language sql stable
+as $$
+  select case
+    when p_group_id is null then 'pending'
+    when exists (select from rouse.redeliveries r where r.partition_id = p_partition_id and r.group_id = p_group_id and r.seq = p_seq)
+      then 'retrying'
+    when p_seq >= p_next then 'pending'
+    when exists (
+      select from rouse.leases s
+      where s.group_id = p_group_id and s.partition_id = p_partition_id and p_seq between s.from_seq and s.to_seq
+        and get_bit(s.unacked, (p_seq - s.from_seq)::integer) = 1) then 'leased'
+    when exists (select from rouse.dead_letters d where d.partition_id = p_partition_id and d.seq = p_seq and d.group_id = p_group_id)
+      then 'dead'
+    else 'completed'
+  end
+$$;
+
+-- A page of a queue's log, by partition and seq.
+-- Parameters: queue; partition (null: all); the group whose view it is; a status, or null for all; the place after which to go
+--   on (0, 0: from the start); the most messages, the most partitions to look at.
+-- Result: the messages; then a last row without a seq: the partition to go on in, null at the end. RS404 without the queue.
+-- Locks: none.
+create or replace function rouse.list_messages(
+  p_queue text, p_partition text, p_group text, p_status text, p_after_partition bigint, p_after_seq bigint, p_limit integer,
+  p_partitions integer default 1000
+) returns table (
+  partition_id bigint, seq bigint, partition text, message_id uuid, created_at timestamptz, transaction_id text, trace_id text,
+  payload text, headers text, status text
+)
+language plpgsql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_queue_id integer;
+  v_group_id integer;
+  v_lane record;
+  v_from bigint;
+  v_to bigint;
+  v_seqs bigint[];       -- where a status names few messages: which
+  v_left integer := p_limit;
+  v_looked integer := 0;
+  v_count integer;
+begin
+  select q.id into v_queue_id from rouse.queues q where q.name = p_queue;
+  if not found then
+    perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
+  end if;
+  select g.id into v_group_id from rouse.groups g where g.queue_id = v_queue_id and g.name = p_group;
+  for v_lane in
+    select p.id, p.name, p.head, p.tail, coalesce(l.next, 1) as next
+    from rouse.partitions p left join rouse.lanes l on l.partition_id = p.id and l.group_id = v_group_id
+    where p.queue_id = v_queue_id and p.id >= p_after_partition and (p_partition is null or p.name = p_partition)
+    order by p.id
+  loop
+    partition_id := v_lane.id;
+    if v_looked = p_partitions or v_left = 0 then
+      return next;
+      return;
+    end if;
+    v_looked := v_looked + 1;
+    v_from := case when v_lane.id = p_after_partition then p_after_seq + 1 else 0 end;
+    v_to := v_lane.head;
+    v_seqs := null;
+    if p_status = 'pending' then
+      v_from := greatest(v_from, v_lane.next);
+    elsif p_status is not null then
+      if p_status = 'completed' then
+        v_to := v_lane.next;
+      elsif p_status = 'retrying' then
+        v_seqs := array(select r.seq from rouse.redeliveries r where r.partition_id = v_lane.id and r.group_id = v_group_id);
+      elsif p_status = 'leased' then
+        v_seqs := array(select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases s
+          where s.group_id = v_group_id and s.partition_id = v_lane.id);
+      else
+        v_seqs := array(select d.seq from rouse.dead_letters d where d.partition_id = v_lane.id and d.group_id = v_group_id);
+      end if;
+      continue when cardinality(v_seqs) = 0;
+    end if;
+    return query
+    select v_lane.id, m.seq, v_lane.name, m.id, m.created_at, m.transaction_id, m.trace_id, m.payload, m.headers, s.status
+    from rouse.messages m, lateral (select rouse.message_status(v_group_id, v_lane.next, v_lane.id, m.seq) as status) s
+    where m.partition_id = v_lane.id and m.seq >= v_from and m.seq < v_to and (v_seqs is null or m.seq = any (v_seqs))
+      and (m.seq >= v_lane.tail or s.status <> 'completed') and (p_status is null or s.status = p_status)
+    order by m.seq
+    limit v_left;
+    get diagnostics v_count = row_count;
+    v_left := v_left - v_count;
+    if v_left = 0 then
+      partition_id := v_lane.id;
+      return next;  -- it may have more
+      return;
+    end if;
+  end loop;
+  partition_id := null;
+  return next;
+end $$;
+
+-- Messages in the order of their creation, all partitions together, for those who follow a queue. The newest fifth of a second
+-- is left for the next time: what is being committed just now must not be stepped over.
+-- Parameters: queue; partition (null: all); time, partition and seq after which to go on (a null time: from now on); the most.
+-- Result: the messages; then a last row without a seq, whose created_at is where to go on if there was none. RS404 without the queue.
+-- Locks: none.
+create or replace function rouse.follow_messages(
+  p_queue text, p_partition text, p_after timestamptz, p_after_partition bigint, p_after_seq bigint, p_limit integer
+) returns table (
+  partition_id bigint, seq bigint, partition text, message_id uuid, created_at timestamptz, transaction_id text, trace_id text,
+  payload text, headers text
+)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_until constant timestamptz := rouse.now() - interval '200 milliseconds';
+  v_queue_id integer;
+begin
+  select q.id into v_queue_id from rouse.queues q where q.name = p_queue;
+  if not found then
+    perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
+  end if;
+  if p_after is not null then
+    return query
+    select p.id, m.seq, p.name, m.id, m.created_at, m.transaction_id, m.trace_id, m.payload, m.headers
+    from rouse.partitions p
+    cross join lateral (
+      select x.* from rouse.messages x
+      where x.partition_id = p.id and x.seq >= rouse.seq_at(p.id, p.tail, p.head, p_after) and x.created_at <= v_until
+        and (x.created_at, x.partition_id, x.seq) > (p_after, p_after_partition, p_after_seq)
+      order by x.seq
+      limit p_limit
+    ) m
+    where p.queue_id = v_queue_id and p.last_created_at >= p_after and (p_partition is null or p.name = p_partition)
+    order by m.created_at, p.id, m.seq
+    limit p_limit;
+  end if;
+  created_at := greatest(p_after, v_until);
+  return next;
+end $$;

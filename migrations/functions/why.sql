@@ -1,0 +1,84 @@
+-- What there is to know when nothing moves, for whoever puts it into words.
+
+-- The facts of a queue and of its groups.
+-- Parameters: queue, group (null: all).
+-- Result: an object, times in ms since 1970; null where there is no such queue.
+-- Locks: none.
+create or replace function rouse.why(p_queue text, p_group text default null) returns jsonb
+language plpgsql stable
+as $$
+declare
+  v_now constant timestamptz := rouse.now();
+  v rouse.queues;
+begin
+  select q.* into v from rouse.queues q where q.name = p_queue;
+  if not found then
+    return null;
+  end if;
+  return jsonb_build_object(
+    'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,
+    'sizeMax', v.size_max, 'size', case when v.size_max > 0 then rouse.queue_size(v.id) end, 'inFlightMax', v.in_flight_max,
+    'windowMs', v.window_ms,
+    'messages', (select coalesce(sum(p.head - p.tail), 0) from rouse.partitions p where p.queue_id = v.id),
+    'scheduled', (select count(*) from rouse.scheduled s where s.queue = v.name),
+    'nextDueAt', (select rouse.epoch_ms(min(s.due_at)) from rouse.scheduled s where s.queue = v.name),
+    'groups', (select coalesce(jsonb_agg(rouse.why_group(v, g, v_now) order by g.name), '[]')
+               from rouse.groups g where g.queue_id = v.id and (p_group is null or g.name = p_group)));
+end $$;
+
+-- The facts of one group. A lane with something to deliver is ready, leased, held by a failed message, or gathering (its
+-- window buffer is not quiet yet).
+-- Parameters: the queue, the group, the time. Result: an object. Locks: none.
+create or replace function rouse.why_group(p_queue rouse.queues, p_group rouse.groups, p_now timestamptz) returns jsonb
+language sql stable
+as $$
+  with lane as (
+    select p.id, p.name, greatest(p.head - greatest(l.next, p.tail), 0) as fresh, l.lease_id, l.blocked_until,
+      (select count(*) from rouse.redeliveries r where r.partition_id = p.id and r.group_id = l.group_id and r.announced) as again,
+      h.seq as held_seq
+    from rouse.partitions p
+    join rouse.lanes l on l.partition_id = p.id and l.group_id = p_group.id
+    left join lateral (
+      select r.seq from rouse.redeliveries r
+      where l.blocked_until is not null and r.partition_id = p.id and r.group_id = l.group_id
+      order by r.seq limit 1
+    ) h on true
+    where p.queue_id = p_queue.id
+  ), lease as (
+    select coalesce(sum(bit_count(s.unacked)), 0) as messages, min(s.expires_at) as first_at, max(s.expires_at) as last_at,
+      (array_agg(s.holder order by s.expires_at))[1] as holder
+    from rouse.leases s where s.group_id = p_group.id
+  )
+  select jsonb_build_object(
+    'consumerGroup', p_group.name, 'lastSeenAt', rouse.epoch_ms(p_group.last_seen_at),
+    'inFlight', (select s.messages from lease s), 'firstExpiresAt', (select rouse.epoch_ms(s.first_at) from lease s),
+    'lastExpiresAt', (select rouse.epoch_ms(s.last_at) from lease s), 'holder', (select s.holder from lease s),
+    'ready', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.lease_id is null and l.blocked_until is null),
+    'leasedLanes', (select count(*) from lane l where l.lease_id is not null),
+    'behindLeases', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.lease_id is not null),
+    'heldLanes', (select count(*) from lane l where l.lease_id is null and l.held_seq is not null),
+    'held', (select coalesce(jsonb_agg(rouse.why_held(p_queue, p_group, h.id, h.name, h.held_seq, h.fresh) order by h.fresh desc, h.id), '[]')
+             from (select * from lane l where l.lease_id is null and l.held_seq is not null order by l.fresh desc, l.id limit 5) h),
+    'gatheringLanes', (select count(*) from lane l where l.lease_id is null and l.blocked_until is not null and l.held_seq is null),
+    'gatheringUntil', (select rouse.epoch_ms(min(l.blocked_until)) from lane l where l.lease_id is null and l.held_seq is null),
+    'retries', (select count(*) from rouse.redeliveries r join lane l on l.id = r.partition_id where r.group_id = p_group.id and not r.announced),
+    'nextRetryAt', (select rouse.epoch_ms(min(r.due_at)) from rouse.redeliveries r join lane l on l.id = r.partition_id
+                    where r.group_id = p_group.id and not r.announced),
+    'dead', (select count(*) from rouse.dead_letters d where d.queue_id = p_queue.id and d.group_id = p_group.id))
+$$;
+
+-- The failed message that holds a lane.
+-- Parameters: queue and group, the partition's id and name, the message's seq, how many wait behind it. Result: an object. Locks: none.
+create or replace function rouse.why_held(
+  p_queue rouse.queues, p_group rouse.groups, p_partition_id bigint, p_partition text, p_seq bigint, p_behind bigint
+) returns jsonb
+language sql stable
+as $$
+  select jsonb_build_object(
+    'partition', p_partition, 'partitionId', p_partition_id::text, 'behind', p_behind,
+    'transactionId', coalesce(m.transaction_id, p_partition_id || '-' || p_seq), 'messageId', m.id,
+    'attempts', r.attempt, 'errorCode', r.error_code, 'errorMessage', r.error_message, 'dueAt', rouse.epoch_ms(r.due_at))
+  from rouse.redeliveries r
+  left join rouse.messages m on m.partition_id = r.partition_id and m.seq = r.seq
+  where r.partition_id = p_partition_id and r.group_id = p_group.id and r.seq = p_seq
+$$;

@@ -1,0 +1,70 @@
+import { type Static, Type } from 'typebox'
+import { limits } from '../limits.ts'
+import { FailedAttemptSchema } from './dead-letters.ts'
+import { Name, Nullable, Time } from './name.ts'
+
+/** What a message is to a consumer group; `scheduled` is not in the log yet, for anybody. */
+export const messageStatuses = [
+  'pending',
+  'leased',
+  'retrying',
+  'completed',
+  'dead',
+  'scheduled',
+] as const
+
+/** As documented; the wire has text. */
+export const MessagesQuerySchema = Type.Object({
+  queue: Name(),
+  partition: Type.Optional(Name()),
+  consumerGroup: Type.Optional(Name('Whose view the status is')),
+  status: Type.Optional(Type.Enum(messageStatuses)),
+  cursor: Type.Optional(Type.String({ description: 'Of the last answer; `end`: only what comes' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
+  follow: Type.Optional(
+    Type.Boolean({
+      description: 'In the order of creation, without status; there is always a cursor',
+    }),
+  ),
+})
+export type MessagesQuery = Static<typeof MessagesQuerySchema>
+
+const messageFields = {
+  id: Type.String(),
+  transactionId: Type.String(),
+  traceId: Nullable(Type.String()),
+  queue: Type.String(),
+  partition: Type.String(),
+  partitionId: Nullable(Type.String()),
+  seq: Nullable(Type.Integer()),
+  createdAt: Time,
+  dueAt: Nullable(Time),
+  data: Type.Unknown(),
+  headers: Nullable(Type.Record(Type.String(), Type.Unknown())),
+}
+
+export const MessagesAnswerSchema = Type.Object({
+  messages: Type.Array(
+    Type.Object({ ...messageFields, status: Type.Optional(Type.Enum(messageStatuses)) }),
+  ),
+  cursor: Nullable(Type.String({ description: 'Null at the end; a page may be empty before it' })),
+})
+export type MessagesAnswer = Static<typeof MessagesAnswerSchema>
+
+export const MessageAnswerSchema = Type.Object({
+  ...messageFields,
+  groups: Type.Array(
+    Type.Object({
+      consumerGroup: Type.String(),
+      status: Type.Enum(messageStatuses),
+      attempts: Type.Integer(),
+      leaseExpiresAt: Nullable(Time),
+      holder: Nullable(Type.String()),
+      nextTryAt: Nullable(Time),
+      errorCode: Nullable(Type.String()),
+      errorMessage: Nullable(Type.String()),
+      history: Type.Array(FailedAttemptSchema),
+    }),
+  ),
+})
+export type MessageAnswer = Static<typeof MessageAnswerSchema>

@@ -1,0 +1,38 @@
+import { type Static, Type } from 'typebox'
+import { Name } from './name.ts'
+
+export const whyCodes = [
+  'database_down',
+  'paused',
+  'in_flight_limit',
+  'held_lane',
+  'all_leased',
+  'gathering',
+  'retry_later',
+  'no_consumers',
+  'ready',
+  'in_progress',
+  'not_due',
+  'size_limit',
+  'idle_group',
+  'empty',
+  'dead_letters',
+] as const
+
+export const WhyQuerySchema = Type.Object({ consumerGroup: Type.Optional(Name()) })
+export type WhyQuery = Static<typeof WhyQuerySchema>
+
+/** Why nothing moves, in words, the likeliest first. Beside the text each reason has the facts it was made of. */
+export const WhyAnswerSchema = Type.Object({
+  queue: Type.String(),
+  consumerGroup: Type.Optional(Type.String()),
+  reasons: Type.Array(
+    Type.Object({
+      code: Type.Enum(whyCodes),
+      text: Type.String(),
+      consumerGroup: Type.Optional(Type.String()),
+    }),
+  ),
+})
+export type WhyAnswer = Static<typeof WhyAnswerSchema>
+export type WhyReason = WhyAnswer['reasons'][number]

@@ -67,7 +67,7 @@ export async function stats(url) {
 }
 
 /** Asks again until the answer is true. Errors count as no; the last one is told at the deadline. */
-export async function until(what, check, msMax = 60_000) {
+export async function until(what, check, msMax = 180_000) {
   const deadline = Date.now() + msMax
   let reason = 'the answer was no'
   while (Date.now() < deadline) {

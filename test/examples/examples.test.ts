@@ -1,0 +1,110 @@
+// The examples are run as a user would run them, against two nodes on one database.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { eventually, testDatabase } from '@rouse/testkit'
+import { t as rootTest, type Test, test } from 'tap'
+
+const patience = { timeoutMs: 60_000 }
+const database = await testDatabase(rootTest as unknown as Test, { instrumented: false })
+const urls = await Promise.all([startNode(), startNode()])
+
+test('worker', async (t) => {
+  const example = run(t, 'worker', urls)
+  await eventually(() => example.lines().includes('sent welcome to bob@example.com'), patience)
+  example.child.kill('SIGTERM')
+  t.equal(await example.exited, 0)
+  t.same(example.lines(), [
+    'sent welcome to ann@example.com',
+    'sent welcome to bob@example.com',
+    'stopped',
+  ])
+})
+
+test('pipeline', async (t) => {
+  const example = run(t, 'pipeline', urls)
+  t.equal(await example.exited, 0)
+  t.same(example.lines().sort(), ['order 1: 10.50 EUR', 'order 2: 21.00 EUR', 'order 3: 31.50 EUR'])
+})
+
+test('fan-out', async (t) => {
+  const example = run(t, 'fan-out', urls)
+  t.equal(await example.exited, 0)
+  t.same(example.lines().sort(), ['audit: ann', 'audit: bob', 'mailer: ann', 'mailer: bob'])
+})
+
+test('outbox', async (t) => {
+  const example = run(t, 'outbox', [urls[0] as string, database.url])
+  t.equal(await example.exited, 0)
+  t.same(example.lines(), ['welcome, ann'])
+})
+
+test('several-nodes', async (t) => {
+  const down = `http://127.0.0.1:${await freePort()}`
+  const example = run(t, 'several-nodes', [...urls, down])
+  t.equal(await example.exited, 0)
+  t.same(example.lines(), ['100 messages by way of 3 nodes'])
+})
+
+interface Example {
+  readonly child: ChildProcess
+  readonly exited: Promise<number | null>
+  /** What it printed so far. */
+  readonly lines: () => string[]
+}
+
+function run(t: Test, name: string, args: readonly string[]): Example {
+  const file = fileURLToPath(new URL(`./${name}.ts`, import.meta.url))
+  const child = spawnClean(['--import', 'tsx', file, ...args])
+  t.teardown(() => void child.kill('SIGKILL'))
+  let text = ''
+  child.stdout?.on('data', (chunk: Buffer) => {
+    text += chunk.toString()
+  })
+  return {
+    child,
+    exited: new Promise((resolve) => child.once('close', resolve)),
+    lines: () => text.split('\n').filter((line) => line !== ''),
+  }
+}
+
+async function startNode(): Promise<string> {
+  const port = await freePort()
+  const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))
+  const child = spawnClean([main], {
+    ROUSE_DATABASE_URL: database.url,
+    ROUSE_PORT: String(port),
+    ROUSE_GOSSIP_PORT: '0',
+    ROUSE_WORKERS: '1',
+    ROUSE_LOG_LEVEL: 'silent',
+  })
+  rootTest.teardown(async () => {
+    const gone = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGTERM')
+    await gone
+  })
+  const url = `http://127.0.0.1:${port}`
+  await eventually(async () => (await fetch(`${url}/ready`)).ok, patience)
+  return url
+}
+
+/** Without the loaders that tap puts into every Node process a test starts. */
+function spawnClean(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): ChildProcess {
+  const { PATH = '', HOME = '' } = process.env
+  const settings = Object.entries({ PATH, HOME, ...env }).map(([name, value]) => `${name}=${value}`)
+  return spawn('env', ['-i', ...settings, process.execPath, ...args], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer()
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
+  const { port } = probe.address() as { port: number }
+  await new Promise((resolve) => probe.close(resolve))
+  return port
+}

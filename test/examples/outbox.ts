@@ -1,0 +1,33 @@
+// A message from inside your own PostgreSQL transaction: it is delivered if the transaction commits, and only then.
+// Run it with the URL of a node and that of its database.
+import { Rouse } from '@rouse/client'
+import pg from 'pg'
+
+interface Queues {
+  welcome: { user: string }
+}
+
+const [nodeUrl = '', databaseUrl] = process.argv.slice(2)
+const database = new pg.Client({ connectionString: databaseUrl })
+await database.connect()
+await database.query('create table if not exists users (name text primary key)')
+
+async function signUp(user: string, outcome: 'commit' | 'rollback'): Promise<void> {
+  await database.query('begin')
+  await database.query('insert into users values ($1)', [user])
+  const payload = JSON.stringify({ user })
+  await database.query('select rouse.enqueue($1, $2::json)', ['welcome', payload])
+  await database.query(outcome)
+}
+
+await signUp('mallory', 'rollback')
+await signUp('ann', 'commit')
+await database.end()
+
+const rouse = new Rouse<Queues>({ urls: nodeUrl })
+for await (const message of rouse.queue('welcome').messages()) {
+  console.log(`welcome, ${message.data.user}`)
+  await message.ack() // by hand, since we leave the loop
+  break
+}
+await rouse.close()

@@ -16,8 +16,10 @@ const worker = rouse.queue('emails').work({ concurrency: 20 }, async ({ data }, 
   console.log(`sent ${data.template} to ${data.to}`) // returning acknowledges, throwing retries
 })
 
-process.once('SIGTERM', async () => {
+process.once('SIGTERM', () => void stop())
+
+async function stop(): Promise<void> {
   await worker.stop() // finishes what runs, gives back the rest
   await rouse.close()
   console.log('stopped')
-})
+}

@@ -58,6 +58,12 @@ test('a daily tick inside the hour that clocks repeat comes once', async (t) => 
   ])
 })
 
+test('who asks in the repeated hour does not get the tick that was in the first of the two', async (t) => {
+  t.same(ticks('30 2 * * *', 'Europe/Berlin', '2026-10-25T01:10:00Z', 1), [
+    '2026-10-26T01:30:00.000Z',
+  ])
+})
+
 test('ticks of every hour come in both of the hours that clocks repeat', async (t) => {
   t.same(ticks('*/30 * * * *', 'Europe/Berlin', '2026-10-24T23:45:00Z', 6), [
     '2026-10-25T00:00:00.000Z',

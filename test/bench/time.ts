@@ -1,0 +1,167 @@
+// `npm run bench -- time [--only delay,killed,notify,retention] [--seconds S] [--messages N]`: what is due later, what SQL
+// producers commit, and what retention costs those who push meanwhile. Ends with 1 where a figure that must hold does not.
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '@rouse/database'
+import pg from 'pg'
+import { HttpConnection, requestBytes } from './http-connection.ts'
+import { percentile, percentiles, Verdict } from './http-figures.ts'
+import { type BenchNode, startNode } from './http-node.ts'
+import { retentionUnderLoad } from './time-retention.ts'
+
+const { values: flags } = parseArgs({
+  options: {
+    only: { type: 'string', default: 'delay,killed,notify,retention' },
+    seconds: { type: 'string', default: '10' },
+    messages: { type: 'string', default: '1000000' },
+  },
+})
+const parts = new Set(flags.only.split(','))
+const spanMs = Number(flags.seconds) * 1_000
+const dueTimes = 1_000
+/** For the pushes, before the first of them is due. */
+const leadMs = 6_000
+const perRequest = 5
+const out = (line: string): void => void process.stdout.write(`${line}\n`)
+const verdict = new Verdict()
+// Several nodes on one machine: each takes a port of its own for gossip.
+process.env.ROUSE_GOSSIP_PORT = '0'
+
+const server = await startEmbeddedPostgres({
+  settings: { shared_buffers: '512MB', max_wal_size: '4GB' },
+})
+const node = await startNode(server.url)
+try {
+  if (parts.has('delay')) await delays()
+  if (parts.has('killed')) await killed()
+  if (parts.has('notify')) await notified()
+  if (parts.has('retention')) {
+    await retentionUnderLoad({ node, server, verdict, out, messages: Number(flags.messages) })
+  }
+} finally {
+  await node.stop()
+  await server.stop()
+}
+process.exit(verdict.tell(out))
+
+async function delays(): Promise<void> {
+  const lateMs = await lateness('delays', node, node, async () => {})
+  out(`${dueTimes} due times over ${spanMs / 1_000} s, late by: ${percentiles(lateMs)}`)
+  verdict.check([
+    { what: 'ms by which a due time is early', value: -(lateMs[0] ?? Number.NaN), max: 0 },
+    { what: 'ms by which a due time is late, p99', value: percentile(lateMs, 0.99), max: 50 },
+  ])
+}
+
+/** The node that took them is gone when they fall due. */
+async function killed(): Promise<void> {
+  const victim = await startNode(server.url)
+  const lateMs = await lateness('killed', victim, node, async () => {
+    process.kill(victim.pid, 'SIGKILL')
+  })
+  out(`the same, the node that took them killed: ${percentiles(lateMs)}`)
+  verdict.check([
+    { what: 'ms by which a due time is early', value: -(lateMs[0] ?? Number.NaN), max: 0 },
+    { what: 'ms late after the node was killed', value: percentile(lateMs, 1), max: 1_100 },
+  ])
+}
+
+interface DueAt {
+  readonly earliestMs: number
+  readonly latestMs: number
+}
+
+/** Pushes to one node, consumes at the other; by how many ms each message came after its time, sorted. */
+async function lateness(
+  queue: string,
+  producer: BenchNode,
+  consumer: BenchNode,
+  afterPush: () => Promise<void>,
+): Promise<number[]> {
+  const dueAt: DueAt[] = []
+  const lateMs: number[] = []
+  const consumed = Promise.all(
+    Array.from({ length: 4 }, () => consume(queue, consumer, dueAt, lateMs)),
+  )
+  consumed.catch(() => {}) // a push that failed says more
+  const firstAt = Date.now() + leadMs
+  let next = 0
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      const connection = await HttpConnection.open(producer.url)
+      while (next < dueTimes) {
+        const first = next
+        next += perRequest
+        const items = Array.from({ length: perRequest }, (_, n) => {
+          const i = first + n
+          const dueAtMs = Math.round(firstAt + (i * spanMs) / dueTimes)
+          dueAt[i] = { earliestMs: dueAtMs, latestMs: dueAtMs }
+          const item = { queue, partition: `p${i % 50}`, payload: i }
+          if (i % 2 === 0) return { ...item, runAt: new Date(dueAtMs).toISOString() }
+          return { ...item, delayMs: Math.max(1, dueAtMs - Date.now()) }
+        })
+        const body = JSON.stringify({ items })
+        const { status } = await connection.request(requestBytes('POST', '/api/v1/push', body))
+        if (status !== 201) throw new Error(`a push was answered with ${status}`)
+        // A delay counts from the push, which was somewhere between the request and its answer.
+        for (const item of items) {
+          if (!('delayMs' in item)) continue
+          const due = dueAt[item.payload] as DueAt
+          dueAt[item.payload] = { ...due, latestMs: Date.now() + item.delayMs }
+        }
+      }
+      connection.close()
+    }),
+  )
+  if (Date.now() >= firstAt) throw new Error('the pushes took too long for this measurement')
+  await afterPush()
+  await consumed
+  return lateMs.sort((a, b) => a - b)
+}
+
+async function consume(
+  queue: string,
+  at: BenchNode,
+  dueAt: readonly DueAt[],
+  lateMs: number[],
+): Promise<void> {
+  const path = `/api/v1/pop/queue/${queue}?wait=true&timeout=2000&batch=50&partitions=50&autoAck=true`
+  const pop = requestBytes('GET', path)
+  const connection = await HttpConnection.open(at.url)
+  while (lateMs.length < dueTimes) {
+    const { status, body } = await connection.request(pop)
+    const now = Date.now()
+    if (status !== 200) continue
+    const { messages } = JSON.parse(body.toString()) as { messages: { data: number }[] }
+    for (const { data } of messages) {
+      const { earliestMs, latestMs } = dueAt[data] as DueAt
+      lateMs.push(now < earliestMs ? now - earliestMs : Math.max(0, now - latestMs))
+    }
+  }
+  connection.close()
+}
+
+async function notified(): Promise<void> {
+  const user = new pg.Client({ connectionString: server.url })
+  await user.connect()
+  const connection = await HttpConnection.open(node.url)
+  const pop = requestBytes('GET', '/api/v1/pop/queue/sql?wait=true&timeout=5000&autoAck=true')
+  const tookMs: number[] = []
+  for (let trial = 0; trial < 220; trial += 1) {
+    const answer = connection.request(pop)
+    // The waiter has asked, found nothing, and waits.
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    await user.query('begin')
+    await user.query(`select rouse.enqueue('sql', '1')`)
+    await user.query('commit')
+    const committed = performance.now()
+    if ((await answer).status !== 200) throw new Error('a waiter was not woken')
+    if (trial >= 20) tookMs.push(performance.now() - committed)
+  }
+  connection.close()
+  await user.end()
+  tookMs.sort((a, b) => a - b)
+  out(`COMMIT of an enqueue to message received: ${percentiles(tookMs)}`)
+  verdict.check([
+    { what: 'ms from COMMIT to the waiter, median', value: percentile(tookMs, 0.5), max: 10 },
+  ])
+}

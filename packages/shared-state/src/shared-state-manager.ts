@@ -192,7 +192,8 @@ export class SharedStateManager {
   interestEchoed(version: number): void {
     const now = this.#ports.now()
     const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
-    for (const group of missed) this.#wakePath.wake(group, { source: 'udp' }, now)
+    // Nobody told of anything: it is the first query once more.
+    for (const group of missed) this.#wakePath.wake(group, { source: 'request' }, now)
     if (isLess) this.#paced.checks.touchAll()
   }
 

@@ -191,7 +191,7 @@ test('a group that peers do not know of yet stays on the ladder, then pops once 
   t.same(node.manager.interests(), { version: 1, groups: [orders] })
   t.equal(node.manager.nextWakeAt(), 1_100)
   node.manager.interestEchoed(1)
-  t.match(node.lastGrant(), { grantId: 2, source: 'udp' })
+  t.match(node.lastGrant(), { grantId: 2, source: 'request' })
   node.pops('empty')
   node.clock.now = 1_100
   t.same(node.manager.dueForFallback(), [])
@@ -208,6 +208,22 @@ test('a group known to all before its first pop needs no second', async (t) => {
   t.equal(node.grants.length, 1)
 })
 
+test('a pop once more that comes late is no lost wake', async (t) => {
+  const node = nodeFixture({}, { interestChanged: () => {} })
+  node.waits(1)
+  node.manager.interestEchoed(1)
+  node.clock.now = 1_100
+  node.manager.tick()
+  node.pops('empty')
+  t.match(node.lastGrant(), { grantId: 2, source: 'request' })
+  node.clock.now = 1_200
+  node.manager.tick()
+  t.match(node.manager.getStats(), {
+    counters: { deliveryTimeouts: 2 },
+    mode: { mode: 'healthy' },
+  })
+})
+
 test('a peer that is new puts every group back on the ladder until it knows them', async (t) => {
   const node = nodeFixture(
     {},
@@ -220,5 +236,5 @@ test('a peer that is new puts every group back on the ladder until it knows them
   t.same(node.manager.dueForFallback(), [ordersKey])
   node.manager.fallbackResult([])
   node.manager.interestEchoed(1)
-  t.match(node.lastGrant(), { grantId: 2, source: 'udp' })
+  t.match(node.lastGrant(), { grantId: 2, source: 'request' })
 })

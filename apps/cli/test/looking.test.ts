@@ -1,0 +1,77 @@
+// The verbs that look without taking: messages, tail, why, dead letters.
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { test } from 'tap'
+import { apiOf } from '../../broker/test/support/http.ts'
+import { sharedBroker, unique } from '../../broker/test/support/shared-broker.ts'
+import { bin, plain, rouse, rouseOnTerminal } from './support/rouse.ts'
+
+const node = await sharedBroker()
+const api = apiOf(node.url)
+const env = { ROUSE_URL: node.url }
+const timeout = 120_000
+const hasTerminal = (await rouseOnTerminal(['--help']).catch(() => undefined))?.code === 0
+const skip = hasTerminal ? false : 'there is no `script` here to make a terminal'
+
+async function deadQueue(): Promise<string> {
+  const queue = unique('dead')
+  await api.post('/configure', { queue, options: { retryLimit: 0 } })
+  await api.push({ queue, payload: { n: 1 } }, { queue, payload: { n: 2 } })
+  const { body } = await api.pop(queue, '?batch=2')
+  for (const message of body.messages) {
+    await api.ack(message, 'failed', { error: 'it broke', errorCode: 'E_BROKEN' })
+  }
+  return queue
+}
+
+test('messages and why, in a pipe', { timeout }, async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: { n: 1 } })
+  const messages = JSON.parse((await rouse(['messages', queue], { env })).out)
+  t.match(messages, { messages: [{ status: 'pending', data: { n: 1 } }] })
+  await api.post(`/queues/${queue}/pause`)
+  const why = await rouse(['why', queue], { env })
+  t.match(JSON.parse(why.out).reasons[0], { code: 'paused', text: String })
+})
+
+test('dead letters are listed, counted and brought back', { timeout }, async (t) => {
+  const queue = await deadQueue()
+  const of = async (...args: string[]) => JSON.parse((await rouse(['dlq', ...args], { env })).out)
+  t.match(await of('list', queue), { total: 2, messages: [{ errorCode: 'E_BROKEN' }, {}] })
+  t.match(await of('errors', queue), { groups: [{ errorCode: 'E_BROKEN', count: 2 }] })
+  t.match(await of('redrive', queue, '--dry-run'), { dryRun: true, total: 2 })
+  t.match(await of('redrive', queue, '--error', 'E_BROKEN'), { total: 2, state: String })
+  const back = await rouse(['pop', queue, '--wait', '10', '-n', '2', '--ack'], { env })
+  t.match(JSON.parse(back.out).messages, [{ data: { n: 1 } }])
+})
+
+test('all of it on a terminal', { timeout, skip }, async (t) => {
+  const queue = await deadQueue()
+  const shown = async (...args: string[]) => plain((await rouseOnTerminal(args, { env })).out)
+  t.match(await shown('dlq', 'list', queue), /^ID +QUEUE +GROUP +ATTEMPTS.*E_BROKEN/s)
+  t.match(await shown('dlq', 'errors', queue), /E_BROKEN +it broke +2/)
+  t.match(await shown('dlq', 'redrive', queue, '--dry-run'), /^would bring back 2/)
+  t.match(await shown('messages', queue), /^ID +PARTITION +STATUS/)
+  t.match(await shown('why', queue), /dead/)
+})
+
+test('tail prints what comes, one document a line, and takes nothing', { timeout }, async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 'before' })
+  const child = spawn(process.execPath, [bin, 'tail', queue, '--all', '--url', node.url])
+  t.teardown(() => child.kill())
+  const lines: { data: unknown }[] = []
+  let next: (() => void) | undefined
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(JSON.parse(line))
+    next?.()
+  })
+  const untilLines = async (count: number): Promise<void> => {
+    while (lines.length < count) await new Promise<void>((resolve) => (next = resolve))
+  }
+  await untilLines(1)
+  await api.push({ queue, payload: 'after' })
+  await untilLines(2)
+  t.match(lines, [{ data: 'before' }, { data: 'after' }])
+  t.equal((await api.pop(queue, '?batch=2')).body.messages.length, 2)
+})

@@ -30,9 +30,10 @@ const text = 'x'.repeat(150) // about 200 bytes with the rest
 const job = JSON.parse(process.argv[2] ?? '') as SdkJob
 const rouse = new Rouse<Record<string, Payload>>({ urls: [job.url] })
 const latenciesMs: number[] = []
+const before = process.cpuUsage()
 const messages = job.kind === 'produce' ? await produce() : await consume()
 await rouse.close()
-const { user, system } = process.cpuUsage()
+const { user, system } = process.cpuUsage(before)
 const figures: SdkFigures = {
   messages,
   cpuSeconds: (user + system) / 1e6,

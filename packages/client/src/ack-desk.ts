@@ -1,7 +1,7 @@
 // Endings that are to be told to the server. They leave with the next fetch, or together in a request of their own
-// as soon as the one before is answered.
+// as soon as the one before is answered. Where all messages of a lease are completed, the lease is told of instead.
 import type { Ack, AckOutcome } from './consumer-calls.ts'
-import { ackOf, type Ending, type Held } from './held.ts'
+import { ackOf, type Ending, type Held, type HeldLease } from './held.ts'
 import { RouseError } from './rouse-error.ts'
 
 export interface PendingAck {
@@ -15,11 +15,16 @@ export interface PendingAck {
 
 export interface AckDeskOptions {
   readonly send: (acks: readonly Ack[]) => Promise<readonly AckOutcome[]>
+  /** Completes all that a lease holds. */
+  readonly sendLease: (lease: HeldLease) => Promise<AckOutcome>
   /** Whether nobody else can have ended it. */
   readonly isOurs: (held: Held) => boolean
   /** It has ended, or is out of our hands. */
   readonly onEnded: (held: Held, error: RouseError | undefined) => void
 }
+
+/** Smaller leases go in one list with others: a request costs more than a few lines of a list. */
+const wholeSizeMin = 8
 
 export class AckDesk {
   readonly #options: AckDeskOptions
@@ -39,13 +44,11 @@ export class AckDesk {
     this.#pending.push({ held, ack: ackOf(held, ending), told, afterUnknown: false })
   }
 
-  take(countMax: number): PendingAck[] {
-    if (this.#pending.length <= countMax) {
-      const all = this.#pending
-      this.#pending = []
-      return all
-    }
-    return this.#pending.splice(0, countMax)
+  /** Those that a fetch may take along: not the leases that are done as a whole. */
+  takeLoose(countMax: number): PendingAck[] {
+    const { whole, loose } = sort(this.#pending)
+    this.#pending = [...loose.slice(countMax), ...whole.flat()]
+    return loose.slice(0, countMax)
   }
 
   /** The request they rode on failed; they go another way. */
@@ -58,10 +61,10 @@ export class AckDesk {
     acks.forEach((ack, i) => this.#end(ack, this.#faultOf(ack, outcomes[i])))
   }
 
-  /** Sends what is pending, one request at a time. */
+  /** Sends what is pending, unless some of it is under way. */
   send(countMax: number, onSent: () => void): void {
     if (this.#sending !== undefined || this.#pending.length === 0) return
-    this.#sending = this.#sendNow(this.take(countMax)).finally(() => {
+    this.#sending = this.#sendNow(countMax).finally(() => {
       this.#sending = undefined
       onSent()
     })
@@ -70,13 +73,33 @@ export class AckDesk {
   /** Resolves when everything has been told or given up. */
   async flush(countMax: number): Promise<void> {
     while (this.#sending !== undefined || this.#pending.length > 0) {
-      await (this.#sending ?? this.#sendNow(this.take(countMax)))
+      await (this.#sending ?? this.#sendNow(countMax))
     }
   }
 
-  async #sendNow(acks: readonly PendingAck[]): Promise<void> {
+  async #sendNow(countMax: number): Promise<void> {
+    const { whole, loose } = sort(this.#pending)
+    const list = loose.slice(0, countMax)
+    this.#pending = loose.slice(countMax)
+    const { send, sendLease } = this.#options
+    await Promise.all([
+      this.#await(list, () => send(list.map(({ ack }) => ack))),
+      ...whole.map((acks) =>
+        this.#await(acks, async () => {
+          const outcome = await sendLease((acks[0] as PendingAck).held.lease)
+          return acks.map(() => outcome)
+        }),
+      ),
+    ])
+  }
+
+  async #await(
+    acks: readonly PendingAck[],
+    send: () => Promise<readonly AckOutcome[]>,
+  ): Promise<void> {
+    if (acks.length === 0) return
     try {
-      this.told(acks, await this.#options.send(acks.map(({ ack }) => ack)))
+      this.told(acks, await send())
     } catch (error) {
       const known =
         error instanceof RouseError
@@ -99,6 +122,28 @@ export class AckDesk {
     this.#options.onEnded(held, error)
     told?.(error)
   }
+}
+
+/** Finds the leases of which every message is completed and nothing was said before. */
+function sort(pending: readonly PendingAck[]): { whole: PendingAck[][]; loose: PendingAck[] } {
+  const completed = new Map<HeldLease, PendingAck[]>()
+  const loose: PendingAck[] = []
+  for (const ack of pending) {
+    const { lease } = ack.held
+    if (ack.ack.status !== 'completed' || lease.size < wholeSizeMin) {
+      loose.push(ack)
+      continue
+    }
+    const others = completed.get(lease)
+    if (others === undefined) completed.set(lease, [ack])
+    else others.push(ack)
+  }
+  const whole: PendingAck[][] = []
+  for (const [lease, acks] of completed) {
+    if (acks.length === lease.size) whole.push(acks)
+    else loose.push(...acks)
+  }
+  return { whole, loose }
 }
 
 export function leaseLost(): RouseError {

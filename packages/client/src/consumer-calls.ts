@@ -101,6 +101,19 @@ export class ConsumerCalls<Data> {
     return toOutcomes(readAnswer<AckResult[]>(answer), answer)
   }
 
+  /** Completes everything that the lease holds. */
+  async ackLease(leaseId: string, retryForMs?: number): Promise<AckOutcome> {
+    const answer = await this.#caller.call({
+      method: 'POST',
+      path: '/ack/batch',
+      body: JSON.stringify({ consumerGroup: this.group, leaseId, status: 'completed' }),
+      retryForMs,
+    })
+    if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
+    readAnswer(answer)
+    return 'accepted'
+  }
+
   /** Acknowledges and pushes, both or neither. */
   async transact(acks: readonly Ack[], items: readonly string[]): Promise<AckOutcome> {
     const operations = acks.map((ack) => JSON.stringify({ type: 'ack', ...this.#grouped(ack) }))

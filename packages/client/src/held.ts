@@ -5,6 +5,8 @@ import type { Message } from './message.ts'
 export interface HeldLease {
   /** Any of the messages' lease ids stands for the lease. */
   readonly id: string
+  /** How many messages it was given for. */
+  readonly size: number
   /** Messages that are not yet known to have ended. */
   open: number
   /** When it was last given or extended; it lasts one lease longer. */

@@ -94,11 +94,12 @@ export class JobRunner {
     for (const job of this.#jobs) this.#endOpen(job, { status: 'retry' })
   }
 
-  lose(lease: HeldLease): void {
-    this.#backlog.remove((held) => held.lease === lease)
-    for (const job of this.#jobs) {
-      if (job.open.some((held) => held.lease === lease)) job.abort(leaseLost())
-    }
+  /** False: all its messages have ended here, and the server was only quicker to say so. */
+  lose(lease: HeldLease): boolean {
+    const waiting = this.#backlog.remove((held) => held.lease === lease)
+    const jobs = [...this.#jobs].filter((job) => job.open.some((held) => held.lease === lease))
+    for (const job of jobs) job.abort(leaseLost())
+    return waiting.length > 0 || jobs.length > 0
   }
 
   #run(): void {

@@ -58,7 +58,7 @@ export class Rouse<Queues extends object = Record<string, any>> {
     return new Queue(this.#session, name)
   }
 
-  /** Resolves when every push made so far was answered, whatever the answer. */
+  /** Resolves when no push waits for its answer, whatever the answers were. */
   async flush(): Promise<void> {
     await this.#session.pushes.flush()
   }

@@ -2,7 +2,7 @@
 //
 // While the queue is full, one request after the other acknowledges what is done and fetches more. When a fetch brings
 // less than was asked for, the next one waits at the server, and acknowledgements go by themselves: they must not wait
-// with it. Handlers never wait for either.
+// with it. So do those of a lease that is done as a whole: one word for all its messages. Handlers never wait for either.
 import { AckDesk, leaseLost } from './ack-desk.ts'
 import { backoffMs } from './backoff.ts'
 import { afterThisTurn, nowMs, pause } from './clock.ts'
@@ -55,14 +55,14 @@ export class Worker {
       leaseMs,
       extend: (lease, limits) => calls.extend(lease.id, settings.leaseSeconds, limits),
       onLost: (lease) => {
-        settings.onError(leaseLost(), { kind: 'lease' })
-        this.#runner.lose(lease)
+        if (this.#runner.lose(lease)) settings.onError(leaseLost(), { kind: 'lease' })
         this.#talkSoon()
       },
       onError: (error) => settings.onError(error, { kind: 'lease' }),
     })
     this.#desk = new AckDesk({
       send: (acks) => calls.ack(acks, leaseMs),
+      sendLease: (lease) => calls.ackLease(lease.id, leaseMs),
       isOurs: ({ lease }) => this.#keeper.isOurs(lease),
       onEnded: ({ lease, message }, error) => {
         this.#keeper.ended(lease)
@@ -147,16 +147,16 @@ export class Worker {
 
   async #fetch(batch: number): Promise<void> {
     const { leaseSeconds, from } = this.#settings
-    const acks = this.#hungry ? this.#desk.take(requestAcksMax) : []
+    const acks = this.#hungry ? this.#desk.takeLoose(requestAcksMax) : []
     try {
       const { messages, outcomes } = await this.#calls.fetch({
         batch,
         partitions: batch,
         leaseSeconds,
         from,
-        waitMs: this.#hungry ? 0 : parkedMs,
-        acks: acks.length === 0 ? undefined : acks.map(({ ack }) => ack),
-        signal: this.#hungry ? undefined : this.#parked.signal,
+        ...(acks.length === 0
+          ? { waitMs: parkedMs, signal: this.#parked.signal }
+          : { waitMs: 0, acks: acks.map(({ ack }) => ack) }),
       })
       this.#failedFetches = 0
       this.#hungry = messages.length >= batch
@@ -177,6 +177,7 @@ export class Worker {
     if (first === undefined) return
     const lease: HeldLease = {
       id: first.leaseId ?? '',
+      size: messages.length,
       open: messages.length,
       sinceMs: nowMs(),
       renewing: false,

@@ -93,7 +93,7 @@ test('a bad push among good ones rejects alone', async (t) => {
 
 test('pushMany is all or nothing', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
-  await t.rejects(queue.pushMany([{ payload: 1 }, { payload: 2, partition: '' }]), {
+  await t.rejects(queue.pushMany([{ payload: 1 }, { payload: 2, partition: '\u0000' }]), {
     code: 'invalid_name',
   })
   t.same(await queue.pop({ batch: 10 }), [])

@@ -24,8 +24,8 @@ export async function typed(rouse: Rouse<Queues>): Promise<void> {
   emails.group('mailer').work({ concurrency: 20 }, async (message, context) => {
     const to: string = message.data.to
     // @ts-expect-error: no such field
-    message.data.from
-    await context.ack({ push: [{ queue: 'receipts', payload: { id: to } }] })
+    const from = message.data.from
+    await context.ack({ push: [{ queue: 'receipts', payload: { id: from ?? to } }] })
     // @ts-expect-error: the payload of another queue
     await context.ack({ push: [{ queue: 'receipts', payload: { to, template: '' } }] })
     // @ts-expect-error: no such queue

@@ -31,6 +31,9 @@ begin
   if delay < interval '0' then
     perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', '{"field": "delay"}');
   end if;
+  if exists (select from rouse.queues q where q.name = enqueue.queue and q.encryption) then
+    perform rouse.refuse_plaintext(enqueue.queue);
+  end if;
   insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
   values (enqueue.queue, enqueue.partition, greatest(v_now, coalesce(enqueue.run_at, v_now + enqueue.delay, v_now)), v_id,
     enqueue.transaction_id, enqueue.trace_id, enqueue.payload::text, enqueue.headers::text, 'sql', v_now);

@@ -17,7 +17,7 @@ declare
 begin
   if p_queues[1] = all (p_queues) then
     select q.id, array_fill(q.id, q.c), array_fill(q.namespace, q.c), array_fill(q.task, q.c), array_fill(q.delay_ms, q.c),
-      array_fill(q.dedup_window_ms, q.c), q.size_max > 0
+      array_fill(q.dedup_window_ms, q.c), q.size_max > 0 or q.encryption
     into v_queue_id, queue_ids, namespaces, tasks, delays_ms, dedup_ms, limited
     from (select q.*, array[cardinality(p_queues)] as c from rouse.queues q where q.name = p_queues[1]) q;
     -- One walk through the index finds all names, which is cheaper than a probe for each.
@@ -45,10 +45,10 @@ begin
   -- The fences keep each lookup an index probe whatever the planner believes about the size of the tables.
   select array_agg(r.n::integer order by r.id), array_agg(r.queue_id order by r.id), array_agg(r.id order by r.id),
     array_agg(r.namespace order by r.id), array_agg(r.task order by r.id), array_agg(r.delay_ms order by r.id),
-    array_agg(r.dedup_window_ms order by r.id), bool_or(r.size_max > 0)
+    array_agg(r.dedup_window_ms order by r.id), bool_or(r.size_max > 0 or r.encryption)
   into targets, queue_ids, partition_ids, namespaces, tasks, delays_ms, dedup_ms, limited
   from (
-    select t.n, q.id as queue_id, p.id, q.namespace, q.task, q.delay_ms, q.dedup_window_ms, q.size_max
+    select t.n, q.id as queue_id, p.id, q.namespace, q.task, q.delay_ms, q.dedup_window_ms, q.size_max, q.encryption
     from unnest(p_queues, p_partitions) with ordinality t(queue, partition, n)
     left join lateral (select * from rouse.queues q where q.name = t.queue offset 0) q on true
     left join lateral (select p.id from rouse.partitions p where p.queue_id = q.id and p.name = t.partition offset 0) p on true

@@ -31,7 +31,7 @@ begin
     select p.id, p.head, p.last_created_at, q.namespace, q.task
     into v_id, first_seq, v_last_created_at, namespace, task
     from rouse.queues q, rouse.partitions p
-    where q.name = p_queues[1] and q.size_max = 0 and q.delay_ms = 0 and p.queue_id = q.id and p.name = p_partitions[1]
+    where q.name = p_queues[1] and q.size_max = 0 and q.delay_ms = 0 and not q.encryption and p.queue_id = q.id and p.name = p_partitions[1]
     for no key update of p;
   end if;
   if v_id is null then

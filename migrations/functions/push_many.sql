@@ -53,6 +53,7 @@ begin
   end if;
   v_ids := v_targets.partition_ids;
   if v_targets.limited then
+    perform rouse.check_sealed(v_targets.queue_ids, rouse.places_of(v_targets.targets, p_targets), p_payloads);
     perform rouse.check_size(v_targets.queue_ids, rouse.places_of(v_targets.targets, p_targets));
   end if;
   -- barrier: push-many-resolved

@@ -4,6 +4,7 @@ import type pg from 'pg'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { DeliveryLog } from './delivery-log.ts'
+import type { PayloadCipher } from './encryption.ts'
 import type { Logger } from './log.ts'
 
 /** What the routes of a worker work with. */
@@ -15,6 +16,8 @@ export interface BrokerContext {
   readonly deliveryLog: DeliveryLog
   readonly pool: pg.Pool
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
+  /** Payloads of encrypted queues, as they come from the database. */
+  readonly cipher: Pick<PayloadCipher, 'open'>
   readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
   /** Every node looks again at a queue whose options have changed. */
   readonly tellConfigured: (hint: Woken, version: number) => void

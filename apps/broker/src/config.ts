@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { isLoopback } from '@rouse/gossip'
 import { ConfigError } from './config-error.ts'
+import { readEncryptionKeys } from './encryption.ts'
 import type { Setting } from './setting.ts'
 import { queueDefaultSettings, settings } from './settings.ts'
 import { suggestion } from './suggestion.ts'
@@ -114,6 +115,7 @@ function complete(values: Record<string, unknown>): Config {
         '(openssl rand -base64 32), or leave ROUSE_GOSSIP_HOST at 127.0.0.1',
     )
   }
+  checkEncryption(values)
   const queueDefaults: Record<string, unknown> = {}
   for (const name of Object.keys(queueDefaultSettings)) {
     const value = values[defaultKey(name)]
@@ -122,6 +124,23 @@ function complete(values: Record<string, unknown>): Config {
   }
   const nodeId = values.nodeId ?? `${hostname()}-${String(values.port)}`
   return { ...values, databaseUrl, nodeId, queueDefaults } as unknown as Config
+}
+
+/** A node with a key that is none would refuse every push of an encrypted queue: better not to start. */
+function checkEncryption({
+  encryptionKey,
+  defaultEncryptionEnabled,
+}: Record<string, unknown>): void {
+  if (typeof encryptionKey !== 'string') {
+    if (defaultEncryptionEnabled !== true) return
+    const problem = 'is not set, and ROUSE_DEFAULT_ENCRYPTION_ENABLED wants it'
+    throw new ConfigError('ROUSE_ENCRYPTION_KEY', problem)
+  }
+  try {
+    readEncryptionKeys(encryptionKey)
+  } catch (error) {
+    throw new ConfigError('ROUSE_ENCRYPTION_KEY', (error as Error).message)
+  }
 }
 
 /** `--name value`, `--name=value`, `--check-config`. */

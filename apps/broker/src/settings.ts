@@ -18,6 +18,8 @@ export const settings = {
   databaseUrl: text('ROUSE_DATABASE_URL', undefined, { secret: true }),
   /** Where to LISTEN, if the database is behind a pooler. Absent: databaseUrl. */
   listenUrl: text('ROUSE_LISTEN_URL', undefined, { secret: true }),
+  /** One to three, with commas between them, each 32 bytes in base64 or hex: the first encrypts, all decrypt. */
+  encryptionKey: text('ROUSE_ENCRYPTION_KEY', undefined, { secret: true }),
   host: text('ROUSE_HOST', '127.0.0.1'),
   port: integer('ROUSE_PORT', 4600, { min: 0, max: 65_535 }),
   workers: integer('ROUSE_WORKERS', Math.max(2, availableParallelism()), { min: 1, max: 256 }),

@@ -1,5 +1,19 @@
 // Answers that carry payloads. They are JSON text in the database and go out as they are, without being parsed: a
 // number of thirty digits comes back with all of them.
+import type { PayloadCipher, PayloadPlace } from './encryption.ts'
+
+/** The payload of a stored message; null and a word about it where this node cannot decrypt it. */
+export function dataOf(
+  cipher: Pick<PayloadCipher, 'open'>,
+  place: PayloadPlace,
+  stored: string,
+): { readonly data: string | null; readonly more: { readonly undecrypted?: true } } {
+  try {
+    return { data: cipher.open(place, stored), more: {} }
+  } catch {
+    return { data: null, more: { undecrypted: true } }
+  }
+}
 
 /** An object as JSON, some of its fields given as JSON text. */
 export function jsonWith(

@@ -9,6 +9,8 @@ import type { BrokerContext } from './broker-context.ts'
 import { systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createDeliveryLog } from './delivery-log.ts'
+import { createEncryptedQueues } from './encrypted-queues.ts'
+import { createPayloadCipher, readEncryptionKeys } from './encryption.ts'
 import {
   createOutbox,
   type Outbox,
@@ -41,6 +43,8 @@ export async function runWorker(config: Config): Promise<void> {
   const outbox = outboxToPrimary()
   const coordinator = remoteCoordinator(outbox)
   const sidecar = createSidecar(config, pool, coordinator)
+  const cipher = createPayloadCipher(readKeys(config.encryptionKey))
+  const encrypted = createEncryptedQueues({ cipher, pool, log })
   const statsDesk = createStatsDesk({ outbox, sidecar, pool, nowMs: systemClock.nowMs })
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
   const drain = createWorkerDrain({
@@ -60,10 +64,14 @@ export async function runWorker(config: Config): Promise<void> {
     log,
     deliveryLog: createDeliveryLog(log, systemClock.nowMs),
     pool,
-    sidecar: withTimeDesk(sidecar, outbox),
+    sidecar: encrypted.around(withTimeDesk(sidecar, outbox)),
+    cipher,
     coordinator,
     lookForDue: () => outbox.post({ type: 'look' }),
-    tellConfigured: (hint, version) => outbox.post({ type: 'configured', hint, version }),
+    tellConfigured(hint, version) {
+      outbox.post({ type: 'configured', hint, version })
+      void encrypted.refresh()
+    },
     holder: `${config.nodeId}/${workerId}`,
     newMessageId: newMessageIds(),
     isDraining: () => drain.isDraining(),
@@ -76,6 +84,22 @@ export async function runWorker(config: Config): Promise<void> {
     done()
   })
 
+  obeyPrimary({ sidecar, statsDesk, drain })
+  await encrypted.refresh()
+  const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
+    log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
+    process.exit(cannotListenExitCode)
+  })
+  outbox.post({ type: 'ready', url })
+  statsDesk.start()
+}
+
+function obeyPrimary(parts: {
+  readonly sidecar: SidecarDbPool
+  readonly statsDesk: ReturnType<typeof createStatsDesk>
+  readonly drain: ReturnType<typeof createWorkerDrain>
+}): void {
+  const { sidecar, statsDesk, drain } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
@@ -88,13 +112,10 @@ export async function runWorker(config: Config): Promise<void> {
   // A terminal sends it to every process; the primary's word counts.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
+}
 
-  const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
-    log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
-    process.exit(cannotListenExitCode)
-  })
-  outbox.post({ type: 'ready', url })
-  statsDesk.start()
+function readKeys(text: string | undefined): Buffer[] {
+  return text === undefined ? [] : readEncryptionKeys(text)
 }
 
 function outboxToPrimary(): Outbox<WorkerMessage> {

@@ -24,6 +24,7 @@ export type ErrorCode =
   | 'overloaded'
   | 'draining'
   | 'database_unavailable'
+  | 'encryption_unavailable'
   | 'outcome_unknown'
   | ClientErrorCode
   | (string & {})

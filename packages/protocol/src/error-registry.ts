@@ -21,6 +21,12 @@ export const errorRegistry = {
   rate_limited: { status: 429, title: 'Too many requests', retryable: true, retryAfterSeconds: 1 },
   headers_too_large: { status: 431, title: 'Request headers too large', retryable: false },
   internal: { status: 500, title: 'Internal error', retryable: true },
+  encryption_unavailable: {
+    status: 503,
+    title: 'The node cannot encrypt or decrypt for this queue',
+    retryable: true,
+    retryAfterSeconds: 1,
+  },
   overloaded: { status: 503, title: 'Overloaded', retryable: true, retryAfterSeconds: 1 },
   draining: { status: 503, title: 'The node is draining', retryable: true, retryAfterSeconds: 1 },
   database_unavailable: {

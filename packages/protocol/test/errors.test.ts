@@ -40,6 +40,7 @@ test('the statuses are those that the API states', async (t) => {
     headers_too_large: 431,
     overloaded: 503,
     draining: 503,
+    encryption_unavailable: 503,
     database_unavailable: 503,
     outcome_unknown: 503,
   }

@@ -17,7 +17,7 @@ import { administer } from '../administration.ts'
 import { toAttempt } from '../attempt-answer.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { deadLetterGroups, type LetterFilter, purgeLetters } from '../statements/dead-letters.ts'
-import { jsonList, jsonWith } from '../stored-json.ts'
+import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
 
 type Query = Readonly<Record<string, unknown>>
 
@@ -36,7 +36,11 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
     }
     const { letters, total } = await administer(pool, (executor) => deadLetters(executor, filter))
     reply.type('application/json; charset=utf-8')
-    return jsonList('messages', letters.map(letterText), { total })
+    return jsonList(
+      'messages',
+      letters.map((letter) => letterText(letter, context)),
+      { total },
+    )
   })
 
   app.get('/api/v1/dlq/groups', async (request): Promise<DeadLetterGroupsAnswer> => {
@@ -93,17 +97,20 @@ function readNumber(
   return optional(query[field], (value) => parseDecimal(field, value, range))
 }
 
-function letterText(letter: DeadLetter): string {
+function letterText(letter: DeadLetter, { cipher }: BrokerContext): string {
   const { payload, headers, group, history, createdAt, failedAt, transactionId, ...fields } = letter
+  const { queue, messageId: id } = letter
+  const { data, more } = dataOf(cipher, { queue, id }, payload)
   return jsonWith(
     {
       ...fields,
+      ...more,
       transactionId: transactionId ?? transactionIdFor(letter.partitionId, letter.seq),
       consumerGroup: group,
       createdAt: createdAt.toISOString(),
       failedAt: failedAt.toISOString(),
       history: history.map(toAttempt),
     },
-    { data: payload, headers },
+    { data, headers },
   )
 }

@@ -28,7 +28,7 @@ import {
   type Place,
   type StoredMessage,
 } from '../statements/messages.ts'
-import { jsonList, jsonWith } from '../stored-json.ts'
+import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
 
 type Query = Readonly<Record<string, unknown>>
 type Params = { readonly partitionId: string; readonly transactionId: string }
@@ -41,7 +41,7 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
     const page = isFollowing
       ? await follow(filter, query.cursor, context)
       : await list(filter, query.cursor, context)
-    const texts = page.messages.map((message) => messageText(message, filter.queue))
+    const texts = page.messages.map((message) => messageText(message, filter.queue, context))
     reply.type('application/json; charset=utf-8')
     return jsonList('messages', texts, { cursor: page.cursor })
   })
@@ -57,7 +57,7 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
     }
     const { queue, groups, ...message } = found
     reply.type('application/json; charset=utf-8')
-    return messageText(message, queue, { groups: groups.map(toGroup) })
+    return messageText(message, queue, context, { groups: groups.map(toGroup) })
   })
 }
 
@@ -131,18 +131,25 @@ function readCursor(cursor: unknown, form: RegExp): RegExpExecArray | undefined 
   return parts
 }
 
-function messageText(message: StoredMessage, queue: string, more: object = {}): string {
+function messageText(
+  message: StoredMessage,
+  queue: string,
+  { cipher }: BrokerContext,
+  more: object = {},
+): string {
   const { payload, headers, createdAt, dueAt, transactionId, ...fields } = message
+  const opened = dataOf(cipher, { queue, id: message.id }, payload)
   return jsonWith(
     {
       ...fields,
+      ...opened.more,
       transactionId: transactionId ?? generatedId(message),
       queue,
       createdAt: createdAt.toISOString(),
       dueAt: dueAt?.toISOString() ?? null,
       ...more,
     },
-    { data: payload, headers },
+    { data: opened.data, headers },
   )
 }
 

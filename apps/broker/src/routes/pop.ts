@@ -126,13 +126,31 @@ async function answerPop(request: PopRequest): Promise<FastifyReply> {
   const { leases, paused, draining } = await fetchMessages(request)
   if (draining) reply.header('connection', 'close')
   if (leases.length === 0) {
-    if (acks !== undefined) return sendAnswer(reply, popAnswer([], { ...options, acks }))
+    if (acks !== undefined)
+      return sendAnswer(reply, popAnswer([], { ...options, acks, cipher: context.cipher }))
     if (paused && !options.wait) throw new RouseError('queue_paused')
     return reply.code(204).send()
   }
+  const answer = openAnswer(leases, request)
   if (!(await watch.delivering(options.autoAck ? [] : leases))) return reply.code(204).send()
   context.deliveryLog.claimed(leases, options.consumerGroup)
-  return sendAnswer(reply, popAnswer(leases, { ...options, acks }))
+  return sendAnswer(reply, answer)
+}
+
+/**
+ * A node without the key gives messages back at once, uncharged: another one may have it. One whose payload is broken it keeps,
+ * so that the attempt is charged in the end and the lane goes on.
+ */
+function openAnswer(leases: PopOutcome['leases'], request: PopRequest): string {
+  const { options, acks, context } = request
+  try {
+    return popAnswer(leases, { ...options, acks, cipher: context.cipher })
+  } catch (error) {
+    if (error instanceof RouseError && error.code === 'encryption_unavailable') {
+      giveBack([...new Set(leases.map(({ leaseId }) => leaseId))], context)
+    }
+    throw error
+  }
 }
 
 /** Acks that were made must be told of: a fetch that fails after them is an empty one. */

@@ -1,0 +1,103 @@
+// Payloads of encrypted queues: AES-256-GCM, bound to their queue and message. What is stored is no JSON text, so that nobody
+// takes one for the other:
+//
+//   enc1:<key id>:<base64 of nonce, ciphertext, tag>
+//
+// The first key seals; all of them open, each found by its id.
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { RouseError } from '@rouse/protocol'
+
+/** Which message a payload belongs to. Under any other it does not open. */
+export interface PayloadPlace {
+  readonly queue: string
+  readonly id: string
+}
+
+export interface PayloadCipher {
+  readonly canSeal: boolean
+  seal(place: PayloadPlace, payload: string): string
+  /** The payload as JSON text. A payload that was never sealed is returned as it is. */
+  open(place: PayloadPlace, stored: string): string
+}
+
+export const encryptionKeysMax = 3
+const keyBytes = 32
+const nonceBytes = 12
+const tagBytes = 16
+const sealedForm = /^enc1:([0-9a-f]{8}):([A-Za-z0-9+/=]+)$/
+
+/** One to three keys with commas between them, each 32 bytes as base64 or hex. Throws with what is wrong. */
+export function readEncryptionKeys(text: string): Buffer[] {
+  const keys = text.split(',').map((word, i) => readKey(word.trim(), i + 1))
+  if (keys.length > encryptionKeysMax) throw new Error(`must be at most ${encryptionKeysMax} keys`)
+  if (new Set(keys.map(keyId)).size < keys.length) throw new Error('holds the same key twice')
+  return keys
+}
+
+function readKey(word: string, position: number): Buffer {
+  const isHex = /^[0-9a-f]{64}$/i.test(word)
+  const isBase64 = /^[A-Za-z0-9+/]{43}=?$/.test(word)
+  const key = Buffer.from(word, isHex ? 'hex' : 'base64')
+  if ((isHex || isBase64) && key.length === keyBytes) return key
+  throw new Error(`must be ${keyBytes} bytes in base64 or hex; key ${position} is not`)
+}
+
+export function isSealed(stored: string): boolean {
+  return stored.startsWith('enc1:')
+}
+
+export function createPayloadCipher(keys: readonly Buffer[]): PayloadCipher {
+  const [first] = keys
+  const known = new Map(keys.map((key) => [keyId(key), key]))
+  return {
+    canSeal: first !== undefined,
+    seal(place, payload) {
+      if (first === undefined) throw noKey(place)
+      const nonce = randomBytes(nonceBytes)
+      const cipher = createCipheriv('aes-256-gcm', first, nonce).setAAD(nameOf(place))
+      const text = Buffer.concat([nonce, cipher.update(payload, 'utf8'), cipher.final()])
+      return `enc1:${keyId(first)}:${Buffer.concat([text, cipher.getAuthTag()]).toString('base64')}`
+    },
+    open(place, stored) {
+      if (!isSealed(stored)) return stored
+      const [, id = '', base64 = ''] = sealedForm.exec(stored) ?? []
+      const key = known.get(id)
+      if (key === undefined) throw noKey(place)
+      const bytes = Buffer.from(base64, 'base64')
+      try {
+        const nonce = bytes.subarray(0, nonceBytes)
+        const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+        decipher.setAAD(nameOf(place)).setAuthTag(bytes.subarray(-tagBytes))
+        const text = decipher.update(bytes.subarray(nonceBytes, -tagBytes))
+        // Only the end says whether the text is genuine.
+        return Buffer.concat([text, decipher.final()]).toString('utf8')
+      } catch (error) {
+        throw broken(place, error)
+      }
+    },
+  }
+}
+
+function keyId(key: Buffer): string {
+  return createHash('sha256').update(key).digest('hex').slice(0, 8)
+}
+
+/** Names hold no control characters, so no two places have one name. */
+function nameOf({ queue, id }: PayloadPlace): Buffer {
+  return Buffer.from(`${queue}\u0000${id}`)
+}
+
+function noKey({ queue }: PayloadPlace): RouseError {
+  return new RouseError(
+    'encryption_unavailable',
+    `queue "${queue}" is encrypted, and this node does not have the key (ROUSE_ENCRYPTION_KEY)`,
+  )
+}
+
+function broken({ queue, id }: PayloadPlace, cause: unknown): RouseError {
+  return new RouseError(
+    'internal',
+    `message ${id} of queue "${queue}" is stored encrypted and does not open`,
+    { cause },
+  )
+}

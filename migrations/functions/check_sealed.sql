@@ -1,0 +1,28 @@
+-- Refuses a payload that is not encrypted for a queue whose payloads are: a node that does not know it yet, or has no key, must
+-- not store one in the clear. What nodes seal begins with enc1, which no JSON text does.
+-- Parameters: by target the queue id; by message its target and its payload. Result: nothing. Locks: none.
+create or replace function rouse.check_sealed(p_queue_ids integer[], p_targets integer[], p_payloads text[]) returns void
+language plpgsql
+as $$
+declare
+  v record;
+begin
+  select q.name, m.n into v
+  from unnest(p_targets, p_payloads) with ordinality m(target, payload, n)
+  join rouse.queues q on q.id = p_queue_ids[m.target]
+  where q.encryption and not starts_with(m.payload, 'enc1')
+  order by m.n limit 1;
+  if found then
+    perform rouse.refuse_plaintext(v.name, v.n::integer);
+  end if;
+end $$;
+
+-- Parameters: the queue, the 1-based position of the message in its call. Result: never returns. Locks: none.
+create or replace function rouse.refuse_plaintext(p_queue text, p_item integer default null) returns void
+language plpgsql
+as $$
+begin
+  perform rouse.raise('RS409', 'encryption_unavailable',
+    format('queue "%s" is encrypted, and the payload is not: the node has no key (ROUSE_ENCRYPTION_KEY), or SQL wrote it', p_queue),
+    jsonb_strip_nulls(jsonb_build_object('queue', p_queue, 'item', p_item)));
+end $$;

@@ -5,8 +5,9 @@
 -- Parameters: server-wide ms to keep consumed messages, dead letters and attempts, traces, idle partitions; after how
 --   many ms unseen a group stops holding the watermark; the most partitions and rows a call; the partition to go on after.
 -- Result: what went, by kind; kind `next` is the partition to go on after, 0 when the round is complete. What is not in
---   partitions goes with the call that completes the round.
--- Locks: partitions by id with SKIP LOCKED, no longer than v_ms_max and one partition; lanes of partitions that go.
+--   partitions goes with the call that completes the round. Kind `passed` are partitions that somebody kept too long.
+-- Locks: partitions by id, no longer than v_ms_max and one partition; it waits a little for each, because on a busy queue
+--   every partition is locked most of the time, by pushes and by pops that settle. Then lanes of partitions that go.
 create or replace function rouse.retain(
   p_completed_ms bigint default 86400000, p_dead_ms bigint default 1209600000, p_traces_ms bigint default 604800000,
   p_idle_partition_ms bigint default 604800000, p_idle_group_ms bigint default null,
@@ -19,7 +20,10 @@ declare
   v_now timestamptz := rouse.now();
   v_begun constant timestamptz := clock_timestamp();
   v_ms_max constant integer := 50;
+  v_lock_ms_max constant integer := 30;
+  v_id bigint;
   v record;
+  v_passed bigint := 0;
   v_tail bigint;
   v_gone bigint;
   v_messages bigint := 0;
@@ -27,10 +31,9 @@ declare
   v_next bigint := 0;
 begin
   perform set_config('synchronous_commit', 'off', true);
-  for v in
-    select p.id, p.queue_id, p.head, p.tail, q.retention_ms, q.wait_ms_max, q.ttl_ms,
-      case when q.completed_retention_ms < 0 then null when q.completed_retention_ms = 0 then p_completed_ms
-        else q.completed_retention_ms end as completed_ms
+  perform set_config('lock_timeout', v_lock_ms_max::text, true);
+  for v_id in
+    select p.id
     from rouse.partitions p join rouse.queues q on q.id = p.queue_id
     where p.id > p_after and q.retention_enabled
       and exists (
@@ -40,11 +43,21 @@ begin
           nullif(q.retention_ms, 0), nullif(q.wait_ms_max, 0), nullif(q.ttl_ms, 0)) * interval '1 millisecond'))
     order by p.id
     limit p_partitions
-    for no key update of p skip locked
   loop
-    -- barrier: retain-locked
     v_looked := v_looked + 1;
-    v_next := v.id;
+    v_next := v_id;
+    begin
+      select p.id, p.queue_id, p.head, p.tail, q.retention_ms, q.wait_ms_max, q.ttl_ms,
+        case when q.completed_retention_ms < 0 then null when q.completed_retention_ms = 0 then p_completed_ms
+          else q.completed_retention_ms end as completed_ms
+      into v from rouse.partitions p join rouse.queues q on q.id = p.queue_id where p.id = v_id for no key update of p;
+    exception when lock_not_available then
+      -- Somebody keeps it: the next round comes soon.
+      v_passed := v_passed + 1;
+      continue;
+    end;
+    continue when v.id is null;
+    -- barrier: retain-locked
     v_tail := rouse.retention_tail(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.retention_ms,
       case when v.ttl_ms > 0 and v.wait_ms_max > 0 then least(v.ttl_ms, v.wait_ms_max) else greatest(v.ttl_ms, v.wait_ms_max) end,
       p_idle_group_ms, v_now);
@@ -72,6 +85,7 @@ begin
   end if;
   return query select 'messages', v_messages;
   return query select 'next', v_next;
+  return query select 'passed', v_passed;
   if v_next = 0 then
     return query select * from rouse.retain_rest(v_now, p_dead_ms, p_traces_ms, p_idle_partition_ms, p_rows);
   end if;

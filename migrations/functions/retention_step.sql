@@ -1,5 +1,5 @@
 -- One step of retention, by whichever node comes first: the chore's row is the fence, held for the length of the step.
--- Between steps of a round the database rests three times as long as the step took, so that pushes hardly notice.
+-- Between steps of a round the database rests as long as the step took, so that pushes hardly notice.
 -- Parameters: the node; ms between rounds; then as retain.
 -- Result: as retain, and kind `wait`, the ms until the next step; no row where the step is not due or another node takes it.
 -- Locks: the chore with SKIP LOCKED, then as retain.
@@ -13,6 +13,7 @@ declare
   v_chore rouse.chores;
   v_begun constant timestamptz := clock_timestamp();
   v_next bigint;
+  v_passed bigint := 0;
   v_wait_ms bigint := p_interval_ms;
 begin
   perform set_config('synchronous_commit', 'off', true);
@@ -28,13 +29,17 @@ begin
   loop
     if kind = 'next' then
       v_next := count;
+    elsif kind = 'passed' then
+      v_passed := count;
     elsif kind <> 'messages' and count >= p_rows then
       v_next := 9223372036854775807;  -- past every partition: only the other kinds have more
     end if;
     return next;
   end loop;
-  if v_next <> 0 then
-    v_wait_ms := ceil(3000 * extract(epoch from clock_timestamp() - v_begun));
+  if v_next = 0 and v_passed > 0 then
+    v_wait_ms := least(p_interval_ms, 1000);
+  elsif v_next <> 0 then
+    v_wait_ms := ceil(1000 * extract(epoch from clock_timestamp() - v_begun));
   end if;
   update rouse.chores c
   set position = v_next, steps = c.steps + 1, holder = p_holder, last_at = rouse.now(),

@@ -135,6 +135,29 @@ test('keys that have expired go, however many came in one round', async (t) => {
   t.ok((await stateOf(node)).time.runs.retain >= 5, 'in steps')
 })
 
+test('a partition that somebody keeps is passed over, and has its turn soon after', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  await api.post('/configure', { queue: 'q', options: { completedRetentionSeconds: 1 } })
+  for (const partition of ['kept', 'other']) {
+    await api.push({ queue: 'q', partition, payload: 1 })
+    await api.pop('q', '?autoAck=true')
+  }
+  const keeper = await database.pool.connect()
+  await keeper.query('begin')
+  await keeper.query(`select from rouse.partitions where name = 'kept' for update`)
+  await database.pool.query(
+    `update rouse.chores set next_at = now() + interval '1100 ms' where name = 'retention'`,
+  )
+  await eventually(async () => (await count(database, 'messages')) === 1, { timeoutMs: 10_000 })
+  await keeper.query('rollback')
+  keeper.release()
+  // The interval between rounds is a minute.
+  await eventually(async () => (await count(database, 'messages')) === 0, { timeoutMs: 10_000 })
+  t.pass('gone')
+})
+
 test('two nodes: the one that does retention is killed, and the other goes on within two seconds', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const nodes = await Promise.all(

@@ -9,6 +9,8 @@ export interface SdkJob {
   readonly inFlight: number
   readonly partitions: number
   readonly seconds: number
+  /** Of the same on a queue of its own, before anything is counted: until code is compiled and pages are warm. */
+  readonly warmUpSeconds: number
 }
 
 export interface SdkFigures {
@@ -29,7 +31,8 @@ const text = 'x'.repeat(150) // about 200 bytes with the rest
 
 const job = JSON.parse(process.argv[2] ?? '') as SdkJob
 const rouse = new Rouse<Record<string, Payload>>({ urls: [job.url] })
-const latenciesMs: number[] = []
+let latenciesMs: number[] = []
+await warmUp()
 const before = process.cpuUsage()
 const messages = job.kind === 'produce' ? await produce() : await consume()
 await rouse.close()
@@ -42,10 +45,25 @@ const figures: SdkFigures = {
 process.stdout.write(JSON.stringify(figures))
 process.exit(0)
 
-/** Every push by itself; `inFlight` of them wait at any time. */
+async function warmUp(): Promise<void> {
+  const name = `${job.queue}-${job.kind}`
+  const worker = rouse.queue(name).work({ concurrency: job.inFlight }, async () => {})
+  await pushFor(name, job.warmUpSeconds)
+  await worker.stop()
+  latenciesMs = []
+}
+
 async function produce(): Promise<number> {
-  const queue = rouse.queue(job.queue)
-  const endMs = performance.now() + job.seconds * 1000
+  process.send?.('ready')
+  await new Promise((resolve) => process.once('message', resolve))
+  process.disconnect()
+  return await pushFor(job.queue, job.seconds)
+}
+
+/** Every push by itself; `inFlight` of them wait at any time. */
+async function pushFor(name: string, seconds: number): Promise<number> {
+  const queue = rouse.queue(name)
+  const endMs = performance.now() + seconds * 1000
   let next = 0
   const loops = Array.from({ length: job.inFlight }, async () => {
     while (performance.now() < endMs) {
@@ -53,8 +71,9 @@ async function produce(): Promise<number> {
       const sentMs = performance.timeOrigin + performance.now()
       const options = job.partitions === 1 ? {} : { partition: `p${n % job.partitions}` }
       await queue.push({ n, sentMs, text }, options)
-      if (n % sampleEvery === 0)
+      if (n % sampleEvery === 0) {
         latenciesMs.push(performance.timeOrigin + performance.now() - sentMs)
+      }
     }
   })
   await Promise.all(loops)

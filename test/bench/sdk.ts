@@ -1,4 +1,4 @@
-// `npm run bench -- sdk [--seconds S] [--in-flight N] [--partitions 1,100]`: the client end to end. One process pushes one
+// `npm run bench -- sdk [--seconds S] [--warm-up S] [--in-flight N] [--partitions 1,100]`: the client end to end. One process pushes one
 // message at a time, N of them awaited at once; another handles them one at a time, N handlers at once. Every message
 // is stored before its push is answered, and acknowledged. All on this machine, with one node of two workers and embedded PostgreSQL.
 import { type ChildProcess, fork } from 'node:child_process'
@@ -15,6 +15,7 @@ import type { SdkFigures, SdkJob } from './sdk-load.ts'
 const { values: flags } = parseArgs({
   options: {
     seconds: { type: 'string', default: '5' },
+    'warm-up': { type: 'string', default: '3' },
     'in-flight': { type: 'string', default: '64' },
     partitions: { type: 'string', default: '1,100' },
   },
@@ -37,12 +38,15 @@ async function endToEnd(partitions: number): Promise<void> {
     inFlight: Number(flags['in-flight']),
     partitions,
     seconds: Number(flags.seconds),
+    warmUpSeconds: Number(flags['warm-up']),
   }
   const consumer = startLoad({ kind: 'consume', ...load })
-  await once(consumer, 'message')
+  const producer = startLoad({ kind: 'produce', ...load })
+  await Promise.all([once(consumer, 'message'), once(producer, 'message')])
   const before = { node: familyCpuSeconds(node.pid), postgres: familyCpuSeconds(server.pid) }
   const begun = performance.now()
-  const pushed = await finished(startLoad({ kind: 'produce', ...load }))
+  producer.send('go')
+  const pushed = await finished(producer)
   const consumed = finished(consumer)
   consumer.send(pushed.messages)
   const handled = await consumed

@@ -137,8 +137,20 @@ export {
   WakeLatencySchema,
   WakesSchema,
 } from './schemas/stats.ts'
-export type { TraceBody, TraceEvent, TracesAnswer } from './schemas/traces.ts'
-export { TraceBodySchema, TraceEventSchema, TracesAnswerSchema } from './schemas/traces.ts'
+export type {
+  TraceAnswer,
+  TraceBody,
+  TraceEvent,
+  TraceNamesAnswer,
+  TracesAnswer,
+} from './schemas/traces.ts'
+export {
+  TraceAnswerSchema,
+  TraceBodySchema,
+  TraceEventSchema,
+  TraceNamesAnswerSchema,
+  TracesAnswerSchema,
+} from './schemas/traces.ts'
 export type {
   TransactionAck,
   TransactionAnswer,

@@ -16,6 +16,7 @@ import { resourceRoutes } from './resources.ts'
 import { scheduleRoutes } from './schedules.ts'
 import { statsRoutes } from './stats.ts'
 import { subscriptionRoute } from './subscription.ts'
+import { traceRoutes } from './traces.ts'
 import { transactionRoute } from './transaction.ts'
 import { whyRoute } from './why.ts'
 
@@ -35,6 +36,7 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   messageRoutes(app, context)
   dlqRoutes(app, context)
   redriveRoutes(app, context)
+  traceRoutes(app, context)
   scheduleRoutes(app, context)
   healthRoutes(app, context)
   statsRoutes(app, context)

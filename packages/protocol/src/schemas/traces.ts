@@ -11,7 +11,16 @@ export const TraceBodySchema = Type.Object({
 })
 export type TraceBody = Static<typeof TraceBodySchema>
 
+/** 201. */
+export const TraceAnswerSchema = Type.Object({ success: Type.Literal(true), id: Type.String() })
+export type TraceAnswer = Static<typeof TraceAnswerSchema>
+
 export const TraceEventSchema = Type.Object({
+  id: Nullable(Type.String({ description: 'Null for an attempt, which nobody told us of' })),
+  queue: Type.String(),
+  partition: Type.String(),
+  partitionId: Type.String(),
+  transactionId: Type.String(),
   eventType: Type.String(),
   consumerGroup: Nullable(Type.String()),
   traceNames: Type.Array(Type.String()),
@@ -20,5 +29,14 @@ export const TraceEventSchema = Type.Object({
 })
 export type TraceEvent = Static<typeof TraceEventSchema>
 
-export const TracesAnswerSchema = Type.Object({ traces: Type.Array(TraceEventSchema) })
+/** Of a message oldest first, its failed attempts among them; by name newest first. */
+export const TracesAnswerSchema = Type.Object({
+  traces: Type.Array(TraceEventSchema),
+  cursor: Type.Optional(Nullable(Type.String())),
+})
 export type TracesAnswer = Static<typeof TracesAnswerSchema>
+
+export const TraceNamesAnswerSchema = Type.Object({
+  names: Type.Array(Type.Object({ name: Type.String(), events: Type.Integer(), lastAt: Time })),
+})
+export type TraceNamesAnswer = Static<typeof TraceNamesAnswerSchema>

@@ -1,0 +1,141 @@
+// A message's timeline: the events that its consumers tell us, and the attempts that failed.
+import {
+  fieldError,
+  parseConsumerGroup,
+  parseDecimal,
+  parseTransactionId,
+  RouseError,
+  requestDefaults,
+  type TraceAnswer,
+  type TraceBody,
+  TraceBodySchema,
+  type TraceNamesAnswer,
+} from '@rouse/protocol'
+import type { FastifyInstance } from 'fastify'
+import { administer } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { jsonText } from '../push-items.ts'
+import { bodySchema } from '../request-schema.ts'
+import {
+  addTrace,
+  attemptTraces,
+  type NewTrace,
+  partitionNames,
+  type TraceRow,
+  traceNames,
+  tracesByName,
+  tracesOfMessage,
+} from '../statements/traces.ts'
+import { jsonList, jsonWith } from '../stored-json.ts'
+import { isPartitionId } from './messages.ts'
+
+type Params = {
+  readonly partitionId: string
+  readonly transactionId: string
+  readonly name: string
+}
+type Query = { readonly limit?: unknown; readonly cursor?: unknown }
+
+const namesMax = 100
+
+export function traceRoutes(app: FastifyInstance, context: BrokerContext): void {
+  const { pool, limits } = context
+  const readLimit = ({ limit }: Query) =>
+    limit === undefined
+      ? requestDefaults.pageSize
+      : parseDecimal('limit', limit, { min: 1, max: limits.pageSizeMax })
+
+  app.post(
+    '/api/v1/traces',
+    {
+      schema: { body: bodySchema(TraceBodySchema) },
+      preValidation: async (request) => void withoutNulls(request.body, 'data'),
+    },
+    async (request, reply): Promise<TraceAnswer> => {
+      const trace = readTrace(request.body as TraceBody, limits.payloadBytesMax)
+      const id = isPartitionId(trace.partitionId)
+        ? await administer(pool, () => addTrace(pool, trace))
+        : undefined
+      if (id === undefined) throw noSuchPartition(trace.partitionId)
+      reply.code(201)
+      return { success: true, id }
+    },
+  )
+
+  app.get('/api/v1/traces/:partitionId/:transactionId', async (request, reply) => {
+    const { partitionId, transactionId } = request.params as Params
+    const key = parseTransactionId(transactionId)
+    const limit = readLimit(request.query as Query)
+    const timeline = isPartitionId(partitionId)
+      ? await timelineOf(context, partitionId, key, limit)
+      : undefined
+    if (timeline === undefined) throw noSuchPartition(partitionId)
+    reply.type('application/json; charset=utf-8')
+    return jsonList('traces', timeline.map(traceText))
+  })
+
+  app.get('/api/v1/traces/by-name/:name', async (request, reply) => {
+    const name = parseTransactionId((request.params as Params).name, 'name')
+    const query = request.query as Query
+    const limit = readLimit(query)
+    const before = readCursor(query)
+    const traces = await administer(pool, () => tracesByName(pool, name, before, limit))
+    reply.type('application/json; charset=utf-8')
+    const cursor = traces.length < limit ? null : traces.at(-1)?.id
+    return jsonList('traces', traces.map(traceText), { cursor })
+  })
+
+  app.get('/api/v1/traces/names', async (request): Promise<TraceNamesAnswer> => {
+    const limit = readLimit(request.query as Query)
+    const names = await administer(pool, () => traceNames(pool, limit))
+    return { names: names.map((name) => ({ ...name, lastAt: name.lastAt.toISOString() })) }
+  })
+}
+
+function readTrace(body: TraceBody, dataBytesMax: number): NewTrace {
+  const { traceNames: names = [], consumerGroup, eventType = 'info' } = body
+  if (names.length > namesMax) {
+    throw fieldError('invalid_request', 'traceNames', `must be at most ${namesMax}`)
+  }
+  return {
+    partitionId: body.partitionId,
+    transactionId: parseTransactionId(body.transactionId),
+    consumerGroup: consumerGroup === undefined ? null : parseConsumerGroup(consumerGroup),
+    traceNames: names.map((name, i) => parseTransactionId(name, `traceNames[${i}]`)),
+    eventType: parseTransactionId(eventType, 'eventType'),
+    data: jsonText(body.data, 'invalid_payload', 'data', dataBytesMax),
+  }
+}
+
+function readCursor({ cursor }: Query): string | undefined {
+  if (cursor === undefined) return undefined
+  if (typeof cursor === 'string' && isPartitionId(cursor)) return cursor
+  throw fieldError('invalid_request', 'cursor', 'is not one of ours')
+}
+
+/** Oldest first; undefined where there is no such partition. */
+async function timelineOf(
+  { pool }: BrokerContext,
+  partitionId: string,
+  transactionId: string,
+  limit: number,
+): Promise<TraceRow[] | undefined> {
+  const names = await administer(pool, () => partitionNames(pool, partitionId))
+  if (names === undefined) return undefined
+  const told = await administer(pool, () => {
+    return tracesOfMessage(pool, partitionId, transactionId, limit)
+  })
+  const attempts = await administer(pool, () => attemptTraces(pool, partitionId, transactionId))
+  const place = { ...names, partitionId, transactionId }
+  const events = attempts.map((attempt) => ({ id: null, ...place, traceNames: [], ...attempt }))
+  return [...told.reverse(), ...events].sort((a, b) => Number(a.createdAt) - Number(b.createdAt))
+}
+
+function traceText({ data, createdAt, ...trace }: TraceRow): string {
+  return jsonWith({ ...trace, createdAt: createdAt.toISOString() }, { data })
+}
+
+function noSuchPartition(partitionId: string): RouseError {
+  return new RouseError('not_found', `there is no partition ${partitionId}`)
+}

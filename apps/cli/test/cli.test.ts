@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { sharedBroker, unique } from '../../broker/test/support/shared-broker.ts'
 import { createProgram } from '../src/program.ts'
+import { sharedNode, unique } from './support/node.ts'
 import { plain, rouse, rouseOnTerminal } from './support/rouse.ts'
 
-const node = await sharedBroker()
+const node = await sharedNode()
 const env = { ROUSE_URL: node.url }
 const timeout = 120_000
 const hasTerminal = (await rouseOnTerminal(['--help']).catch(() => undefined))?.code === 0

@@ -2,12 +2,11 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
-import { apiOf } from '../../broker/test/support/http.ts'
-import { sharedBroker, unique } from '../../broker/test/support/shared-broker.ts'
+import { sharedNode, unique } from './support/node.ts'
 import { bin, plain, rouse, rouseOnTerminal } from './support/rouse.ts'
 
-const node = await sharedBroker()
-const api = apiOf(node.url)
+const node = await sharedNode()
+const push = (...items: object[]) => node.call('POST', '/api/v1/push', { items })
 const env = { ROUSE_URL: node.url }
 const timeout = 120_000
 const hasTerminal = (await rouseOnTerminal(['--help']).catch(() => undefined))?.code === 0
@@ -15,21 +14,22 @@ const skip = hasTerminal ? false : 'there is no `script` here to make a terminal
 
 async function deadQueue(): Promise<string> {
   const queue = unique('dead')
-  await api.post('/configure', { queue, options: { retryLimit: 0 } })
-  await api.push({ queue, payload: { n: 1 } }, { queue, payload: { n: 2 } })
-  const { body } = await api.pop(queue, '?batch=2')
-  for (const message of body.messages) {
-    await api.ack(message, 'failed', { error: 'it broke', errorCode: 'E_BROKEN' })
+  await node.call('POST', '/api/v1/configure', { queue, options: { retryLimit: 0 } })
+  await push({ queue, payload: { n: 1 } }, { queue, payload: { n: 2 } })
+  const { messages } = await node.call('GET', `/api/v1/pop/queue/${queue}?batch=2`)
+  const failure = { status: 'failed', error: 'it broke', errorCode: 'E_BROKEN' }
+  for (const message of messages) {
+    await node.call('POST', '/api/v1/ack', { ...message, ...failure })
   }
   return queue
 }
 
 test('messages and why, in a pipe', { timeout }, async (t) => {
   const queue = unique()
-  await api.push({ queue, payload: { n: 1 } })
+  await push({ queue, payload: { n: 1 } })
   const messages = JSON.parse((await rouse(['messages', queue], { env })).out)
   t.match(messages, { messages: [{ status: 'pending', data: { n: 1 } }] })
-  await api.post(`/queues/${queue}/pause`)
+  await node.call('POST', `/api/v1/queues/${queue}/pause`)
   const why = await rouse(['why', queue], { env })
   t.match(JSON.parse(why.out).reasons[0], { code: 'paused', text: String })
 })
@@ -57,7 +57,7 @@ test('all of it on a terminal', { timeout, skip }, async (t) => {
 
 test('tail prints what comes, one document a line, and takes nothing', { timeout }, async (t) => {
   const queue = unique()
-  await api.push({ queue, payload: 'before' })
+  await push({ queue, payload: 'before' })
   const child = spawn(process.execPath, [bin, 'tail', queue, '--all', '--url', node.url])
   t.teardown(() => child.kill())
   const lines: { data: unknown }[] = []
@@ -70,8 +70,8 @@ test('tail prints what comes, one document a line, and takes nothing', { timeout
     while (lines.length < count) await new Promise<void>((resolve) => (next = resolve))
   }
   await untilLines(1)
-  await api.push({ queue, payload: 'after' })
+  await push({ queue, payload: 'after' })
   await untilLines(2)
   t.match(lines, [{ data: 'before' }, { data: 'after' }])
-  t.equal((await api.pop(queue, '?batch=2')).body.messages.length, 2)
+  t.equal((await node.call('GET', `/api/v1/pop/queue/${queue}?batch=2`)).messages.length, 2)
 })

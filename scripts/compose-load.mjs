@@ -24,7 +24,8 @@ export class Load {
   #repeated = 0
   #producing = true
   #consuming = true
-  #running
+  #produced
+  #consumed
 
   /** `forgiven` are statuses that a client of a cluster under this fault has to try again after. */
   constructor({ url, queue, forgiven, leaseSeconds }) {
@@ -37,10 +38,8 @@ export class Load {
   async start() {
     const body = { queue: this.#queue, options: { leaseTime: this.#leaseSeconds, retryLimit: 100 } }
     await ask(`${this.#url}/api/v1/configure`, { body })
-    this.#running = Promise.all([
-      ...Array.from({ length: producers }, (_, i) => this.#produce(i)),
-      ...Array.from({ length: consumers }, () => this.#consume()),
-    ])
+    this.#produced = Promise.all(Array.from({ length: producers }, (_, i) => this.#produce(i)))
+    this.#consumed = Promise.all(Array.from({ length: consumers }, () => this.#consume()))
   }
 
   get acknowledgedCount() {
@@ -66,10 +65,11 @@ export class Load {
   /** Ends it, and throws unless every acknowledged message came out and no request failed. */
   async finish() {
     this.#producing = false
+    await this.#produced
     const missing = () => [...this.#acknowledged].filter((id) => !this.#popped.has(id))
     await until('all popped', () => missing().length === 0, drainMsMax).catch(() => {})
     this.#consuming = false
-    await this.#running
+    await this.#consumed
     const lost = missing().length
     if (lost > 0) throw new Error(`${lost} of ${this.#acknowledged.size} messages were lost`)
     if (this.#faults.length > 0) {

@@ -194,6 +194,19 @@ test('a redrive keeps to its rate', async (t) => {
   t.ok(tookMs < 8_000, `and not much later; it took ${tookMs} ms`)
 })
 
+test('what fails again while a redrive runs is not moved again by it', async (t) => {
+  const queue = unique()
+  await bury(queue, [0, 1, 2, 3, 4, 5])
+  const { body } = await api.post('/dlq/redrive', { queue, rate: 10 })
+  const done = redriven(body.id)
+  for (let again = 0; again < 6; again += 1) {
+    const popped = await api.pop(queue, '?wait=true&timeout=10000')
+    await api.ack(popped.body.messages[0], 'dlq')
+  }
+  t.match(await done, { state: 'done', moved: 6, total: 6 })
+  t.equal((await api.get(`/dlq?queue=${queue}`)).body.total, 6)
+})
+
 test('a redrive is cancelled, and what was not moved stays', async (t) => {
   const queue = unique()
   await bury(queue, [0, 1, 2])

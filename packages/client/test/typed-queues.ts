@@ -1,4 +1,4 @@
-// What the compiler must accept and refuse; `types.test.ts` has it checked. Nothing here runs.
+// What the compiler must accept and refuse; `typed-queues.test.ts` has it checked. Nothing here runs.
 import type { ErrorCode as ServerErrorCode } from '@rouse/protocol'
 import { type ErrorCode, Rouse } from '../src/index.ts'
 

@@ -1,4 +1,5 @@
 // The load generator of `npm run bench -- http`, a process of its own: takes one job as JSON, answers with figures.
+import { once } from 'node:events'
 import { type Answer, HttpConnection, requestBytes } from './http-connection.ts'
 
 interface Throughput {
@@ -23,7 +24,6 @@ export type LoadJob =
       readonly url: string
       readonly waiters: number
       readonly groups: number
-      readonly seconds: number
       readonly pushes: number
     }
 
@@ -165,9 +165,9 @@ async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> 
       () => {},
     )
   })
-  process.send?.('waiting')
-  await new Promise((resolve) => setTimeout(resolve, work.seconds * 1000))
-  process.send?.('waited')
+  process.send?.('asked')
+  // Who measures knows when all of them wait, and when it has seen enough of that.
+  await once(process, 'message')
   const [producer, acker] = (await openMany(work.url, 2)) as [HttpConnection, HttpConnection]
   const wakesMs: number[] = []
   const pushesMs: number[] = []
@@ -187,7 +187,7 @@ async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> 
     wakesMs.push(ms)
   }
   for (const connection of connections) connection.close()
-  return { messages: work.pushes, seconds: work.seconds, wakesMs, pushesMs }
+  return { messages: work.pushes, seconds: 0, wakesMs, pushesMs }
 }
 
 async function openMany(url: string, count: number): Promise<HttpConnection[]> {

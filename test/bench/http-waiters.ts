@@ -1,5 +1,6 @@
 // What waiting costs: idle waiters in CPU and queries, a crowd of them in memory and in the time of a push.
 import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { familyCpuSeconds, familyPids } from './family-cpu.ts'
 import { percentile, percentiles, type Verdict } from './http-figures.ts'
@@ -13,18 +14,19 @@ export interface WaitersBench {
 }
 
 const settleMs = 12_000
+const waitingMsMax = 60_000
 
 export async function idle(
   { node, server, verdict, out }: WaitersBench,
   load: { readonly waiters: number; readonly groups: number; readonly seconds: number },
 ): Promise<void> {
   const { waiters, groups, seconds } = load
-  const waitSeconds = seconds + settleMs / 1000
-  const child = startLoad({ kind: 'wait', url: node.url, ...load, seconds: waitSeconds, pushes: 0 })
+  const child = startLoad({ kind: 'wait', url: node.url, waiters, groups, pushes: 0 })
   const ended = finished(child)
-  await onMessage(child, 'waiting')
+  await onMessage(child, 'asked')
+  await untilWaiting(node, waiters)
   // The first queries of all of them are over, and counted: a session that falls idle tells its count ten seconds later.
-  await new Promise((resolve) => setTimeout(resolve, settleMs))
+  await delay(settleMs)
   const counter = new pg.Client({ connectionString: server.url })
   await counter.connect()
   const before = {
@@ -32,14 +34,16 @@ export async function idle(
     cpu: familyCpuSeconds(server.pid),
     at: performance.now(),
   }
-  await onMessage(child, 'waited')
+  await delay(seconds * 1000)
   const took = (performance.now() - before.at) / 1000
   const perSecond = ((await transactions(counter)) - before.transactions) / took
   const cores = (familyCpuSeconds(server.pid) - before.cpu) / took
   const { mode } = (await (await fetch(`${node.url}/stats`)).json()) as {
     mode: { mode: string; why: readonly string[] }
   }
+  await untilWaiting(node, waiters) // as many as at the beginning
   await counter.end()
+  child.send('enough')
   await ended
   out(
     `${waiters} idle waiters in ${groups} groups, ${seconds} s: ${perSecond.toFixed(2)} transactions/s, ` +
@@ -57,13 +61,14 @@ export async function crowd({ node, verdict, out }: WaitersBench, waiters: numbe
     url: node.url,
     waiters,
     groups: 100,
-    seconds: 5,
     pushes: 200,
   })
   const ended = finished(child)
-  await onMessage(child, 'waited')
+  await onMessage(child, 'asked')
+  await untilWaiting(node, waiters)
   const megabytes = familyPids(node.pid).map(residentMegabytes)
   const total = megabytes.reduce((sum, mb) => sum + mb, 0)
+  child.send('enough')
   const { wakesMs, pushesMs } = await ended
   out(`${waiters} waiters: ${megabytes.join(' + ')} = ${total} MB resident`)
   out(`  a push is answered: ${percentiles(pushesMs)}`)
@@ -73,6 +78,19 @@ export async function crowd({ node, verdict, out }: WaitersBench, waiters: numbe
     { what: 'ms of a push among them, median', value: percentile(pushesMs, 0.5), max: 20 },
     { what: 'ms of a wake among them, median', value: percentile(wakesMs, 0.5), max: 20 },
   ])
+}
+
+/** Figures of a node that has not read all requests yet would be those of fewer waiters. */
+async function untilWaiting(node: BenchNode, waiters: number): Promise<void> {
+  const deadline = performance.now() + waitingMsMax
+  for (;;) {
+    const answer = await fetch(`${node.url}/stats`)
+    // A node that is busy with so many requests may have no answer yet.
+    const { waiting } = (await answer.json()) as { waiting?: { total: number } }
+    if (waiting?.total === waiters) return
+    if (performance.now() > deadline) throw new Error(`${waiting?.total} of ${waiters} wait`)
+    await delay(100)
+  }
 }
 
 /** Of all databases, and without the one that asks. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { type Json, query } from '../api.ts'
+import { nowMs } from '../clock.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { brief, count, since } from '../words.ts'
 
@@ -43,7 +44,7 @@ function addList(dlq: Command): void {
       const { group: consumerGroup, limit, offset } = options
       const { body } = await api.get(`/api/v1/dlq${query({ queue, consumerGroup, limit, offset })}`)
       if (!output.isHuman) return output.json(body)
-      const nowMs = Date.now()
+      const now = nowMs()
       output.table(
         body.messages as readonly Json[],
         [
@@ -51,7 +52,7 @@ function addList(dlq: Command): void {
           { title: 'QUEUE', value: (row) => row.queue },
           { title: 'GROUP', value: (row) => row.consumerGroup },
           { title: 'ATTEMPTS', align: 'right', value: (row) => attemptsOf(row) },
-          { title: 'DIED', align: 'right', value: ({ failedAt }) => since(failedAt, nowMs) },
+          { title: 'DIED', align: 'right', value: ({ failedAt }) => since(failedAt, now) },
           { title: 'ERROR', value: (row) => row.errorCode ?? row.errorMessage },
           { title: 'DATA', value: ({ data }) => brief(data, 40) },
         ],

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { nowMs } from '../clock.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { since } from '../words.ts'
 
@@ -8,7 +9,7 @@ export function groupsVerb(program: Command): void {
       const { api, output } = sessionOf(command)
       const { body } = await api.get('/api/v1/consumer-groups')
       if (!output.isHuman) return output.json(body.groups)
-      const nowMs = Date.now()
+      const now = nowMs()
       output.table(
         body.groups as readonly Record<string, never>[],
         [
@@ -18,8 +19,8 @@ export function groupsVerb(program: Command): void {
           { title: 'IN FLIGHT', align: 'right', value: ({ inFlight }) => inFlight },
           { title: 'TO RETRY', align: 'right', value: ({ redeliveries }) => redeliveries },
           { title: 'DEAD', align: 'right', value: ({ dead }) => dead },
-          { title: 'LAG', align: 'right', value: (row) => since(row.oldestPendingAt, nowMs) },
-          { title: 'SEEN', align: 'right', value: (row) => since(row.lastSeenAt, nowMs) },
+          { title: 'LAG', align: 'right', value: (row) => since(row.oldestPendingAt, now) },
+          { title: 'SEEN', align: 'right', value: (row) => since(row.lastSeenAt, now) },
         ],
         'no consumer group has popped yet',
       )

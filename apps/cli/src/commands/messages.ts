@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { type Json, query } from '../api.ts'
+import { nowMs } from '../clock.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { brief, count, since } from '../words.ts'
 
@@ -29,14 +30,14 @@ export function messagesVerb(program: Command): void {
         `/api/v1/messages${query({ queue, partition, status, cursor, limit })}`,
       )
       if (!output.isHuman) return output.json(body)
-      const nowMs = Date.now()
+      const now = nowMs()
       output.table(
         body.messages as readonly Json[],
         [
           { title: 'ID', value: ({ id }) => id },
           { title: 'PARTITION', value: (row) => row.partition },
           { title: 'STATUS', value: (row) => row.status },
-          { title: 'AGE', align: 'right', value: ({ createdAt }) => since(createdAt, nowMs) },
+          { title: 'AGE', align: 'right', value: ({ createdAt }) => since(createdAt, now) },
           { title: 'DATA', value: ({ data }) => brief(data) },
         ],
         'no such messages',

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { type Json, segment } from '../api.ts'
+import { nowMs } from '../clock.ts'
 import type { TableColumn } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { since } from '../words.ts'
@@ -17,7 +18,7 @@ rouse queues pause orders`,
     const { api, output } = sessionOf(command)
     const { body } = await api.get('/api/v1/resources/queues')
     if (!output.isHuman) return output.json(body.queues)
-    output.table(body.queues, queueColumns(Date.now()), 'there are no queues yet')
+    output.table(body.queues, queueColumns(nowMs()), 'there are no queues yet')
   })
 
   queues
@@ -27,7 +28,7 @@ rouse queues pause orders`,
       const { api, output } = sessionOf(command)
       const { body } = await api.get(`/api/v1/resources/queues/${segment(queue)}`)
       if (!output.isHuman) return output.json(body)
-      output.table([body], queueColumns(Date.now()), '')
+      output.table([body], queueColumns(nowMs()), '')
       output.line()
       const options = Object.entries(body.options)
       output.table(
@@ -68,7 +69,7 @@ rouse queues pause orders`,
 }
 
 /** One line a queue: its groups added up, the slowest deciding the lag. */
-export function queueColumns(nowMs: number): TableColumn<Json>[] {
+export function queueColumns(now: number): TableColumn<Json>[] {
   const sum = (field: string) => (queue: Json) =>
     queue.groups.reduce((total: number, group: Json) => total + group[field], 0)
   return [
@@ -78,7 +79,7 @@ export function queueColumns(nowMs: number): TableColumn<Json>[] {
     { title: 'IN FLIGHT', align: 'right', value: sum('inFlight') },
     { title: 'DEAD', align: 'right', value: sum('dead') },
     { title: 'GROUPS', align: 'right', value: ({ groups }) => groups.length },
-    { title: 'LAG', align: 'right', value: ({ groups }) => since(oldest(groups), nowMs) },
+    { title: 'LAG', align: 'right', value: ({ groups }) => since(oldest(groups), now) },
     { title: 'STATE', value: ({ paused }) => (paused === true ? 'paused' : 'ok') },
   ]
 }

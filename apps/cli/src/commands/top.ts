@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import colors from 'picocolors'
 import type { Json } from '../api.ts'
+import { nowMs } from '../clock.ts'
 import { formatTable } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { ago } from '../words.ts'
@@ -85,7 +86,7 @@ export function screenOf(
     '',
     ...(busiest.length === 0
       ? ['there are no queues yet']
-      : formatTable(busiest, queueColumns(Date.now()))),
+      : formatTable(busiest, queueColumns(nowMs()))),
     '',
     colors.dim('Ctrl-C ends'),
   ].slice(0, Math.max(5, rows))

@@ -1,3 +1,4 @@
+import { nowMs } from '../clock.ts'
 import { isListenHeard, type Pool, readClockMs, readSetting } from '../statements/health.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
@@ -111,9 +112,9 @@ async function checkListen(pool: Pool): Promise<Finding> {
 }
 
 async function checkClock(pool: Pool): Promise<Finding> {
-  const before = Date.now()
+  const before = nowMs()
   const databaseMs = await readClockMs(pool)
-  const skewMs = Math.round(databaseMs - (before + Date.now()) / 2)
+  const skewMs = Math.round(databaseMs - (before + nowMs()) / 2)
   if (Math.abs(skewMs) <= skewMsMax) {
     return fine('clock', 'this machine and the database agree on the time')
   }

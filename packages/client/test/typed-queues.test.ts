@@ -7,7 +7,9 @@ const here = fileURLToPath(new URL('.', import.meta.url))
 
 test('the compiler refuses wrong payloads, queues and durations, and takes right ones', async (t) => {
   const tsc = fileURLToPath(new URL('../../../node_modules/.bin/tsc', import.meta.url))
-  const run = promisify(execFile)(tsc, ['--noEmit', '-p', 'typed-queues.tsconfig.json'], { cwd: here })
+  const run = promisify(execFile)(tsc, ['--noEmit', '-p', 'typed-queues.tsconfig.json'], {
+    cwd: here,
+  })
   const output = await run.then(
     ({ stdout }) => stdout,
     ({ stdout }: { stdout: string }) => stdout,

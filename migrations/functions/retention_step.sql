@@ -30,7 +30,7 @@ begin
     if kind = 'next' then
       v_next := count;
     elsif kind = 'passed' then
-      v_passed := count;
+      v_passed := v_chore.passed + count;
     elsif kind <> 'messages' and count >= p_rows then
       v_next := 9223372036854775807;  -- past every partition: only the other kinds have more
     end if;
@@ -42,7 +42,7 @@ begin
     v_wait_ms := ceil(1000 * extract(epoch from clock_timestamp() - v_begun));
   end if;
   update rouse.chores c
-  set position = v_next, steps = c.steps + 1, holder = p_holder, last_at = rouse.now(),
+  set position = v_next, passed = case when v_next = 0 then 0 else v_passed end, steps = c.steps + 1, holder = p_holder, last_at = rouse.now(),
     next_at = rouse.now() + v_wait_ms * interval '1 millisecond'
   where c.name = 'retention';
   return query select 'wait', v_wait_ms;

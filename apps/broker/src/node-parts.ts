@@ -45,7 +45,7 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
     post: (id, message) => workers.post(id, message),
     peers: {
       broadcast: (hint, kind) => link.broadcast(hint, kind),
-      interestChanged: () => link.interestChanged(),
+      interestChanged: (version) => link.interestChanged(version),
       configured: (hint, version) => link.tellConfigured(hint, version),
     },
     time: {

@@ -32,7 +32,7 @@ export interface SharedStateHostOptions {
 /** What the other nodes are told. */
 export interface PeerPort {
   readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
-  readonly interestChanged: () => void
+  readonly interestChanged: (version: number) => void
   /** The options of a queue have a new version. */
   readonly configured: (hint: Hint, version: number) => void
 }

@@ -205,9 +205,12 @@ test('a queue that is full holds up its own schedule only', async (t) => {
   await api.push({ queue: full, payload: 'in the way' })
   await api.post('/schedules', { name: full, queue: full, cron: '* * * * * *' })
   await api.post('/schedules', { name: free, queue: free, cron: '* * * * * *' })
-  t.equal((await api.pop(free, '?wait=true&timeout=10000&autoAck=true')).status, 200)
+  // Two ticks at least: together they have no room, one has.
+  for (let i = 0; i < 3; i += 1) {
+    t.equal((await api.pop(free, '?wait=true&timeout=10000&autoAck=true')).status, 200)
+  }
   const held = await api.pop(full)
-  await api.ack(held.body.messages[0])
+  t.equal((await api.ack(held.body.messages[0])).status, 200)
   const { body } = await api.pop(full, '?wait=true&timeout=10000')
   t.match(body.messages[0].headers, { schedule: full }, 'it fires when there is room')
   await api.del(`/schedules/${full}`)

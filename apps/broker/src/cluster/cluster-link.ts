@@ -137,7 +137,9 @@ export class ClusterLink {
   }
 
   /** Many waiters come at once: peers are told after the last of them. */
-  interestChanged(): void {
+  interestChanged(version: number): void {
+    // Nobody is there who would have to know.
+    if (this.#gossip.peers().every(isGone)) this.#options.events.onInterestEchoed(version)
     if (this.#interestIsDue) return
     this.#interestIsDue = true
     setImmediate(() => {
@@ -217,6 +219,10 @@ export class ClusterLink {
 const wakeKinds: Readonly<Record<'available' | 'free', WakeKind>> = {
   available: 'MESSAGE_AVAILABLE',
   free: 'PARTITION_FREE',
+}
+
+function isGone({ state }: PeerView): boolean {
+  return state === 'dead' || state === 'left'
 }
 
 /** A server that listens everywhere is reached by the name of its machine. */

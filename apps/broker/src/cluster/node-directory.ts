@@ -8,9 +8,8 @@ import { exchangeNodes, type NodeRecord, removeNode, type SeenNode } from '../st
 const roundMs = 5_000
 /** Two rounds may fail. */
 const freshMs = 3 * roundMs
-/** After the start, and while a node has yet to say where it listens. */
+/** While a node has yet to say where it listens. */
 const unsettledMs = 500
-const firstRounds = 5
 const deadMs = 3_600_000
 
 export interface NodeDirectoryOptions {
@@ -32,7 +31,6 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
   let others: readonly SeenNode[] = []
   let timer: NodeJS.Timeout | undefined
   let round: Promise<void> = Promise.resolve()
-  let rounds = 0
   let running = false
   let failing = false
   let replaced = false
@@ -54,13 +52,12 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       }
       failing = true
     }
-    rounds += 1
     clearTimeout(timer)
     if (running) timer = setTimeout(begin, isSettled() ? roundMs : unsettledMs)
   }
 
   function isSettled(): boolean {
-    return rounds >= firstRounds && others.every(({ httpUrl }) => httpUrl !== null)
+    return others.every(({ httpUrl }) => httpUrl !== null)
   }
 
   function begin(): void {

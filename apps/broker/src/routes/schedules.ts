@@ -18,6 +18,7 @@ import { withoutNulls } from '../json-body.ts'
 import { jsonText } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
 import { checkPattern, nextTick } from '../services/cron-ticks.ts'
+import { encryptedQueues } from '../statements/encrypted-queues.ts'
 import {
   databaseNow,
   deleteSchedule,
@@ -45,6 +46,10 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     },
     async (request): Promise<Schedule> => {
       const schedule = readSchedule(request.body as ScheduleBody, context)
+      if ((await administer(pool, () => encryptedQueues(pool))).includes(schedule.queue)) {
+        const why = 'is encrypted, and a schedule would keep its payload in the clear'
+        throw fieldError('invalid_request', 'queue', why)
+      }
       const now = await administer(pool, () => databaseNow(pool))
       const next = nextTick(schedule, now)
       if (next === undefined) throw fieldError('invalid_request', 'cron', 'never ticks')

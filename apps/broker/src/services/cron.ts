@@ -2,7 +2,7 @@ import type { Woken } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Logger } from '../log.ts'
 import { type DueSchedule, dueSchedules, fireSchedule } from '../statements/schedules.ts'
-import { dueTicks } from './cron-ticks.ts'
+import { type DueTicks, dueTicks } from './cron-ticks.ts'
 import type { Chore } from './service.ts'
 
 const schedulesMax = 100
@@ -20,7 +20,21 @@ export function createCron(options: {
 
   /** True: it has more ticks to fire at once. */
   async function fire(schedule: DueSchedule): Promise<boolean> {
-    const { fire: ticks, next } = dueTicks(schedule, schedule.now)
+    const due = dueTicks(schedule, schedule.now)
+    try {
+      return await fireTicks(schedule, due)
+    } catch (error) {
+      const [first, second] = due.fire
+      if (first === undefined || second === undefined) throw error
+      // A queue without room for all of them may have room for one.
+      return await fireTicks(schedule, { fire: [first], next: second })
+    }
+  }
+
+  async function fireTicks(
+    schedule: DueSchedule,
+    { fire: ticks, next }: DueTicks,
+  ): Promise<boolean> {
     const woken = await fireSchedule(pool, {
       id: schedule.id,
       seen: schedule.nextAt,

@@ -5,7 +5,7 @@ import type { Logger } from '../log.ts'
 import type { Service } from '../services/service.ts'
 import { exchangeNodes, type NodeRecord, removeNode, type SeenNode } from '../statements/nodes.ts'
 
-const roundMs = 5_000
+const roundMs = 10_000
 /** Two rounds may fail. */
 const freshMs = 3 * roundMs
 /** While a node has yet to say where it listens. */

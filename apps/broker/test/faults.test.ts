@@ -1,5 +1,4 @@
 // What breaks, breaks alone: workers, clients, PostgreSQL.
-import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { startEmbeddedPostgres } from '@rouse/database'
@@ -7,23 +6,10 @@ import { eventually, type TestDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startBroker } from './support/broker.ts'
 import { type Ackable, apiOf, send } from './support/http.ts'
+import { childrenOf } from './support/process-tree.ts'
 
 /** A worker starts in a second, unless every core is busy with other tests. */
 const patience = { timeoutMs: 30_000 }
-
-function workersOf(primary: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === primary
-      } catch {
-        return false
-      }
-    })
-}
 
 /** fetch may pick a pooled connection that the dead worker had; such a request never was one. */
 async function afterClose<T>(ask: () => Promise<T>): Promise<T> {
@@ -63,7 +49,7 @@ test('a killed worker takes nothing with it', async (t) => {
     const groups = body.group_backoff.groups as { waiting: number }[]
     return groups.reduce((sum, group) => sum + group.waiting, 0) === 20
   }, patience)
-  const [victim] = workersOf(node.child.pid as number)
+  const [victim] = childrenOf(node.child.pid as number)
   process.kill(victim as number, 'SIGKILL')
   await eventually(async () => {
     const { body } = await send('GET', `${node.url}/stats`).catch(() => ({ body: undefined }))

@@ -1,12 +1,12 @@
 // The test plan of the document on optimised polling, number by number, as far as 000 has not said it already. Its
 // state machine runs on a clock that the test moves; everything else on a real node.
-import { readdirSync, readFileSync } from 'node:fs'
 import { SharedStateManager } from '@rouse/shared-state'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from './support/broker.ts'
 import { apiOf } from './support/http.ts'
 import { stateOf, untilWaiting, wakesDuring } from './support/node-state.ts'
+import { childrenOf } from './support/process-tree.ts'
 import { sharedBroker, unique } from './support/shared-broker.ts'
 
 const node = await sharedBroker()
@@ -132,26 +132,12 @@ test('001-11: work that a check finds unannounced begins the count anew', async 
   t.equal(mode(), 'aggressive')
 })
 
-function workersOf(primary: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === primary
-      } catch {
-        return false
-      }
-    })
-}
-
 test('001-11b: a wake that nobody takes within a tenth of a second makes the node aggressive', async (t) => {
   const own = await startBroker(t, { env: { ROUSE_WORKERS: '1' } })
   const client = apiOf(own.url)
   const waiting = client.pop('q', '?wait=true&timeout=20000')
   await untilWaiting(own, 'q', 1)
-  const [worker = 0] = workersOf(own.child.pid as number)
+  const [worker = 0] = childrenOf(own.child.pid as number)
   process.kill(worker, 'SIGSTOP') // all dispatchers are busy
   await own.database.pool.query(`select rouse.enqueue('q', '1')`)
   await eventually(async () => {

@@ -5,17 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { eventually } from '@rouse/testkit'
 import type { Test } from 'tap'
-
-export interface DevClusterDescription {
-  readonly url: string
-  readonly nodes: readonly {
-    readonly id: string
-    readonly url: string
-    readonly pid: number
-    readonly gossip: string
-  }[]
-  readonly postgres: { readonly url: string; readonly pid: number }
-}
+import type { ClusterDescription } from '../../src/dev/cluster-file.ts'
 
 export interface RunningDevCluster {
   readonly child: ChildProcess
@@ -23,7 +13,7 @@ export interface RunningDevCluster {
   /** What it printed so far. */
   readonly output: () => string
   /** `cluster.json` as it is now. */
-  readonly describe: () => Promise<DevClusterDescription>
+  readonly describe: () => Promise<ClusterDescription>
 }
 
 const start = fileURLToPath(new URL('../../../../scripts/start.mjs', import.meta.url))
@@ -65,8 +55,8 @@ export async function startDevCluster(
 }
 
 /** Resolves when `cluster.json` is there. */
-export async function untilReady(cluster: RunningDevCluster): Promise<DevClusterDescription> {
-  let description: DevClusterDescription | undefined
+export async function untilReady(cluster: RunningDevCluster): Promise<ClusterDescription> {
+  let description: ClusterDescription | undefined
   await eventually(
     async () => {
       description = await cluster.describe().catch(() => undefined)
@@ -74,5 +64,5 @@ export async function untilReady(cluster: RunningDevCluster): Promise<DevCluster
     },
     { timeoutMs: 60_000 },
   )
-  return description as DevClusterDescription
+  return description as ClusterDescription
 }

@@ -10,7 +10,12 @@ export async function killTree(child: ChildProcess): Promise<void> {
   await exited
 }
 
+/** The processes that a process started and that live. */
+export function childrenOf(pid: number): number[] {
+  const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
+  return pids.filter((one) => one !== '').map(Number)
+}
+
 function tree(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
-  return [pid, ...children.filter((one) => one !== '').flatMap((one) => tree(Number(one)))]
+  return [pid, ...childrenOf(pid).flatMap(tree)]
 }

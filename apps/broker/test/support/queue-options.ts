@@ -1,0 +1,58 @@
+import type { Test } from 'tap'
+import { apiOf } from './http.ts'
+import { sharedBroker, unique } from './shared-broker.ts'
+
+export interface Popped {
+  readonly data: unknown
+  readonly attempt: number
+  readonly transactionId: string
+  readonly partitionId: string
+  readonly leaseId: string
+}
+
+/** A node on a clock that tests move, and what the tests of options do with its queues. */
+export async function optionsNode() {
+  const node = await sharedBroker({ instrumented: true })
+  const api = apiOf(node.url)
+
+  /** A queue with these options. */
+  async function queueWith(options: object, more: object = {}): Promise<string> {
+    const queue = unique()
+    const { body } = await api.post('/configure', { queue, options, ...more })
+    if (body.configured !== true) throw new Error(JSON.stringify(body))
+    return queue
+  }
+
+  const pushAll = (queue: string, ...payloads: unknown[]) =>
+    api.push(...payloads.map((payload) => ({ queue, payload })))
+
+  /** What a pop gets now. */
+  async function take(queue: string, query = ''): Promise<Popped[]> {
+    const { body } = await api.pop(queue, query)
+    return body?.messages ?? []
+  }
+
+  /** What a pop gets in the end: the node has to notice that the clock moved. */
+  async function takeSoon(queue: string, query = '?'): Promise<Popped[]> {
+    return take(queue, `${query}&wait=true&timeout=15000`)
+  }
+
+  const dataOf = (messages: readonly Popped[]) => messages.map(({ data }) => data)
+  const fail = async (messages: readonly Popped[], more: object = {}) =>
+    api.ack(messages[0] as Popped, 'failed', more)
+
+  async function deadIn(queue: string): Promise<number> {
+    return (await api.get(`/dlq?queue=${queue}`)).body.total
+  }
+
+  /** How many messages are in the log. */
+  async function kept(queue: string): Promise<number> {
+    return (await api.get(`/messages?queue=${queue}&limit=1000`)).body.messages.length
+  }
+
+  async function nothingYet(t: Test, queue: string, why: string): Promise<void> {
+    t.equal((await api.pop(queue)).status, 204, why)
+  }
+
+  return { node, api, queueWith, pushAll, take, takeSoon, dataOf, fail, deadIn, kept, nothingYet }
+}

@@ -1,0 +1,127 @@
+// What a history is made of: one record for every request on the wire (or SQL call) with what its
+// client heard, one for every fault, and the audit of the tables at the end. One JSON line each.
+//
+// Times are milliseconds on CLOCK_MONOTONIC, which all processes of a machine share (clock.ts).
+
+/** ok: a 2xx or a commit. fail: certainly nothing happened. unknown: it may have happened. */
+export type Outcome = 'ok' | 'fail' | 'unknown'
+
+interface Call {
+  /** Which client: a name that no other client of the run has. */
+  readonly process: string
+  readonly start: number
+  readonly end: number
+  readonly outcome: Outcome
+  /** The workload it belongs to, and thereby which rules its queues are held to. */
+  readonly workload: string
+  /** The status of an HTTP answer; absent where none came. */
+  readonly status?: number
+  /** The code of a problem document, a SQLSTATE, or the system's word for a broken connection. */
+  readonly code?: string
+}
+
+export interface PushedItem {
+  readonly queue: string
+  readonly partition: string
+  /** The payload's `v`: names one intended message. A retry of a push carries the same value. */
+  readonly value: string
+  /** The transactionId, where the client gave one. */
+  readonly key?: string
+  /** Must not be delivered so soon after the push. */
+  readonly delayMs?: number
+  /** From an ok answer. */
+  readonly result?: { readonly status: 'queued' | 'duplicate' | 'scheduled'; readonly id: string }
+}
+
+export interface PushRecord extends Call {
+  readonly kind: 'push'
+  /** sql: by rouse.enqueue in a transaction of the client's own. */
+  readonly by: 'http' | 'sql'
+  readonly items: readonly PushedItem[]
+}
+
+export interface PoppedMessage {
+  readonly queue: string
+  readonly partition: string
+  readonly partitionId: string
+  readonly value: string
+  readonly id: string
+  readonly transactionId: string
+  readonly seq: string
+  readonly attempt: number
+  /** The message's own lease token, as its ack must carry it. */
+  readonly leaseId: string
+}
+
+export interface PopRecord extends Call {
+  readonly kind: 'pop'
+  readonly queue: string
+  readonly group: string
+  readonly waitMs: number
+  /** How long the queue leases. */
+  readonly leaseMs: number
+  readonly messages: readonly PoppedMessage[]
+  /** Acks that rode along (ack and fetch); each with its result if the answer came. */
+  readonly acks: readonly AckedItem[]
+}
+
+export interface AckedItem {
+  readonly leaseId: string
+  readonly transactionId: string
+  readonly partitionId: string
+  readonly value: string
+  readonly status: 'completed' | 'failed' | 'retry' | 'dlq'
+  /** Of an ok answer: taken, or refused as stale. */
+  readonly success?: boolean
+}
+
+export interface AckRecord extends Call {
+  readonly kind: 'ack'
+  readonly group: string
+  readonly acks: readonly AckedItem[]
+  /** A transaction: these were pushed if and only if the acks were taken. */
+  readonly pushes?: readonly PushedItem[]
+}
+
+/** Extends or gives back the lease that the token belongs to (and all its pop handed out). */
+export interface LeaseRecord extends Call {
+  readonly kind: 'extend' | 'release'
+  readonly leaseId: string
+  /** Of an extension. */
+  readonly seconds?: number
+}
+
+/** A client process that was killed, or whose answer the harness threw away. */
+export interface FaultRecord {
+  readonly kind: 'fault'
+  readonly name: string
+  readonly start: number
+  /** Healed: everything is back, as far as the nemesis can tell. */
+  readonly end: number
+  /** What was hit: `node-2`, `worker 4711`, … */
+  readonly target: string
+  /** True where the database may forget its newest leases (crash, failover): promise 7. */
+  readonly forgetsLeases: boolean
+  /** Set where the fault was not made: what permission or program it lacks. */
+  readonly skipped?: string
+}
+
+/** What the tables hold once every queue is drained, read from the database by the harness. */
+export interface AuditRecord {
+  readonly kind: 'audit'
+  /** Groups that could not be worked off in time. */
+  readonly undrained: readonly { queue: string; group: string; left: number }[]
+  readonly leases: number
+  readonly scheduled: number
+  readonly deadLetters: readonly {
+    queue: string
+    group: string
+    value: string
+    attempts: number
+  }[]
+  /** Contradictions between tables, in words. */
+  readonly contradictions: readonly string[]
+}
+
+export type CallRecord = PushRecord | PopRecord | AckRecord | LeaseRecord
+export type HistoryRecord = CallRecord | FaultRecord | AuditRecord

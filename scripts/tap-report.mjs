@@ -1,5 +1,5 @@
 // Reads raw TAP as tap writes it (files at the margin, their tests one step in), prints one line
-// per file as it ends, everything about a file that failed, and counts the tests.
+// per file as it ends, everything about a file that failed, and counts the tests of each.
 import { createInterface } from 'node:readline'
 
 const resultLine = /^( {4})?(not ok|ok) \d+ - (.*?)( # (time=|SKIP|TODO).*)?$/
@@ -9,7 +9,7 @@ const resultLine = /^( {4})?(not ok|ok) \d+ - (.*?)( # (time=|SKIP|TODO).*)?$/
  * out, or held no test) counts as one failed test, so that no failure is ever summed to zero.
  */
 export async function reportTap(stream, print) {
-  const total = { passed: 0, failed: 0 }
+  const files = []
   let file = { passed: 0, failed: 0, lines: [] }
   for await (const line of createInterface({ input: stream })) {
     file.lines.push(line)
@@ -26,11 +26,10 @@ export async function reportTap(stream, print) {
     }
     const tests = `${file.passed} passed${file.failed > 0 ? `, ${file.failed} FAILED` : ''}`
     print(`${file.failed > 0 ? '✗' : '✓'} ${name}: ${tests}${seconds(mark)}`)
-    total.passed += file.passed
-    total.failed += file.failed
+    files.push({ name, passed: file.passed, failed: file.failed })
     file = { passed: 0, failed: 0, lines: [] }
   }
-  return total
+  return files
 }
 
 /** The failed assertions with the names of their tests and their diagnostics; no passed ones. */

@@ -16,6 +16,8 @@ export interface EmbeddedPostgresOptions {
   readonly port?: number
   /** Settings as in postgresql.conf, over the defaults. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Added to the server's environment, as a test that preloads a library needs it. */
+  readonly env?: Readonly<Record<string, string>>
   /** Receives the server's log, line by line. */
   readonly log?: (line: string) => void
 }
@@ -60,6 +62,7 @@ async function startOnce(
     dataDir: folder.path,
     port,
     settings: { ...embeddedSettingsDefault, ...options.settings },
+    env: options.env,
     log: options.log,
   })
   // Before the server is ready: a launcher killed while it waits must leave no server either.

@@ -22,6 +22,7 @@ export interface ServerProcessOptions {
   readonly dataDir: string
   readonly port: number
   readonly settings: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string>> | undefined
   readonly log?: ((line: string) => void) | undefined
 }
 
@@ -36,7 +37,7 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
     {
       ...serverUser(),
       cwd: options.dataDir,
-      env: serverEnvironment(),
+      env: serverEnvironment(options.env),
       // Its own session: a Ctrl-C in the terminal is for the launcher, which stops it in order.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -47,6 +48,9 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
   })
   return { child, exited, ready: untilReady(child, options.log) }
 }
+
+/** A standby takes readers only, and says so. */
+const readyLine = /database system is ready to accept (read-only )?connections/
 
 /** Kept for the message of a failed start. */
 const lastLinesMax = 20
@@ -65,7 +69,7 @@ async function untilReady(child: ChildProcess, log?: (line: string) => void): Pr
       log?.(line)
       lastLines.push(line)
       if (lastLines.length > lastLinesMax) lastLines.shift()
-      if (line.includes('database system is ready to accept connections')) resolve()
+      if (readyLine.test(line)) resolve()
     })
   })
 }

@@ -1,0 +1,158 @@
+// A primary and its streaming standby, real servers both, that change places.
+//
+//   primary runs, standby streams   --- promoteStandby -->   new primary, the other left as it was
+//   new primary runs                --- rebuildStandby -->   the other is its standby, from a copy
+//
+// With `synchronous` a commit waits for the standby. A primary without a standby that was promoted
+// waits for nobody until rebuildStandby has brought it one, as a failover manager would have it.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makeServerFolder, reachableTmpdir } from '@rouse/database'
+import { testServerSettings } from './embedded-source.ts'
+import { eventually } from './eventually.ts'
+import { createPostgresServer, type PostgresServer } from './postgres-server.ts'
+import { copyAsStandby } from './standby-copy.ts'
+
+export interface PostgresPairOptions {
+  /** Whether a commit waits until the standby has it on disk. */
+  readonly synchronous?: boolean
+  /** Kept, and open to the server's user; without it a temporary one, removed by stop. */
+  readonly folder?: string
+  /** As in postgresql.conf. The default throws durability away: `{ fsync: 'on' }` brings it back. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** Added to the environment of both servers, e.g. LD_PRELOAD. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly log?: (line: string) => void
+}
+
+export interface PostgresPair {
+  readonly primary: PostgresServer
+  readonly standby: PostgresServer
+  /** Both servers, for clients that look for the one that takes writes. */
+  readonly url: string
+  /** Both servers as a multi-host address of this database. */
+  urlOf(database: string): string
+  /** Makes the standby the primary and waits until it takes writes. Fence the old one first. */
+  promoteStandby(): Promise<void>
+  /** Ends the other server, if it runs, and makes it a standby of the primary by a new copy. */
+  rebuildStandby(): Promise<void>
+  /** Waits until the standby streams and has all that the primary wrote before this call. */
+  inSync(): Promise<void>
+  /** Safe to call twice, and with frozen or killed servers. */
+  stop(): Promise<void>
+}
+
+const pairSettings = {
+  ...testServerSettings,
+  // What a standby that was away for a while asks for, and what a copy needs from its start on.
+  wal_keep_size: '512MB',
+  wal_retrieve_retry_interval: '200ms',
+}
+/** A slow and busy machine replays slowly. */
+const patience = { timeoutMs: 120_000, intervalMs: 50 }
+
+export async function startPostgresPair(options: PostgresPairOptions = {}): Promise<PostgresPair> {
+  const folder = options.folder ?? (await temporaryFolder())
+  const server = (name: string) =>
+    createPostgresServer({
+      name,
+      dataDir: join(folder, name),
+      settings: { ...pairSettings, ...options.settings },
+      env: options.env ?? {},
+      log: options.log,
+    })
+  const servers = await Promise.all([server('rouse_a'), server('rouse_b')])
+  let [primary, standby] = servers
+
+  async function rebuildStandby(): Promise<void> {
+    await standby.kill()
+    await waitForNobody(primary)
+    await copyAsStandby(primary, standby)
+    await standby.start()
+    await inSync()
+  }
+  async function inSync(): Promise<void> {
+    if (options.synchronous === true) await waitFor(primary, standby)
+    await caughtUp(primary, standby, options.synchronous === true)
+  }
+  async function stop(): Promise<void> {
+    await Promise.all(servers.map((one) => one.stop()))
+    if (options.folder === undefined) await rm(folder, { recursive: true, force: true })
+  }
+  const urlOf = (database: string) => {
+    const hosts = servers.map(({ port }) => `127.0.0.1:${port}`).join(',')
+    return `postgres://postgres@${hosts}/${database}?target_session_attrs=read-write`
+  }
+
+  try {
+    await primary.start()
+    await rebuildStandby()
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return {
+    get primary() {
+      return primary
+    },
+    get standby() {
+      return standby
+    },
+    url: urlOf('postgres'),
+    urlOf,
+    async promoteStandby() {
+      await promote(standby)
+      ;[primary, standby] = [standby, primary]
+    },
+    rebuildStandby,
+    inSync,
+    stop,
+  }
+}
+
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(await reachableTmpdir(), 'rouse-pair-'))
+  await makeServerFolder(folder)
+  return folder
+}
+
+/** Asked again until done: replay may cancel the asking session. */
+async function promote(standby: PostgresServer): Promise<void> {
+  await eventually(async () => {
+    const [row] = await standby.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
+    if (row?.standby === false) return true
+    await standby.query('select pg_promote(wait => false)')
+    return false
+  }, patience)
+  // What the old primary waited for is not what this one has.
+  await waitForNobody(standby)
+}
+
+async function waitFor(primary: PostgresServer, standby: PostgresServer): Promise<void> {
+  await setSynchronous(primary, standby.name)
+}
+
+async function waitForNobody(primary: PostgresServer): Promise<void> {
+  await setSynchronous(primary, '')
+}
+
+async function setSynchronous(primary: PostgresServer, names: string): Promise<void> {
+  await primary.query(`alter system set synchronous_standby_names = '${names}'`)
+  await primary.query('select pg_reload_conf()')
+}
+
+async function caughtUp(
+  primary: PostgresServer,
+  standby: PostgresServer,
+  synchronous: boolean,
+): Promise<void> {
+  const [now] = await primary.query<{ lsn: string }>('select pg_current_wal_lsn() as lsn')
+  await eventually(async () => {
+    const [row] = await primary.query<{ ready: boolean }>(
+      `select state = 'streaming' and replay_lsn >= '${now?.lsn}'
+         and (sync_state <> 'async') = ${synchronous} as ready
+       from pg_stat_replication where application_name = '${standby.name}'`,
+    )
+    return row?.ready
+  }, patience)
+}

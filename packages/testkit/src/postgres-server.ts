@@ -1,0 +1,148 @@
+// One server of a pair: the same data folder and the same port through all its runs.
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
+import pg from 'pg'
+import { eventually } from './eventually.ts'
+
+export interface PostgresServer {
+  /** Also the name by which its standby's role is known to the primary. */
+  readonly name: string
+  readonly dataDir: string
+  readonly port: number
+  readonly url: string
+  readonly running: boolean
+  /** The postmaster first, then all that it started; empty when it does not run. */
+  pids(): number[]
+  /** In the role that its data folder says; safe when it runs. */
+  start(): Promise<void>
+  /** In order; a frozen one is thawed first. Safe when it does not run. */
+  stop(): Promise<void>
+  /** SIGKILL to all its processes at once, so that nobody says goodbye. */
+  kill(): Promise<void>
+  /** SIGSTOP to all its processes: it keeps its connections and answers nothing. */
+  freeze(): void
+  thaw(): void
+  /** One statement on a connection of its own. */
+  query<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]>
+}
+
+export interface PostgresServerOptions {
+  readonly name: string
+  readonly dataDir: string
+  readonly settings: Readonly<Record<string, string>>
+  readonly env: Readonly<Record<string, string>>
+  readonly log: ((line: string) => void) | undefined
+}
+
+const queryTimeoutMs = 10_000
+
+export async function createPostgresServer(
+  options: PostgresServerOptions,
+): Promise<PostgresServer> {
+  const { name, dataDir, settings, env, log } = options
+  const port = await lastingPort()
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+  let current: EmbeddedPostgres | undefined
+
+  function pids(): number[] {
+    return current === undefined ? [] : [current.pid, ...childrenOf(current.pid)]
+  }
+  function signalAll(signal: NodeJS.Signals): void {
+    // The postmaster first: stopped, it starts no further process behind our back.
+    if (current !== undefined) sendTo(current.pid, signal)
+    for (const pid of pids().slice(1)) sendTo(pid, signal)
+  }
+  return {
+    name,
+    dataDir,
+    port,
+    url,
+    get running() {
+      return current !== undefined
+    },
+    pids,
+    async start() {
+      if (current !== undefined) return
+      const server = await startEmbeddedPostgres({
+        dataDir,
+        port,
+        settings,
+        env,
+        ...(log !== undefined && { log: (line: string) => log(`${name}: ${line}`) }),
+      })
+      current = server
+      void server.exited.then(() => {
+        if (current === server) current = undefined
+      })
+    },
+    async stop() {
+      signalAll('SIGCONT')
+      await current?.stop()
+      current = undefined
+    },
+    async kill() {
+      const killed = current
+      if (killed === undefined) return
+      const all = pids()
+      signalAll('SIGSTOP')
+      for (const pid of new Set([...all, ...pids()])) sendTo(pid, 'SIGKILL')
+      await killed.exited
+      current = undefined
+    },
+    freeze: () => signalAll('SIGSTOP'),
+    thaw: () => signalAll('SIGCONT'),
+    async query<Row extends pg.QueryResultRow>(sql: string) {
+      return queryOnce<Row>(url, sql)
+    },
+  }
+}
+
+async function queryOnce<Row extends pg.QueryResultRow>(url: string, sql: string): Promise<Row[]> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'rouse pair',
+    connectionTimeoutMillis: queryTimeoutMs,
+    query_timeout: queryTimeoutMs,
+  })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return (await client.query<Row>(sql)).rows
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/** Its children call setsid, so no process group holds them together. */
+function childrenOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    return children.split(' ').filter(Boolean).map(Number)
+  } catch {
+    return []
+  }
+}
+
+function sendTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It ended meanwhile.
+  }
+}
+
+/** Below the ports that the kernel gives to outgoing connections, one of which could otherwise
+ * hold this port while the server is down. */
+async function lastingPort(): Promise<number> {
+  return eventually(async () => {
+    const port = 15_000 + Math.floor(Math.random() * 15_000)
+    const probe = createServer()
+    await new Promise<void>((resolve, reject) => {
+      probe.once('error', reject)
+      probe.listen(port, '127.0.0.1', resolve)
+    })
+    await new Promise((resolve) => probe.close(resolve))
+    return port
+  })
+}

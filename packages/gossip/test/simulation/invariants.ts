@@ -1,5 +1,6 @@
 import { type PeerView, presets } from '../../src/index.ts'
 import type { Application } from './application.ts'
+import type { VirtualNode } from './virtual-network.ts'
 
 const { lan } = presets
 
@@ -9,8 +10,8 @@ export function checkEchoes(
   running: readonly Application[],
   now: number,
 ): string[] {
+  const byId = new Map(running.map(({ node }) => [node.nodeId, node]))
   return checked.flatMap((app) => {
-    const byId = new Map(running.map(({ node }) => [node.nodeId, node]))
     return peersOf(app, now).flatMap((peer) => {
       if (peer.state !== 'alive') return []
       const other = byId.get(peer.nodeId)
@@ -33,7 +34,7 @@ export function checkInterest(
   awake: readonly Application[],
   now: number,
 ): string[] {
-  const views = new Map(awake.map((app) => [app.node.nodeId, { app, peers: viewsById(app, now) }]))
+  const awakeById = new Map(awake.map((app) => [app.node.nodeId, app]))
   return checked.flatMap((app) => {
     const { node } = app
     const lingering = [...app.withdrawn].filter(([, { at }]) => {
@@ -43,41 +44,40 @@ export function checkInterest(
       .filter(([, { version }]) => version <= app.echoed)
       .map(([key]) => key)
     return peersOf(app, now).flatMap((peer) => {
-      const view = views.get(peer.nodeId)
-      if (view === undefined || keys.length === 0) return []
-      const other = view.app.node
-      if (other.incarnation !== peer.incarnation) return []
+      const other = awakeById.get(peer.nodeId)
+      if (other === undefined || other.node.incarnation !== peer.incarnation) return []
       if (peer.state !== 'alive' && peer.state !== 'suspect') return []
-      const own = view.peers.get(node.nodeId)
-      if (own === undefined || own.state === 'dead' || own.state === 'left') return []
-      if (own.incarnation !== node.incarnation) return []
-      const missing = keys.find((key) => !other.core.tells(node.nodeId, [key]))
-      return missing === undefined
+      const missing = keys.find((key) => !other.node.core.tells(node.nodeId, [key]))
+      return missing === undefined || !knows(other, node, now)
         ? []
         : [`${peer.nodeId} does not tell ${node.nodeId} of ${missing}`]
     })
   })
 }
 
+function knows(app: Application, { nodeId, incarnation }: VirtualNode, now: number): boolean {
+  const own = peersOf(app, now).find((peer) => peer.nodeId === nodeId)
+  if (own === undefined || own.state === 'dead' || own.state === 'left') return false
+  return own.incarnation === incarnation
+}
+
 /** Everybody sees everybody, and nobody else. */
 export function checkWhole(running: readonly Application[], now: number): string[] {
-  const expected = running.map(({ node }) => `${node.nodeId}/${node.incarnation}`)
+  const expected = new Set(running.map(({ node }) => `${node.nodeId}/${node.incarnation}`))
   return running.flatMap((app) => {
     const own = `${app.node.nodeId}/${app.node.incarnation}`
-    const seen = peersOf(app, now)
-      .filter(({ state }) => state === 'alive')
-      .map(({ nodeId, incarnation }) => `${nodeId}/${incarnation}`)
-    const missing = expected.filter((name) => name !== own && !seen.includes(name))
-    const ghosts = seen.filter((name) => !expected.includes(name))
+    const seen = new Set(
+      peersOf(app, now)
+        .filter(({ state }) => state === 'alive')
+        .map(({ nodeId, incarnation }) => `${nodeId}/${incarnation}`),
+    )
+    const missing = [...expected].filter((name) => name !== own && !seen.has(name))
+    const ghosts = [...seen].filter((name) => !expected.has(name))
     if (missing.length === 0 && ghosts.length === 0) return []
     return [
       `${own} misses ${missing.join(' ') || 'nobody'}, sees ghosts ${ghosts.join(' ') || '-'}`,
     ]
   })
-}
-
-function viewsById(app: Application, now: number): Map<string, PeerView> {
-  return new Map(peersOf(app, now).map((peer) => [peer.nodeId, peer]))
 }
 
 function peersOf(app: Application, now: number): PeerView[] {

@@ -55,7 +55,8 @@ export class Simulation {
     for (let index = 0; index < nodeCount; index += 1) this.#start(index, addressOf(index))
     this.#repeat(1_000, 3_000, faultsMs, () => this.#breakSomething())
     this.#repeat(20, 200, faultsMs + healingMs, () => this.#push())
-    this.#repeat(100, 1_000, faultsMs + healingMs - 12_000, () => this.#changeInterest())
+    const settledFrom = Math.max(faultsMs, faultsMs + healingMs - 12_000)
+    this.#repeat(100, 1_000, settledFrom, () => this.#changeInterest())
     this.#repeat(checkEveryMs, checkEveryMs, faultsMs + healingMs, () => this.#check())
     this.#repeat(refreshEveryMs, refreshEveryMs, faultsMs + healingMs, () => this.#refreshAll())
     this.network.runUntil(faultsMs)
@@ -125,9 +126,9 @@ export class Simulation {
 
   #splitInTwo(): void {
     const random = this.#random.fault
-    const left = this.apps.filter(() => random.below(2) === 0)
+    const left = new Set(this.apps.filter(() => random.below(2) === 0))
     for (const one of left) {
-      for (const other of this.apps) if (!left.includes(other)) this.#cutBoth(one, other)
+      for (const other of this.apps) if (!left.has(other)) this.#cutBoth(one, other)
     }
   }
 

@@ -29,6 +29,8 @@ export interface PushedItem {
   readonly key?: string
   /** Must not be delivered so soon after the push. */
   readonly delayMs?: number
+  /** What it is worth, where a workload keeps a sum: transactions move it, and none may appear or vanish. */
+  readonly amount?: number
   /** From an ok answer. */
   readonly result?: { readonly status: 'queued' | 'duplicate' | 'scheduled'; readonly id: string }
 }
@@ -51,6 +53,8 @@ export interface PoppedMessage {
   readonly attempt: number
   /** The message's own lease token, as its ack must carry it. */
   readonly leaseId: string
+  /** As pushed. */
+  readonly amount?: number
 }
 
 export interface PopRecord extends Call {
@@ -91,7 +95,7 @@ export interface LeaseRecord extends Call {
   readonly seconds?: number
 }
 
-/** A client process that was killed, or whose answer the harness threw away. */
+/** A fault that the nemesis made, or could not make. */
 export interface FaultRecord {
   readonly kind: 'fault'
   readonly name: string
@@ -123,5 +127,26 @@ export interface AuditRecord {
   readonly contradictions: readonly string[]
 }
 
+/** What the checkers must know of a queue to judge it. One record for every queue of the run. */
+export interface QueueRecord {
+  readonly kind: 'queue'
+  readonly queue: string
+  readonly workload: string
+  /** `partition` means: and `onFailure=hold`. Those are held to the order rules. */
+  readonly ordering: 'partition' | 'none'
+  /** The groups that each get every message; they subscribed before the first push. */
+  readonly groups: readonly string[]
+  /** As configured: so many retries, and then the dead letters. */
+  readonly retryLimit: number
+  /** 0: no deduplication. */
+  readonly dedupWindowMs: number
+  /** Set where waiters are idle (ordering `none`): a push must reach one so soon, outside of faults. */
+  readonly wakeMsMax?: number
+  /** Set where messages carry amounts that transactions move from stage to stage, from 1 up. */
+  readonly stage?: number
+}
+
 export type CallRecord = PushRecord | PopRecord | AckRecord | LeaseRecord
-export type HistoryRecord = CallRecord | FaultRecord | AuditRecord
+/** What is no call: noted by the harness itself. */
+export type Note = FaultRecord | AuditRecord | QueueRecord
+export type HistoryRecord = CallRecord | Note

@@ -32,7 +32,7 @@ const lan: GossipPreset = {
   helloFirstMs: 100,
   helloMaxMs: 15_000,
   hintHoldMs: 1,
-  rideAfterMs: 5,
+  rideAfterMs: 2,
   interestGapMs: 20,
   interestLingerMs: 10_000,
   everyoneMax: 8,

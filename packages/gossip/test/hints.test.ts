@@ -116,7 +116,7 @@ test('a hint whose first ride is lost comes with the second', async (t) => {
   const { network } = cluster
   network.quality.loss = 1
   network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))
-  network.runFor(3)
+  network.runFor(presets.lan.rideAfterMs / 2)
   network.quality.loss = 0
   network.runFor(10)
   t.equal(cluster.at(1).hints.length, 1)

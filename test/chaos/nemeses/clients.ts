@@ -1,0 +1,54 @@
+// The wire between clients and nodes, and the clients themselves.
+import type { TcpMode } from '../harness/tcp-relay.ts'
+import { nemesis, pause, pick } from './nemesis.ts'
+
+const cutsSeconds = 0.5
+const cutShare = 0.5
+
+/** Half of the connections are reset, twice a second. */
+export const clientAbort = nemesis('client-abort', async ({ wires }, { random, seconds }) => {
+  let cut = 0
+  for (let left = seconds; left > 0; left -= cutsSeconds) {
+    for (const relay of wires.clients) cut += relay.cut({ share: cutShare, random })
+    await pause(Math.min(left, cutsSeconds))
+  }
+  return { target: `${cut} connections` }
+})
+
+/** What the server answers is thrown away, and the client hears a reset. */
+export const answersLost = nemesis('answers-lost', async ({ wires }, { random, seconds }) => {
+  const lose: TcpMode = { kind: 'lose answers', probability: 0.2, random }
+  try {
+    for (const relay of wires.clients) relay.set(lose)
+    await pause(seconds)
+  } finally {
+    for (const relay of wires.clients) relay.set({ kind: 'forward' })
+  }
+  return { target: 'a fifth of the answers' }
+})
+
+/** Connections stay open and carry nothing: the client never hears that anything is wrong. */
+export const clientHalfOpen = nemesis('client-half-open', async ({ wires }, about) => {
+  const relay = pick(wires.clients, about.random)
+  try {
+    relay.set({ kind: 'drop' })
+    await pause(about.seconds)
+  } finally {
+    relay.cut()
+    relay.set({ kind: 'forward' })
+  }
+  return { target: `port ${relay.port}` }
+})
+
+export const clientKill = nemesis(
+  'client-kill',
+  async ({ clients }, { random }) => {
+    if (clients === undefined) throw new Error('no clients are registered')
+    return { target: await clients.killOne(random) }
+  },
+  {
+    async lacks({ clients }) {
+      return clients === undefined ? 'client processes' : undefined
+    },
+  },
+)

@@ -1,0 +1,54 @@
+import { answersLost, clientAbort, clientHalfOpen, clientKill } from './clients.ts'
+import { databaseDrop, databaseReject } from './database-wire.ts'
+import { udpCorrupt, udpCut, udpDuplicate, udpLoss, udpOneWay, udpReorder } from './gossip.ts'
+import type { Nemesis } from './nemesis.ts'
+import {
+  allNodesKill,
+  nodeKill,
+  nodePause,
+  primaryKill,
+  rollingSigterm,
+  workerKill,
+  workerPause,
+  workerPauseLong,
+} from './nodes.ts'
+import { backendTerminations, postgresKill, postgresPause, postgresRestart } from './postgres.ts'
+
+export const nemeses: readonly Nemesis[] = [
+  workerKill,
+  primaryKill,
+  nodeKill,
+  allNodesKill,
+  rollingSigterm,
+  workerPause,
+  workerPauseLong,
+  nodePause,
+  postgresKill,
+  postgresRestart,
+  postgresPause,
+  backendTerminations,
+  databaseDrop,
+  databaseReject,
+  udpCut,
+  udpOneWay,
+  udpLoss,
+  udpDuplicate,
+  udpReorder,
+  udpCorrupt,
+  clientAbort,
+  clientHalfOpen,
+  clientKill,
+  answersLost,
+]
+
+/** What `npm test` runs. */
+export const gateFaults: readonly string[] = [
+  workerKill,
+  nodeKill,
+  rollingSigterm,
+  workerPause,
+  postgresKill,
+  backendTerminations,
+  udpCut,
+  clientAbort,
+].map(({ name }) => name)

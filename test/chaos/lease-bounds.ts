@@ -1,0 +1,76 @@
+// When the lease of every pop can have begun, run out, and been given back: see history.ts for what follows from what.
+import { Column } from './columns.ts'
+import { type HistoryTables, outcomes } from './history-tables.ts'
+
+export interface LeaseBounds {
+  readonly begins: Column
+  readonly expiresMin: Column
+  readonly expiresMax: Column
+  readonly releasedMin: Column
+  readonly releasedMax: Column
+}
+
+export function leaseBounds(tables: HistoryTables, deliveryOfLease: Int32Array): LeaseBounds {
+  const { calls, pops, deliveries } = tables
+  const bounds: LeaseBounds = {
+    begins: new Column('float'),
+    expiresMin: new Column('float'),
+    expiresMax: new Column('float'),
+    releasedMin: new Column('float'),
+    releasedMax: new Column('float'),
+  }
+  for (let pop = 0; pop < pops.call.length; pop += 1) {
+    bounds.begins.push(calls.start.at(pops.call.at(pop)))
+    bounds.expiresMax.push(calls.end.at(pops.call.at(pop)) + pops.leaseMs.at(pop))
+    bounds.expiresMin.push(0)
+    bounds.releasedMin.push(Number.POSITIVE_INFINITY)
+    bounds.releasedMax.push(Number.POSITIVE_INFINITY)
+  }
+  // Nothing is leased before it was pushed; what one pop hands out is leased at one moment.
+  const pushedFrom = earliestPushes(tables)
+  for (let row = 0; row < deliveries.pop.length; row += 1) {
+    const pop = deliveries.pop.at(row)
+    const pushed = pushedFrom[deliveries.message.at(row)] ?? Number.POSITIVE_INFINITY
+    if (pushed !== Number.POSITIVE_INFINITY)
+      bounds.begins.set(pop, Math.max(bounds.begins.at(pop), pushed))
+  }
+  for (let pop = 0; pop < pops.call.length; pop += 1) {
+    bounds.expiresMin.set(pop, bounds.begins.at(pop) + pops.leaseMs.at(pop))
+  }
+  for (const { lease, record } of tables.leaseCalls) {
+    const delivery = deliveryOfLease[lease] ?? -1
+    if (delivery < 0 || record.outcome === 'fail') continue
+    const pop = deliveries.pop.at(delivery)
+    const sure = record.outcome === 'ok'
+    if (record.kind === 'release') {
+      lower(bounds.releasedMin, pop, record.start)
+      if (sure) lower(bounds.releasedMax, pop, record.end)
+      continue
+    }
+    const extension = (record.seconds ?? 0) * 1_000
+    if (sure) raise(bounds.expiresMin, pop, record.start + extension)
+    raise(bounds.expiresMax, pop, record.end + extension)
+  }
+  return bounds
+}
+
+/** By message, when the first push that may have stored it was sent. */
+function earliestPushes({ calls, pushes, messages }: HistoryTables): Float64Array {
+  const earliest = new Float64Array(messages.queue.length).fill(Number.POSITIVE_INFINITY)
+  const failed = outcomes.indexOf('fail')
+  for (let row = 0; row < pushes.call.length; row += 1) {
+    const call = pushes.call.at(row)
+    if (calls.outcome.at(call) === failed) continue
+    const message = pushes.message.at(row)
+    earliest[message] = Math.min(earliest[message] ?? 0, calls.start.at(call))
+  }
+  return earliest
+}
+
+function lower(column: Column, row: number, value: number): void {
+  column.set(row, Math.min(column.at(row), value))
+}
+
+function raise(column: Column, row: number, value: number): void {
+  column.set(row, Math.max(column.at(row), value))
+}

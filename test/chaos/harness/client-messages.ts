@@ -1,0 +1,29 @@
+// What the harness and its client processes say to each other.
+import type { ClientUrls } from './chaos-client.ts'
+
+export interface ClientJob {
+  readonly clients: readonly { readonly workload: string; readonly name: string }[]
+  /** How often these clients were started before: a client that was killed does not come back under its name. */
+  readonly generation: number
+  readonly seed: number
+  readonly rate: number
+  readonly urls: ClientUrls
+  readonly historyFile: string
+}
+
+export interface ClientCounts {
+  /** Messages of ok pushes, transactions included. */
+  pushed: number
+  popped: number
+  /** Calls that failed or whose outcome is unknown. */
+  notOk: number
+}
+
+export type ToClients =
+  | { readonly kind: 'job'; readonly job: ClientJob }
+  | { readonly kind: 'stop-producing' }
+  | { readonly kind: 'stop' }
+
+export type FromClients =
+  | { readonly kind: 'counts'; readonly counts: ClientCounts }
+  | { readonly kind: 'produced' }

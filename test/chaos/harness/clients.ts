@@ -1,0 +1,143 @@
+// The client processes of a run: a few, each with clients of all workloads. One may be killed at any time; others with new
+// names take its place, as a deployment would start its programs again.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createWriteStream, type WriteStream } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Workload } from '../workloads/workload.ts'
+import type { ClientUrls } from './chaos-client.ts'
+import type { ClientCounts, ClientJob, FromClients, ToClients } from './client-messages.ts'
+
+export interface ClientsOptions {
+  readonly folder: string
+  readonly workloads: readonly Workload[]
+  readonly urls: ClientUrls
+  readonly seed: number
+  readonly rate: number
+}
+
+interface Slot {
+  readonly number: number
+  readonly clients: { workload: string; name: string }[]
+  generation: number
+  child: ChildProcess
+  exited: Promise<void>
+  counts: ClientCounts
+  /** Its producers have ended. */
+  produced: Promise<void>
+}
+
+const slotCount = 4
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const program = fileURLToPath(new URL('client-process.ts', import.meta.url))
+/** Longer than anything a client waits for by itself. */
+const stopMsMax = 60_000
+
+export class Clients {
+  readonly #options: ClientsOptions
+  readonly #slots: Slot[] = []
+  readonly #log: WriteStream
+  readonly #gone: ClientCounts = { pushed: 0, popped: 0, notOk: 0 }
+  readonly historyFiles: string[] = []
+  #state: 'producing' | 'draining' | 'stopped' = 'producing'
+
+  constructor(options: ClientsOptions) {
+    this.#options = options
+    this.#log = createWriteStream(join(options.folder, 'clients.log'), { flags: 'a' })
+    const shares = deal(options.workloads)
+    for (const [number, clients] of shares.entries()) {
+      this.#slots.push({ number, clients, generation: 0, ...this.#launch(number, clients, 0) })
+    }
+  }
+
+  get counts(): ClientCounts {
+    const all = [this.#gone, ...this.#slots.map(({ counts }) => counts)]
+    return all.reduce((a, b) => sum(a, b))
+  }
+
+  /** Kills a process with all its clients and starts others in its place. Resolves with what was hit. */
+  async killOne(random: () => number): Promise<string> {
+    const slot = this.#slots[Math.floor(random() * this.#slots.length)]
+    if (slot === undefined) throw new Error('there are no clients')
+    const { pid } = slot.child
+    slot.child.kill('SIGKILL')
+    await slot.exited
+    if (this.#state === 'stopped') return `clients ${pid}`
+    Object.assign(this.#gone, sum(this.#gone, slot.counts))
+    slot.generation += 1
+    Object.assign(slot, this.#launch(slot.number, slot.clients, slot.generation))
+    return `clients ${pid}`
+  }
+
+  /** Resolves when every push has its answer. */
+  async stopProducing(): Promise<void> {
+    this.#state = 'draining'
+    for (const { child } of this.#slots) send(child, { kind: 'stop-producing' })
+    await Promise.all(this.#slots.map(({ produced, exited }) => Promise.race([produced, exited])))
+  }
+
+  /** Resolves when no client process is left; safe twice. */
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    for (const { child } of this.#slots) send(child, { kind: 'stop' })
+    const timer = setTimeout(() => {
+      for (const { child } of this.#slots) child.kill('SIGKILL')
+    }, stopMsMax)
+    await Promise.all(this.#slots.map(({ exited }) => exited))
+    clearTimeout(timer)
+    this.#log.end()
+  }
+
+  #launch(number: number, clients: Slot['clients'], generation: number): Launched {
+    const { folder, seed, rate, urls } = this.#options
+    const historyFile = join(folder, `history-${number}.${generation}.ndjson`)
+    this.historyFiles.push(historyFile)
+    const child = spawn(
+      process.execPath,
+      ['--import', 'tsx', '--conditions=@rouse/source', program],
+      {
+        cwd: root,
+        env: { PATH: process.env.PATH },
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      },
+    )
+    child.stdout?.pipe(this.#log, { end: false })
+    child.stderr?.pipe(this.#log, { end: false })
+    const job: ClientJob = { clients, generation, seed, rate, urls, historyFile }
+    send(child, { kind: 'job', job })
+    const exited = new Promise<void>((resolve) => {
+      child.once('exit', () => resolve())
+      child.once('error', () => resolve())
+    })
+    const counts = { pushed: 0, popped: 0, notOk: 0 }
+    const produced = new Promise<void>((resolve) => {
+      child.on('message', (message: FromClients) => {
+        if (message.kind === 'counts') Object.assign(counts, message.counts)
+        else resolve()
+      })
+    })
+    if (this.#state === 'draining') send(child, { kind: 'stop-producing' })
+    return { child, exited, counts, produced }
+  }
+}
+
+type Launched = Pick<Slot, 'child' | 'exited' | 'counts' | 'produced'>
+
+/** Clients of a workload go to different processes, so that a kill leaves some of each. */
+function deal(workloads: readonly Workload[]): Slot['clients'][] {
+  const shares: Slot['clients'][] = Array.from({ length: slotCount }, () => [])
+  const all = workloads.flatMap(({ name: workload, clients }) =>
+    clients.map(({ name }) => ({ workload, name })),
+  )
+  for (const [i, client] of all.entries()) shares[i % slotCount]?.push(client)
+  return shares
+}
+
+/** A process that is gone needs no message. */
+function send(child: ChildProcess, message: ToClients): void {
+  if (child.connected) child.send(message, () => {})
+}
+
+function sum(a: ClientCounts, b: ClientCounts): ClientCounts {
+  return { pushed: a.pushed + b.pushed, popped: a.popped + b.popped, notOk: a.notOk + b.notOk }
+}

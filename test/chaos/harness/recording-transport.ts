@@ -1,0 +1,55 @@
+// A transport that keeps a record of every request about messages: what was asked, when, and what its client heard.
+import type { Transport, TransportAnswer, TransportRequest } from '@rouse/client'
+import { HeldMessages } from './held-messages.ts'
+import { type Heard, heardAnswer, heardError } from './outcomes.ts'
+import type { Recorder } from './recorder.ts'
+import { readCall, type WireCall, withAnswer } from './wire-call.ts'
+
+export interface RecordingOptions {
+  readonly base: Transport
+  readonly recorder: Recorder
+  /** Of the queues, where a pop does not say. */
+  readonly leaseMs: number
+}
+
+export class RecordingTransport implements Transport {
+  readonly #options: RecordingOptions
+  readonly #held = new HeldMessages()
+
+  constructor(options: RecordingOptions) {
+    this.#options = options
+  }
+
+  async send(request: TransportRequest): Promise<TransportAnswer> {
+    const { base, recorder, leaseMs } = this.#options
+    const call = readCall(request, this.#held, leaseMs)
+    if (call === undefined) return await base.send(request)
+    const end = recorder.begin(call)
+    let answer: TransportAnswer
+    try {
+      answer = await base.send(request)
+    } catch (error) {
+      end(call, heardError(error))
+      throw error
+    }
+    const heard = heardAnswer(answer.status, answer.text, call.kind === 'pop')
+    const told = withAnswer(call, bodyOf(answer, heard), answer.status === 409)
+    end(told, heard)
+    this.#remember(told)
+    return answer
+  }
+
+  close(): void {
+    this.#options.base.close()
+  }
+
+  #remember(call: WireCall): void {
+    if (call.kind === 'pop') this.#held.popped(call.group, call.messages)
+    if (call.kind !== 'pop' && call.kind !== 'ack') return
+    for (const { leaseId, success } of call.acks) if (success === true) this.#held.ended(leaseId)
+  }
+}
+
+function bodyOf({ status, text }: TransportAnswer, { outcome }: Heard): unknown {
+  return outcome === 'ok' && status !== 204 ? JSON.parse(text) : undefined
+}

@@ -1,0 +1,67 @@
+import type { ChaosClient } from '../harness/chaos-client.ts'
+import type { RawClient, RawItem, RawMessage } from '../harness/raw-client.ts'
+import { ackUntilHeard, consume } from './consuming.ts'
+import { paced, pushUntilStored } from './producing.ts'
+import { type ClientSpec, clients, type Workload } from './workload.ts'
+
+const queues = ['pipe-1', 'pipe-2', 'pipe-3'] as const
+const partitionCount = 8
+const amountMax = 1_000
+const messagesPerSecond = 15
+
+/**
+ * Amounts move through three queues: an acknowledgement and the pushes that follow from it are one transaction. The first
+ * stage splits each amount in two, the second hands it on, the third spends it. None may appear or vanish.
+ */
+export const pipeline: Workload = {
+  name: 'pipeline',
+  queues: queues.map((queue, i) => ({ queue, stage: i + 1 })),
+  clients: [...producers(), ...movers('pipe-1', split), ...movers('pipe-2', handOn), ...spenders()],
+}
+
+function producers(): ClientSpec[] {
+  return clients(1, 'producer', (client) => {
+    const raw = client.raw()
+    return paced(client, messagesPerSecond * client.rate, () => {
+      const v = client.newValue()
+      const amount = 2 + client.random.below(amountMax)
+      const partition = `m${client.random.below(partitionCount)}`
+      const item = { queue: queues[0], partition, payload: { v, amount }, transactionId: v }
+      return pushUntilStored(client, raw, [item])
+    })
+  })
+}
+
+/** An unknown transaction is not repeated: either the message is gone, or it comes again. */
+function movers(queue: string, move: (message: RawMessage, client: ChaosClient) => RawItem[]) {
+  const specs = clients(3, 'consumer', (client, number) => {
+    const raw: RawClient = client.raw(number)
+    return consume(client, raw, { queue, batch: 4, partitions: 4 }, async (messages) => {
+      for (const message of messages) await raw.transact(message, move(message, client))
+    })
+  })
+  return specs.map((spec) => ({ ...spec, name: `${queue}-${spec.name}` }))
+}
+
+function split({ data, partition }: RawMessage, { random }: ChaosClient): RawItem[] {
+  const { v, amount = 0 } = data
+  const part = 1 + random.below(amount - 1)
+  return [
+    { queue: queues[1], partition, payload: { v: `${v}/1`, amount: part } },
+    { queue: queues[1], partition, payload: { v: `${v}/2`, amount: amount - part } },
+  ]
+}
+
+function handOn({ data, partition }: RawMessage): RawItem[] {
+  return [{ queue: queues[2], partition, payload: { ...data, v: `${data.v}/3` } }]
+}
+
+function spenders(): ClientSpec[] {
+  const specs = clients(2, 'consumer', (client, number) => {
+    const raw = client.raw(number)
+    return consume(client, raw, { queue: queues[2] }, (messages) =>
+      ackUntilHeard(client, raw, messages),
+    )
+  })
+  return specs.map((spec) => ({ ...spec, name: `${queues[2]}-${spec.name}` }))
+}

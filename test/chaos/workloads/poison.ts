@@ -1,0 +1,51 @@
+import type { ChaosClient } from '../harness/chaos-client.ts'
+import type { RawClient, RawMessage } from '../harness/raw-client.ts'
+import { ackUntilHeard, consume } from './consuming.ts'
+import { paced, pushUntilStored } from './producing.ts'
+import { clients, type Workload } from './workload.ts'
+
+const queue = 'poison'
+const partitionCount = 64
+const producerCount = 2
+const messagesPerSecond = 30
+const failing = '!fails'
+const killing = '!kills'
+
+/**
+ * A tenth of the messages fail every consumer, some of them by its death: what it held stays leased and nobody says a word.
+ * Those, and no others, must end among the dead letters. Killers are few, as each holds up its lane for four leases.
+ */
+export const poison: Workload = {
+  name: 'poison',
+  queues: [{ queue, retryLimit: 3, retryBackoffMs: [0, 200, 400] }],
+  clients: [
+    ...clients(producerCount, 'producer', (client) => {
+      const raw = client.raw()
+      return paced(client, (messagesPerSecond * client.rate) / producerCount, () => {
+        const chance = client.random.next()
+        const v = `${client.newValue()}${chance < 0.09 ? failing : chance < 0.1 ? killing : ''}`
+        const partition = `x${client.random.below(partitionCount)}`
+        const item = { queue, partition, payload: { v }, transactionId: v }
+        return pushUntilStored(client, raw, [item])
+      })
+    }),
+    ...clients(4, 'consumer', (client, number) => {
+      const raw = client.raw(number)
+      const pop = { queue, batch: 8, partitions: 4 }
+      return consume(client, raw, pop, (messages) => handle(client, raw, messages))
+    }),
+  ],
+}
+
+async function handle(
+  client: ChaosClient,
+  raw: RawClient,
+  messages: readonly RawMessage[],
+): Promise<void> {
+  const fatal = messages.findIndex(({ data }) => data.v.endsWith(killing))
+  const handled = fatal < 0 ? messages : messages.slice(0, fatal)
+  const bad = handled.filter(({ data }) => data.v.endsWith(failing))
+  const good = handled.filter(({ data }) => !data.v.endsWith(failing))
+  if (good.length > 0) await ackUntilHeard(client, raw, good)
+  if (bad.length > 0) await ackUntilHeard(client, raw, bad, 'failed')
+}

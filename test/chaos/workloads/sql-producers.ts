@@ -1,0 +1,38 @@
+import { ackUntilHeard, consume } from './consuming.ts'
+import { countAround, paced } from './producing.ts'
+import { ackInTransaction, enqueue } from './sql-calls.ts'
+import { clients, type Workload } from './workload.ts'
+
+const queue = 'sql'
+const partitionCount = 16
+const producerCount = 2
+const transactionsPerSecond = 20
+const itemsMean = 2
+const changedMindShare = 0.2
+
+/** Producers that enqueue in transactions of their own, some of them rolled back, and a consumer that acknowledges in one. */
+export const sqlProducers: Workload = {
+  name: 'sql-producers',
+  queues: [{ queue }],
+  clients: [
+    ...clients(producerCount, 'producer', (client) => {
+      const perSecond = (transactionsPerSecond * client.rate) / producerCount
+      return paced(client, perSecond, async () => {
+        const partition = `q${client.random.below(partitionCount)}`
+        const items = Array.from({ length: countAround(client, itemsMean) }, () => ({
+          queue,
+          partition,
+          value: client.newValue(),
+        }))
+        return await enqueue(client, items, { commits: client.random.next() >= changedMindShare })
+      })
+    }),
+    ...clients(3, 'consumer', (client, number) => {
+      const raw = client.raw(number)
+      return consume(client, raw, { queue, batch: 10, partitions: 4 }, async (messages) => {
+        if (number === 1) await ackUntilHeard(client, raw, messages)
+        else for (const message of messages) await ackInTransaction(client, message)
+      })
+    }),
+  ],
+}

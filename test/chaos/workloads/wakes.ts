@@ -1,0 +1,47 @@
+import { ackAndFetch } from './consuming.ts'
+import { paced } from './producing.ts'
+import { type ClientSpec, type Workload } from './workload.ts'
+
+/** From one node to another, each way once. */
+const ways = [
+  [0, 1],
+  [1, 2],
+  [2, 0],
+] as const
+const messagesPerSecond = 10
+
+/** A push on one node, the only waiter on another: nothing but a wake between them. */
+export const wakes: Workload = {
+  name: 'wakes',
+  queues: ways.map((way) => ({ queue: queueOf(way), ordering: 'none', isForWakes: true })),
+  clients: ways.flatMap(clientsOf),
+}
+
+function clientsOf(way: (typeof ways)[number]): ClientSpec[] {
+  const [from, to] = way
+  const queue = queueOf(way)
+  return [
+    {
+      name: `p${from + 1}`,
+      role: 'producer',
+      run: (client) => {
+        const raw = client.raw(from)
+        return paced(client, messagesPerSecond * client.rate, async () => {
+          const { outcome } = await raw.push([{ queue, payload: { v: client.newValue() } }])
+          // So that they do not come in step with anything.
+          await client.pause(client.random.below(30), client.producing)
+          return outcome
+        })
+      },
+    },
+    {
+      name: `c${to + 1}`,
+      role: 'consumer',
+      run: (client) => ackAndFetch(client, client.raw(to), { queue }),
+    },
+  ]
+}
+
+function queueOf([from, to]: (typeof ways)[number]): string {
+  return `wakes-${from + 1}-${to + 1}`
+}

@@ -1,0 +1,75 @@
+// A workload: queues with their options, and the clients that push into them and pop from them.
+import type { ChaosClient } from '../harness/chaos-client.ts'
+import type { QueueRecord } from '../records.ts'
+
+export interface Workload {
+  readonly name: string
+  readonly queues: readonly WorkloadQueue[]
+  /** At rate 1; `--rate` makes the producers faster, not more. */
+  readonly clients: readonly ClientSpec[]
+}
+
+/** With what the checkers must know of it. */
+export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
+  readonly groups?: readonly string[]
+  readonly ordering?: 'partition' | 'none'
+  readonly retryLimit?: number
+  readonly retryBackoffMs?: readonly number[]
+  /** Its waiters are idle: a push must reach one soon. */
+  readonly isForWakes?: boolean
+}
+
+export interface ClientSpec {
+  readonly name: string
+  readonly role: 'producer' | 'consumer'
+  /** A producer ends when `client.producing` aborts, a consumer when `client.consuming` does. */
+  readonly run: (client: ChaosClient) => Promise<void>
+}
+
+export const leaseSeconds = 3
+export const leaseMs = leaseSeconds * 1_000
+export const queueMode = '__QUEUE_MODE__'
+/** No message may run out of attempts because the cluster was hurt: only poison is to be given up on. */
+const retryLimitDefault = 1_000
+const dedupWindowSeconds = 3_600
+
+export function queueOptions(queue: WorkloadQueue): object {
+  return {
+    leaseTime: leaseSeconds,
+    ordering: queue.ordering ?? 'partition',
+    retryLimit: queue.retryLimit ?? retryLimitDefault,
+    retryBackoffMs: queue.retryBackoffMs ?? [0, 200],
+    dedupWindowSeconds,
+  }
+}
+
+export function queueRecord(
+  workload: string,
+  queue: WorkloadQueue,
+  wakeMsMax: number,
+): QueueRecord {
+  return {
+    kind: 'queue',
+    queue: queue.queue,
+    workload,
+    ordering: queue.ordering ?? 'partition',
+    groups: queue.groups ?? [queueMode],
+    retryLimit: queue.retryLimit ?? retryLimitDefault,
+    dedupWindowMs: dedupWindowSeconds * 1_000,
+    ...(queue.isForWakes === true ? { wakeMsMax } : {}),
+    ...(queue.stage === undefined ? {} : { stage: queue.stage }),
+  }
+}
+
+/** So many clients alike, numbered from 1. */
+export function clients(
+  count: number,
+  role: ClientSpec['role'],
+  run: (client: ChaosClient, number: number) => Promise<void>,
+): ClientSpec[] {
+  return Array.from({ length: count }, (_, i) => ({
+    name: `${role === 'producer' ? 'p' : 'c'}${i + 1}`,
+    role,
+    run: (client) => run(client, i + 1),
+  }))
+}

@@ -119,7 +119,9 @@ export class Story {
       ...call(told),
       group: told.group ?? 'g',
       acks: this.#acks(messages, told),
-      pushes: pushes.map((push) => this.#item(push.value, { at: told.at, outcome: told.outcome ?? 'ok', ...push })),
+      pushes: pushes.map((push) =>
+        this.#item(push.value, { at: told.at, outcome: told.outcome ?? 'ok', ...push }),
+      ),
     })
     return this
   }

@@ -16,7 +16,7 @@ const administrativeConnections = 2
 
 export const settings = {
   databaseUrl: text('ROUSE_DATABASE_URL', undefined, { secret: true }),
-  /** Where to LISTEN, if the database is behind a pooler. Absent: databaseUrl. */
+  /** Where to LISTEN, if the database is behind a pooler: PostgreSQL itself. Absent: databaseUrl. */
   listenUrl: text('ROUSE_LISTEN_URL', undefined, { secret: true }),
   /** One to three, with commas between them, each 32 bytes in base64 or hex: the first encrypts, all decrypt. */
   encryptionKey: text('ROUSE_ENCRYPTION_KEY', undefined, { secret: true }),
@@ -67,8 +67,8 @@ export const settings = {
   idleGroupSeconds: integer('ROUSE_IDLE_GROUP_SECONDS', 0, { min: 0, max: centurySeconds }),
   leaseDurability: choice('ROUSE_LEASE_DURABILITY', 'normal', ['normal', 'strict']),
   notify: choice('ROUSE_NOTIFY', 'on', ['on', 'off']),
-  /** Off behind a pooler that loses prepared statements. */
-  prepare: choice('ROUSE_PREPARE', 'on', ['on', 'off']),
+  /** Whether statements are prepared by name. `auto`: not on a connection that goes through a pooler. */
+  prepare: choice('ROUSE_PREPARE', 'auto', ['auto', 'on', 'off']),
   migrate: choice('ROUSE_MIGRATE', 'auto', ['auto', 'check', 'off']),
   logLevel: choice('ROUSE_LOG_LEVEL', 'info', [
     'trace',

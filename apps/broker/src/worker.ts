@@ -3,7 +3,7 @@ import cluster from 'node:cluster'
 import type { Server } from 'node:http'
 import { createPool } from '@rouse/database'
 import { type Limits, limits } from '@rouse/protocol'
-import { poolExecutor, SidecarDbPool, withoutPreparing } from '@rouse/sidecar'
+import { poolExecutor, SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { BrokerContext } from './broker-context.ts'
 import { systemClock } from './clock.ts'
@@ -135,9 +135,8 @@ function createSidecar(
   pool: pg.Pool,
   coordinator: ReturnType<typeof remoteCoordinator>,
 ): SidecarDbPool {
-  const executor = poolExecutor(pool)
   return new SidecarDbPool({
-    executor: config.prepare === 'on' ? executor : withoutPreparing(executor),
+    executor: poolExecutor(pool, config.prepare),
     coordinator,
     random: Math.random,
     waitersMax: config.waitersMax,

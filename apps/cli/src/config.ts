@@ -6,3 +6,4 @@ export interface GlobalOptions {
 
 export const defaultUrl = process.env.ROUSE_URL || 'http://127.0.0.1:4600'
 export const databaseUrl = process.env.ROUSE_DATABASE_URL || undefined
+export const listenUrl = process.env.ROUSE_LISTEN_URL || undefined

@@ -6,7 +6,7 @@ export interface PoolOptions {
   readonly max: number
   /** What pg_stat_activity shows, so that an operator sees which process holds a lock. */
   readonly applicationName: string
-  /** Sent as a start-up parameter: pgbouncer must be told to let it pass. */
+  /** Sent as a start-up parameter: pgbouncer wants it named in ignore_startup_parameters, and does not pass it on. */
   readonly statementTimeoutMs?: number
   readonly connectTimeoutMs?: number
 }

@@ -1,45 +1,88 @@
-import { OutcomeUnknownError } from '@rouse/database'
+// Runs each statement on a connection of its own from the pool.
+//
+// Statements are prepared by name, once per connection. A pooler in transaction mode (pgbouncer before 1.21) gives every
+// transaction another server connection: there a name is missing or already taken, and the statement fails before it
+// began. So a connection through a pooler gets none, and one that fails like that gets none from then on.
+import { isPooled, OutcomeUnknownError } from '@rouse/database'
 import type pg from 'pg'
-import type { Executor, Statement } from './statements/executor.ts'
+import { type Executor, type Statement, unnamed } from './statements/executor.ts'
+
+/** `auto`: by name where no pooler is in between. */
+export type Preparing = 'auto' | 'on' | 'off'
 
 interface Notice {
   /** The C function that raised it: the same in every language the server may speak. */
   readonly routine?: string | undefined
 }
 
-/**
- * Runs each statement on a connection of its own from the pool. A server that gives up waiting for its synchronous
- * standby says so only in a warning and reports success: here that is an unknown outcome.
- */
-export function poolExecutor(pool: pg.Pool): Executor {
+export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Executor {
+  const prepares = new WeakMap<pg.PoolClient, boolean>()
+
+  async function mayPrepare(client: pg.PoolClient): Promise<boolean> {
+    const known = prepares.get(client)
+    if (known !== undefined) return known
+    const answer = preparing === 'auto' ? !(await isPooled(client)) : preparing === 'on'
+    prepares.set(client, answer)
+    return answer
+  }
+
+  async function run(client: pg.PoolClient, statement: Statement): Promise<unknown[][]> {
+    const named = statement.name !== undefined && (await mayPrepare(client))
+    try {
+      return await runConfirmed(client, named ? statement : unnamed(statement))
+    } catch (error) {
+      if (!named || !isPreparedElsewhere(error)) throw error
+      prepares.set(client, false)
+      return runConfirmed(client, unnamed(statement))
+    }
+  }
+
   return {
     async query(statement: Statement) {
       const client = await pool.connect()
-      let unconfirmed = false
-      const onNotice = (notice: Notice): void => {
-        if (notice.routine === 'SyncRepWaitForLSN') unconfirmed = true
-      }
-      client.on('notice', onNotice)
       try {
-        const { rows } = await client.query({ ...statement, values: [...statement.values] })
-        client.off('notice', onNotice)
+        const rows = await run(client, statement)
         client.release()
-        if (unconfirmed) {
-          throw new OutcomeUnknownError(
-            new Error('the wait for the synchronous standby was cancelled'),
-          )
-        }
-        return { rows: rows as unknown[][] }
+        return { rows }
       } catch (error) {
-        client.off('notice', onNotice)
-        if (!(error instanceof OutcomeUnknownError)) client.release(isConnectionLost(error))
+        client.release(isConnectionLost(error))
         throw error
       }
     },
   }
 }
 
+/**
+ * A server that gives up waiting for its synchronous standby says so only in a warning and reports success: here that is
+ * an unknown outcome.
+ */
+async function runConfirmed(client: pg.PoolClient, statement: Statement): Promise<unknown[][]> {
+  let unconfirmed = false
+  const onNotice = (notice: Notice): void => {
+    if (notice.routine === 'SyncRepWaitForLSN') unconfirmed = true
+  }
+  client.on('notice', onNotice)
+  try {
+    const { rows } = await client.query({ ...statement, values: [...statement.values] })
+    if (!unconfirmed) return rows as unknown[][]
+  } finally {
+    client.off('notice', onNotice)
+  }
+  throw new OutcomeUnknownError(new Error('the wait for the synchronous standby was cancelled'))
+}
+
+const preparedElsewhere = new Set([
+  '26000', // invalid_sql_statement_name: prepared on another server connection
+  '42P05', // duplicate_prepared_statement: another client prepared it on this one
+])
+
+/** Both say that the statement did not begin. */
+function isPreparedElsewhere(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && preparedElsewhere.has(String(error.code))
+}
+
 /** A client that lost its connection must not go back to the pool; one whose statement failed may. */
 function isConnectionLost(error: unknown): boolean {
+  if (error instanceof OutcomeUnknownError) return false
   return !(error instanceof Error && 'severity' in error) || error.severity === 'FATAL'
 }

@@ -3,6 +3,7 @@
 //   down → connecting   after a pause that grows with every failure, and is never twice the same
 //   connecting → up     LISTEN was answered: whatever was missed is to be looked for
 //   up → down           the connection broke, or a beat did not come back
+import { isPooled } from '@rouse/database'
 import pg from 'pg'
 import type { Logger } from '../log.ts'
 import { beat, listen, scheduledChannel } from '../statements/listen.ts'
@@ -76,6 +77,7 @@ export class Listener implements Service {
     client.on('notification', ({ channel, payload }) => this.#heard(channel, payload ?? '', echo))
     try {
       await client.connect()
+      await refusePooler(client)
       await listen(client, echo)
       await this.#hearOurselves(client, echo)
     } catch (error) {
@@ -109,12 +111,12 @@ export class Listener implements Service {
     }, beatEveryMs)
   }
 
-  /** PostgreSQL tells us of our own notification before it answers; a pooler that swallows LISTEN does not. */
+  /** PostgreSQL tells us of our own notification before it answers. */
   async #hearOurselves(client: pg.Client, echo: string): Promise<void> {
     const before = this.#echoes
     await beat(client, echo)
     if (this.#echoes === before) {
-      throw new Error('a notification did not come back; is a pooler in between? ROUSE_LISTEN_URL')
+      throw new Error('a notification did not come back')
     }
   }
 
@@ -133,4 +135,16 @@ export class Listener implements Service {
     this.#failures += 1
     this.#timer = setTimeout(() => void this.#connect(), pauseMs)
   }
+}
+
+/**
+ * In transaction mode a pooler passes a notification on only while a transaction of ours happens to be on the connection
+ * that LISTENs: our own beat may be heard, and what others commit is not. Asked first, so that no LISTEN stays behind on
+ * a connection that belongs to all.
+ */
+async function refusePooler(client: pg.Client): Promise<void> {
+  if (!(await isPooled(client))) return
+  throw new Error(
+    'a pooler is in between, and LISTEN needs PostgreSQL itself: set ROUSE_LISTEN_URL',
+  )
 }

@@ -1,5 +1,5 @@
 // Everything of a node that happens by itself: what is due, what runs out, what is no longer needed, what ticks.
-import { type Executor, withoutPreparing } from '@rouse/sidecar'
+import { poolExecutor } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
@@ -37,8 +37,7 @@ export interface TimeServices extends Service {
 
 export function createTimeServices(options: TimeServicesOptions): TimeServices {
   const { config, pool, log, clock, random, newMessageId, host } = options
-  const prepared = pool as unknown as Executor
-  const executor = config.prepare === 'on' ? prepared : withoutPreparing(prepared)
+  const executor = poolExecutor(pool, config.prepare)
 
   const timers: Timers = new Timers({
     look: (horizonMs) => dueTimes(pool, horizonMs),

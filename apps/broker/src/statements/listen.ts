@@ -9,7 +9,7 @@ export async function listen(client: pg.Client, echo: string): Promise<void> {
   await client.query(`listen ${echo}`)
 }
 
-/** Notifies ourselves. PostgreSQL delivers that before it answers the query; a pooler in between may not. */
+/** Notifies ourselves. PostgreSQL delivers that before it answers the query. */
 export async function beat(client: pg.Client, echo: string): Promise<void> {
   await client.query('select pg_notify($1, $2)', [echo, ''])
 }

@@ -1,7 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import {
+  eventually,
+  type Pgbouncer,
+  startPgbouncer,
+  type TestDatabase,
+  testDatabase,
+} from '@rouse/testkit'
 import type { Test } from 'tap'
 
 export interface RunningBroker {
@@ -31,7 +37,7 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
   const database =
     options.database ?? (await testDatabase(t, { instrumented: options.instrumented ?? false }))
   const child = spawnBroker({
-    ROUSE_DATABASE_URL: database.url,
+    ...(await databaseSettings(database.url)),
     ROUSE_PORT: '0',
     ROUSE_WORKERS: '2',
     ROUSE_GOSSIP_PORT: '0',
@@ -61,6 +67,15 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
     return stats.local_sidecars === Number(options.env?.ROUSE_WORKERS ?? 2)
   }, patience)
   return { url, child, database, log, exited, stop }
+}
+
+let pooler: Promise<Pgbouncer> | undefined
+
+/** With ROUSE_TEST_PGBOUNCER=1 every node works through pgbouncer and listens to PostgreSQL itself. */
+async function databaseSettings(url: string): Promise<Record<string, string>> {
+  if (process.env.ROUSE_TEST_PGBOUNCER !== '1') return { ROUSE_DATABASE_URL: url }
+  pooler ??= startPgbouncer(url)
+  return { ROUSE_DATABASE_URL: (await pooler).through(url), ROUSE_LISTEN_URL: url }
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import colors from 'picocolors'
 import { CliError } from '../cli-error.ts'
-import { databaseUrl } from '../config.ts'
+import { databaseUrl, listenUrl } from '../config.ts'
 import { checkDatabase } from '../doctor/database-checks.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { checkMachine } from '../doctor/machine-checks.ts'
@@ -10,6 +10,7 @@ import { sessionOf, verb } from '../verb.ts'
 
 interface Options {
   readonly databaseUrl?: string
+  readonly listenUrl?: string
 }
 
 const marks = {
@@ -31,11 +32,16 @@ ROUSE_DATABASE_URL=postgres://… rouse doctor`,
       'look into the database as well (ROUSE_DATABASE_URL)',
       databaseUrl,
     )
+    .option(
+      '--listen-url <url>',
+      'where nodes LISTEN, if the database is behind a pooler (ROUSE_LISTEN_URL)',
+      listenUrl,
+    )
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const findings: Finding[] = [
         ...(await checkNodes(api)),
-        ...(await checkDatabase(options.databaseUrl)),
+        ...(await checkDatabase(options.databaseUrl, options.listenUrl)),
         ...checkMachine(),
       ]
       if (!output.isHuman) output.json(findings)

@@ -1,5 +1,11 @@
 import { nowMs } from '../clock.ts'
-import { isListenHeard, type Pool, readClockMs, readSetting } from '../statements/health.ts'
+import {
+  isBehindPooler,
+  isListenHeard,
+  type Pool,
+  readClockMs,
+  readSetting,
+} from '../statements/health.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
 const versionMin = 140_000
@@ -10,7 +16,8 @@ const listenMsMax = 1_000
 /** The settings that decide whether a commit is a commit. */
 const durability = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' }
 
-export async function checkDatabase(url: string | undefined): Promise<Finding[]> {
+/** `listenUrl`: where nodes LISTEN, if that is not the database's own URL. */
+export async function checkDatabase(url: string | undefined, listenUrl = url): Promise<Finding[]> {
   if (url === undefined) {
     const fix = 'set ROUSE_DATABASE_URL to have it looked at'
     return [warning('database', 'the database was not looked at', fix)]
@@ -23,7 +30,8 @@ export async function checkDatabase(url: string | undefined): Promise<Finding[]>
       await checkVersion(pool),
       ...(await checkSettings(pool)),
       await checkSchema(schema),
-      await checkListen(pool),
+      await checkPooler(pool),
+      await checkListen(listenUrl ?? url),
       await checkClock(pool),
     ]
   } catch (error) {
@@ -105,10 +113,26 @@ async function checkSchema(
   }
 }
 
-async function checkListen(pool: Pool): Promise<Finding> {
-  if (await isListenHeard(pool, listenMsMax)) return fine('listen', 'LISTEN works')
+async function checkPooler(pool: Pool): Promise<Finding> {
+  if (!(await isBehindPooler(pool))) return fine('pooler', 'no pooler is in between')
+  return fine('pooler', 'a pooler is in between: statements are not prepared by name there')
+}
+
+async function checkListen(url: string): Promise<Finding> {
   const fix = 'set ROUSE_LISTEN_URL to PostgreSQL itself, or ROUSE_NOTIFY=off'
-  return warning('listen', 'LISTEN is not heard: probably a pooler in transaction mode', fix)
+  const { createPool } = await import('@rouse/database')
+  const pool = createPool({ url, max: 1, applicationName: 'rouse doctor' })
+  try {
+    if (await isBehindPooler(pool)) {
+      return warning('listen', 'nodes would LISTEN through a pooler, where it is not heard', fix)
+    }
+    if (await isListenHeard(pool, listenMsMax)) return fine('listen', 'LISTEN works')
+    return warning('listen', 'LISTEN is not heard', fix)
+  } catch (error) {
+    return problem('listen', `PostgreSQL cannot be listened to: ${(error as Error).message}`, fix)
+  } finally {
+    await pool.end()
+  }
 }
 
 async function checkClock(pool: Pool): Promise<Finding> {

@@ -14,7 +14,17 @@ export async function readClockMs(pool: Pool): Promise<number> {
   return rows[0]?.now.getTime() ?? Number.NaN
 }
 
-/** Whether what is notified on a connection is heard on it: not so behind a pooler in transaction mode. */
+export async function isBehindPooler(pool: Pool): Promise<boolean> {
+  const { isPooled } = await import('@rouse/database')
+  const client = await pool.connect()
+  try {
+    return await isPooled(client)
+  } finally {
+    client.release()
+  }
+}
+
+/** Whether what is notified on a connection is heard on it. Asked without a pooler: one may pass on what we notify ourselves. */
 export async function isListenHeard(pool: Pool, withinMs: number): Promise<boolean> {
   const client = await pool.connect()
   try {

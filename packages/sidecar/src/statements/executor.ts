@@ -11,11 +11,13 @@ export interface Executor {
   query(statement: Statement): Promise<{ rows: unknown[][] }>
 }
 
-/** For poolers in transaction mode that lose prepared statements (pgbouncer before 1.21). */
+/** For statements that are too rare to be kept prepared on every connection. */
 export function withoutPreparing(executor: Executor): Executor {
-  return {
-    query: ({ text, values, rowMode }) => executor.query({ text, values, rowMode }),
-  }
+  return { query: (statement) => executor.query(unnamed(statement)) }
+}
+
+export function unnamed({ text, values, rowMode }: Statement): Statement {
+  return { text, values, rowMode }
 }
 
 interface Call {

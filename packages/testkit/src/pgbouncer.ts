@@ -1,0 +1,146 @@
+// A pgbouncer in transaction mode in front of a test's PostgreSQL, where pgbouncer is installed.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chown, mkdtemp, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+export interface Pgbouncer {
+  /** The same database as this URL names, by way of pgbouncer. */
+  through(databaseUrl: string): string
+  /** Safe to call twice. */
+  stop(): Promise<void>
+}
+
+export interface PgbouncerOptions {
+  /** Server connections for each database. Fewer than clients, so that they take turns. */
+  readonly poolSize?: number
+}
+
+/** Debian puts it where only root looks for programs. */
+const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+const program = folders
+  .map((folder) => join(folder, 'pgbouncer'))
+  .find((path) => path.startsWith('/') && existsSync(path))
+
+/** For the `skip` of a test: false where pgbouncer is installed, else the reason. */
+export const pgbouncerMissing: string | false =
+  program === undefined && 'pgbouncer is not installed (Debian: apt-get install pgbouncer)'
+
+const poolSizeDefault = 8
+const startAttemptsMax = 5
+/** pgbouncer refuses to run as root; by number, so that no user has to be created. */
+const nobody = 65_534
+
+/** Resolves when it takes connections. It ends with this process at the latest. */
+export async function startPgbouncer(
+  serverUrl: string,
+  { poolSize = poolSizeDefault }: PgbouncerOptions = {},
+): Promise<Pgbouncer> {
+  if (program === undefined) throw new Error(String(pgbouncerMissing))
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort()
+    const folder = await mkdtemp('/tmp/rouse-pgbouncer-')
+    const file = join(folder, 'pgbouncer.ini')
+    await writeFile(file, configuration({ server: new URL(serverUrl), port, poolSize }))
+    if (isRoot()) await Promise.all([folder, file].map((path) => chown(path, nobody, nobody)))
+    const child = spawnWithUs(program, folder)
+    const stop = stopper(child)
+    try {
+      await untilUp(child)
+    } catch (error) {
+      await stop()
+      // Another process may have taken the free port meanwhile.
+      if (attempt === startAttemptsMax) throw error
+      continue
+    }
+    letGo(child)
+    return { through: (databaseUrl) => moved(databaseUrl, port), stop }
+  }
+}
+
+function configuration(options: {
+  readonly server: URL
+  readonly port: number
+  readonly poolSize: number
+}): string {
+  const { server, port, poolSize } = options
+  const user = decodeURIComponent(server.username) || 'postgres'
+  const password = server.password && ` password='${decodeURIComponent(server.password)}'`
+  return `[databases]
+* = host=${server.hostname} port=${server.port || 5432} user=${user}${password}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = ${poolSize}
+max_client_conn = 2000
+server_login_retry = 1
+ignore_startup_parameters = extra_float_digits
+`
+}
+
+/** The shell ends pgbouncer and clears up when our end of the pipe is gone, however this process came to its end. */
+function spawnWithUs(path: string, folder: string): ChildProcess {
+  const script = '"$0" "$1/pgbouncer.ini" & cat >/dev/null; kill -INT $!; wait; rm -rf "$1"'
+  return spawn('sh', ['-c', script, path, folder], {
+    cwd: '/',
+    stdio: ['pipe', 'ignore', 'pipe'],
+    ...(isRoot() && { uid: nobody, gid: nobody }),
+  })
+}
+
+async function untilUp(child: ChildProcess): Promise<void> {
+  const said: string[] = []
+  await new Promise<void>((resolve, reject) => {
+    const lines = createInterface({ input: child.stderr as NodeJS.ReadableStream })
+    lines.on('line', (line) => {
+      said.push(line)
+      if (line.includes('process up:')) resolve()
+      // The shell waits for us even where pgbouncer has ended.
+      if (/FATAL|ERROR/.test(line)) reject(new Error(`pgbouncer did not start: ${said.join('\n')}`))
+    })
+    child.once('error', reject)
+    child.once('exit', () => reject(new Error(`pgbouncer ended: ${said.join('\n')}`)))
+  })
+}
+
+/** A test file ends when its tests do. */
+function letGo(child: ChildProcess): void {
+  for (const part of [child, child.stdin, child.stderr]) (part as { unref?(): void }).unref?.()
+}
+
+function stopper(child: ChildProcess): () => Promise<void> {
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  return () => {
+    child.ref()
+    child.stdin?.end()
+    return exited
+  }
+}
+
+function moved(databaseUrl: string, port: number): string {
+  const url = new URL(databaseUrl)
+  url.hostname = '127.0.0.1'
+  url.port = String(port)
+  return url.href
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+function freePort(): Promise<number> {
+  const probe = createServer()
+  return new Promise((resolve, reject) => {
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as AddressInfo
+      probe.close(() => resolve(port))
+    })
+  })
+}

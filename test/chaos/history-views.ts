@@ -3,6 +3,8 @@ import type { AckedItem, Outcome } from './records.ts'
 
 /** One item of a push call, or of a transaction. */
 export interface Pushed {
+  /** Within a call, in the order of its items. */
+  readonly row: number
   readonly call: number
   readonly by: 'http' | 'sql' | 'transaction'
   readonly process: string
@@ -34,6 +36,7 @@ export interface Delivery {
   readonly amount: number
   readonly start: number
   readonly end: number
+  readonly leaseMs: number
   readonly begins: number
   readonly expiresMin: number
   readonly expiresMax: number

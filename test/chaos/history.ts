@@ -3,7 +3,7 @@
 // A client knows when it asked and when it heard; what it asked for happened at some moment in between. From that
 // follow bounds, and the checkers conclude from bounds alone, never from guesses:
 // - a lease begins no earlier than its pop was sent, nor than the push of anything that it handed out was, and no later
-//   than the answer came (`begins` … `end`);
+//   than the answer came (`begins` … `end`; lease-bounds.ts has the fine print);
 // - it runs out no earlier than `begins` + its length (or what a successful extension promised, counted from when it was
 //   asked for), and no later than `end` + its length, extensions counted from their answers (`expiresMin` … `expiresMax`);
 // - it may be over from the moment somebody sent an acknowledgement or a release that was not refused; it surely is
@@ -53,7 +53,6 @@ export class History {
     for (let row = 0; row < acks.lease.length; row += 1) {
       this.#ackDeliveries.push(deliveryOfLease[acks.lease.at(row)] ?? -1)
     }
-    this.#bounds = leaseBounds(tables, deliveryOfLease)
     this.#pushesOf = new RowsByKey(pushes.message, messages.queue.length)
     this.#deliveriesOf = new RowsByKey(deliveries.message, messages.queue.length)
     this.#deliveriesInLane = new RowsByKey(deliveries.lane, lanes.consumer.length)
@@ -61,6 +60,7 @@ export class History {
     this.#acksOf = new RowsByKey(this.#ackDeliveries, deliveries.message.length)
     const made = tables.faults.filter(({ skipped }) => skipped === undefined)
     this.#faulty = new Windows(made.map(({ start, end }) => ({ from: start, to: end })))
+    this.#bounds = leaseBounds(tables, deliveryOfLease, this.#faulty)
     this.#forgetting = new Windows(
       made
         .filter(({ forgetsLeases }) => forgetsLeases)
@@ -184,6 +184,7 @@ export class History {
       amount: deliveries.amount.at(row),
       start: calls.start.at(call),
       end: calls.end.at(call),
+      leaseMs: pops.leaseMs.at(pop),
       begins: bounds.begins.at(pop),
       expiresMin: bounds.expiresMin.at(pop),
       expiresMax: bounds.expiresMax.at(pop),
@@ -253,6 +254,7 @@ export class History {
     const call = pushes.call.at(row)
     const status = pushes.status.at(row)
     return {
+      row,
       call,
       by: textOf(pushers, pushes.by.at(row)),
       process: names.textOf(calls.process.at(call)),

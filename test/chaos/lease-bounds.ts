@@ -1,6 +1,14 @@
 // When the lease of every pop can have begun, run out, and been given back: see history.ts for what follows from what.
+//
+// The database counts a lease from the moment at which the pop's SQL call read the clock. The call may hand out what was pushed
+// a little later, while it ran: hence `popCallMs`. While a fault is on, calls may take any time, and only the client's
+// own start counts. Its clock is cut to whole milliseconds and is not the clients' (`clockMs`).
 import { Column } from './columns.ts'
 import { type HistoryTables, outcomes } from './history-tables.ts'
+import type { Windows } from './windows.ts'
+
+const popCallMs = 500
+const clockMs = 5
 
 export interface LeaseBounds {
   readonly begins: Column
@@ -10,7 +18,11 @@ export interface LeaseBounds {
   readonly releasedMax: Column
 }
 
-export function leaseBounds(tables: HistoryTables, deliveryOfLease: Int32Array): LeaseBounds {
+export function leaseBounds(
+  tables: HistoryTables,
+  deliveryOfLease: Int32Array,
+  faulty: Windows,
+): LeaseBounds {
   const { calls, pops, deliveries } = tables
   const bounds: LeaseBounds = {
     begins: new Column('float'),
@@ -21,21 +33,26 @@ export function leaseBounds(tables: HistoryTables, deliveryOfLease: Int32Array):
   }
   for (let pop = 0; pop < pops.call.length; pop += 1) {
     bounds.begins.push(calls.start.at(pops.call.at(pop)))
-    bounds.expiresMax.push(calls.end.at(pops.call.at(pop)) + pops.leaseMs.at(pop))
+    bounds.expiresMax.push(calls.end.at(pops.call.at(pop)) + pops.leaseMs.at(pop) + clockMs)
     bounds.expiresMin.push(0)
     bounds.releasedMin.push(Number.POSITIVE_INFINITY)
     bounds.releasedMax.push(Number.POSITIVE_INFINITY)
   }
   // Nothing is leased before it was pushed; what one pop hands out is leased at one moment.
+  const calm = Uint8Array.from({ length: pops.call.length }, (_, pop) => {
+    const call = pops.call.at(pop)
+    return faulty.touch(calls.start.at(call), calls.end.at(call)) ? 0 : 1
+  })
   const pushedFrom = earliestPushes(tables)
   for (let row = 0; row < deliveries.pop.length; row += 1) {
     const pop = deliveries.pop.at(row)
     const pushed = pushedFrom[deliveries.message.at(row)] ?? Number.POSITIVE_INFINITY
-    if (pushed !== Number.POSITIVE_INFINITY)
-      bounds.begins.set(pop, Math.max(bounds.begins.at(pop), pushed))
+    if (calm[pop] === 1 && pushed !== Number.POSITIVE_INFINITY) {
+      raise(bounds.begins, pop, pushed - popCallMs)
+    }
   }
   for (let pop = 0; pop < pops.call.length; pop += 1) {
-    bounds.expiresMin.set(pop, bounds.begins.at(pop) + pops.leaseMs.at(pop))
+    bounds.expiresMin.set(pop, bounds.begins.at(pop) + pops.leaseMs.at(pop) - clockMs)
   }
   for (const { lease, record } of tables.leaseCalls) {
     const delivery = deliveryOfLease[lease] ?? -1
@@ -48,8 +65,8 @@ export function leaseBounds(tables: HistoryTables, deliveryOfLease: Int32Array):
       continue
     }
     const extension = (record.seconds ?? 0) * 1_000
-    if (sure) raise(bounds.expiresMin, pop, record.start + extension)
-    raise(bounds.expiresMax, pop, record.end + extension)
+    if (sure) raise(bounds.expiresMin, pop, record.start + extension - clockMs)
+    raise(bounds.expiresMax, pop, record.end + extension + clockMs)
   }
   return bounds
 }

@@ -1,0 +1,48 @@
+// What can be concluded about two deliveries of one message to one group, and when one was over.
+import type { History } from '../history.ts'
+import type { Acked, Delivery, Message } from '../history-views.ts'
+
+/** The deliveries of one message, by group, each list in the order in which its answers came. */
+export function deliveriesByGroup({ deliveries }: Message): Map<string, Delivery[]> {
+  const groups = new Map<string, Delivery[]>()
+  for (const delivery of deliveries) {
+    const list = groups.get(delivery.group)
+    if (list === undefined) groups.set(delivery.group, [delivery])
+    else list.push(delivery)
+  }
+  return groups
+}
+
+/**
+ * Whether one was leased after the other beyond doubt: by the clock, or by the attempt, which only ever grows
+ * unless the database forgot.
+ */
+export function surelyBefore(history: History, earlier: Delivery, later: Delivery): boolean {
+  if (earlier.end < later.begins) return true
+  if (later.attempt <= earlier.attempt) return false
+  return !history.forgets(Math.min(earlier.begins, later.begins), Math.max(earlier.end, later.end))
+}
+
+/** The earliest moment at which an acknowledgement may have ended the delivery. */
+export function ackedMin({ acks }: Delivery): number {
+  return earliest(acks.filter(({ taken }) => taken !== 'no'))
+}
+
+/** The earliest moment at which its message may have been no longer under this lease. */
+export function endsMin(delivery: Delivery): number {
+  return Math.min(delivery.expiresMin, delivery.releasedMin, ackedMin(delivery))
+}
+
+/** An acknowledgement that was taken and ended the message for good. */
+export function completion({ acks }: Delivery): Acked | undefined {
+  return acks.find(({ status, taken }) => status === 'completed' && taken === 'yes')
+}
+
+/** Two deliveries of different moments, the earlier by attempt first. */
+export function byAttempt(a: Delivery, b: Delivery): number {
+  return a.attempt - b.attempt || a.end - b.end
+}
+
+function earliest(acks: readonly Acked[]): number {
+  return acks.reduce((least, { start }) => Math.min(least, start), Number.POSITIVE_INFINITY)
+}

@@ -1,0 +1,105 @@
+// All rules over one history.
+import type { History } from '../history.ts'
+import { attempts } from './attempts.ts'
+import { conservation } from './conservation.ts'
+import { deadLetters } from './dead-letters.ts'
+import { dedup } from './dedup.ts'
+import { delays } from './delays.ts'
+import { duplicates } from './duplicates.ts'
+import type { Rule, Violation } from './findings.ts'
+import { ghostsOf } from './ghosts.ts'
+import { laneLeases } from './lane-leases.ts'
+import { lateWakes } from './late-wakes.ts'
+import { leftOver } from './left-over.ts'
+import { lost } from './lost.ts'
+import { nothingDelivered } from './nothing-delivered.ts'
+import { order } from './order.ts'
+import { overlappingLeases } from './overlapping-leases.ts'
+import { pushOrder } from './push-order.ts'
+import { type FaultRecovery, recoveries } from './recovery.ts'
+import { staleAcks } from './stale-acks.ts'
+import { transactions } from './transactions.ts'
+import { unexpected } from './unexpected.ts'
+
+const rules = {
+  lost,
+  unexpected,
+  'out of order': order,
+  'pushed out of order': pushOrder,
+  'overlapping leases': overlappingLeases,
+  'two leases on a lane': laneLeases,
+  'stale acks accepted': staleAcks,
+  'wrong attempts': attempts,
+  'dedup doubles': dedup,
+  'early deliveries': delays,
+  'wrong dead letters': deadLetters,
+  'unbalanced sums': conservation,
+  'torn transactions': transactions,
+  'left over': leftOver,
+  'late wakes': lateWakes,
+  'queues that moved nothing': nothingDelivered,
+} satisfies Record<string, Rule>
+
+const unexplainedDuplicates = 'unexplained duplicates'
+export type RuleName = keyof typeof rules | typeof unexplainedDuplicates
+
+export interface RuleVerdict {
+  readonly rule: RuleName
+  readonly count: number
+  /** The first of them. */
+  readonly violations: readonly Violation[]
+}
+
+export interface Verdict {
+  /** No rule fired. */
+  readonly ok: boolean
+  /** Messages that were stored, as far as anybody can know. */
+  readonly messages: number
+  readonly deliveries: number
+  readonly faults: number
+  readonly duplicates: number
+  /** Handed out and undone by a failover: see ghosts.ts. */
+  readonly ghosts: number
+  readonly rules: readonly RuleVerdict[]
+  readonly recoveries: readonly FaultRecovery[]
+  /** What this machine cannot make, and what it lacks. */
+  readonly notMade: readonly { readonly name: string; readonly lacks: string }[]
+}
+
+export function check(history: History): Verdict {
+  const repeated = duplicates(history)
+  const verdicts: RuleVerdict[] = [
+    ...Object.entries(rules).map(([rule, judge]) => {
+      const { count, violations } = judge(history)
+      return { rule: rule as RuleName, count, violations }
+    }),
+    {
+      rule: unexplainedDuplicates,
+      count: repeated.unexplained.count,
+      violations: repeated.unexplained.violations,
+    },
+  ]
+  return {
+    ok: verdicts.every(({ count }) => count === 0),
+    ...counted(history),
+    deliveries: history.deliveryCount,
+    faults: history.faults.filter(({ skipped }) => skipped === undefined).length,
+    duplicates: repeated.count,
+    rules: verdicts,
+    recoveries: recoveries(history),
+    notMade: history.faults.flatMap(({ name, skipped }) =>
+      skipped === undefined ? [] : [{ name, lacks: skipped }],
+    ),
+  }
+}
+
+function counted(history: History): { messages: number; ghosts: number } {
+  let messages = 0
+  let ghosts = 0
+  for (const message of history.messages()) {
+    const isStored = message.pushes.some(({ outcome }) => outcome === 'ok')
+    if (isStored || message.deliveries.length > 0) messages += 1
+    ghosts += ghostsOf(history, message).size
+  }
+  return { messages, ghosts }
+}

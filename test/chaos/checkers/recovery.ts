@@ -1,0 +1,140 @@
+// How the cluster came back after each fault, from what clients saw.
+import type { History } from '../history.ts'
+import type { FaultRecord } from '../records.ts'
+
+/** How long after a fault its effects are looked for. */
+const aftermathMs = 10_000
+/** Compared before and after: so long a time, in slices of so much. */
+const calmMs = 5_000
+const sliceMs = 1_000
+
+export interface FaultRecovery {
+  readonly fault: FaultRecord
+  /** From the end of the fault to the first push, and the first pop, that was sent afterwards and answered ok. */
+  readonly pushMs: number | undefined
+  readonly popMs: number | undefined
+  /** The longest time without any ok answer, from the fault's start until well after its end. */
+  readonly longestGapMs: number
+  /**
+   * Leases whose answer died with the fault: the latest moment at which a lane got its first message back, counted from when
+   * the lease must have run out, had it been taken in the fault's first moment. Undefined: there were none.
+   */
+  readonly leasesBackMs: number | undefined
+  /** The worst slice of a second after its start: median time of an ok push, against the calm before. */
+  readonly slowdown: number | undefined
+  /** For how many slices of a second pushes took more than twice as long as in the calm before. */
+  readonly slowSlices: number
+}
+
+export function recoveries(history: History): FaultRecovery[] {
+  const made = history.faults.filter(({ skipped }) => skipped === undefined)
+  if (made.length === 0) return []
+  const answers = [...history.okAnswers()].sort((a, b) => a.end - b.end)
+  const ends = Float64Array.from(answers, ({ end }) => end)
+  const astray = [...deliveriesAfterLostOnes(history)]
+  return made.map((fault) => {
+    const until = fault.end + aftermathMs
+    const near = answers.slice(lowerBound(ends, fault.start - calmMs), lowerBound(ends, until))
+    const since = near.filter(({ end }) => end >= fault.start)
+    return {
+      fault,
+      pushMs: firstAfter(near, 'push', fault.end),
+      popMs: firstAfter(near, 'pop', fault.end),
+      longestGapMs: longestGap(
+        since.map(({ end }) => end),
+        fault.start,
+        ends.at(-1) ?? until,
+        until,
+      ),
+      leasesBackMs: leasesBack(astray, fault),
+      ...slowness(near, fault),
+    }
+  })
+}
+
+interface AfterLost {
+  readonly lane: string
+  readonly pushed: number
+  readonly came: number
+  readonly leaseMs: number
+}
+
+/** A message that is first seen as a later attempt has been leased to somebody who never heard of it. */
+function* deliveriesAfterLostOnes(history: History): Iterable<AfterLost> {
+  for (const { deliveries, pushes } of history.messages()) {
+    const [first] = deliveries
+    const [push] = pushes
+    if (first === undefined || push === undefined || first.attempt === 1) continue
+    const { queue, group, partition, end, leaseMs } = first
+    yield { lane: `${queue}/${group}/${partition}`, pushed: push.start, came: end, leaseMs }
+  }
+}
+
+function leasesBack(astray: readonly AfterLost[], { start, end }: FaultRecord): number | undefined {
+  const firstOfLane = new Map<string, number>()
+  for (const { lane, pushed, came, leaseMs } of astray) {
+    if (pushed > start || came < start || came > end + aftermathMs) continue
+    const late = came - start - leaseMs
+    firstOfLane.set(lane, Math.min(firstOfLane.get(lane) ?? late, late))
+  }
+  return firstOfLane.size === 0 ? undefined : Math.max(...firstOfLane.values())
+}
+
+interface Answer {
+  readonly kind: 'push' | 'pop'
+  readonly start: number
+  readonly end: number
+}
+
+function firstAfter(answers: readonly Answer[], kind: Answer['kind'], healed: number) {
+  const first = answers.find((answer) => answer.kind === kind && answer.start >= healed)
+  return first === undefined ? undefined : first.end - healed
+}
+
+/** Also the time up to the end of what is looked at counts, as far as there were clients left to ask. */
+function longestGap(
+  ends: readonly number[],
+  from: number,
+  lastEver: number,
+  until: number,
+): number {
+  let longest = 0
+  let previous = from
+  for (const end of [...ends, Math.min(lastEver, until)]) {
+    longest = Math.max(longest, end - previous)
+    previous = Math.max(previous, end)
+  }
+  return longest
+}
+
+/** A push that took long is counted in every slice that it was under way in. */
+function slowness(answers: readonly Answer[], { start, end }: FaultRecord) {
+  const pushes = answers.filter(({ kind }) => kind === 'push')
+  const calm = medianMs(pushes.filter((push) => push.end < start))
+  if (calm === undefined || calm === 0) return { slowdown: undefined, slowSlices: 0 }
+  let worst = 0
+  let slowSlices = 0
+  for (let from = start; from < end + aftermathMs; from += sliceMs) {
+    const slice = medianMs(pushes.filter((push) => push.end >= from && push.start < from + sliceMs))
+    const ratio = (slice ?? 0) / calm
+    worst = Math.max(worst, ratio)
+    if (ratio > 2) slowSlices += 1
+  }
+  return { slowdown: worst, slowSlices }
+}
+
+function medianMs(answers: readonly Answer[]): number | undefined {
+  const times = answers.map(({ start, end }) => end - start).sort((a, b) => a - b)
+  return times[times.length >> 1]
+}
+
+function lowerBound(sorted: Float64Array, value: number): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((sorted[middle] ?? 0) < value) low = middle + 1
+    else high = middle
+  }
+  return low
+}

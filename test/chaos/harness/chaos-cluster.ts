@@ -8,7 +8,9 @@ import { createPool, migrate } from '@rouse/database'
 import { eventually } from '@rouse/testkit'
 import { ChaosNode } from './chaos-node.ts'
 import { ChaosPostgres } from './chaos-postgres.ts'
+import { type DiskImage, lacksForDisk, mountDisk } from './disk.ts'
 import { freePorts } from './free-ports.ts'
+import { buildFsyncShim, type FsyncShim, lacksForFsyncShim } from './fsync-shim.ts'
 import { signal } from './processes.ts'
 import { startTcpRelay, type TcpRelay } from './tcp-relay.ts'
 import { startUdpRelay, type UdpRelay } from './udp-relay.ts'
@@ -24,6 +26,11 @@ export interface ChaosClusterOptions {
   readonly afterMigrate?: (databaseUrl: string) => Promise<void>
   /** False: nothing is flushed to the disk, so a power loss must lose data. Default true. */
   readonly durable?: boolean
+  /**
+   * The data of PostgreSQL are on a disk that can fill up, lose its power and be slow, where this
+   * machine permits that. Default true; a run that makes no such fault starts faster without.
+   */
+  readonly faultyDisk?: boolean
 }
 
 export interface ChaosCluster {
@@ -36,6 +43,12 @@ export interface ChaosCluster {
   readonly nodes: readonly ChaosNode[]
   readonly postgres: ChaosPostgres
   readonly wires: ChaosWires
+  /** Undefined where it was not wanted or not permitted; `lacks` says which. */
+  readonly disk: DiskImage | undefined
+  readonly fsync: FsyncShim | undefined
+  readonly lacks: { readonly disk?: string | undefined; readonly fsync?: string | undefined }
+  /** A file whose number of milliseconds a process of a node stands still for on SIGUSR2. */
+  readonly stallFile: string
   /** Client processes register here, so that `client-kill` can hit them. */
   clients: { killOne(random: () => number): Promise<string> } | undefined
   /** Ends every standing fault and waits until all nodes are ready and hear each other. */
@@ -46,8 +59,10 @@ export interface ChaosCluster {
 export interface ChaosWires {
   /** Clients and balancer, clients and each node. */
   readonly clients: readonly TcpRelay[]
-  /** By node: between it and each server of the database. */
+  /** By node: between it and each server of the database, in the order of `postgres.servers`. */
   readonly database: readonly (readonly TcpRelay[])[]
+  /** The same for SQL producers. */
+  readonly sql: readonly TcpRelay[]
   readonly gossip: UdpRelay
 }
 
@@ -81,19 +96,21 @@ class Building {
     await mkdir(folder, { recursive: true })
     // The server may run as another user than we do.
     await chmod(folder, 0o755)
-    const [postgresPort = 0, ...ports] = await freePorts(1 + 2 * nodeCount)
+    const { disk, fsync, lacks } = await this.#prepareDisk()
+    const ports = await freePorts(2 * nodeCount)
     const httpPorts = ports.slice(0, nodeCount)
     const gossipPorts = ports.slice(nodeCount)
-    const postgres = await this.#startPostgres(postgresPort)
+    const postgres = await this.#startPostgres(disk, fsync)
     await this.#migrate(postgres)
+    await disk?.flush()
     const gossip = await this.#own(startUdpRelay(gossipPorts))
     const database: TcpRelay[][] = []
     const nodes: ChaosNode[] = []
     for (const [i, port] of httpPorts.entries()) {
-      const relay = await this.#relay(() => postgres.port)
-      database.push([relay])
+      const relays = await this.#databaseRelays(postgres)
+      database.push(relays)
       const settings = {
-        ROUSE_DATABASE_URL: databaseUrl([relay]),
+        ROUSE_DATABASE_URL: databaseUrl(relays),
         ROUSE_PORT: String(port),
         ROUSE_GOSSIP_PORT: String(gossipPorts[i]),
         ROUSE_GOSSIP_ADVERTISE: `${host}:${gossip.ports[i]}`,
@@ -104,19 +121,19 @@ class Building {
     const balancer = await this.#startBalancer(nodes)
     const clients = [await this.#relay(() => balancer.port)]
     for (const node of nodes) clients.push(await this.#relay(() => node.port))
-    const sql = await this.#relay(() => postgres.port)
+    const sql = await this.#databaseRelays(postgres)
     const [front = '', ...nodeUrls] = clients.map(({ port }) => `http://${host}:${port}`)
-    const wires = { clients, database: [...database, [sql]], gossip }
+    const parts = { nodes, postgres, wires: { clients, database, sql, gossip }, disk, fsync }
     await untilAllHear(nodes)
     return {
+      ...parts,
+      lacks,
       clientUrl: front,
       nodeUrls,
-      sqlUrl: databaseUrl([sql]),
-      nodes,
-      postgres,
-      wires,
+      sqlUrl: databaseUrl(sql),
+      stallFile: this.#stallFile,
       clients: undefined,
-      heal: () => heal({ nodes, postgres, wires }),
+      heal: () => heal(parts),
       stop: () => this.stop(),
     }
   }
@@ -129,17 +146,33 @@ class Building {
     }
   }
 
-  async #startPostgres(port: number): Promise<ChaosPostgres> {
-    const { folder, durable = true } = this.#options
+  async #prepareDisk(): Promise<Pick<ChaosCluster, 'disk' | 'fsync' | 'lacks'>> {
+    const { folder, faultyDisk = true } = this.#options
+    const unwanted = 'a cluster that was started with a faulty disk'
+    const lacks = {
+      disk: faultyDisk ? await lacksForDisk() : unwanted,
+      fsync: faultyDisk ? await lacksForFsyncShim() : unwanted,
+    }
+    const fsync = lacks.fsync === undefined ? await buildFsyncShim(folder) : undefined
+    const disk = lacks.disk === undefined ? await this.#own(mountDisk(folder)) : undefined
+    return { disk, fsync, lacks }
+  }
+
+  async #startPostgres(
+    disk: DiskImage | undefined,
+    fsync: FsyncShim | undefined,
+  ): Promise<ChaosPostgres> {
+    const { folder, standby, durable = true } = this.#options
     const file = this.#logFile('postgres.log')
-    const postgres = new ChaosPostgres({
-      dataDir: join(folder, 'postgres'),
-      port,
+    const postgres = await ChaosPostgres.start({
+      folder: join(disk?.path ?? folder, 'postgres'),
+      standby,
       durable,
+      disk,
+      env: fsync?.env ?? {},
       log: (line) => file.write(`${line}\n`),
     })
     this.#undo.push(() => postgres.stop())
-    await postgres.start()
     return postgres
   }
 
@@ -155,7 +188,14 @@ class Building {
 
   #startNode(id: string, port: number, settings: Readonly<Record<string, string>>): ChaosNode {
     const { folder, log, nodeEnv = {} } = this.#options
-    const env = { ...settings, ...nodeSettings, ROUSE_NODE_ID: id, ...nodeEnv }
+    const env = {
+      ...settings,
+      ...nodeSettings,
+      ROUSE_NODE_ID: id,
+      CHAOS_STALL_FILE: this.#stallFile,
+      ...nodeEnv,
+      NODE_OPTIONS: `--import=${stallHook} ${nodeEnv.NODE_OPTIONS ?? ''}`.trim(),
+    }
     const node = new ChaosNode({ id, port, env, log, logFile: join(folder, `${id}.log`) })
     this.#undo.push(() => node.stop())
     node.start()
@@ -175,6 +215,10 @@ class Building {
     )
   }
 
+  #databaseRelays({ servers }: ChaosPostgres): Promise<TcpRelay[]> {
+    return Promise.all(servers.map(({ server }) => this.#relay(() => server.port)))
+  }
+
   #relay(to: () => number): Promise<TcpRelay> {
     return this.#own(startTcpRelay({ to }))
   }
@@ -185,12 +229,18 @@ class Building {
     return part
   }
 
+  get #stallFile(): string {
+    return join(this.#options.folder, 'stall.txt')
+  }
+
   #logFile(name: string): WriteStream {
     const file = createWriteStream(join(this.#options.folder, name), { flags: 'a' })
     this.#undo.push(() => new Promise((resolve) => file.end(resolve)))
     return file
   }
 }
+
+const stallHook = new URL('stall-hook.mjs', import.meta.url).href
 
 const nodeSettings = {
   ROUSE_WORKERS: '2',
@@ -200,18 +250,22 @@ const nodeSettings = {
 
 function databaseUrl(relays: readonly TcpRelay[]): string {
   const hosts = relays.map(({ port }) => `${host}:${port}`).join(',')
-  return `postgres://postgres@${hosts}/postgres`
+  // Only a list of hosts has to be searched for the one that takes writes.
+  const search = relays.length > 1 ? '?target_session_attrs=read-write' : ''
+  return `postgres://postgres@${hosts}/postgres${search}`
 }
 
-type Healed = Pick<ChaosCluster, 'nodes' | 'postgres' | 'wires'>
+type Healed = Pick<ChaosCluster, 'nodes' | 'postgres' | 'wires' | 'disk' | 'fsync'>
 
-async function heal({ nodes, postgres, wires }: Healed): Promise<void> {
+async function heal({ nodes, postgres, wires, disk, fsync }: Healed): Promise<void> {
   wires.gossip.heal()
-  for (const relay of [...wires.clients, ...wires.database.flat()]) relay.set({ kind: 'forward' })
-  for (const pid of [...postgres.pids(), ...nodes.flatMap((node) => node.pids())]) {
-    signal(pid, 'SIGCONT')
+  await disk?.free()
+  await fsync?.heal()
+  for (const relay of [...wires.clients, ...wires.database.flat(), ...wires.sql]) {
+    relay.set({ kind: 'forward' })
   }
-  await postgres.release()
+  for (const pid of nodes.flatMap((node) => node.pids())) signal(pid, 'SIGCONT')
+  await postgres.heal()
   for (const node of nodes) node.release()
   await untilAllHear(nodes)
 }

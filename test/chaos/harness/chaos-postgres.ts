@@ -1,134 +1,170 @@
-// The database of the cluster. It keeps its port whatever happens to it, and whatever ends it, it is
-// started again after a second, unless a nemesis holds it down.
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
-import pg from 'pg'
+// The database of the cluster: a server and, if wanted, its standby. Each keeps its port and its wires
+// whatever happens to it. After a failover the two have changed places.
+import { join } from 'node:path'
+import { makeServerFolder } from '@rouse/database'
+import {
+  createPostgresServer,
+  eventually,
+  type PostgresPair,
+  type PostgresServer,
+  startPostgresPair,
+} from '@rouse/testkit'
+import type pg from 'pg'
 import { within } from './deadline.ts'
-import { killAll, signal, treeOf } from './processes.ts'
+import type { DiskImage } from './disk.ts'
+import { SupervisedServer } from './supervised-server.ts'
 
 export interface ChaosPostgresOptions {
-  readonly dataDir: string
-  readonly port: number
+  readonly folder: string
+  readonly standby: 'sync' | 'async' | 'none'
+  /** False: nothing is flushed, so a power loss loses data. */
   readonly durable: boolean
+  /** Where the folder is mounted from, if it can lose power. */
+  readonly disk: DiskImage | undefined
+  readonly env: Readonly<Record<string, string>>
+  /** The servers' own log. */
   readonly log: (line: string) => void
 }
 
-const restartMs = 1_000
-const startMsMax = 60_000
-const queryMsMax = 10_000
+const rebuildMsMax = 240_000
+const writableMsMax = 60_000
+const answerMsMax = 15_000
 
 export class ChaosPostgres {
-  readonly #options: ChaosPostgresOptions
-  #server: EmbeddedPostgres | undefined
-  #starting: Promise<void> | undefined
-  #held = false
-  #stopping = false
-  #restart: NodeJS.Timeout | undefined
+  readonly standbyKind: 'sync' | 'async' | 'none'
+  readonly disk: DiskImage | undefined
+  /** In the order of the wires that lead to them; which of them is the primary changes. */
+  readonly servers: readonly SupervisedServer[]
+  readonly #pair: PostgresPair | undefined
+  /** A failover was begun: the other server is not a standby again yet. */
+  #isAlone = false
 
-  constructor(options: ChaosPostgresOptions) {
-    this.#options = options
+  static async start(options: ChaosPostgresOptions): Promise<ChaosPostgres> {
+    const { folder, standby, log, env } = options
+    await makeServerFolder(folder)
+    const settings = settingsOf(options)
+    if (standby === 'none') {
+      const dataDir = join(folder, 'rouse_a')
+      const server = await createPostgresServer({ name: 'rouse_a', dataDir, settings, env, log })
+      await server.start()
+      return new ChaosPostgres(options, [server], undefined)
+    }
+    const synchronous = standby === 'sync'
+    const pair = await startPostgresPair({ folder, synchronous, settings, env, log })
+    return new ChaosPostgres(options, [pair.primary, pair.standby], pair)
+  }
+
+  private constructor(
+    { standby, disk, log }: ChaosPostgresOptions,
+    servers: readonly PostgresServer[],
+    pair: PostgresPair | undefined,
+  ) {
+    this.standbyKind = standby
+    this.disk = disk
+    this.servers = servers.map((server) => new SupervisedServer(server, log))
+    this.#pair = pair
+    for (const server of this.servers) server.supervise()
   }
 
   /** Of the server that takes writes, without any relay: for the harness itself. */
   get url(): string {
-    return `postgres://postgres@127.0.0.1:${this.#options.port}/postgres`
+    return this.primary.server.url
   }
 
-  get port(): number {
-    return this.#options.port
+  get primary(): SupervisedServer {
+    return this.#supervised(this.#pair?.primary)
   }
 
-  /** Everything of the server, its backends too; none while it is down. */
-  pids(): number[] {
-    return this.#server === undefined ? [] : treeOf(this.#server.pid)
+  get standby(): SupervisedServer | undefined {
+    return this.#pair === undefined ? undefined : this.#supervised(this.#pair.standby)
   }
 
-  start(): Promise<void> {
-    this.#starting ??= this.#start().finally(() => {
-      this.#starting = undefined
+  /** Its place among the wires. */
+  indexOf(server: SupervisedServer): number {
+    return this.servers.indexOf(server)
+  }
+
+  /** On a connection of its own to the primary. Fails rather than wait. */
+  query<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> {
+    return this.primary.server.query<Row>(sql)
+  }
+
+  async untilWritable(): Promise<void> {
+    await eventually(() => this.query('select pg_current_xact_id()'), {
+      timeoutMs: writableMsMax,
+      intervalMs: 100,
     })
-    return this.#starting
   }
 
-  hold(): void {
-    this.#held = true
-    clearTimeout(this.#restart)
+  async untilInSync(): Promise<void> {
+    await within(rebuildMsMax, 'the standby', this.#pair?.inSync() ?? Promise.resolve())
   }
 
-  async release(): Promise<void> {
-    this.#held = false
-    await this.start()
+  /** The standby takes over. The old primary must be dead or fenced, and stays held until `reunite`. */
+  async promoteStandby(): Promise<void> {
+    this.#isAlone = true
+    this.primary.hold()
+    if (this.#pair === undefined) throw new Error('there is no standby')
+    await within(rebuildMsMax, 'the promotion', this.#pair.promoteStandby())
   }
 
-  async kill(): Promise<void> {
-    const server = this.#server
-    killAll(this.pids())
-    if (server !== undefined) await within(startMsMax, 'the end of PostgreSQL', server.exited)
+  /** Makes the other server a standby of the primary again, by a new copy. */
+  async reunite(): Promise<void> {
+    if (this.#pair === undefined) return
+    this.standby?.hold()
+    await within(rebuildMsMax, 'a new standby', this.#pair.rebuildStandby())
+    // The copy was not flushed, and its primary has just promised that it is there.
+    await this.disk?.flush()
+    await this.standby?.release()
+    this.#isAlone = false
   }
 
-  /** An orderly restart, as for a new version: sessions are ended, data are written. */
-  async restart(): Promise<void> {
-    this.hold()
-    await within(startMsMax, 'the orderly end of PostgreSQL', this.#server?.stop() ?? noTime)
-    await this.release()
-  }
-
-  /** On a connection of its own. Fails rather than wait. */
-  async query<Row extends pg.QueryResultRow>(
-    text: string,
-    values: readonly unknown[] = [],
-  ): Promise<Row[]> {
-    const client = new pg.Client({
-      connectionString: this.url,
-      application_name: 'chaos',
-      connectionTimeoutMillis: queryMsMax,
-      query_timeout: queryMsMax,
-    })
-    client.on('error', () => {})
-    try {
-      await client.connect()
-      return (await client.query<Row>(text, [...values])).rows
-    } finally {
-      await within(queryMsMax, 'the end of a session', client.end()).catch(() => {})
-    }
+  /** Whatever was done to the servers: both run, and the standby has all that the primary has. */
+  async heal(): Promise<void> {
+    for (const { server } of this.servers) server.thaw()
+    await this.primary.release()
+    if (this.#isAlone) await this.reunite()
+    await this.standby?.release()
+    for (const server of this.servers) await revive(server)
+    await this.untilWritable()
+    await this.untilInSync()
   }
 
   async stop(): Promise<void> {
-    this.#stopping = true
-    clearTimeout(this.#restart)
-    for (const pid of this.pids()) signal(pid, 'SIGCONT')
-    await this.#starting?.catch(() => {})
-    await this.#server?.stop()
+    await Promise.all(this.servers.map((server) => server.stop()))
   }
 
-  async #start(): Promise<void> {
-    clearTimeout(this.#restart)
-    if (this.#server !== undefined || this.#stopping) return
-    const { dataDir, port, durable, log } = this.#options
-    const server = await within(
-      startMsMax,
-      'the start of PostgreSQL',
-      startEmbeddedPostgres({ dataDir, port, log, settings: settingsOf(durable) }),
-    )
-    this.#server = server
-    void server.exited.then(() => {
-      this.#server = undefined
-      if (!this.#held && !this.#stopping) this.#startLater()
-    })
-  }
-
-  #startLater(): void {
-    this.#restart = setTimeout(() => {
-      this.start().catch((error: Error) => {
-        this.#options.log(`PostgreSQL did not start: ${error.message}`)
-        if (!this.#held && !this.#stopping) this.#startLater()
-      })
-    }, restartMs)
+  #supervised(wanted: PostgresServer | undefined): SupervisedServer {
+    const found = this.servers.find(({ server }) => wanted === undefined || server === wanted)
+    if (found === undefined) throw new Error('the pair has a server that is not ours')
+    return found
   }
 }
 
-const noTime = Promise.resolve()
+/**
+ * PostgreSQL 18 can hang for good where a crash follows on a crash: its first process waits for io
+ * workers that nobody ends. An operator would kill it, and so do we.
+ */
+async function revive(server: SupervisedServer): Promise<void> {
+  const isUp = eventually(() => server.server.query('select 1'), {
+    timeoutMs: answerMsMax,
+    intervalMs: 100,
+  })
+  await isUp.catch(async () => {
+    await server.kill()
+    await server.start()
+  })
+}
 
-/** A control run without them must lose what was acknowledged. */
-function settingsOf(durable: boolean): Record<string, string> {
-  return durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+function settingsOf({ durable, standby }: ChaosPostgresOptions): Record<string, string> {
+  const flushed = durable ? 'on' : 'off'
+  return {
+    fsync: flushed,
+    full_page_writes: flushed,
+    // With a standby even a server that flushes nothing must wait for it.
+    synchronous_commit: durable || standby !== 'none' ? 'on' : 'off',
+    // Of the servers of a few seconds ago many are still ending.
+    max_connections: '200',
+    max_wal_size: '512MB',
+  }
 }

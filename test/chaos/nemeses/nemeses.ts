@@ -1,5 +1,7 @@
 import { answersLost, clientAbort, clientHalfOpen, clientKill } from './clients.ts'
+import { clockSkew, loopStall } from './clock.ts'
 import { databaseDrop, databaseReject } from './database-wire.ts'
+import { diskFull, fsyncFail, fsyncSlow, powerLoss } from './disk.ts'
 import { udpCorrupt, udpCut, udpDuplicate, udpLoss, udpOneWay, udpReorder } from './gossip.ts'
 import type { Nemesis } from './nemesis.ts'
 import {
@@ -12,7 +14,15 @@ import {
   workerPause,
   workerPauseLong,
 } from './nodes.ts'
-import { backendTerminations, postgresKill, postgresPause, postgresRestart } from './postgres.ts'
+import {
+  backendTerminations,
+  connectionLimit,
+  pinnedXmin,
+  postgresKill,
+  postgresPause,
+  postgresRestart,
+} from './postgres.ts'
+import { postgresFailover, postgresFreezeFailover, standbyLost, syncCancel } from './standby.ts'
 
 export const nemeses: readonly Nemesis[] = [
   workerKill,
@@ -27,6 +37,16 @@ export const nemeses: readonly Nemesis[] = [
   postgresRestart,
   postgresPause,
   backendTerminations,
+  connectionLimit,
+  pinnedXmin,
+  postgresFailover,
+  postgresFreezeFailover,
+  syncCancel,
+  standbyLost,
+  diskFull,
+  fsyncSlow,
+  fsyncFail,
+  powerLoss,
   databaseDrop,
   databaseReject,
   udpCut,
@@ -39,6 +59,8 @@ export const nemeses: readonly Nemesis[] = [
   clientHalfOpen,
   clientKill,
   answersLost,
+  clockSkew,
+  loopStall,
 ]
 
 /** What `npm test` runs. */

@@ -1,0 +1,120 @@
+// A file system of the harness's own, in a file: it can fill up, and it can lose its power, after which
+// it has what was flushed and no more.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { mkdir, open, rm, statfs, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { eventually } from '@rouse/testkit'
+
+export interface DiskImage {
+  readonly path: string
+  /** Takes all the room there is. */
+  fill(): Promise<void>
+  free(): Promise<void>
+  /** Everything written so far is safe. */
+  flush(): Promise<void>
+  /** From here on nothing reaches the disk, and every call fails. */
+  losePower(): Promise<void>
+  /** Mounted anew, once nobody has a file open there. */
+  restorePower(): Promise<void>
+  stop(): Promise<void>
+}
+
+const GiB = 1024 ** 3
+/** Sparse: only what is written takes room. */
+const imageBytes = 8 * GiB
+const smallestFill = 65_536
+const patience = { timeoutMs: 60_000, intervalMs: 100 }
+
+/** What is missing here for a disk of one's own; undefined: nothing. */
+export async function lacksForDisk(): Promise<string | undefined> {
+  if (process.platform !== 'linux') return 'Linux'
+  if (process.getuid?.() !== 0) return 'root, to mount a disk image'
+  for (const program of ['mkfs.xfs', 'xfs_io', 'mount', 'losetup']) {
+    const found = await run('sh', ['-c', `command -v ${program}`]).catch(() => undefined)
+    if (found === undefined) return `the program ${program}`
+  }
+  return run('losetup', ['--find']).then(
+    () => undefined,
+    () => 'a free loop device',
+  )
+}
+
+export async function mountDisk(folder: string): Promise<DiskImage> {
+  const image = join(folder, 'disk.xfs')
+  const path = join(folder, 'disk')
+  const filler = join(path, 'filler')
+  await mkdir(path, { recursive: true })
+  await (await open(image, 'w')).close()
+  await truncate(image, imageBytes)
+  await run('mkfs.xfs', ['-q', image])
+  await mount()
+  const watchdog = unmountAfterUs(path)
+
+  async function mount(): Promise<void> {
+    await run('mount', ['-o', 'loop,discard', image, path])
+  }
+
+  /** A process that has just ended may still hold a file for a moment. */
+  async function unmount(): Promise<void> {
+    await eventually(
+      () =>
+        run('umount', [path]).then(
+          () => true,
+          () => false,
+        ),
+      patience,
+    )
+  }
+
+  async function available(): Promise<number> {
+    const { bavail, bsize } = await statfs(path)
+    return bavail * bsize
+  }
+
+  return {
+    path,
+    async fill() {
+      let size = 0
+      // Not all of what is reported can be had in one piece: the rest is taken in ever smaller ones.
+      for (let bytes = await available(); bytes >= smallestFill; ) {
+        const isTaken = await run('xfs_io', ['-f', '-c', `falloc ${size} ${bytes}`, filler]).then(
+          () => true,
+          () => false,
+        )
+        if (isTaken) size += bytes
+        bytes = Math.min(Math.floor(bytes / (isTaken ? 1 : 2)), await available())
+      }
+    },
+    free: () => rm(filler, { force: true }),
+    async flush() {
+      await run('sync', ['--file-system', path])
+    },
+    async losePower() {
+      await run('xfs_io', ['-x', '-c', 'shutdown', path])
+    },
+    async restorePower() {
+      await unmount()
+      await mount()
+    },
+    async stop() {
+      await unmount()
+      watchdog.stdin?.end('unmounted\n')
+    },
+  }
+}
+
+const run = promisify(execFile)
+
+/** Should the harness be killed, its mount goes too: the shell wakes when our end of the pipe closes. */
+function unmountAfterUs(path: string): ChildProcess {
+  const script = 'read -r word && exit 0; sleep 2; umount --lazy "$1"'
+  const shell = spawn('/bin/sh', ['-c', script, 'chaos-watchdog', path], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  shell.unref()
+  shell.stdin?.on('error', () => {})
+  return shell
+}

@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+export interface FsyncShim {
+  /** For the server that is to be harmed. */
+  readonly env: Readonly<Record<string, string>>
+  harm(how: `slow ${number}` | 'fail'): Promise<void>
+  heal(): Promise<void>
+}
+
+const source = fileURLToPath(new URL('fsync-shim.c', import.meta.url))
+const run = promisify(execFile)
+
+/** What is missing here to build it; undefined: nothing. */
+export async function lacksForFsyncShim(): Promise<string | undefined> {
+  if (process.platform !== 'linux') return 'Linux'
+  return run('cc', ['--version']).then(
+    () => undefined,
+    () => 'a C compiler',
+  )
+}
+
+export async function buildFsyncShim(folder: string): Promise<FsyncShim> {
+  const library = join(folder, 'fsync-shim.so')
+  const control = join(folder, 'fsync-shim.txt')
+  await run('cc', ['-shared', '-fPIC', '-O2', '-o', library, source, '-ldl'])
+  return {
+    env: { LD_PRELOAD: library, CHAOS_FSYNC_FILE: control },
+    harm: (how) => writeFile(control, how),
+    heal: () => rm(control, { force: true }),
+  }
+}

@@ -5,10 +5,11 @@
 //   retryable        rolled back through no fault of the caller (deadlock, lock or statement
 //                    timeout, plan gone stale, RS001): the same call may simply be made again.
 //   conflict         RS409: the caller's claim is stale (a lost lease). Repeating cannot help.
-//   outcome_unknown  the connection died under COMMIT.
+//   outcome_unknown  the connection died under COMMIT, or a commit was not confirmed.
 //   invalid          the input is at fault: class 22, and every other RS code. The functions of
 //                    Rouse put a JSON object into DETAIL.
 //   other            a defect or an error nobody foresaw.
+import { DatabaseHostError } from './database-host-error.ts'
 import { OutcomeUnknownError } from './outcome-unknown-error.ts'
 
 export type PostgresErrorClass =
@@ -24,6 +25,7 @@ export function classifyPostgresError(error: unknown): PostgresErrorClass {
   if (!(error instanceof Error)) return 'other'
   if (isAggregate(error)) return classifyPostgresError(error.errors[0])
   const state = sqlState(error)
+  if (state !== undefined && endsSession(error) && !isRefusedLogin(state)) return 'unavailable'
   if (state !== undefined) return classifySqlState(state, error.message)
   if (neverConnected(error) || lostConnection(error)) return 'unavailable'
   return 'other'
@@ -31,16 +33,38 @@ export function classifyPostgresError(error: unknown): PostgresErrorClass {
 
 /**
  * True when the failed statement (or COMMIT) certainly left nothing behind: the server said so, or
- * was never reached. False when the connection was lost after something may have been sent.
+ * was never reached. False when the connection was lost after something may have been sent, and when
+ * the server ended the session: a commit record that could not be flushed (PANIC) may still be found
+ * by recovery, and a session may be told to go (FATAL) after its commit and before the answer.
  */
 export function provesNotCommitted(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (isAggregate(error)) return error.errors.every(provesNotCommitted)
   const state = sqlState(error)
-  // Class 08 is about the connection itself, and 57P02 is sent to every session when the server
-  // crashes, also to one whose commit record had just been written.
-  if (state !== undefined) return !state.startsWith('08') && state !== '57P02'
-  return neverConnected(error)
+  if (state === undefined) return neverConnected(error)
+  if (connectStates.has(state) || isRefusedLogin(state)) return true
+  // Class 08 is about the connection itself; poolers send it as an error like any other.
+  return leavesSession(error) && !state.startsWith('08')
+}
+
+/** Sent in place of a greeting, before any statement. */
+const connectStates = new Set([
+  '57P03', // cannot_connect_now: starting up or shutting down
+  '53300', // too_many_connections
+])
+
+/** Wrong password, unknown role or database. */
+function isRefusedLogin(state: string): boolean {
+  return state.startsWith('28') || state.startsWith('3D')
+}
+
+function endsSession(error: Error): boolean {
+  return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC')
+}
+
+/** The word is translated by servers that speak another language; those prove less. */
+function leavesSession(error: Error): boolean {
+  return 'severity' in error && error.severity === 'ERROR'
 }
 
 const unavailableStates = new Set([
@@ -48,6 +72,8 @@ const unavailableStates = new Set([
   '57P02', // crash_shutdown
   '57P03', // cannot_connect_now: starting up or shutting down
   '53300', // too_many_connections
+  '53100', // disk_full
+  '58030', // io_error
   '25006', // read_only_sql_transaction: a standby, after a failover
 ])
 
@@ -81,6 +107,7 @@ const connectFailures = new Set([
 ])
 
 function neverConnected(error: Error): boolean {
+  if (error instanceof DatabaseHostError) return error.code !== 'bad_target'
   if (connectFailures.has(codeOf(error) ?? '')) return true
   // pg and pg-pool say these without a code.
   return /^timeout exceeded when trying to connect|^Connection terminated due to connection timeout|^timeout expired$/.test(

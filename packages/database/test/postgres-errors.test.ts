@@ -27,7 +27,7 @@ test('a backend terminated in the middle of a query is unavailable', async (t) =
   const failure = failureOf(client.query('select pg_sleep(60)'))
   await pool.query('select pg_terminate_backend($1)', [rows[0].pid])
   t.equal(classifyPostgresError(await failure), 'unavailable')
-  t.equal(provesNotCommitted(await failure), true, 'the server said that it ended the query')
+  t.equal(provesNotCommitted(await failure), false, 'it may be told so after its commit')
   client.release(true)
 })
 
@@ -144,6 +144,30 @@ test('bad input is invalid, a defect is other', async (t) => {
 
 test('an unknown outcome is a class of its own', async (t) => {
   t.equal(classifyPostgresError(new OutcomeUnknownError(undefined)), 'outcome_unknown')
+})
+
+test('a session that the server ends proves nothing, unless it never began', async (t) => {
+  const said = (severity: string, code: string) =>
+    Object.assign(new Error('told'), { severity, code })
+  // A flush of the log that failed: recovery may still find the commit.
+  for (const code of ['58030', '53100', 'XX000']) {
+    t.equal(classifyPostgresError(said('PANIC', code)), 'unavailable')
+    t.equal(provesNotCommitted(said('PANIC', code)), false)
+  }
+  for (const code of ['57P01', '57P02', '57P05', '25P03', '40001']) {
+    t.equal(classifyPostgresError(said('FATAL', code)), 'unavailable')
+    t.equal(provesNotCommitted(said('FATAL', code)), false)
+  }
+  for (const code of ['57P03', '53300']) {
+    t.equal(classifyPostgresError(said('FATAL', code)), 'unavailable')
+    t.equal(provesNotCommitted(said('FATAL', code)), true)
+  }
+  for (const code of ['28P01', '3D000']) {
+    t.equal(classifyPostgresError(said('FATAL', code)), 'other', 'waiting would not help')
+    t.equal(provesNotCommitted(said('FATAL', code)), true)
+  }
+  t.equal(provesNotCommitted(said('ERROR', '53100')), true, 'a table could not grow')
+  t.equal(provesNotCommitted(said('PANIK', '58030')), false, 'in any language')
 })
 
 test('several failed addresses count as their first', async (t) => {

@@ -1,6 +1,7 @@
 // The only reader of the environment: defaults < file < environment < flags. What is unknown is refused.
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { parseConnectionTarget } from '@rouse/database'
 import { isLoopback } from '@rouse/gossip'
 import { ConfigError } from './config-error.ts'
 import { readEncryptionKeys } from './encryption.ts'
@@ -104,6 +105,8 @@ function complete(values: Record<string, unknown>): Config {
   if (typeof databaseUrl !== 'string' || !/^postgres(ql)?:\/\//.test(databaseUrl)) {
     throw new ConfigError('ROUSE_DATABASE_URL', 'must be a postgres:// URL')
   }
+  checkTarget('ROUSE_DATABASE_URL', databaseUrl)
+  if (typeof values.listenUrl === 'string') checkTarget('ROUSE_LISTEN_URL', values.listenUrl)
   if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
     throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
   }
@@ -124,6 +127,15 @@ function complete(values: Record<string, unknown>): Config {
   }
   const nodeId = values.nodeId ?? `${hostname()}-${String(values.port)}`
   return { ...values, databaseUrl, nodeId, queueDefaults } as unknown as Config
+}
+
+/** Several hosts, of which one takes writes, are understood; see docs/failover.md. */
+function checkTarget(name: string, url: string): void {
+  try {
+    parseConnectionTarget(url)
+  } catch (error) {
+    throw new ConfigError(name, (error as Error).message)
+  }
 }
 
 /** A node with a key that is none would refuse every push of an encrypted queue: better not to start. */

@@ -3,17 +3,24 @@ import { classifyPostgresError, migrate } from '@rouse/database'
 import type pg from 'pg'
 import type { Config } from './config.ts'
 import type { Logger } from './log.ts'
+import { type ClusterIdentity, joinCluster } from './statements/nodes.ts'
+import { writeNotifySetting } from './statements/notify-setting.ts'
 import { writeServerDefaults } from './statements/server-defaults.ts'
 
 const retryMs = 1_000
 
-/** Waits for a database that is not there yet, brings it to our version, and sets the defaults of queues. */
+/**
+ * Waits for a database that is not there yet, or is just being failed over, as long as it takes; then brings it to our
+ * version, sets the defaults of queues and joins the cluster. Every step may be made twice. Undefined: stopped before that.
+ */
 export async function prepareDatabase(options: {
   readonly pool: pg.Pool
   readonly config: Config
   readonly log: Logger
   readonly stopped: Promise<unknown>
-}): Promise<void> {
+  /** From 0 to 1: nodes that wait for the same server must not knock in step. */
+  readonly random: () => number
+}): Promise<ClusterIdentity | undefined> {
   const { pool, config, log } = options
   let isStopped = false
   void options.stopped.then(() => {
@@ -23,14 +30,23 @@ export async function prepareDatabase(options: {
     try {
       await bringToVersion(pool, config, log)
       await writeServerDefaults(pool, config.queueDefaults)
-      return
+      const identity = await joinCluster(pool)
+      await writeNotifySetting(pool, config.notify === 'on')
+      return identity
     } catch (error) {
-      if (isStopped) return
-      if (classifyPostgresError(error) !== 'unavailable') throw error
+      if (isStopped) return undefined
+      if (!isPassing(error)) throw error
       log.warn({ reason: (error as Error).message }, 'PostgreSQL is not there yet')
-      await delay(retryMs)
+      await delay(retryMs * (0.5 + options.random()))
     }
   }
+}
+
+/** The failure of a migration wraps that of its statement. */
+function isPassing(error: unknown): boolean {
+  const kind = classifyPostgresError(error)
+  if (kind === 'unavailable' || kind === 'outcome_unknown') return true
+  return error instanceof Error && error.cause instanceof Error && isPassing(error.cause)
 }
 
 async function bringToVersion(pool: pg.Pool, config: Config, log: Logger): Promise<void> {

@@ -6,8 +6,7 @@ import { ConfigError } from './config-error.ts'
 import { createLogger, type Logger } from './log.ts'
 import { createNodeParts } from './node-parts.ts'
 import { prepareDatabase } from './prepare-database.ts'
-import { type ClusterIdentity, joinCluster } from './statements/nodes.ts'
-import { writeNotifySetting } from './statements/notify-setting.ts'
+import type { ClusterIdentity } from './statements/nodes.ts'
 
 /** The fallback check, the list of nodes, the look for what is due, and four chores. LISTEN has its own beside them. */
 const connectionsMax = 7
@@ -19,15 +18,14 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const stopped = untilSignal('SIGTERM', 'SIGINT')
   const applicationName = `rouse ${config.nodeId} primary`
   const pool = createPool({ url: config.databaseUrl, max: connectionsMax, applicationName })
-  let identity: ClusterIdentity
+  let identity: ClusterIdentity | undefined
   try {
-    await prepareDatabase({ pool, config, log, stopped })
-    identity = await joinCluster(pool)
-    await writeNotifySetting(pool, config.notify === 'on')
+    identity = await prepareDatabase({ pool, config, log, stopped, random: Math.random })
   } catch (error) {
     log.fatal({ err: error }, 'the database could not be prepared')
     return 1
   }
+  if (identity === undefined) return 0
 
   const { workers, host, link, time } = createNodeParts({ config, identity, pool, log })
   try {

@@ -1,3 +1,8 @@
+export { parseConnectionTarget } from './connection-target.ts'
+export type { Connector, ConnectorOptions } from './connector.ts'
+export { createConnector } from './connector.ts'
+export type { DatabaseHostErrorCode } from './database-host-error.ts'
+export { DatabaseHostError } from './database-host-error.ts'
 export type { EmbeddedPostgresErrorCode } from './embedded/embedded-error.ts'
 export { EmbeddedPostgresError } from './embedded/embedded-error.ts'
 export type { EmbeddedPostgresOptions } from './embedded/embedded-postgres.ts'

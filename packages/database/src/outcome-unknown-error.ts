@@ -1,9 +1,9 @@
-/** The connection was lost under COMMIT: the transaction may or may not have happened. */
+/** The connection was lost under COMMIT, or the commit was not confirmed: the transaction may or may not have happened. */
 export class OutcomeUnknownError extends Error {
   readonly code = 'outcome_unknown'
 
   constructor(cause: unknown) {
-    super('the connection was lost while committing; the outcome is unknown', { cause })
+    super('the commit was not confirmed; the outcome is unknown', { cause })
     this.name = 'OutcomeUnknownError'
   }
 }

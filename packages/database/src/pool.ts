@@ -1,6 +1,9 @@
-import pg from 'pg'
+import type pg from 'pg'
+import { parseConnectionTarget } from './connection-target.ts'
+import { HostPool } from './host-pool.ts'
 
 export interface PoolOptions {
+  /** Of one server, or of several of which one takes writes. */
   readonly url: string
   /** Connections the pool holds at most; further callers wait for one. */
   readonly max: number
@@ -9,6 +12,8 @@ export interface PoolOptions {
   /** Sent as a start-up parameter: pgbouncer wants it named in ignore_startup_parameters, and does not pass it on. */
   readonly statementTimeoutMs?: number
   readonly connectTimeoutMs?: number
+  /** From 0 to 1, for jitter. */
+  readonly random?: () => number
 }
 
 export const connectTimeoutMsDefault = 5_000
@@ -19,15 +24,19 @@ export const connectTimeoutMsDefault = 5_000
  * itself, and whoever uses it next gets the failure from its own query.
  */
 export function createPool(options: PoolOptions): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: options.url,
+  const connectTimeoutMs = options.connectTimeoutMs ?? connectTimeoutMsDefault
+  const pool = new HostPool({
+    target: parseConnectionTarget(options.url),
+    clientConfig: {
+      application_name: options.applicationName,
+      keepAlive: true,
+      ...(options.statementTimeoutMs !== undefined && {
+        statement_timeout: options.statementTimeoutMs,
+      }),
+    },
     max: options.max,
-    application_name: options.applicationName,
-    connectionTimeoutMillis: options.connectTimeoutMs ?? connectTimeoutMsDefault,
-    keepAlive: true,
-    ...(options.statementTimeoutMs !== undefined && {
-      statement_timeout: options.statementTimeoutMs,
-    }),
+    connectTimeoutMs,
+    random: options.random ?? Math.random,
   })
   pool.on('error', ignoreIdleClientError)
   // The pool listens on idle clients only; a client that was handed out needs its own listener.

@@ -6,7 +6,8 @@ import { provesNotCommitted } from './postgres-errors.ts'
  * Runs `work` in one transaction on one connection and commits it.
  *
  * Three endings: it committed and the result is returned; it did not, and the failure is thrown;
- * or the connection died under COMMIT and nobody can say, which is an OutcomeUnknownError.
+ * or the connection died under COMMIT, or the standby did not confirm it, and nobody can say, which
+ * is an OutcomeUnknownError.
  */
 export async function withTransaction<Result>(
   pool: pg.Pool,
@@ -41,7 +42,8 @@ async function commitAndRelease(client: pg.PoolClient): Promise<void> {
     command = (await client.query('commit')).command
   } catch (error) {
     client.release(true)
-    throw provesNotCommitted(error) ? error : new OutcomeUnknownError(error)
+    if (error instanceof OutcomeUnknownError || provesNotCommitted(error)) throw error
+    throw new OutcomeUnknownError(error)
   }
   client.release()
   // PostgreSQL answers COMMIT with ROLLBACK when a swallowed error had already failed the

@@ -12,13 +12,20 @@ const probeIntervalMs = 200
 export class DatabaseHealth {
   readonly #executor: Executor
   readonly #onRecovered: () => void
+  readonly #random: () => number
   #up = true
   #stopped = new AbortController()
   #probing: Promise<void> | undefined
 
-  constructor(executor: Executor, onRecovered: () => void) {
-    this.#executor = executor
-    this.#onRecovered = onRecovered
+  constructor(options: {
+    readonly executor: Executor
+    readonly onRecovered: () => void
+    /** From 0 to 1: all workers of all nodes probe the same server. */
+    readonly random: () => number
+  }) {
+    this.#executor = options.executor
+    this.#onRecovered = options.onRecovered
+    this.#random = options.random
   }
 
   get up(): boolean {
@@ -46,7 +53,8 @@ export class DatabaseHealth {
         this.#onRecovered()
         return
       } catch {
-        await delay(probeIntervalMs, undefined, { signal: this.#stopped.signal }).catch(() => {})
+        const pauseMs = probeIntervalMs * (0.5 + this.#random())
+        await delay(pauseMs, undefined, { signal: this.#stopped.signal }).catch(() => {})
       }
     }
   }

@@ -10,11 +10,6 @@ import { type Executor, type Statement, unnamed } from './statements/executor.ts
 /** `auto`: by name where no pooler is in between. */
 export type Preparing = 'auto' | 'on' | 'off'
 
-interface Notice {
-  /** The C function that raised it: the same in every language the server may speak. */
-  readonly routine?: string | undefined
-}
-
 export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Executor {
   const prepares = new WeakMap<pg.PoolClient, boolean>()
 
@@ -29,11 +24,11 @@ export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Exec
   async function run(client: pg.PoolClient, statement: Statement): Promise<unknown[][]> {
     const named = statement.name !== undefined && (await mayPrepare(client))
     try {
-      return await runConfirmed(client, named ? statement : unnamed(statement))
+      return await ask(client, named ? statement : unnamed(statement))
     } catch (error) {
       if (!named || !isPreparedElsewhere(error)) throw error
       prepares.set(client, false)
-      return runConfirmed(client, unnamed(statement))
+      return ask(client, unnamed(statement))
     }
   }
 
@@ -52,23 +47,9 @@ export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Exec
   }
 }
 
-/**
- * A server that gives up waiting for its synchronous standby says so only in a warning and reports success: here that is
- * an unknown outcome.
- */
-async function runConfirmed(client: pg.PoolClient, statement: Statement): Promise<unknown[][]> {
-  let unconfirmed = false
-  const onNotice = (notice: Notice): void => {
-    if (notice.routine === 'SyncRepWaitForLSN') unconfirmed = true
-  }
-  client.on('notice', onNotice)
-  try {
-    const { rows } = await client.query({ ...statement, values: [...statement.values] })
-    if (!unconfirmed) return rows as unknown[][]
-  } finally {
-    client.off('notice', onNotice)
-  }
-  throw new OutcomeUnknownError(new Error('the wait for the synchronous standby was cancelled'))
+async function ask(client: pg.PoolClient, statement: Statement): Promise<unknown[][]> {
+  const { rows } = await client.query({ ...statement, values: [...statement.values] })
+  return rows as unknown[][]
 }
 
 const preparedElsewhere = new Set([
@@ -84,5 +65,6 @@ function isPreparedElsewhere(error: unknown): boolean {
 /** A client that lost its connection must not go back to the pool; one whose statement failed may. */
 function isConnectionLost(error: unknown): boolean {
   if (error instanceof OutcomeUnknownError) return false
-  return !(error instanceof Error && 'severity' in error) || error.severity === 'FATAL'
+  if (!(error instanceof Error && 'severity' in error)) return true
+  return error.severity === 'FATAL' || error.severity === 'PANIC'
 }

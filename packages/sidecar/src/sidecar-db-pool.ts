@@ -51,7 +51,11 @@ export class SidecarDbPool {
   constructor(options: SidecarOptions) {
     this.#coordinator = options.coordinator
     const executor = this.#counting(options.executor)
-    this.#health = new DatabaseHealth(options.executor, () => this.#pops.recheckAll())
+    this.#health = new DatabaseHealth({
+      executor: options.executor,
+      onRecovered: () => this.#pops.recheckAll(),
+      random: options.random,
+    })
     this.#writes = new WriteDesk({
       executor,
       random: options.random,

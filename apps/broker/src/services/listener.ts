@@ -3,8 +3,8 @@
 //   down → connecting   after a pause that grows with every failure, and is never twice the same
 //   connecting → up     LISTEN was answered: whatever was missed is to be looked for
 //   up → down           the connection broke, or a beat did not come back
-import { isPooled } from '@rouse/database'
-import pg from 'pg'
+import { type Connector, createConnector, isPooled } from '@rouse/database'
+import type pg from 'pg'
 import type { Logger } from '../log.ts'
 import { beat, listen, scheduledChannel } from '../statements/listen.ts'
 import type { Service } from './service.ts'
@@ -28,6 +28,7 @@ export interface ListenerOptions {
 
 export class Listener implements Service {
   readonly #options: ListenerOptions
+  readonly #connector: Connector
   /** The connection that counts; what an older one still says is passed over. */
   #client: pg.Client | undefined
   #running = false
@@ -39,6 +40,13 @@ export class Listener implements Service {
 
   constructor(options: ListenerOptions) {
     this.#options = options
+    this.#connector = createConnector({
+      url: options.url,
+      applicationName: options.applicationName,
+      connectTimeoutMs: connectMsMax,
+      queryTimeoutMs: beatMsMax,
+      random: options.random,
+    })
   }
 
   /** Resolves after the first try, however it ended: a node serves without LISTEN, too. */
@@ -62,14 +70,15 @@ export class Listener implements Service {
   }
 
   async #connect(): Promise<void> {
-    const { url, applicationName, random, log, onUp } = this.#options
-    const client = new pg.Client({
-      connectionString: url,
-      application_name: applicationName,
-      connectionTimeoutMillis: connectMsMax,
-      query_timeout: beatMsMax,
-      keepAlive: true,
-    })
+    const { random, log, onUp } = this.#options
+    let client: pg.Client
+    try {
+      client = await this.#connector.next()
+    } catch (error) {
+      this.#tryLater((error as Error).message)
+      return
+    }
+    if (!this.#running) return
     const echo = `rouse_echo_${Math.floor(random() * 0xffff_ffff).toString(16)}`
     this.#client = client
     client.on('error', (error) => this.#lost(client, error.message))
@@ -122,11 +131,15 @@ export class Listener implements Service {
 
   #lost(client: pg.Client, reason: string): void {
     if (this.#client !== client) return
-    const { log, random, onDown } = this.#options
     this.#client = undefined
     this.#isUp = false
     clearTimeout(this.#timer)
     client.end().catch(() => {})
+    this.#tryLater(reason)
+  }
+
+  #tryLater(reason: string): void {
+    const { log, random, onDown } = this.#options
     if (!this.#running) return
     if (!this.#isTold) log.warn({ reason }, 'LISTEN is lost; SQL producers are found by looking')
     this.#isTold = true

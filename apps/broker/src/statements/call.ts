@@ -5,7 +5,15 @@ export async function callStatement(
   pool: pg.Pool,
   text: string,
   values: readonly unknown[] = [],
+  limits: { readonly timeoutMs?: number } = {},
 ): Promise<unknown[][]> {
-  const { rows } = await pool.query<unknown[]>({ text, values: [...values], rowMode: 'array' })
+  const config = {
+    text,
+    values: [...values],
+    rowMode: 'array' as const,
+    // After this the connection is given up, whatever the server does.
+    ...(limits.timeoutMs !== undefined && { query_timeout: limits.timeoutMs }),
+  }
+  const { rows } = await pool.query<unknown[]>(config)
   return rows
 }

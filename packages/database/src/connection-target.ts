@@ -1,0 +1,54 @@
+// Where the database is: one server, or several of which one takes writes.
+//
+//   postgres://user@one:5432,two:5432/rouse?target_session_attrs=read-write
+//
+// as libpq has it, except that several hosts mean read-write unless `any` is said: whoever writes has
+// no use for a standby.
+import { DatabaseHostError } from './database-host-error.ts'
+
+export interface DatabaseHost {
+  /** For messages; the URL may hold a password. */
+  readonly name: string
+  readonly url: string
+}
+
+export interface ConnectionTarget {
+  readonly hosts: readonly DatabaseHost[]
+  /** Whether only a server that takes writes will do. */
+  readonly readWrite: boolean
+}
+
+const hostsMax = 16
+const attribute = 'target_session_attrs'
+const shape = /^(postgres(?:ql)?:\/\/)(?:([^/?#]*)@)?([^/?#@]*)([^?#]*)(?:\?([^#]*))?$/
+
+export function parseConnectionTarget(url: string): ConnectionTarget {
+  const parts = shape.exec(url)
+  // Sockets and other spellings of one server are left to pg.
+  if (parts === null) return { hosts: [{ name: 'the database', url }], readWrite: false }
+  const [, scheme = '', user, authority = '', path = '', query = ''] = parts
+  const names = authority.split(',')
+  if (names.length > hostsMax) refuse(`names more than ${hostsMax} hosts`)
+  if (names.length > 1 && names.includes('')) refuse('names an empty host')
+  const parameters = query.split('&').filter((one) => one !== '' && !one.startsWith(attribute))
+  const rest = parameters.length === 0 ? path : `${path}?${parameters.join('&')}`
+  const login = user === undefined ? '' : `${user}@`
+  return {
+    hosts: names.map((name) => ({ name, url: `${scheme}${login}${name}${rest}` })),
+    readWrite: readAttribute(query) ?? names.length > 1,
+  }
+}
+
+function readAttribute(query: string): boolean | undefined {
+  const given = query.split('&').find((one) => one.startsWith(`${attribute}=`))
+  if (given === undefined) return undefined
+  const value = given.slice(attribute.length + 1)
+  if (value === 'any') return false
+  if (value === 'read-write' || value === 'primary') return true
+  return refuse(`has ${attribute}=${value}; read-write and any are known`)
+}
+
+/** The URL itself is not repeated: it may hold a password. */
+function refuse(problem: string): never {
+  throw new DatabaseHostError('bad_target', `the address of the database ${problem}`)
+}

@@ -1,0 +1,44 @@
+import type pg from 'pg'
+import { parseConnectionTarget } from './connection-target.ts'
+import { HostClient } from './host-client.ts'
+import { HostFinder } from './host-finder.ts'
+
+export interface ConnectorOptions {
+  /** Of one server, or of several of which one takes writes. */
+  readonly url: string
+  readonly applicationName: string
+  readonly connectTimeoutMs: number
+  readonly queryTimeoutMs: number
+  /** From 0 to 1, for jitter. */
+  readonly random: () => number
+}
+
+/** For a connection that lives by itself, such as the one that LISTENs. */
+export interface Connector {
+  /** A client of the server to take now, not yet connected: whoever listens on it does so first. */
+  next(): Promise<pg.Client>
+}
+
+export function createConnector(options: ConnectorOptions): Connector {
+  const target = parseConnectionTarget(options.url)
+  const clientConfig: pg.ClientConfig = {
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectTimeoutMs,
+    query_timeout: options.queryTimeoutMs,
+    keepAlive: true,
+  }
+  const finder = new HostFinder({
+    target,
+    clientConfig,
+    searchMsMax: options.connectTimeoutMs,
+    random: options.random,
+  })
+  return {
+    async next() {
+      // Whoever asks again has lost the last one, perhaps because its server is silent.
+      finder.doubt(finder.best)
+      const server = await finder.find()
+      return new HostClient(clientConfig, { server, readWrite: target.readWrite })
+    },
+  }
+}

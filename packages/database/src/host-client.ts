@@ -1,0 +1,134 @@
+// One connection to one server of a target.
+//
+//   connecting   only a server that takes writes will do, where the target says so. PostgreSQL tells
+//                by itself with its greeting, so that costs no round trip.
+//   in use       a result that the server did not confirm is an error; a server that answers
+//                "read-only" is not asked again
+import { Socket } from 'node:net'
+import pg from 'pg'
+import type { DatabaseHost } from './connection-target.ts'
+import { DatabaseHostError } from './database-host-error.ts'
+import { isReadOnlySession } from './host-statements.ts'
+import { OutcomeUnknownError } from './outcome-unknown-error.ts'
+
+export interface HostClientOptions {
+  readonly server: DatabaseHost
+  readonly readWrite: boolean
+  /** Could not be reached, or takes no writes. */
+  readonly onUnfit?: (server: DatabaseHost) => void
+}
+
+type ConnectCallback = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
+
+/** A host that is full, or refuses our login, is not the wrong one for that. */
+const saysNothingOfTheRole = /^(53|28|3D)/
+const readOnlyState = '25006'
+
+export class HostClient extends pg.Client {
+  readonly server: DatabaseHost
+  /** Not to be used again, though its connection may still stand. */
+  isRetired = false
+  readonly #options: HostClientOptions
+  readonly #socket: Socket
+  readonly #reported = new Map<string, string>()
+  #isUnconfirmed = false
+
+  constructor(config: pg.ClientConfig, options: HostClientOptions) {
+    const socket = new Socket()
+    super({ ...config, connectionString: options.server.url, stream: () => socket })
+    this.server = options.server
+    this.#options = options
+    this.#socket = socket
+    this.connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
+      this.#reported.set(parameterName, parameterValue)
+    })
+    this.connection.on('errorMessage', ({ code }) => {
+      if (code === readOnlyState) this.#unfit()
+    })
+    this.#refuseUnconfirmed()
+  }
+
+  /** What the server has said so far; while this stands still it says nothing. */
+  get bytesRead(): number {
+    return this.#socket.bytesRead
+  }
+
+  /** Lets go without a goodbye, which a silent server would not hear. */
+  abandon(): void {
+    this.isRetired = true
+    this.#socket.destroy(new Error('Connection terminated: the server is silent'))
+  }
+
+  override connect(): Promise<pg.Client>
+  override connect(callback: ConnectCallback): void
+  override connect(callback?: ConnectCallback): Promise<pg.Client> | void {
+    const connecting = this.#connect()
+    if (callback === undefined) return connecting
+    const tell = callback as (error: Error | null, client?: pg.Client) => void
+    connecting.then(
+      () => tell(null, this),
+      (error: Error) => tell(error),
+    )
+  }
+
+  async #connect(): Promise<pg.Client> {
+    try {
+      await super.connect()
+      if (this.#options.readWrite && (await this.#isReadOnly())) {
+        throw new DatabaseHostError('read_only_server', `${this.server.name} takes no writes`)
+      }
+      return this
+    } catch (error) {
+      const state = error instanceof pg.DatabaseError ? error.code : undefined
+      if (state === undefined || !saysNothingOfTheRole.test(state)) this.#unfit()
+      this.end().catch(() => {})
+      throw error
+    }
+  }
+
+  async #isReadOnly(): Promise<boolean> {
+    const standby = this.#reported.get('in_hot_standby')
+    if (standby === undefined) return isReadOnlySession(this)
+    return standby === 'on' || this.#reported.get('default_transaction_read_only') === 'on'
+  }
+
+  #unfit(): void {
+    this.isRetired = true
+    this.#options.onUnfit?.(this.server)
+  }
+
+  /**
+   * A server that gives up waiting for its synchronous standby says so only in a warning and reports
+   * success: here that is an unknown outcome, for whoever asked and in whatever way.
+   */
+  #refuseUnconfirmed(): void {
+    this.on('notice', ({ routine }) => {
+      // The C function that raised it is the same in every language the server may speak.
+      if (routine === 'SyncRepWaitForLSN') this.#isUnconfirmed = true
+    })
+    const query = this.query.bind(this) as (...parameters: unknown[]) => unknown
+    const confirmed = (...parameters: unknown[]): unknown => {
+      const callback = parameters.at(-1)
+      if (typeof callback === 'function') {
+        parameters[parameters.length - 1] = (error: Error | null, result: unknown) => {
+          callback(error ?? this.#takeDoubt(), result)
+        }
+      }
+      const answer = query(...parameters)
+      return answer instanceof Promise ? answer.then((result) => this.#orThrow(result)) : answer
+    }
+    this.query = confirmed as pg.Client['query']
+  }
+
+  #orThrow(result: unknown): unknown {
+    const doubt = this.#takeDoubt()
+    if (doubt !== null) throw doubt
+    return result
+  }
+
+  #takeDoubt(): Error | null {
+    if (!this.#isUnconfirmed) return null
+    this.#isUnconfirmed = false
+    return new OutcomeUnknownError(new Error('the wait for the synchronous standby was cancelled'))
+  }
+}

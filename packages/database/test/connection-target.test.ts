@@ -1,0 +1,46 @@
+import { test } from 'tap'
+import { parseConnectionTarget } from '../src/connection-target.ts'
+
+test('one host is left as it is, and asked for nothing', async (t) => {
+  for (const url of [
+    'postgres://user:secret@one:5433/rouse?sslmode=disable',
+    'postgresql://one/rouse',
+    'postgres:///rouse?host=/run/postgresql',
+    '/run/postgresql rouse',
+  ]) {
+    const { hosts, readWrite } = parseConnectionTarget(url)
+    t.same(
+      hosts.map((host) => host.url),
+      [url],
+    )
+    t.equal(readWrite, false)
+  }
+})
+
+test('several hosts share the rest of the address, and one of them has to take writes', async (t) => {
+  const url = 'postgres://u:p%40ss@one:1,[::1]:2,three/db?a=1&target_session_attrs=read-write&b=2'
+  t.same(parseConnectionTarget(url), {
+    hosts: [
+      { name: 'one:1', url: 'postgres://u:p%40ss@one:1/db?a=1&b=2' },
+      { name: '[::1]:2', url: 'postgres://u:p%40ss@[::1]:2/db?a=1&b=2' },
+      { name: 'three', url: 'postgres://u:p%40ss@three/db?a=1&b=2' },
+    ],
+    readWrite: true,
+  })
+  t.equal(parseConnectionTarget('postgres://one,two/db').readWrite, true)
+  t.equal(parseConnectionTarget('postgres://one,two/db?target_session_attrs=any').readWrite, false)
+  t.equal(parseConnectionTarget('postgres://one/db?target_session_attrs=primary').readWrite, true)
+})
+
+test('an address that cannot be understood is refused, without its password', async (t) => {
+  const refused = { name: 'DatabaseHostError', code: 'bad_target' }
+  const many = Array.from({ length: 17 }, (_, i) => `host${i}`).join(',')
+  for (const url of [
+    'postgres://u:secret@one,,two/db',
+    `postgres://u:secret@${many}/db`,
+    'postgres://u:secret@one,two/db?target_session_attrs=prefer-standby',
+  ]) {
+    t.throws(() => parseConnectionTarget(url), refused)
+    t.throws(() => parseConnectionTarget(url), { message: /^(?!.*secret)/ })
+  }
+})

@@ -1,28 +1,38 @@
 -- Cron. The node knows patterns and time zones, the database knows the time and who was first.
 
+-- Replaced by those below, which know sealed payloads; nodes that do not know them yet can still call these.
+drop function if exists rouse.due_schedules(integer);
+drop function if exists rouse.fire_schedule(bigint, timestamptz, uuid[], timestamptz[], timestamptz);
+
 -- The schedules that are due.
 -- Parameters: the most of them.
--- Result: a row a schedule, with the time now by the clock that decides. Locks: none.
+-- Result: a row a schedule, with the time now by the clock that decides, and the payload where the node has to seal it:
+--   the queue is encrypted, or the schedule is. Locks: none.
 create or replace function rouse.due_schedules(p_limit integer default 100)
-returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz)
+returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz,
+  queue text, to_seal text)
 language plpgsql stable
 as $$
 declare
   v_now constant timestamptz := rouse.now();
 begin
   return query
-  select s.id, s.name, s.cron, s.time_zone, s.catch_up, s.next_at, v_now
-  from rouse.schedules s where s.next_at <= v_now order by s.next_at, s.id limit p_limit;
+  select s.id, s.name, s.cron, s.time_zone, s.catch_up, s.next_at, v_now, s.queue,
+    case when starts_with(s.payload, 'enc1') or q.encryption then s.payload end
+  from rouse.schedules s left join rouse.queues q on q.name = s.queue
+  where s.next_at <= v_now order by s.next_at, s.id limit p_limit;
 end $$;
 
 -- Fires ticks of a schedule, once in the whole cluster: pushes a message for each and moves the schedule on, in one.
 -- Whoever comes second finds another next_at, or the row locked, and does nothing.
 -- Parameters: the schedule, the next_at that the caller saw, by tick the message's id and the time it stands for, and
---   the new next_at.
+--   the new next_at. Where payloads are sealed: the stored payload that the caller saw, the payload of each tick, and what
+--   the schedule stores from now on; one that was written anew meanwhile stays due.
 -- Result: the `woken` lanes; no row where somebody else was first, or there was no tick to fire.
 -- Locks: the schedule with SKIP LOCKED, then as push.
 create or replace function rouse.fire_schedule(
-  p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz
+  p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz,
+  p_seen_payload text default null, p_payloads text[] default null, p_stored text default null
 ) returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
 as $$
@@ -31,18 +41,20 @@ declare
   v_ticks constant integer := cardinality(p_ticks);
 begin
   select s.* into v from rouse.schedules s where s.id = p_id for no key update skip locked;
-  if not found or v.next_at is distinct from p_seen then
+  if not found or v.next_at is distinct from p_seen or v.payload <> p_seen_payload then
     return;
   end if;
   -- barrier: schedule-locked
-  update rouse.schedules s set next_at = p_next, last_at = coalesce(p_ticks[v_ticks], s.last_at) where s.id = p_id;
+  update rouse.schedules s
+  set next_at = p_next, last_at = coalesce(p_ticks[v_ticks], s.last_at), payload = coalesce(p_stored, s.payload)
+  where s.id = p_id;
   if v_ticks = 0 then
     return;
   end if;
   return query
   select v.queue, v.partition, null::text, r.namespace, r.task, r.added::bigint
   from rouse.push(array[v.queue], array[v.partition], array_fill(1, array[v_ticks]), p_message_ids,
-    array_fill(v.payload, array[v_ticks]), null, null,
+    coalesce(p_payloads, array_fill(v.payload, array[v_ticks])), null, null,
     array(select rouse.schedule_headers(v.name, t.at, v.headers) from unnest(p_ticks) with ordinality t(at, n) order by t.n)) r
   where r.added > 0;
 end $$;

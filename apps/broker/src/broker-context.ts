@@ -16,8 +16,8 @@ export interface BrokerContext {
   readonly deliveryLog: DeliveryLog
   readonly pool: pg.Pool
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
-  /** Payloads of encrypted queues, as they come from the database. */
-  readonly cipher: Pick<PayloadCipher, 'open'>
+  /** Payloads of encrypted queues, as the database has them. */
+  readonly cipher: Pick<PayloadCipher, 'open' | 'seal'>
   readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
   /** Every node looks again at a queue whose options have changed. */
   readonly tellConfigured: (hint: Woken, version: number) => void

@@ -48,6 +48,22 @@ export function createEncryptedQueues(options: {
     return { ...operation, transaction: { ...transaction, pushes: seal(transaction.pushes) } }
   }
 
+  /** Each refusal names one queue; the next attempt seals for it. */
+  function attempt<O extends Operation>(
+    sidecar: Pick<SidecarDbPool, 'submit'>,
+    operation: O,
+    refused: readonly string[],
+  ): ReturnType<typeof sidecar.submit<O>> {
+    return sidecar.submit(sealed(operation)).catch(async (error: unknown) => {
+      const queue = refusedQueue(error)
+      if (queue === undefined || refused.includes(queue)) throw error
+      await refresh()
+      // Queues that the refused push would have created are encrypted by default, and not there to be found.
+      names = new Set([...names, ...refused, queue])
+      return attempt(sidecar, operation, [...refused, queue])
+    })
+  }
+
   return {
     refresh,
     around(sidecar) {
@@ -57,17 +73,15 @@ export function createEncryptedQueues(options: {
         if (operation.kind !== 'PUSH' && operation.kind !== 'TRANSACTION') {
           return sidecar.submit(operation)
         }
-        return sidecar.submit(sealed(operation)).catch(async (error: unknown) => {
-          if (!isPlaintextRefused(error)) throw error
-          await refresh()
-          return sidecar.submit(sealed(operation))
-        })
+        return attempt(sidecar, operation, [])
       }
       return { submit }
     },
   }
 }
 
-function isPlaintextRefused(error: unknown): boolean {
-  return error instanceof SidecarError && error.detail.code === 'encryption_unavailable'
+/** Undefined: it failed for another reason. */
+function refusedQueue(error: unknown): string | undefined {
+  if (!(error instanceof SidecarError) || error.detail.code !== 'encryption_unavailable') return
+  return typeof error.detail.queue === 'string' ? error.detail.queue : undefined
 }

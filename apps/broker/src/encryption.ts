@@ -13,6 +13,11 @@ export interface PayloadPlace {
   readonly id: string
 }
 
+/** Where the payload of a schedule is kept; no message has such an id. */
+export function schedulePlace({ queue, name }: { queue: string; name: string }): PayloadPlace {
+  return { queue, id: `schedule ${name}` }
+}
+
 export interface PayloadCipher {
   readonly canSeal: boolean
   seal(place: PayloadPlace, payload: string): string
@@ -76,6 +81,11 @@ export function createPayloadCipher(keys: readonly Buffer[]): PayloadCipher {
       }
     },
   }
+}
+
+/** As the setting has it; without a key there is nothing that it could seal or open. */
+export function payloadCipherOf(setting: string | undefined): PayloadCipher {
+  return createPayloadCipher(setting === undefined ? [] : readEncryptionKeys(setting))
 }
 
 function keyId(key: Buffer): string {

@@ -10,7 +10,7 @@ import { systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createDeliveryLog } from './delivery-log.ts'
 import { createEncryptedQueues } from './encrypted-queues.ts'
-import { createPayloadCipher, readEncryptionKeys } from './encryption.ts'
+import { payloadCipherOf } from './encryption.ts'
 import {
   createOutbox,
   type Outbox,
@@ -43,7 +43,7 @@ export async function runWorker(config: Config): Promise<void> {
   const outbox = outboxToPrimary()
   const coordinator = remoteCoordinator(outbox)
   const sidecar = createSidecar(config, pool, coordinator)
-  const cipher = createPayloadCipher(readKeys(config.encryptionKey))
+  const cipher = payloadCipherOf(config.encryptionKey)
   const encrypted = createEncryptedQueues({ cipher, pool, log })
   const statsDesk = createStatsDesk({ outbox, sidecar, pool, nowMs: systemClock.nowMs })
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
@@ -112,10 +112,6 @@ function obeyPrimary(parts: {
   // A terminal sends it to every process; the primary's word counts.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
-}
-
-function readKeys(text: string | undefined): Buffer[] {
-  return text === undefined ? [] : readEncryptionKeys(text)
 }
 
 function outboxToPrimary(): Outbox<WorkerMessage> {

@@ -1,6 +1,6 @@
 // Encrypted queues: nothing of a payload is in the database in the clear, whoever pushed it and whatever became of it.
 import { randomBytes } from 'node:crypto'
-import { type TestDatabase, testDatabase } from '@rouse/testkit'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { loadConfig } from '../src/config.ts'
 import { ConfigError } from '../src/config-error.ts'
@@ -64,13 +64,18 @@ test('a node does not start with a key that is none', async (t) => {
 async function stored({ pool }: TestDatabase): Promise<string> {
   const { rows } = await pool.query(
     `select payload from rouse.messages union all select payload from rouse.scheduled
-     union all select payload from rouse.dead_letters`,
+     union all select payload from rouse.dead_letters union all select payload from rouse.schedules`,
   )
   return rows.map(({ payload }) => payload).join('\n')
 }
 
-async function startNode(t: Test, database: TestDatabase, key?: string) {
-  const env = key === undefined ? {} : { ROUSE_ENCRYPTION_KEY: key }
+async function startNode(
+  t: Test,
+  database: TestDatabase,
+  key?: string,
+  more: Readonly<Record<string, string>> = {},
+) {
+  const env = key === undefined ? more : { ROUSE_ENCRYPTION_KEY: key, ...more }
   const node = await startBroker(t, { database, env: { ...env, ROUSE_WORKERS: '1' } })
   return apiOf(node.url)
 }
@@ -148,3 +153,72 @@ test('without the key a node refuses to push and gives back what it cannot read'
     { data: null, undecrypted: true },
   ])
 })
+
+test('queues that are encrypted by default are so from their first message on', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const api = await startNode(t, database, newKey(), { ROUSE_DEFAULT_ENCRYPTION_ENABLED: 'true' })
+  const items = ['one', 'two', 'one'].map((queue) => ({ queue, payload: secret }))
+  t.equal((await api.push(...items)).status, 201, 'several new ones in one push')
+  const pushes = [1, 2, 3, 4].map(() => api.push({ queue: 'three', payload: secret }))
+  t.same(
+    (await Promise.all(pushes)).map(({ status }) => status),
+    [201, 201, 201, 201],
+  )
+  t.notMatch(await stored(database), /nobody may read/)
+  t.match((await api.pop('two')).body.messages, [{ data: secret }])
+})
+
+test('a schedule into an encrypted queue is sealed, and so is each of its messages', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const key = newKey()
+  const api = await startNode(t, database, key)
+  const queue = 'vault'
+  const schedule = { name: 's', queue, cron: '* * * * * *', payload: { secret } }
+  await api.post('/configure', { queue, options: { encryptionEnabled: true } })
+  t.match(await api.post('/schedules', schedule), { status: 200, body: { payload: { secret } } })
+  const [first, second] = [await popOne(api, queue), await popOne(api, queue)]
+  t.match(first, { data: { secret }, headers: { schedule: 's' } })
+  t.match(second, { data: { secret } }, 'and again after it was sealed anew')
+  const { schedules } = (await api.get('/schedules')).body
+  t.match(schedules, [{ payload: { secret } }])
+  t.notMatch(await stored(database), /nobody may read/)
+  t.ok(((await stored(database)).match(/^enc1:/gm)?.length ?? 0) >= 3, 'two messages, a schedule')
+
+  await t.test('without the key it is refused, and shown without its payload', async (t) => {
+    const keyless = await startNode(t, database)
+    const refused = { status: 503, body: { code: 'encryption_unavailable' } }
+    t.match(await keyless.post('/schedules', schedule), refused)
+    t.match((await keyless.get('/schedules')).body.schedules, [
+      { name: 's', payload: null, undecrypted: true },
+    ])
+  })
+})
+
+test('a schedule that was there before its queue was encrypted is sealed when it fires', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const api = await startNode(t, database, newKey())
+  const queue = 'vault'
+  await api.post('/schedules', { name: 's', queue, cron: '* * * * * *', payload: secret })
+  t.match(await popOne(api, queue), { data: secret })
+  t.match(await stored(database), /nobody may read/)
+  await api.post('/configure', { queue, options: { encryptionEnabled: true } })
+  const { pool } = database
+  await eventually(
+    async () => (await pool.query(`select from rouse.schedules where payload ~ '^enc1:'`)).rowCount,
+    { timeoutMs: 20_000 },
+  )
+  await eventually(
+    async () => {
+      const { id } = await popOne(api, queue)
+      const sql = `select from rouse.messages where id = $1 and payload ~ '^enc1:'`
+      return (await pool.query(sql, [id])).rowCount
+    },
+    { timeoutMs: 20_000 },
+  )
+  t.match(await popOne(api, queue), { data: secret })
+})
+
+async function popOne(api: ReturnType<typeof apiOf>, queue: string) {
+  const { body } = await api.pop(queue, '?wait=true&timeout=20000&autoAck=true')
+  return body.messages[0]
+}

@@ -14,6 +14,7 @@ import {
 import type { FastifyInstance } from 'fastify'
 import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
+import { schedulePlace } from '../encryption.ts'
 import { withoutNulls } from '../json-body.ts'
 import { jsonText } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
@@ -26,16 +27,26 @@ import {
   putSchedule,
   type ScheduleRow,
 } from '../statements/schedules.ts'
+import { dataOf } from '../stored-json.ts'
 
 type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
 
 /** Cron: a message for every tick, once in the whole cluster. */
 export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): void {
-  const { pool } = context
+  const { pool, cipher } = context
+
+  /** Where messages of the queue are encrypted, or would be in a queue that is still to be created. */
+  async function sealed(schedule: NewSchedule): Promise<NewSchedule> {
+    const wanted =
+      context.config.queueDefaults.encryptionEnabled === true ||
+      (await administer(pool, () => encryptedQueues(pool))).includes(schedule.queue)
+    if (!wanted) return schedule
+    return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
+  }
 
   app.get('/api/v1/schedules', async (): Promise<SchedulesAnswer> => {
     const schedules = await administer(pool, () => listSchedules(pool))
-    return { schedules: schedules.map(toAnswer) }
+    return { schedules: schedules.map((row) => toAnswer(row, cipher)) }
   })
 
   app.post(
@@ -46,17 +57,14 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     },
     async (request): Promise<Schedule> => {
       const schedule = readSchedule(request.body as ScheduleBody, context)
-      if ((await administer(pool, () => encryptedQueues(pool))).includes(schedule.queue)) {
-        const why = 'is encrypted, and a schedule would keep its payload in the clear'
-        throw fieldError('invalid_request', 'queue', why)
-      }
       const now = await administer(pool, () => databaseNow(pool))
       const next = nextTick(schedule, now)
       if (next === undefined) throw fieldError('invalid_request', 'cron', 'never ticks')
       const nextAt = schedule.paused ? null : next
-      const written = await administer(pool, () => putSchedule(pool, { ...schedule, nextAt }))
+      const row = { ...(await sealed(schedule)), nextAt }
+      const written = await administer(pool, () => putSchedule(pool, row))
       context.lookForDue()
-      return toAnswer(written)
+      return toAnswer(written, cipher)
     },
   )
 
@@ -107,10 +115,12 @@ function checkTimeZone(timeZone: string): void {
   }
 }
 
-function toAnswer(row: ScheduleRow): Schedule {
+function toAnswer(row: ScheduleRow, cipher: BrokerContext['cipher']): Schedule {
+  const { data, more } = dataOf(cipher, schedulePlace(row), row.payload)
   return {
     ...row,
-    payload: JSON.parse(row.payload) as unknown,
+    ...more,
+    payload: JSON.parse(data ?? 'null') as unknown,
     headers: row.headers === null ? null : (JSON.parse(row.headers) as Record<string, unknown>),
     nextAt: row.nextAt?.toISOString() ?? null,
     lastAt: row.lastAt?.toISOString() ?? null,

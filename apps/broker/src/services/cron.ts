@@ -1,7 +1,13 @@
 import type { Woken } from '@rouse/sidecar'
 import type pg from 'pg'
+import { type PayloadCipher, schedulePlace } from '../encryption.ts'
 import type { Logger } from '../log.ts'
-import { type DueSchedule, dueSchedules, fireSchedule } from '../statements/schedules.ts'
+import {
+  type DueSchedule,
+  dueSchedules,
+  fireSchedule,
+  type SealedFiring,
+} from '../statements/schedules.ts'
 import { type DueTicks, dueTicks } from './cron-ticks.ts'
 import type { Chore } from './service.ts'
 
@@ -11,12 +17,13 @@ const schedulesMax = 100
 export function createCron(options: {
   readonly pool: pg.Pool
   readonly log: Logger
+  readonly cipher: PayloadCipher
   readonly newMessageId: () => string
   readonly onWoken: (woken: readonly Woken[]) => void
   /** A schedule ticks again then, by the database's clock. */
   readonly onNext: (atMs: number) => void
 }): Chore {
-  const { pool, log, newMessageId, onWoken, onNext } = options
+  const { pool, log, cipher, newMessageId, onWoken, onNext } = options
 
   /** True: it has more ticks to fire at once. */
   async function fire(schedule: DueSchedule): Promise<boolean> {
@@ -35,12 +42,14 @@ export function createCron(options: {
     schedule: DueSchedule,
     { fire: ticks, next }: DueTicks,
   ): Promise<boolean> {
+    const messageIds = ticks.map(newMessageId)
     const woken = await fireSchedule(pool, {
       id: schedule.id,
       seen: schedule.nextAt,
-      messageIds: ticks.map(newMessageId),
+      messageIds,
       ticks,
       nextAt: next ?? null,
+      sealed: sealFiring(cipher, schedule, messageIds),
     })
     onWoken(woken)
     if (next !== undefined) onNext(next.getTime())
@@ -64,5 +73,21 @@ export function createCron(options: {
       }
       return isMore || (fired > 0 && due.length >= schedulesMax)
     },
+  }
+}
+
+/** A payload is bound to its message, so each tick has its own; the schedule's is sealed anew, by the newest key. */
+function sealFiring(
+  cipher: PayloadCipher,
+  schedule: DueSchedule,
+  messageIds: readonly string[],
+): SealedFiring | undefined {
+  const { queue, toSeal } = schedule
+  if (toSeal === null) return undefined
+  const payload = cipher.open(schedulePlace(schedule), toSeal)
+  return {
+    seen: toSeal,
+    stored: cipher.seal(schedulePlace(schedule), payload),
+    payloads: messageIds.map((id) => cipher.seal({ queue, id }, payload)),
   }
 }

@@ -3,6 +3,7 @@ import { poolExecutor } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
+import { payloadCipherOf } from '../encryption.ts'
 import type { Logger } from '../log.ts'
 import type { SharedStateHost } from '../shared-state-host.ts'
 import { dueTimes } from '../statements/due-times.ts'
@@ -52,6 +53,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
       cron: createCron({
         pool,
         log,
+        cipher: payloadCipherOf(config.encryptionKey),
         newMessageId,
         onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
         onNext: (atMs) => timers.expect(atMs, 'cron'),

@@ -78,15 +78,19 @@ export interface DueSchedule {
   readonly catchUp: CatchUp
   readonly nextAt: Date
   readonly now: Date
+  readonly queue: string
+  /** The payload as it is stored, where the queue or the schedule is encrypted. */
+  readonly toSeal: string | null
 }
 
 export async function dueSchedules(pool: pg.Pool, limit: number): Promise<DueSchedule[]> {
   const rows = await callStatement(
     pool,
-    'select id, name, cron, time_zone, catch_up, next_at, now from rouse.due_schedules($1)',
+    `select id, name, cron, time_zone, catch_up, next_at, now, queue, to_seal
+     from rouse.due_schedules($1)`,
     [limit],
   )
-  return rows.map(([id, name, cron, timeZone, catchUp, nextAt, now]) => ({
+  return rows.map(([id, name, cron, timeZone, catchUp, nextAt, now, queue, toSeal]) => ({
     id: id as string,
     name: name as string,
     cron: cron as string,
@@ -94,6 +98,8 @@ export async function dueSchedules(pool: pg.Pool, limit: number): Promise<DueSch
     catchUp: catchUp as CatchUp,
     nextAt: nextAt as Date,
     now: now as Date,
+    queue: queue as string,
+    toSeal: toSeal as string | null,
   }))
 }
 
@@ -104,14 +110,32 @@ export interface Firing {
   readonly messageIds: readonly string[]
   readonly ticks: readonly Date[]
   readonly nextAt: Date | null
+  readonly sealed: SealedFiring | undefined
+}
+
+export interface SealedFiring {
+  /** The stored payload that was seen, and what takes its place. */
+  readonly seen: string
+  readonly stored: string
+  /** By tick. */
+  readonly payloads: readonly string[]
 }
 
 export async function fireSchedule(pool: pg.Pool, firing: Firing): Promise<Woken[]> {
   const rows = await callStatement(
     pool,
     `select queue, partition, consumer_group, namespace, task, count::float8
-     from rouse.fire_schedule($1, $2, $3, $4, $5)`,
-    [firing.id, firing.seen, firing.messageIds, firing.ticks, firing.nextAt],
+     from rouse.fire_schedule($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      firing.id,
+      firing.seen,
+      firing.messageIds,
+      firing.ticks,
+      firing.nextAt,
+      firing.sealed?.seen,
+      firing.sealed?.payloads,
+      firing.sealed?.stored,
+    ],
   )
   return rows.map(([queue, partition, group, namespace, task, count]) => ({
     queue: queue as string,

@@ -39,6 +39,9 @@ export const ScheduleSchema = Type.Object({
   nextAt: Nullable(Time),
   lastAt: Nullable(Time),
   createdAt: Time,
+  undecrypted: Type.Optional(
+    Type.Literal(true, { description: 'The payload is encrypted, and this node lacks the key' }),
+  ),
 })
 export type Schedule = Static<typeof ScheduleSchema>
 

@@ -39,6 +39,15 @@ test('outbox', async (t) => {
   t.same(example.lines(), ['welcome, ann'])
 })
 
+test('cron', async (t) => {
+  const example = run(t, 'cron', urls)
+  t.equal(await example.exited, 0)
+  const lines = example.lines()
+  t.equal(lines.length, 3)
+  for (const line of lines) t.match(line, /^figures for \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/)
+  t.equal(new Set(lines).size, 3, 'no tick came twice')
+})
+
 test('several-nodes', async (t) => {
   const down = `http://127.0.0.1:${await freePort()}`
   const example = run(t, 'several-nodes', [...urls, down])

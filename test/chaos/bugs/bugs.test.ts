@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { testDatabase } from '@rouse/testkit'
+import { test } from 'tap'
+import { breakProduct, brokenFiles } from './break-product.ts'
+import { type Bug, broken } from './bug.ts'
+import { bugNamed, bugs } from './bugs.ts'
+
+test('there are at least twenty bugs, each with its own name', async (t) => {
+  t.ok(bugs.length >= 20)
+  t.equal(new Set(bugs.map(({ name }) => name)).size, bugs.length)
+})
+
+test('a bug whose words are not there, or there twice, is refused', async (t) => {
+  const replacement = { file: 'some.sql', find: 'a', put: '$&' }
+  t.throws(() => broken('bcd', replacement), /some.sql has 0 places like: a/)
+  t.throws(() => broken('abca', replacement), /has 2 places/)
+  t.equal(broken('abc', replacement), '$&bc')
+})
+
+test('every bug can be put into the product as it is', async (t) => {
+  const { url } = await testDatabase(t)
+  for (const bug of bugs) {
+    const { afterMigrate, nodeEnv } = breakProduct(bug)
+    await brokenFiles(bug.replaces)
+    if (afterMigrate !== undefined) await afterMigrate(url)
+    if (nodeEnv !== undefined) await loadModules(bug, nodeEnv)
+    t.pass(bug.name)
+  }
+})
+
+test('a module whose words have changed does not load', async (t) => {
+  const file = 'packages/sidecar/dist/write-desk.js'
+  const bug = {
+    ...bugNamed('mix-up-answers'),
+    replaces: [{ file, find: 'no such words', put: '' }],
+  }
+  const { nodeEnv = {} } = breakProduct(bug)
+  await t.rejects(loadModules(bug, nodeEnv), /nothing like: no such words/)
+})
+
+/** As the nodes load them. By way of `env`: tap puts its own loaders into every process that a test starts. */
+async function loadModules(bug: Bug, env: Readonly<Record<string, string>>): Promise<void> {
+  const files = bug.replaces.map(({ file }) => new URL(`../../../${file}`, import.meta.url).href)
+  const script = files.map((file) => `import ${JSON.stringify(file)}`).join('\n')
+  const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const node = [process.execPath, '--input-type=module', '-e', script]
+  await promisify(execFile)('env', ['-i', ...settings, ...node])
+}

@@ -1,0 +1,13 @@
+import type { Bug } from './bug.ts'
+import { nodeBugs } from './node-bugs.ts'
+import { sqlBugs } from './sql-bugs.ts'
+
+export const bugs: readonly Bug[] = [...sqlBugs, ...nodeBugs]
+
+export function bugNamed(name: string): Bug {
+  const bug = bugs.find((candidate) => candidate.name === name)
+  if (bug === undefined) {
+    throw new Error(`no bug "${name}"; there are: ${bugs.map((known) => known.name).join(', ')}`)
+  }
+  return bug
+}

@@ -1,0 +1,108 @@
+// Bugs in the nodes' own code, put into the built modules.
+import type { Bug } from './bug.ts'
+
+export const nodeBugs: readonly Bug[] = [
+  {
+    name: 'answer-failed-pushes',
+    does: 'a push is answered with success before anybody knows whether it was committed',
+    replaces: [
+      {
+        file: 'packages/sidecar/dist/write-desk.js',
+        find: 'await push(this.#options.executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
+        put: `await push(this.#options.executor, items, { lockTimeoutMs: pushLockTimeoutMs }).catch(() => ({
+            woken: [],
+            items: items.map(({ id }) => ({ status: 'queued', messageId: id, partitionId: '1', seq: 1 })),
+        }));`,
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['plain'],
+    faults: ['backend-terminations'],
+    seconds: 20,
+  },
+  {
+    name: 'trust-a-cancelled-wait',
+    does: 'a commit whose wait for the standby was cancelled is answered with success',
+    replaces: [
+      {
+        file: 'packages/database/dist/host-client.js',
+        find: "routine === 'SyncRepWaitForLSN'",
+        put: 'false',
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['plain'],
+    faults: ['sync-cancel'],
+    seconds: 25,
+  },
+  {
+    name: 'drop-the-last-of-a-batch',
+    does: 'of a push call with several items the last is answered and not stored',
+    replaces: [
+      {
+        file: 'packages/sidecar/dist/write-desk.js',
+        find: 'const result = await push(this.#options.executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
+        put: `const kept = items.length > 2 ? items.slice(0, -1) : items;
+        const result = await push(this.#options.executor, kept, { lockTimeoutMs: pushLockTimeoutMs });
+        if (kept.length < items.length)
+            result.items.push({ status: 'queued', messageId: items.at(-1).id, partitionId: '1', seq: 1 });`,
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['plain'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'mix-up-answers',
+    does: 'pushes that shared a call are all told what became of the first',
+    replaces: [
+      {
+        file: 'packages/sidecar/dist/write-desk.js',
+        find: `            resolve(result.items.slice(at, at + input.items.length));
+            at += input.items.length;`,
+        put: `            resolve(result.items.slice(0, input.items.length));
+            at += input.items.length;`,
+      },
+    ],
+    caughtBy: ['dedup doubles'],
+    workloads: ['dedup-retries'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'release-what-was-answered',
+    does: 'a lease is now and then given back when its answer has gone out',
+    replaces: [
+      {
+        file: 'apps/broker/dist/undelivered.js',
+        find: '!this.#response.writableFinished)',
+        put: '(!this.#response.writableFinished || Math.random() < 0.05))',
+      },
+    ],
+    caughtBy: ['unexplained duplicates'],
+    workloads: ['slow-consumers'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'lose-wakes',
+    does: 'a push tells nobody, and nobody looks again',
+    replaces: [
+      {
+        file: 'packages/sidecar/dist/sidecar-db-pool.js',
+        find: 'onPushed: (woken) => this.#coordinator.notifyMessageAvailable(woken),',
+        put: 'onPushed: () => {},',
+      },
+      {
+        file: 'packages/shared-state/dist/fallback.js',
+        find: 'return isUrgent(group) ? group.backoff.intervalMs : settings.idleIntervalMs;',
+        put: 'return isUrgent(group) ? 600_000 : 600_000 + settings.idleIntervalMs;',
+      },
+    ],
+    caughtBy: ['late wakes'],
+    workloads: ['wakes'],
+    faults: [],
+    seconds: 15,
+  },
+]

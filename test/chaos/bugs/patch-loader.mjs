@@ -1,0 +1,25 @@
+// A loader of Node that exchanges words in modules: [{ file, find, put }], as registered by patch-modules.mjs.
+/** @type {{ url: string, find: string, put: string }[]} */
+let patches = []
+
+/** @param {typeof patches} data */
+export function initialize(data) {
+  patches = data
+}
+
+/**
+ * @param {string} url
+ * @param {object} context
+ * @param {(url: string, context: object) => Promise<{ source?: unknown }>} nextLoad
+ */
+export async function load(url, context, nextLoad) {
+  const wanted = patches.filter((patch) => patch.url === url)
+  const loaded = await nextLoad(url, context)
+  if (wanted.length === 0) return loaded
+  let text = String(loaded.source)
+  for (const { find, put } of wanted) {
+    if (!text.includes(find)) throw new Error(`${url} has nothing like: ${find}`)
+    text = text.replace(find, () => put)
+  }
+  return { ...loaded, source: text }
+}

@@ -1,0 +1,291 @@
+// Bugs in the SQL functions. Where one would stop everything it strikes now and then only: a bug that is easy to see is
+// not the one to fear.
+import type { Bug } from './bug.ts'
+
+const functions = 'migrations/functions'
+
+export const sqlBugs: readonly Bug[] = [
+  {
+    name: 'drop-acks',
+    does: 'every twentieth acknowledgement is answered and not written down',
+    replaces: [
+      {
+        file: `${functions}/ack_many.sql`,
+        find: 'v_bits := case when v_whole then v_bits & ~v_bits else',
+        put: 'v_bits := case when v_whole then v_bits & ~v_bits when p_seqs[v_n] % 20 = 0 then v_bits else',
+      },
+    ],
+    caughtBy: ['unexplained duplicates'],
+    workloads: ['plain'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'accept-stale-acks',
+    does: 'an acknowledgement under a lost lease is answered with success',
+    replaces: [
+      {
+        file: `${functions}/ack_many.sql`,
+        find: 'if false = any (v_accepted) then',
+        put: 'if false then',
+      },
+    ],
+    caughtBy: ['stale acks accepted'],
+    workloads: ['slow-consumers'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'double-lease',
+    does: 'a pop now and then leaves its cursor where it was, and the next one takes the same messages',
+    replaces: [
+      {
+        file: `${functions}/pop_many.sql`,
+        find: 'set next = v_next, lease_id',
+        put: 'set next = case when v_next % 10 = 0 then l.next else v_next end, lease_id',
+      },
+    ],
+    caughtBy: ['overlapping leases'],
+    workloads: ['plain'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'two-leases-on-a-lane',
+    does: 'a lane that is leased is popped all the same',
+    replaces: [
+      {
+        file: `${functions}/pop_many.sql`,
+        find: `where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
+          and l.partition_id >= v_low`,
+        put: `where l.group_id = v_group_id and l.ready and l.blocked_until is null
+          and l.partition_id >= v_low`,
+      },
+    ],
+    caughtBy: ['two leases on a lane'],
+    workloads: ['slow-consumers'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'skip-late-commits',
+    does: 'a pop that drained its lane moves the cursor to a head read later, over what was committed in between',
+    replaces: [
+      {
+        file: `${functions}/pop_many.sql`,
+        find: '        -- barrier: pop-settling',
+        put: '        perform pg_sleep(0.005);',
+      },
+      {
+        file: `${functions}/pop_many.sql`,
+        find: 'set next = v_next, lease_id',
+        put: `set next = case when v_next >= v_lane.head
+            then (select greatest(p.head, v_next) from rouse.partitions p where p.id = v_lane_id) else v_next end, lease_id`,
+      },
+      {
+        file: `${functions}/pop.sql`,
+        find: '  -- barrier: pop-lane-settling',
+        put: '  perform pg_sleep(0.005);',
+      },
+      {
+        file: `${functions}/pop.sql`,
+        find: 'set next = v_lane.next, lease_id',
+        put: `set next = case when v_lane.next = v_lane.head
+      then (select p.head from rouse.partitions p where p.id = v_lane_id) else v_lane.next end, lease_id`,
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['one-partition'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'reverse-pushes',
+    does: 'the items of a push go into the log the wrong way round',
+    replaces: [
+      {
+        file: `${functions}/push_many.sql`,
+        find: 'm.head + m.n - v_starts[m.target], p_ids',
+        put: 'm.head + v_starts[m.target + 1] - 1 - m.n, p_ids',
+      },
+    ],
+    caughtBy: ['pushed out of order'],
+    workloads: ['one-partition'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'overtake-the-failed',
+    does: 'a failed message does not hold its lane: those behind it go first',
+    replaces: [
+      {
+        file: `${functions}/pop_steps.sql`,
+        find: "v_waits constant boolean := p_queue.ordering = 'partition' and p_queue.on_failure = 'hold'",
+        put: 'v_waits constant boolean := false',
+      },
+      {
+        file: `${functions}/end_attempts.sql`,
+        find: "v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold'",
+        put: 'false',
+      },
+    ],
+    caughtBy: ['out of order'],
+    workloads: ['poison'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'charge-nobody',
+    does: 'an attempt that ends with its lease is not charged',
+    replaces: [
+      {
+        file: `${functions}/end_attempts.sql`,
+        find: "p_lease.attempt - case when p_outcome = 'retry' then",
+        put: "p_lease.attempt - case when p_outcome in ('retry', 'expired') then",
+      },
+    ],
+    caughtBy: ['wrong attempts'],
+    workloads: ['slow-consumers'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'charge-the-wrong-one',
+    does: 'a fresh message is charged with an attempt that somebody else made',
+    replaces: [
+      {
+        file: `${functions}/pop_steps.sql`,
+        find: 'select p.name, greatest(l.next, p.tail), p.head, 1,',
+        put: 'select p.name, greatest(l.next, p.tail), p.head, case when p.head % 10 = 0 then 2 else 1 end,',
+      },
+    ],
+    caughtBy: ['wrong attempts'],
+    workloads: ['plain'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'forget-keys',
+    does: 'a key is not looked up: what was pushed twice is stored twice',
+    replaces: [
+      {
+        file: `${functions}/push_many.sql`,
+        find: 'if v_sorted or p_transaction_ids is not null then',
+        put: 'if v_sorted then',
+      },
+    ],
+    caughtBy: ['dedup doubles'],
+    workloads: ['dedup-retries'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'bury-too-late',
+    does: 'a message is tried once more than its limit allows',
+    replaces: [
+      {
+        file: `${functions}/end_attempts.sql`,
+        find: 'p_lease.attempt > v_queue.retry_limit)',
+        put: 'p_lease.attempt > v_queue.retry_limit + 1)',
+      },
+    ],
+    caughtBy: ['wrong dead letters'],
+    workloads: ['poison'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'take-failed-for-done',
+    does: 'a message that failed is taken for completed',
+    replaces: [
+      {
+        file: `${functions}/ack_many.sql`,
+        find: "if v_status <> 'completed' then",
+        put: "if v_status not in ('completed', 'failed') then",
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['poison'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'deliver-early',
+    does: 'a delay is counted at half its length',
+    replaces: [
+      {
+        file: `${functions}/sort_push.sql`,
+        find: "p_queue_delays_ms[m.target]) * interval '1 millisecond') as due",
+        put: "p_queue_delays_ms[m.target]) * interval '0.5 milliseconds') as due",
+      },
+    ],
+    caughtBy: ['early deliveries'],
+    workloads: ['delays'],
+    faults: [],
+    seconds: 10,
+  },
+  {
+    name: 'transact-without-ack',
+    does: 'a transaction pushes, and its acknowledgement goes nowhere',
+    replaces: [
+      {
+        file: `${functions}/transaction.sql`,
+        find: '  if p_lease_ids is not null then\n    for v in',
+        put:
+          '  if p_lease_ids is not null and p_seqs[1] % 5 = 0 then\n' +
+          "    return query select 'ack', '{}'::integer[], null::text, null::text, null::text, null::text, null::text, null::bigint,\n" +
+          '      null::integer, null::bigint, null::bigint, null::integer[], null::uuid[], null::integer[];\n' +
+          '  elsif p_lease_ids is not null then\n    for v in',
+      },
+    ],
+    caughtBy: ['torn transactions', 'unbalanced sums'],
+    workloads: ['pipeline'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'leases-run-short',
+    does: 'a lease lasts half as long as its holder was told',
+    replaces: [
+      {
+        file: `${functions}/pop_many.sql`,
+        find: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond');",
+        put: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '0.5 milliseconds');",
+      },
+    ],
+    caughtBy: ['unexplained duplicates'],
+    workloads: ['slow-consumers'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'bury-the-expired',
+    does: 'what an expired lease held is forgotten with it',
+    replaces: [
+      {
+        file: `${functions}/reap_expired.sql`,
+        find: "perform rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',\n      'the lease ran out before the message was acknowledged', null, v_now);",
+        put: '',
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['slow-consumers'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'keep-the-lane',
+    does: 'a lane stays taken when what it held has failed',
+    replaces: [
+      {
+        file: `${functions}/ack_many.sql`,
+        find: 'when p_ended and l.lease_id = p_lease.id then null',
+        put: 'when p_ended and not p_again and l.lease_id = p_lease.id then null',
+      },
+    ],
+    caughtBy: ['left over'],
+    workloads: ['poison'],
+    faults: [],
+    seconds: 10,
+  },
+]

@@ -66,7 +66,12 @@ export function leaseBounds(
     }
     const extension = (record.seconds ?? 0) * 1_000
     if (sure) raise(bounds.expiresMin, pop, record.start + extension - clockMs)
-    raise(bounds.expiresMax, pop, record.end + extension + clockMs)
+    // One that nobody heard of may be carried out at any time.
+    raise(
+      bounds.expiresMax,
+      pop,
+      sure ? record.end + extension + clockMs : Number.POSITIVE_INFINITY,
+    )
   }
   return bounds
 }

@@ -11,7 +11,10 @@ const producing = new AbortController()
 const consuming = new AbortController()
 const counts: ClientCounts = { pushed: 0, popped: 0, notOk: 0 }
 
-process.on('disconnect', () => process.exit(1))
+/** The harness is gone: nobody needs us. */
+const orphaned = (): never => process.exit(1)
+
+process.on('disconnect', orphaned)
 process.on('message', (message: ToClients) => {
   switch (message.kind) {
     case 'job':
@@ -39,6 +42,7 @@ async function work(job: ClientJob): Promise<void> {
   clearInterval(timer)
   tell({ kind: 'counts', counts })
   writer.close()
+  process.off('disconnect', orphaned)
   process.disconnect()
 }
 

@@ -29,7 +29,18 @@ interface Slot {
 
 const slotCount = 4
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const program = fileURLToPath(new URL('client-process.ts', import.meta.url))
+const program = [
+  '--import',
+  'tsx',
+  '--conditions=@rouse/source',
+  fileURLToPath(new URL('client-process.ts', import.meta.url)),
+]
+/** The channel's number is told by the environment, which `env` clears. */
+const environment = [
+  `PATH=${process.env.PATH}`,
+  'NODE_CHANNEL_FD=3',
+  'NODE_CHANNEL_SERIALIZATION_MODE=json',
+]
 /** Longer than anything a client waits for by itself. */
 const stopMsMax = 60_000
 
@@ -40,6 +51,7 @@ export class Clients {
   readonly #gone: ClientCounts = { pushed: 0, popped: 0, notOk: 0 }
   readonly historyFiles: string[] = []
   #state: 'producing' | 'draining' | 'stopped' = 'producing'
+  #crash: string | undefined
 
   constructor(options: ClientsOptions) {
     this.#options = options
@@ -53,6 +65,11 @@ export class Clients {
   get counts(): ClientCounts {
     const all = [this.#gone, ...this.#slots.map(({ counts }) => counts)]
     return all.reduce((a, b) => sum(a, b))
+  }
+
+  /** A client that ends by itself is a fault of the harness: nothing that follows would mean anything. */
+  throwIfCrashed(): void {
+    if (this.#crash !== undefined) throw new Error(this.#crash)
   }
 
   /** Kills a process with all its clients and starts others in its place. Resolves with what was hit. */
@@ -92,22 +109,25 @@ export class Clients {
     const { folder, seed, rate, urls } = this.#options
     const historyFile = join(folder, `history-${number}.${generation}.ndjson`)
     this.historyFiles.push(historyFile)
-    const child = spawn(
-      process.execPath,
-      ['--import', 'tsx', '--conditions=@rouse/source', program],
-      {
-        cwd: root,
-        env: { PATH: process.env.PATH },
-        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      },
-    )
+    // By way of `env`: tap puts its loaders into every Node process that a test starts.
+    const child = spawn('env', ['-i', ...environment, process.execPath, ...program], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
     child.stdout?.pipe(this.#log, { end: false })
     child.stderr?.pipe(this.#log, { end: false })
     const job: ClientJob = { clients, generation, seed, rate, urls, historyFile }
     send(child, { kind: 'job', job })
     const exited = new Promise<void>((resolve) => {
-      child.once('exit', () => resolve())
-      child.once('error', () => resolve())
+      child.once('exit', (code) => {
+        if (code !== null && code !== 0)
+          this.#crash = `clients ended with code ${code}: clients.log`
+        resolve()
+      })
+      child.once('error', (error) => {
+        this.#crash = error.message
+        resolve()
+      })
     })
     const counts = { pushed: 0, popped: 0, notOk: 0 }
     const produced = new Promise<void>((resolve) => {

@@ -37,7 +37,7 @@ function clientsOf(way: (typeof ways)[number]): ClientSpec[] {
     {
       name: `c${to + 1}`,
       role: 'consumer',
-      run: (client) => ackAndFetch(client, client.raw(to), { queue }),
+      run: (client) => ackAndFetch(client, client.raw(to), { queue, waitMs: 20_000 }),
     },
   ]
 }

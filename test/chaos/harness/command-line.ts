@@ -1,0 +1,160 @@
+// What `npm run chaos -- …` was asked for.
+import { parseArgs } from 'node:util'
+import { gateFaults, nemeses } from '../nemeses/nemeses.ts'
+import { workloads } from '../workloads/workloads.ts'
+import type { RunOptions } from './make-history.ts'
+
+export type ChaosRun = Omit<RunOptions, 'say' | 'progress'>
+
+export type Command =
+  | {
+      readonly kind: 'run'
+      readonly run: ChaosRun
+      readonly keep: boolean
+      readonly replay: string
+    }
+  /** Power loss on a database that does not flush: it must lose data, or the test of power loss proves nothing. */
+  | {
+      readonly kind: 'control'
+      readonly run: ChaosRun
+      readonly keep: boolean
+      readonly replay: string
+    }
+
+/** Something that was asked for and does not exist; told in one line. */
+export class UsageError extends Error {}
+
+const modes = ['gate', 'all', 'soak', 'control'] as const
+const standbys = ['sync', 'async', 'none'] as const
+const hourSeconds = 3_600
+
+const options = {
+  seconds: { type: 'string' },
+  seed: { type: 'string' },
+  faults: { type: 'string' },
+  workloads: { type: 'string' },
+  standby: { type: 'string' },
+  rate: { type: 'string' },
+  keep: { type: 'boolean' },
+  gate: { type: 'boolean' },
+  all: { type: 'boolean' },
+  soak: { type: 'boolean' },
+  control: { type: 'boolean' },
+} as const
+
+type Values = ReturnType<typeof parse>
+
+export function readCommand(args: readonly string[], newSeed: () => number): Command {
+  const values = parse(args)
+  const seed = values.seed === undefined ? newSeed() : number('seed', values.seed, 0, 2 ** 32 - 1)
+  const asked = modes.filter((mode) => values[mode] === true)
+  if (asked.length > 1) throw new UsageError(`--${asked.join(' and --')} do not go together`)
+  const replay = `npm run chaos -- ${[...withoutSeed(args), '--seed', seed].join(' ')}`
+  const keep = values.keep === true
+  const run = { ...baseRun(values, seed), ...modeOf(values) }
+  return { kind: values.control === true ? 'control' : 'run', run, keep, replay }
+}
+
+/** What `npm test` runs, as well: eight faults within about two minutes. */
+export function gateRun(seed: number): ChaosRun {
+  return { ...baseRun({}, seed), ...modeOf({ gate: true }) }
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: false }).values
+  } catch (error) {
+    throw new UsageError((error as Error).message.split('\n')[0])
+  }
+}
+
+function baseRun(values: Values, seed: number): ChaosRun {
+  return {
+    seed,
+    workloads: chosen('workload', values.workloads, workloads),
+    rate: values.rate === undefined ? 1 : number('rate', values.rate, 0.01, 100),
+    standby: oneOf('standby', values.standby ?? 'sync', standbys),
+    seconds: values.seconds === undefined ? 60 : number('seconds', values.seconds, 1, 100_000),
+    warmUpSeconds: 5,
+    faults: {
+      faults: faultNames(
+        values,
+        nemeses.map(({ name }) => name),
+      ),
+      eachOnce: false,
+      gapSeconds: [4, 8],
+      faultSeconds: [3, 7],
+    },
+    // Wakes take milliseconds; a machine with two cores and twenty busy processes takes a second now and then.
+    wakeMsMax: 5_000,
+    drainSecondsMax: 600,
+  }
+}
+
+function modeOf(values: Values): Partial<ChaosRun> {
+  const all = nemeses.map(({ name }) => name)
+  if (values.gate === true) {
+    const faults = faultNames(values, gateFaults)
+    return {
+      standby: oneOf('standby', values.standby ?? 'none', standbys),
+      faults: { faults, eachOnce: true, gapSeconds: [2, 3], faultSeconds: [4, 5] },
+      // A machine that runs all tests at once is late with everything.
+      wakeMsMax: 60_000,
+    }
+  }
+  if (values.all === true) {
+    const faults = faultNames(values, all)
+    return { faults: { faults, eachOnce: true, gapSeconds: [4, 6], faultSeconds: [6, 8] } }
+  }
+  if (values.soak === true && values.seconds === undefined) return { seconds: hourSeconds }
+  if (values.control === true) {
+    const faults = { faults: ['power-loss'], eachOnce: true } as const
+    const often = { gapSeconds: [8, 10], faultSeconds: [3, 4] } as const
+    return { durable: false, standby: 'none', faults: { ...faults, ...often } }
+  }
+  return {}
+}
+
+function faultNames({ faults }: Values, all: readonly string[]): readonly string[] {
+  if (faults === 'none') return []
+  return chosen(
+    'fault',
+    faults,
+    nemeses.filter(({ name }) => faults !== undefined || all.includes(name)),
+  ).map(({ name }) => name)
+}
+
+function chosen<Item extends { readonly name: string }>(
+  what: string,
+  names: string | undefined,
+  items: readonly Item[],
+): readonly Item[] {
+  if (names === undefined) return items
+  return names.split(',').map((name) => {
+    const item = items.find((one) => one.name === name)
+    if (item !== undefined) return item
+    throw new UsageError(
+      `no ${what} is called ${name}; there are ${items.map((one) => one.name).join(', ')}`,
+    )
+  })
+}
+
+function number(flag: string, text: string, min: number, max: number): number {
+  const value = Number(text)
+  if (text.trim() !== '' && value >= min && value <= max) return value
+  throw new UsageError(`--${flag} must be a number from ${min} to ${max}`)
+}
+
+function oneOf<Choice extends string>(
+  flag: string,
+  text: string,
+  choices: readonly Choice[],
+): Choice {
+  const choice = choices.find((one) => one === text)
+  if (choice !== undefined) return choice
+  throw new UsageError(`--${flag} must be one of ${choices.join(', ')}`)
+}
+
+function withoutSeed(args: readonly string[]): string[] {
+  return args.filter((arg, i) => !arg.startsWith('--seed') && args[i - 1] !== '--seed')
+}

@@ -1,0 +1,157 @@
+// One run on a cluster of its own: load, faults by the schedule, healing, draining, and a look into the tables. What comes of it
+// is a history; what that means is for the checkers to say.
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createPool } from '@rouse/database'
+import { type Random, seededRandom } from '@rouse/testkit'
+import { monotonicMs } from '../clock.ts'
+import { HistoryWriter } from '../history-writer.ts'
+import { nemeses } from '../nemeses/nemeses.ts'
+import type { FaultRecord } from '../records.ts'
+import { queueRecord, type Workload } from '../workloads/workload.ts'
+import { audit, leftCount, leftovers } from './audit.ts'
+import { type ChaosCluster, type ChaosClusterOptions, startChaosCluster } from './chaos-cluster.ts'
+import { Clients } from './clients.ts'
+import { prepareQueues } from './prepare-queues.ts'
+import { Progress } from './progress.ts'
+import { type ScheduleOptions, type Step, schedule } from './schedule.ts'
+
+export interface RunOptions
+  extends Pick<ChaosClusterOptions, 'standby' | 'nodeEnv' | 'afterMigrate' | 'durable'> {
+  readonly seed: number
+  readonly workloads: readonly Workload[]
+  readonly rate: number
+  /** From the end of the warm-up. With each fault once, as long as that takes. */
+  readonly seconds: number
+  readonly warmUpSeconds: number
+  readonly faults: ScheduleOptions
+  /** How soon a push must wake an idle waiter. */
+  readonly wakeMsMax: number
+  readonly drainSecondsMax: number
+  readonly say: (line: string) => void
+  /** Told each second, for a line that is overwritten. */
+  readonly progress: (line: string) => void
+}
+
+const drainPollMs = 500
+
+/** Resolves with the files of the history, once nothing is left running. */
+export async function makeHistory(folder: string, options: RunOptions): Promise<string[]> {
+  const { seed, workloads, rate, say } = options
+  const random = seededRandom(seed)
+  const historyFile = join(folder, 'history-harness.ndjson')
+  const writer = new HistoryWriter(historyFile)
+  const cluster = await startChaosCluster({ ...options, folder, log: say })
+  const urls = { balancer: cluster.clientUrl, nodes: cluster.nodeUrls, sql: cluster.sqlUrl }
+  let clients: Clients | undefined
+  try {
+    for (const { name, queues } of workloads) {
+      for (const queue of queues) writer.note(queueRecord(name, queue, options.wakeMsMax))
+    }
+    await prepareQueues(cluster.clientUrl, workloads)
+    clients = new Clients({ folder, workloads, urls, seed, rate })
+    cluster.clients = clients
+    const progress = new Progress(clients, options.progress)
+    try {
+      await runFaults({ cluster, clients, writer, random, progress, options })
+      progress.phase('healing')
+      await cluster.heal()
+      progress.phase('draining')
+      await clients.stopProducing()
+      await drain({ cluster, clients, progress }, options.drainSecondsMax)
+    } finally {
+      progress.stop()
+    }
+    await clients.stop()
+    clients.throwIfCrashed()
+    writer.note(await withPool(cluster, audit))
+    return [historyFile, ...clients.historyFiles]
+  } finally {
+    await clients?.stop()
+    writer.close()
+    await cluster.stop()
+  }
+}
+
+interface Faults {
+  readonly cluster: ChaosCluster
+  readonly clients: Clients
+  readonly writer: HistoryWriter
+  readonly random: Random
+  readonly progress: Progress
+  readonly options: RunOptions
+}
+
+async function runFaults(faults: Faults): Promise<void> {
+  const { cluster, clients, writer, random, progress, options } = faults
+  progress.phase('warming up')
+  await delay(options.warmUpSeconds * 1_000)
+  const endMs = monotonicMs() + options.seconds * 1_000
+  const { eachOnce } = options.faults
+  for (const step of schedule(options.faults, random)) {
+    progress.phase('no fault')
+    const begin = monotonicMs() + step.gapSeconds * 1_000
+    if (!eachOnce && begin + step.seconds * 1_000 > endMs) break
+    await delay(step.gapSeconds * 1_000)
+    progress.phase(step.fault)
+    const fault = await makeFault(cluster, step, random, options.say)
+    writer.note(fault)
+    if (fault.skipped === undefined) progress.faults += 1
+    else options.say(`${step.fault} is left out: ${fault.skipped}`)
+    clients.throwIfCrashed()
+  }
+  progress.phase('no fault')
+  if (!eachOnce) await delay(Math.max(0, endMs - monotonicMs()))
+}
+
+async function makeFault(
+  cluster: ChaosCluster,
+  { fault: name, seconds }: Step,
+  random: Random,
+  say: (line: string) => void,
+): Promise<FaultRecord> {
+  const nemesis = nemeses.find((one) => one.name === name)
+  if (nemesis === undefined) throw new Error(`no fault is called ${name}`)
+  const { forgetsLeases } = nemesis
+  const start = monotonicMs()
+  const record = { kind: 'fault', name, start, forgetsLeases } as const
+  const skipped = await nemesis.lacks(cluster)
+  if (skipped !== undefined) return { ...record, end: start, target: '', skipped }
+  try {
+    const { target } = await nemesis.run(cluster, { random: () => random.next(), seconds })
+    return { ...record, end: monotonicMs(), target }
+  } catch (error) {
+    // On a busy machine a node may be back later than the nemesis waits for it.
+    say(`${name}: ${(error as Error).message}`)
+    await cluster.heal()
+    return { ...record, end: monotonicMs(), target: 'not healed in time' }
+  }
+}
+
+/** Until nothing is left to deliver, twice in a row: what a lease held comes back only when it is over. */
+async function drain(
+  { cluster, clients, progress }: Pick<Faults, 'cluster' | 'clients' | 'progress'>,
+  secondsMax: number,
+): Promise<void> {
+  const deadline = monotonicMs() + secondsMax * 1_000
+  let empty = 0
+  while (empty < 2 && monotonicMs() < deadline) {
+    const left = leftCount(await withPool(cluster, leftovers))
+    progress.left = left
+    clients.throwIfCrashed()
+    empty = left === 0 ? empty + 1 : 0
+    await delay(drainPollMs)
+  }
+}
+
+async function withPool<Result>(
+  { sqlUrl }: ChaosCluster,
+  work: (pool: ReturnType<typeof createPool>) => Promise<Result>,
+): Promise<Result> {
+  const pool = createPool({ url: sqlUrl, max: 1, applicationName: 'rouse chaos' })
+  try {
+    return await work(pool)
+  } finally {
+    await pool.end()
+  }
+}

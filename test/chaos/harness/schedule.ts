@@ -1,0 +1,32 @@
+import type { Random } from '@rouse/testkit'
+
+export interface Step {
+  /** Without a fault, before it. */
+  readonly gapSeconds: number
+  readonly fault: string
+  readonly seconds: number
+}
+
+export interface ScheduleOptions {
+  readonly faults: readonly string[]
+  /** Every fault once, in the given order; else one after the other by chance, for ever. */
+  readonly eachOnce: boolean
+  readonly gapSeconds: Range
+  readonly faultSeconds: Range
+}
+
+export type Range = readonly [min: number, max: number]
+
+/** Which fault comes when: decided by the seed alone, not by what happens. */
+export function* schedule(options: ScheduleOptions, random: Random): Generator<Step> {
+  const { faults, eachOnce, gapSeconds, faultSeconds } = options
+  if (faults.length === 0) return
+  for (let i = 0; !eachOnce || i < faults.length; i += 1) {
+    const fault = eachOnce ? (faults[i] ?? '') : random.pick(faults)
+    yield { gapSeconds: within(gapSeconds, random), fault, seconds: within(faultSeconds, random) }
+  }
+}
+
+function within([min, max]: Range, random: Random): number {
+  return min + random.next() * (max - min)
+}

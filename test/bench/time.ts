@@ -1,16 +1,18 @@
-// `npm run bench -- time [--only delay,killed,notify,retention] [--seconds S] [--messages N]`: what is due later, what SQL
-// producers commit, and what retention costs those who push meanwhile. Ends with 1 where a figure that must hold does not.
+// `npm run bench -- time [--only delay,killed,notify,lengths,retention] [--seconds S] [--messages N]`: what is due later, what SQL
+// producers commit, the real lengths of what tests shorten, and what retention costs those who push meanwhile. Ends with 1
+// where a figure that must hold does not.
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
 import pg from 'pg'
 import { HttpConnection, requestBytes } from './http-connection.ts'
 import { percentile, percentiles, Verdict } from './http-figures.ts'
 import { type BenchNode, startNode } from './http-node.ts'
+import { realLengths } from './time-lengths.ts'
 import { retentionUnderLoad } from './time-retention.ts'
 
 const { values: flags } = parseArgs({
   options: {
-    only: { type: 'string', default: 'delay,killed,notify,retention' },
+    only: { type: 'string', default: 'delay,killed,notify,lengths,retention' },
     seconds: { type: 'string', default: '10' },
     messages: { type: 'string', default: '1000000' },
   },
@@ -34,6 +36,7 @@ try {
   if (parts.has('delay')) await delays()
   if (parts.has('killed')) await killed()
   if (parts.has('notify')) await notified()
+  if (parts.has('lengths')) await realLengths({ node, server, verdict, out })
   if (parts.has('retention')) {
     await retentionUnderLoad({ node, server, verdict, out, messages: Number(flags.messages) })
   }

@@ -1,0 +1,130 @@
+// The lengths that tests shorten: user transactions that stay open for half a minute, and the way out of aggressive mode.
+import pg from 'pg'
+import { HttpConnection, requestBytes } from './http-connection.ts'
+import { percentile, percentiles, type Verdict } from './http-figures.ts'
+import type { BenchNode } from './http-node.ts'
+
+export interface LengthsBench {
+  readonly node: BenchNode
+  readonly server: { readonly url: string }
+  readonly verdict: Verdict
+  readonly out: (line: string) => void
+}
+
+const openMs = 30_000
+/** Transactions that are open together; each gives one sample of COMMIT to delivery. */
+const transactions = 20
+const aggressiveMs = 60_000
+
+export async function realLengths(bench: LengthsBench): Promise<void> {
+  await openTransactions(bench)
+  await wayOutOfAggressive(bench)
+}
+
+async function openTransactions({ node, server, verdict, out }: LengthsBench): Promise<void> {
+  const users = await Promise.all(Array.from({ length: transactions }, () => connect(server.url)))
+  for (const [i, user] of users.entries()) {
+    await user.query('begin')
+    await user.query(`select rouse.enqueue($1, '"enqueued"', partition => 'p')`, [`open-${i}`])
+  }
+  const besideMs = await pushAndPopBeside(node)
+  out(`push and pop beside ${transactions} enqueues that stay open ${openMs / 1_000} s:`)
+  out(`  push ${percentiles(besideMs.push)}`)
+  out(`  pop  ${percentiles(besideMs.pop)}`)
+  const deliveryMs: number[] = []
+  for (const [i, user] of users.entries()) {
+    deliveryMs.push(await commitToDelivery(node, user, `open-${i}`))
+    await user.end()
+  }
+  deliveryMs.sort((a, b) => a - b)
+  out(`COMMIT of an enqueue open ${openMs / 1_000} s to delivery: ${percentiles(deliveryMs)}`)
+  verdict.check([
+    // What waited for a transaction would have waited for half a minute, or for a lock timeout of seconds.
+    { what: 'ms of a push beside it, max', value: percentile(besideMs.push, 1), max: 1_000 },
+    { what: 'ms of a pop beside it, max', value: percentile(besideMs.pop, 1), max: 1_000 },
+    { what: 'ms from COMMIT to delivery, median', value: percentile(deliveryMs, 0.5), max: 10 },
+  ])
+}
+
+/** In the same queue and partition as one of the open transactions, for as long as they are open. */
+async function pushAndPopBeside(node: BenchNode): Promise<{ push: number[]; pop: number[] }> {
+  const connection = await HttpConnection.open(node.url)
+  const items = [{ queue: 'open-0', partition: 'p', payload: 'beside' }]
+  const push = requestBytes('POST', '/api/v1/push', JSON.stringify({ items }))
+  const pop = requestBytes('GET', '/api/v1/pop/queue/open-0?autoAck=true')
+  const tookMs = { push: [] as number[], pop: [] as number[] }
+  const begun = performance.now()
+  while (performance.now() - begun < openMs) {
+    tookMs.push.push(await timed(connection, push, 201))
+    tookMs.pop.push(await timed(connection, pop, 200))
+    await pause(20)
+  }
+  connection.close()
+  for (const list of Object.values(tookMs)) list.sort((a, b) => a - b)
+  return tookMs
+}
+
+async function timed(connection: HttpConnection, request: Buffer, wanted: number): Promise<number> {
+  const begun = performance.now()
+  const { status } = await connection.request(request)
+  if (status !== wanted) throw new Error(`answered with ${status} instead of ${wanted}`)
+  return performance.now() - begun
+}
+
+async function commitToDelivery(node: BenchNode, user: pg.Client, queue: string): Promise<number> {
+  const connection = await HttpConnection.open(node.url)
+  const path = `/api/v1/pop/queue/${queue}?wait=true&timeout=5000&autoAck=true`
+  const answer = connection.request(requestBytes('GET', path))
+  await pause(50) // the waiter has asked, found nothing, and waits
+  await user.query('commit')
+  const committed = performance.now()
+  const { status } = await answer
+  const tookMs = performance.now() - committed
+  connection.close()
+  if (status !== 200) throw new Error('a waiter was not woken')
+  return tookMs
+}
+
+/** The LISTEN connection is killed and comes back; a waiter is there all the time, so that checks count. */
+async function wayOutOfAggressive({ node, server, verdict, out }: LengthsBench): Promise<void> {
+  const waiter = new AbortController()
+  const url = `${node.url}/api/v1/pop/queue/calm?wait=true&timeout=${3 * aggressiveMs}`
+  const waiting = fetch(url, { signal: waiter.signal }).catch(() => undefined)
+  await until(node, 'healthy', 2 * aggressiveMs)
+  const user = await connect(server.url)
+  await user.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name like '% listener'`,
+  )
+  await user.end()
+  await until(node, 'aggressive', 10_000)
+  const begun = performance.now()
+  await until(node, 'healthy', 2 * aggressiveMs)
+  const seconds = (performance.now() - begun) / 1_000
+  waiter.abort()
+  await waiting
+  out(`aggressive after a lost LISTEN connection for ${seconds.toFixed(1)} s`)
+  verdict.check([
+    { what: 's of aggressive mode too few', value: aggressiveMs / 1_000 - seconds, max: 0.5 },
+    { what: 's of aggressive mode', value: seconds, max: aggressiveMs / 1_000 + 10 },
+  ])
+}
+
+async function until(node: BenchNode, wanted: string, withinMs: number): Promise<void> {
+  const begun = performance.now()
+  for (;;) {
+    const stats = (await (await fetch(`${node.url}/stats`)).json()) as { mode: { mode: string } }
+    if (stats.mode.mode === wanted) return
+    if (performance.now() - begun > withinMs) throw new Error(`the node is not ${wanted}`)
+    await pause(50)
+  }
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  return client
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

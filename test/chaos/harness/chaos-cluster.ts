@@ -8,9 +8,9 @@ import { createPool, migrate } from '@rouse/database'
 import { eventually } from '@rouse/testkit'
 import { ChaosNode } from './chaos-node.ts'
 import { ChaosPostgres } from './chaos-postgres.ts'
-import { type DiskImage, lacksForDisk, mountDisk } from './disk.ts'
+import { type DiskImage, mountDisk } from './disk.ts'
 import { freePorts } from './free-ports.ts'
-import { buildFsyncShim, type FsyncShim, lacksForFsyncShim } from './fsync-shim.ts'
+import { buildFsyncShim, type FsyncShim } from './fsync-shim.ts'
 import { signal } from './processes.ts'
 import { startTcpRelay, type TcpRelay } from './tcp-relay.ts'
 import { startUdpRelay, type UdpRelay } from './udp-relay.ts'
@@ -148,14 +148,13 @@ class Building {
 
   async #prepareDisk(): Promise<Pick<ChaosCluster, 'disk' | 'fsync' | 'lacks'>> {
     const { folder, faultyDisk = true } = this.#options
-    const unwanted = 'a cluster that was started with a faulty disk'
-    const lacks = {
-      disk: faultyDisk ? await lacksForDisk() : unwanted,
-      fsync: faultyDisk ? await lacksForFsyncShim() : unwanted,
+    if (!faultyDisk) {
+      const unwanted = 'a cluster that was started with a faulty disk'
+      return { disk: undefined, fsync: undefined, lacks: { disk: unwanted, fsync: unwanted } }
     }
-    const fsync = lacks.fsync === undefined ? await buildFsyncShim(folder) : undefined
-    const disk = lacks.disk === undefined ? await this.#own(mountDisk(folder)) : undefined
-    return { disk, fsync, lacks }
+    const [fsync, noFsync] = await orReason(buildFsyncShim(folder))
+    const [disk, noDisk] = await orReason(this.#own(mountDisk(folder)))
+    return { disk, fsync, lacks: { disk: noDisk, fsync: noFsync } }
   }
 
   async #startPostgres(
@@ -237,6 +236,17 @@ class Building {
     const file = createWriteStream(join(this.#options.folder, name), { flags: 'a' })
     this.#undo.push(() => new Promise((resolve) => file.end(resolve)))
     return file
+  }
+}
+
+/** What this machine does not permit is left out, and the reason kept. */
+async function orReason<Part>(
+  making: Promise<Part>,
+): Promise<[Part, undefined] | [undefined, string]> {
+  try {
+    return [await making, undefined]
+  } catch (error) {
+    return [undefined, (error as Error).message.trim().split('\n').at(-1) ?? 'a reason']
   }
 }
 

@@ -26,21 +26,9 @@ const imageBytes = 8 * GiB
 const smallestFill = 65_536
 const patience = { timeoutMs: 60_000, intervalMs: 100 }
 
-/** What is missing here for a disk of one's own; undefined: nothing. */
-export async function lacksForDisk(): Promise<string | undefined> {
-  if (process.platform !== 'linux') return 'Linux'
-  if (process.getuid?.() !== 0) return 'root, to mount a disk image'
-  for (const program of ['mkfs.xfs', 'xfs_io', 'mount', 'losetup']) {
-    const found = await run('sh', ['-c', `command -v ${program}`]).catch(() => undefined)
-    if (found === undefined) return `the program ${program}`
-  }
-  return run('losetup', ['--find']).then(
-    () => undefined,
-    () => 'a free loop device',
-  )
-}
-
+/** Fails, with what is missing, where this machine does not permit it. */
 export async function mountDisk(folder: string): Promise<DiskImage> {
+  if (process.getuid?.() !== 0) throw new Error('root, to mount a disk image')
   const image = join(folder, 'disk.xfs')
   const path = join(folder, 'disk')
   const filler = join(path, 'filler')

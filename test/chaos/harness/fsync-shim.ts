@@ -14,15 +14,7 @@ export interface FsyncShim {
 const source = fileURLToPath(new URL('fsync-shim.c', import.meta.url))
 const run = promisify(execFile)
 
-/** What is missing here to build it; undefined: nothing. */
-export async function lacksForFsyncShim(): Promise<string | undefined> {
-  if (process.platform !== 'linux') return 'Linux'
-  return run('cc', ['--version']).then(
-    () => undefined,
-    () => 'a C compiler',
-  )
-}
-
+/** Fails where there is no C compiler. */
 export async function buildFsyncShim(folder: string): Promise<FsyncShim> {
   const library = join(folder, 'fsync-shim.so')
   const control = join(folder, 'fsync-shim.txt')

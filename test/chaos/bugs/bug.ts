@@ -23,6 +23,8 @@ export interface Bug {
   readonly workloads: readonly string[]
   readonly faults: readonly string[]
   readonly seconds: number
+  /** None, unless the fault is about it. */
+  readonly standby?: 'sync'
 }
 
 export function broken(text: string, { file, find, put }: Replacement): string {

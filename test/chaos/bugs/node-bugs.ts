@@ -34,6 +34,7 @@ export const nodeBugs: readonly Bug[] = [
     workloads: ['plain'],
     faults: ['sync-cancel'],
     seconds: 25,
+    standby: 'sync',
   },
   {
     name: 'drop-the-last-of-a-batch',

@@ -1,0 +1,80 @@
+// Runs a cluster with a bug in it and sees whether the rules that must notice do.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { check, type RuleName, type Verdict } from '../checkers/check.ts'
+import { makeHistory } from '../harness/make-history.ts'
+import { readHistory } from '../history-reader.ts'
+import { workloads } from '../workloads/workloads.ts'
+import { breakProduct } from './break-product.ts'
+import type { Bug } from './bug.ts'
+import { bugNamed, bugs } from './bugs.ts'
+
+export interface BugRunOptions {
+  readonly seed: number
+  readonly say: (line: string) => void
+  readonly progress?: (line: string) => void
+  /** Leaves history and logs where they are, and says where. */
+  readonly keep?: boolean
+}
+
+export interface BugRun {
+  readonly bug: Bug
+  /** Every rule that must notice it did. */
+  readonly caught: boolean
+  readonly fired: readonly RuleName[]
+  readonly verdict: Verdict
+}
+
+/** A run with a bug may never drain; what is left by then is left. */
+const drainSecondsMax = 20
+const warmUpSeconds = 2
+/** Shorter than a pop of the workloads waits, or nobody could be seen to wait in vain. */
+const wakeMsMax = 1_000
+
+export async function runBug(name: string, options: BugRunOptions): Promise<BugRun> {
+  const bug = bugNamed(name)
+  const folder = await mkdtemp(join(tmpdir(), 'rouse-bug-'))
+  try {
+    const files = await makeHistory(folder, {
+      ...breakProduct(bug),
+      seed: options.seed,
+      workloads: workloads.filter((workload) => bug.workloads.includes(workload.name)),
+      rate: 1,
+      standby: bug.standby ?? 'none',
+      seconds: bug.seconds,
+      warmUpSeconds,
+      faults: {
+        faults: bug.faults,
+        eachOnce: bug.faults.length > 0,
+        gapSeconds: [2, 3],
+        faultSeconds: [6, 8],
+      },
+      wakeMsMax,
+      drainSecondsMax,
+      say: options.say,
+      progress: options.progress ?? (() => {}),
+    })
+    const verdict = check(await readHistory(files))
+    const fired = verdict.rules.filter(({ count }) => count > 0).map(({ rule }) => rule)
+    const caught = bug.caughtBy.every((rule) => fired.includes(rule))
+    return { bug, caught, fired, verdict }
+  } finally {
+    if (options.keep === true) options.say(`history and logs: ${folder}`)
+    else await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** All of them, one after the other. Says a line for each, and answers whether all were caught. */
+export async function runBugs(options: BugRunOptions): Promise<boolean> {
+  const missed: string[] = []
+  for (const { name, does } of bugs) {
+    const { caught, fired } = await runBug(name, options)
+    const rules = fired.length === 0 ? 'nothing' : fired.join(', ')
+    options.say(`${caught ? 'caught' : 'MISSED'}  ${name} (${does}): ${rules}`)
+    if (!caught) missed.push(name)
+  }
+  const summary = `${bugs.length - missed.length} of ${bugs.length} bugs caught`
+  options.say(missed.length === 0 ? summary : `${summary}; missed: ${missed.join(', ')}`)
+  return missed.length === 0
+}

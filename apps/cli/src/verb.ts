@@ -11,13 +11,8 @@ export interface Session<Options> {
 }
 
 /** Every verb says what it does and shows how it is used. */
-export function verb(
-  program: Command,
-  name: string,
-  description: string,
-  example: string,
-): Command {
-  return program
+export function verb(parent: Command, name: string, description: string, example: string): Command {
+  return parent
     .command(name)
     .description(description)
     .addHelpText('after', `\nExample:\n  $ ${example.split('\n').join('\n  $ ')}`)

@@ -5,13 +5,12 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { createProgram } from '../src/program.ts'
 import { sharedNode, unique } from './support/node.ts'
-import { plain, rouse, rouseOnTerminal } from './support/rouse.ts'
+import { plain, rouse, rouseOnTerminal, terminalMissing } from './support/rouse.ts'
 
 const node = await sharedNode()
 const env = { ROUSE_URL: node.url }
 const timeout = 120_000
-const hasTerminal = (await rouseOnTerminal(['--help']).catch(() => undefined))?.code === 0
-const skipTerminal = hasTerminal ? false : 'there is no `script` here to make a terminal'
+const skipTerminal = await terminalMissing()
 
 test('push and pop in a pipe: one compact document each', { timeout }, async (t) => {
   const queue = unique()
@@ -154,7 +153,8 @@ test('what is wrong is one line and a code', { timeout }, async (t) => {
 })
 
 test('every verb has help with an example', async (t) => {
-  for (const command of createProgram().commands) {
+  const verbs = createProgram().commands.flatMap((command) => [command, ...command.commands])
+  for (const command of verbs) {
     if (command.name() === 'help') continue
     let text = ''
     command.configureOutput({ writeOut: (part) => (text += part) })

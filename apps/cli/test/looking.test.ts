@@ -3,14 +3,13 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
 import { sharedNode, unique } from './support/node.ts'
-import { bin, plain, rouse, rouseOnTerminal } from './support/rouse.ts'
+import { bin, plain, rouse, rouseOnTerminal, terminalMissing } from './support/rouse.ts'
 
 const node = await sharedNode()
 const push = (...items: object[]) => node.call('POST', '/api/v1/push', { items })
 const env = { ROUSE_URL: node.url }
 const timeout = 120_000
-const hasTerminal = (await rouseOnTerminal(['--help']).catch(() => undefined))?.code === 0
-const skip = hasTerminal ? false : 'there is no `script` here to make a terminal'
+const skip = await terminalMissing()
 
 async function deadQueue(): Promise<string> {
   const queue = unique('dead')

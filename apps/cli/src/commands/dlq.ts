@@ -33,9 +33,7 @@ rouse dlq redrive orders --dry-run`,
 }
 
 function addList(dlq: Command): void {
-  dlq
-    .command('list [queue]')
-    .description('the letters, newest first')
+  verb(dlq, 'list [queue]', 'the letters, newest first', 'rouse dlq list orders --limit 10')
     .option('-g, --group <name>', 'of this consumer group')
     .option('-n, --limit <count>', 'at most so many', count, 50)
     .option('--offset <count>', 'leave out so many', count, 0)
@@ -63,10 +61,8 @@ function addList(dlq: Command): void {
 }
 
 function addErrors(dlq: Command): void {
-  dlq
-    .command('errors [queue]')
-    .description('how many died of what')
-    .action(async (queue: string | undefined, _options: object, command: Command) => {
+  verb(dlq, 'errors [queue]', 'how many died of what', 'rouse dlq errors orders').action(
+    async (queue: string | undefined, _options: object, command: Command) => {
       const { api, output } = sessionOf(command)
       const { body } = await api.get(`/api/v1/dlq/groups${query({ queue })}`)
       if (!output.isHuman) return output.json(body)
@@ -81,13 +77,18 @@ function addErrors(dlq: Command): void {
         ],
         'no dead letters',
       )
-    })
+    },
+  )
 }
 
 function addRedrive(dlq: Command): void {
-  dlq
-    .command('redrive <queue>')
-    .description('put dead letters back into their partitions, attempts at zero')
+  verb(
+    dlq,
+    'redrive <queue>',
+    'put dead letters back into their partitions, attempts at zero',
+    `rouse dlq redrive orders --dry-run
+rouse dlq redrive orders --error E_TIMEOUT --rate 100`,
+  )
     .option('-g, --group <name>', 'of this consumer group')
     .option('--id <transactionId>', 'this one only')
     .option('--error <code>', 'those that died of this')

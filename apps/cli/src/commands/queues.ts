@@ -21,10 +21,8 @@ rouse queues pause orders`,
     output.table(body.queues, queueColumns(nowMs()), 'there are no queues yet')
   })
 
-  queues
-    .command('get <queue>')
-    .description('one queue, with its options')
-    .action(async (queue: string, _options: object, command: Command) => {
+  verb(queues, 'get <queue>', 'one queue, with its options', 'rouse queues get orders').action(
+    async (queue: string, _options: object, command: Command) => {
       const { api, output } = sessionOf(command)
       const { body } = await api.get(`/api/v1/resources/queues/${segment(queue)}`)
       if (!output.isHuman) return output.json(body)
@@ -39,33 +37,32 @@ rouse queues pause orders`,
         ],
         '',
       )
-    })
+    },
+  )
 
   for (const [name, description] of [
     ['pause', 'deliver nothing from it for now'],
     ['resume', 'deliver again'],
     ['purge', 'drop what is in it'],
   ] as const) {
-    queues
-      .command(`${name} <queue>`)
-      .description(description)
-      .action(async (queue: string, _options: object, command: Command) => {
+    verb(queues, `${name} <queue>`, description, `rouse queues ${name} orders`).action(
+      async (queue: string, _options: object, command: Command) => {
         const { api, output } = sessionOf(command)
         const { body } = await api.post(`/api/v1/queues/${segment(queue)}/${name}`)
         if (!output.isHuman) return output.json(body)
         output.line(name === 'purge' ? `${body.purged} messages dropped` : `${queue}: ${name}d`)
-      })
+      },
+    )
   }
 
-  queues
-    .command('rm <queue>')
-    .description('delete it with everything in it')
-    .action(async (queue: string, _options: object, command: Command) => {
+  verb(queues, 'rm <queue>', 'delete it with everything in it', 'rouse queues rm orders').action(
+    async (queue: string, _options: object, command: Command) => {
       const { api, output } = sessionOf(command)
       const { body } = await api.delete(`/api/v1/resources/queues/${segment(queue)}`)
       if (output.isHuman) output.line(`${queue}: deleted`)
       else output.json(body)
-    })
+    },
+  )
 }
 
 /** One line a queue: its groups added up, the slowest deciding the lag. */

@@ -15,6 +15,7 @@ interface Options {
 const refreshMs = 1_000
 const enterScreen = '\u001b[?1049h\u001b[?25l'
 const leaveScreen = '\u001b[?25h\u001b[?1049l'
+const ctrlC = '\u0003'
 const home = '\u001b[H\u001b[J'
 
 export function topVerb(program: Command): void {
@@ -46,6 +47,7 @@ async function runScreen(look: () => Promise<{ cluster: Json; queues: Json[] }>)
   const stop = (): void => stopped.abort()
   process.once('SIGINT', stop)
   process.once('SIGTERM', stop)
+  const letGoOfKeys = onKeys(['q', ctrlC], stop)
   process.stdout.write(enterScreen)
   try {
     while (!stopped.signal.aborted) {
@@ -58,6 +60,23 @@ async function runScreen(look: () => Promise<{ cluster: Json; queues: Json[] }>)
     }
   } finally {
     process.stdout.write(leaveScreen)
+    letGoOfKeys()
+  }
+}
+
+/** Keys come one by one, and Ctrl-C is one of them; until the returned function is called. */
+function onKeys(keys: readonly string[], act: () => void): () => void {
+  const { stdin } = process
+  if (!stdin.isTTY) return () => {}
+  const onData = (bytes: Buffer): void => {
+    if (keys.some((key) => bytes.includes(key))) act()
+  }
+  stdin.setRawMode(true)
+  stdin.on('data', onData)
+  return () => {
+    stdin.off('data', onData)
+    stdin.setRawMode(false)
+    stdin.pause()
   }
 }
 
@@ -88,6 +107,6 @@ export function screenOf(
       ? ['there are no queues yet']
       : formatTable(busiest, queueColumns(nowMs()))),
     '',
-    colors.dim('Ctrl-C ends'),
+    colors.dim('q or Ctrl-C ends'),
   ].slice(0, Math.max(5, rows))
 }

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
+import type { Test } from 'tap'
 
 export const bin = fileURLToPath(new URL('../../bin/rouse.js', import.meta.url))
 
@@ -22,9 +23,47 @@ export function rouse(args: readonly string[], options: RunOptions = {}): Promis
 
 /** On a terminal of 100 columns. */
 export function rouseOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Run> {
+  return run(terminalOf(args, options), options)
+}
+
+export interface LiveRun {
+  /** What the terminal got so far, with all its control characters. */
+  readonly out: () => string
+  readonly type: (keys: string) => void
+  readonly exited: Promise<number | null>
+}
+
+/** On a terminal where somebody sits: it ends with the test at the latest. */
+export function liveOnTerminal(
+  t: Test,
+  args: readonly string[],
+  options: RunOptions = {},
+): LiveRun {
+  const [command = '', ...words] = terminalOf(args, options)
+  const child = spawn(command, words, { stdio: ['pipe', 'pipe', 'ignore'] })
+  t.teardown(() => void child.kill('SIGKILL'))
+  let out = ''
+  child.stdout.on('data', (bytes: Buffer) => {
+    out += bytes.toString()
+  })
+  child.stdin.on('error', () => {})
+  return {
+    out: () => out,
+    type: (keys) => void child.stdin.write(keys),
+    exited: new Promise((resolve) => child.once('close', resolve)),
+  }
+}
+
+/** False where a terminal can be made, else the reason; for the `skip` of a test. */
+export async function terminalMissing(): Promise<string | false> {
+  const { code } = await rouseOnTerminal(['--help']).catch(() => ({ code: null }))
+  return code === 0 ? false : 'there is no `script` here to make a terminal'
+}
+
+function terminalOf(args: readonly string[], options: RunOptions): string[] {
   const words = ['env', '-i', ...environment(options.env), process.execPath, bin, ...args]
   const command = `stty cols 100 rows 40; ${words.map(quote).join(' ')}`
-  return run(['script', '-qec', command, '/dev/null'], options)
+  return ['script', '-qec', command, '/dev/null']
 }
 
 function environment(env: Readonly<Record<string, string>> = {}): string[] {
@@ -44,7 +83,10 @@ async function run([command = '', ...args]: readonly string[], options: RunOptio
   })
   child.stdin.on('error', () => {})
   child.stdin.end(options.input ?? '')
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
   return { code, out: out.replaceAll('\r\n', '\n'), err }
 }
 

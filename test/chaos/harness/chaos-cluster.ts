@@ -5,13 +5,12 @@ import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Balancer, type ReadinessWatch, startBalancer, watchReadiness } from '@rouse/broker'
 import { createPool, migrate } from '@rouse/database'
-import { eventually } from '@rouse/testkit'
 import { ChaosNode } from './chaos-node.ts'
-import { ChaosPostgres } from './chaos-postgres.ts'
+import { ChaosPostgres, withoutFlushes } from './chaos-postgres.ts'
 import { type DiskImage, mountDisk } from './disk.ts'
 import { freePorts } from './free-ports.ts'
 import { buildFsyncShim, type FsyncShim } from './fsync-shim.ts'
-import { signal } from './processes.ts'
+import { heal, healMsMax, untilAllHear } from './healing.ts'
 import { startTcpRelay, type TcpRelay } from './tcp-relay.ts'
 import { startUdpRelay, type UdpRelay } from './udp-relay.ts'
 
@@ -24,7 +23,7 @@ export interface ChaosClusterOptions {
   readonly nodeEnv?: Readonly<Record<string, string>>
   /** Runs once on the migrated database, before the nodes start (seeded bugs in SQL functions). */
   readonly afterMigrate?: (databaseUrl: string) => Promise<void>
-  /** False: nothing is flushed to the disk, so a power loss must lose data. Default true. */
+  /** False: commits are flushed late, so a power loss must lose the newest. Default true. */
   readonly durable?: boolean
   /**
    * The data of PostgreSQL are on a disk that can fill up, lose its power and be slow, where this
@@ -68,8 +67,6 @@ export interface ChaosWires {
 
 const host = '127.0.0.1'
 const nodeCount = 3
-/** A machine may be busy with much else; what heals heals within seconds. */
-const healMsMax = 120_000
 const gossipSecret = 'a secret of the chaos tests alone'
 
 export async function startChaosCluster(options: ChaosClusterOptions): Promise<ChaosCluster> {
@@ -179,6 +176,7 @@ class Building {
     const pool = createPool({ url, max: 1, applicationName: 'chaos' })
     try {
       await migrate({ pool })
+      if (this.#options.durable === false) await pool.query(withoutFlushes)
     } finally {
       await pool.end()
     }
@@ -263,37 +261,4 @@ function databaseUrl(relays: readonly TcpRelay[]): string {
   // Only a list of hosts has to be searched for the one that takes writes.
   const search = relays.length > 1 ? '?target_session_attrs=read-write' : ''
   return `postgres://postgres@${hosts}/postgres${search}`
-}
-
-type Healed = Pick<ChaosCluster, 'nodes' | 'postgres' | 'wires' | 'disk' | 'fsync'>
-
-async function heal({ nodes, postgres, wires, disk, fsync }: Healed): Promise<void> {
-  wires.gossip.heal()
-  await disk?.free()
-  await fsync?.heal()
-  for (const relay of [...wires.clients, ...wires.database.flat(), ...wires.sql]) {
-    relay.set({ kind: 'forward' })
-  }
-  for (const pid of nodes.flatMap((node) => node.pids())) signal(pid, 'SIGCONT')
-  await postgres.heal()
-  for (const node of nodes) node.release()
-  await untilAllHear(nodes)
-}
-
-async function untilAllHear(nodes: readonly ChaosNode[]): Promise<void> {
-  await eventually(
-    async () => {
-      const ready = await Promise.all(nodes.map((node) => node.isReady()))
-      const stats = await Promise.all(nodes.map((node) => node.stats()))
-      return (
-        ready.every(Boolean) &&
-        stats.every(
-          ({ peers }) =>
-            peers.filter(({ state, hearsUs }) => state === 'alive' && hearsUs).length ===
-            nodes.length - 1,
-        )
-      )
-    },
-    { timeoutMs: healMsMax, intervalMs: 100 },
-  )
 }

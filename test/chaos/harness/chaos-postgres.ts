@@ -17,7 +17,7 @@ import { SupervisedServer } from './supervised-server.ts'
 export interface ChaosPostgresOptions {
   readonly folder: string
   readonly standby: 'sync' | 'async' | 'none'
-  /** False: nothing is flushed, so a power loss loses data. */
+  /** False: commits are flushed late, so a power loss loses the newest. */
   readonly durable: boolean
   /** Where the folder is mounted from, if it can lose power. */
   readonly disk: DiskImage | undefined
@@ -121,9 +121,11 @@ export class ChaosPostgres {
 
   /** Whatever was done to the servers: both run, and the standby has all that the primary has. */
   async heal(): Promise<void> {
-    for (const { server } of this.servers) server.thaw()
+    this.primary.server.thaw()
     await this.primary.release()
+    // Only then the other: it may be an old primary that knows nothing of its end.
     if (this.#isAlone) await this.reunite()
+    this.standby?.server.thaw()
     await this.standby?.release()
     for (const server of this.servers) await revive(server)
     await this.untilWritable()
@@ -156,15 +158,34 @@ async function revive(server: SupervisedServer): Promise<void> {
   })
 }
 
-function settingsOf({ durable, standby }: ChaosPostgresOptions): Record<string, string> {
-  const flushed = durable ? 'on' : 'off'
+function settingsOf({ durable }: ChaosPostgresOptions): Record<string, string> {
   return {
-    fsync: flushed,
-    full_page_writes: flushed,
-    // With a standby even a server that flushes nothing must wait for it.
-    synchronous_commit: durable || standby !== 'none' ? 'on' : 'off',
-    // Of the servers of a few seconds ago many are still ending.
+    fsync: 'on',
+    full_page_writes: 'on',
+    ...(durable ? {} : lateFlushes),
     max_connections: '200',
     max_wal_size: '512MB',
   }
 }
+
+/** A commit is answered at once and flushed seconds later: what a power loss takes is whole transactions. */
+const lateFlushes = {
+  synchronous_commit: 'off',
+  wal_writer_delay: '5s',
+  wal_writer_flush_after: '1GB',
+}
+
+/** The functions of Rouse insist on a flush where the server does not: these no longer do. */
+export const withoutFlushes = `
+do $$
+declare
+  v_function text;
+begin
+  for v_function in
+    select pg_get_functiondef(oid) from pg_proc
+     where pronamespace = 'rouse'::regnamespace
+       and prosrc like '%set_config(''synchronous_commit'', ''on''%'
+  loop
+    execute replace(v_function, $on$'synchronous_commit', 'on'$on$, $off$'synchronous_commit', 'off'$off$);
+  end loop;
+end $$`

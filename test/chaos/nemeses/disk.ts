@@ -70,9 +70,12 @@ export const powerLoss = nemesis(
   async (cluster, { seconds }) => {
     const { disk, postgres } = cluster
     for (const server of postgres.servers) server.hold()
-    await disk?.losePower()
-    for (const server of postgres.servers) await server.kill()
-    await disk?.restorePower()
+    try {
+      await disk?.losePower()
+      await Promise.all(postgres.servers.map((server) => server.kill()))
+    } finally {
+      await disk?.restorePower()
+    }
     await pause(seconds)
     await recover(cluster)
     return { target: 'the disk of the database' }

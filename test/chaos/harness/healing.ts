@@ -1,0 +1,43 @@
+import { eventually } from '@rouse/testkit'
+import type { ChaosCluster } from './chaos-cluster.ts'
+import type { ChaosNode } from './chaos-node.ts'
+import { signal } from './processes.ts'
+
+/** A machine may be busy with much else; what heals heals within seconds. */
+export const healMsMax = 120_000
+
+type Healed = Pick<ChaosCluster, 'nodes' | 'postgres' | 'wires' | 'disk' | 'fsync'>
+
+/** Ends whatever fault may stand, and waits until it shows. */
+export async function heal({ nodes, postgres, wires, disk, fsync }: Healed): Promise<void> {
+  wires.gossip.heal()
+  await disk?.free()
+  await fsync?.heal()
+  for (const pid of nodes.flatMap((node) => node.pids())) signal(pid, 'SIGCONT')
+  await postgres.heal()
+  // Last, as these may be the fence before an old primary.
+  for (const relay of [...wires.clients, ...wires.database.flat(), ...wires.sql]) {
+    relay.set({ kind: 'forward' })
+  }
+  for (const node of nodes) node.release()
+  await untilAllHear(nodes)
+}
+
+/** All are ready, hear all others and are heard by them. */
+export async function untilAllHear(nodes: readonly ChaosNode[]): Promise<void> {
+  await eventually(
+    async () => {
+      const ready = await Promise.all(nodes.map((node) => node.isReady()))
+      const stats = await Promise.all(nodes.map((node) => node.stats()))
+      return (
+        ready.every(Boolean) &&
+        stats.every(
+          ({ peers }) =>
+            peers.filter(({ state, hearsUs }) => state === 'alive' && hearsUs).length ===
+            nodes.length - 1,
+        )
+      )
+    },
+    { timeoutMs: healMsMax, intervalMs: 100 },
+  )
+}

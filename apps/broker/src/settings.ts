@@ -15,6 +15,7 @@ const weekMs = 604_800_000
 const administrativeConnections = 2
 
 export const settings = {
+  /** Of one server, or of several of which one takes writes: docs/failover.md. */
   databaseUrl: text('ROUSE_DATABASE_URL', undefined, { secret: true }),
   /** Where to LISTEN, if the database is behind a pooler: PostgreSQL itself. Absent: databaseUrl. */
   listenUrl: text('ROUSE_LISTEN_URL', undefined, { secret: true }),

@@ -84,6 +84,8 @@ test('a value beyond its bounds or of another kind is refused by name', async (t
     ['ROUSE_DEFAULT_RETRY_BACKOFF_MS', '1,x'],
     ['ROUSE_DEFAULT_DEAD_LETTER_QUEUE', '1'],
     ['ROUSE_DATABASE_URL', 'mysql://x'],
+    ['ROUSE_DATABASE_URL', 'postgres://one,two/db?target_session_attrs=standby'],
+    ['ROUSE_LISTEN_URL', 'postgres://one,,two/db'],
   ] as const) {
     t.throws(() => load({ [name]: value }), { message: new RegExp(name) }, `${name}=${value}`)
   }

@@ -128,6 +128,19 @@ test('the database is looked at and migrated', { timeout }, async (t) => {
   t.match(await rouse(['migrate'], { env }), { code: 1, err: /ROUSE_DATABASE_URL/ })
 })
 
+test('the one of several databases that takes writes is looked at and migrated', {
+  timeout,
+}, async (t) => {
+  const { host } = new URL(node.database.url)
+  const url = node.database.url.replace(host, `127.0.0.1:1,${host}`)
+  const several = { env: { ...env, ROUSE_DATABASE_URL: url } }
+  t.match(JSON.parse((await rouse(['migrate', '--dry-run'], several)).out), { applied: [] })
+  const findings = JSON.parse((await rouse(['doctor'], several)).out) as { check: string }[]
+  t.ok(findings.some(({ check }) => check === 'version'))
+  const wrong = { env: { ...env, ROUSE_DATABASE_URL: `${url}?target_session_attrs=standby` } }
+  t.match((await rouse(['doctor'], wrong)).out, /target_session_attrs=standby/)
+})
+
 test('what is wrong is one line and a code', { timeout }, async (t) => {
   for (const [args, code, err] of [
     [['pusch', 'q', '1'], 1, /unknown command 'pusch'\n\(Did you mean push\?\)/],

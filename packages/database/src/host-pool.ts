@@ -72,8 +72,10 @@ export class HostPool extends pg.Pool {
   override end(): Promise<void>
   override end(callback: () => void): void
   override end(callback?: () => void): Promise<void> | void {
-    this.#watch.stop()
-    return callback === undefined ? super.end() : super.end(callback)
+    // Watched to the end, or a statement under way on a silent server would never come to it.
+    const ended = super.end().finally(() => this.#watch.stop())
+    if (callback === undefined) return ended
+    ended.then(callback, callback)
   }
 
   /** Tried again where the failure has cast doubt on the server: another may have taken over. */

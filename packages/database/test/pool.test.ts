@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { createPool } from '../src/index.ts'
+import { createPool, migrate } from '../src/index.ts'
 import { emptyDatabase } from './support/server.ts'
 
 test('a connection killed while idle is replaced and nobody notices', async (t) => {
@@ -38,4 +38,28 @@ test('a pool carries its name and its limits to the server', async (t) => {
     `select current_setting('application_name') as name, current_setting('statement_timeout') as ms`,
   )
   t.same(rows, [{ name: 'named', ms: '1234ms' }])
+})
+
+test('a host that is not there is passed over, in whatever order', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const { host } = new URL(url)
+  for (const hosts of [`127.0.0.1:1,${host}`, `${host},127.0.0.1:1`]) {
+    const several = url.replace(host, hosts)
+    const pool = createPool({ url: several, max: 2, applicationName: 'several' })
+    t.teardown(() => pool.end())
+    t.same((await pool.query('select 1 as one')).rows, [{ one: 1 }])
+    const { applied } = await migrate({ url: several, dryRun: true })
+    t.ok(applied.length > 0, 'a migration finds it, too')
+  }
+})
+
+test('where no host is there, the failure names what each of them said', async (t) => {
+  const url = 'postgres://postgres@127.0.0.1:1,127.0.0.1:2/none'
+  const pool = createPool({ url, max: 2, applicationName: 'several' })
+  t.teardown(() => pool.end())
+  await t.rejects(pool.query('select 1'), {
+    name: 'DatabaseHostError',
+    code: 'no_writable_server',
+    message: /127\.0\.0\.1:1.*127\.0\.0\.1:2|127\.0\.0\.1:2.*127\.0\.0\.1:1/,
+  })
 })

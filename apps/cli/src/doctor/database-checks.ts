@@ -23,8 +23,9 @@ export async function checkDatabase(url: string | undefined, listenUrl = url): P
     return [warning('database', 'the database was not looked at', fix)]
   }
   const { createPool, migrate } = await import('@rouse/database')
-  const pool = createPool({ url, max: 2, applicationName: 'rouse doctor' })
+  let pool: Pool | undefined
   try {
+    pool = createPool({ url, max: 2, applicationName: 'rouse doctor' })
     const schema = migrate({ pool, dryRun: true })
     return [
       await checkVersion(pool),
@@ -38,7 +39,7 @@ export async function checkDatabase(url: string | undefined, listenUrl = url): P
     const fix = 'is the URL right, PostgreSQL running, and the login allowed?'
     return [problem('database', `PostgreSQL does not answer: ${(error as Error).message}`, fix)]
   } finally {
-    await pool.end()
+    await pool?.end()
   }
 }
 

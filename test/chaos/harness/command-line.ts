@@ -97,6 +97,8 @@ function modeOf(values: Values): Partial<ChaosRun> {
     const faults = faultNames(values, gateFaults)
     return {
       standby: oneOf('standby', values.standby ?? 'none', standbys),
+      // None of its faults needs one, and not every machine permits it.
+      faultyDisk: false,
       faults: { faults, eachOnce: true, gapSeconds: [2, 3], faultSeconds: [4, 5] },
       // A machine that runs all tests at once is late with everything.
       wakeMsMax: 60_000,

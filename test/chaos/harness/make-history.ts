@@ -17,7 +17,10 @@ import { Progress } from './progress.ts'
 import { type ScheduleOptions, type Step, schedule } from './schedule.ts'
 
 export interface RunOptions
-  extends Pick<ChaosClusterOptions, 'standby' | 'nodeEnv' | 'afterMigrate' | 'durable'> {
+  extends Pick<
+    ChaosClusterOptions,
+    'standby' | 'nodeEnv' | 'afterMigrate' | 'durable' | 'faultyDisk'
+  > {
   readonly seed: number
   readonly workloads: readonly Workload[]
   readonly rate: number

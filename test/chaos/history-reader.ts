@@ -11,22 +11,26 @@ export async function readHistory(paths: readonly string[]): Promise<History> {
   return new History(tables)
 }
 
-type Line = { readonly sent: number } & SentCall
 type AnswerLine = { readonly answers?: number } & HistoryRecord
 
+/** Most calls are answered: what was sent is parsed only where nothing else is known. */
+const sentLine = /^\{"sent":(\d+),/
+
 async function readFile(path: string, tables: HistoryTables): Promise<void> {
-  const unanswered = new Map<number, SentCall>()
+  const unanswered = new Map<number, string>()
   const giveUp = (): void => {
-    for (const call of unanswered.values()) tables.add(unheard(call))
+    for (const text of unanswered.values()) tables.add(unheard(JSON.parse(text) as SentCall))
     unanswered.clear()
   }
   for await (const text of linesOf(path)) {
-    const line = JSON.parse(text) as Line | AnswerLine
-    if ('sent' in line) {
+    const [, number] = sentLine.exec(text) ?? []
+    if (number !== undefined) {
+      const sent = Number(number)
       // Numbers that begin again: another process went on in this file, and the one before will not hear any more.
-      if (unanswered.has(line.sent) || line.sent === 1) giveUp()
-      unanswered.set(line.sent, line)
+      if (unanswered.has(sent) || sent === 1) giveUp()
+      unanswered.set(sent, text)
     } else {
+      const line = JSON.parse(text) as AnswerLine
       if (line.answers !== undefined) unanswered.delete(line.answers)
       tables.add(line)
     }

@@ -103,15 +103,22 @@ export class History {
     for (let row = 0; row < this.messageCount; row += 1) yield this.message(row)
   }
 
+  /** Only those that came more than once to somebody, or not at the first attempt. */
+  *troubledMessages(): Iterable<Message> {
+    for (let row = 0; row < this.messageCount; row += 1) {
+      if (this.#isTroubled(this.#deliveriesOf.of(row))) yield this.message(row)
+    }
+  }
+
   message(row: number): Message {
     const { names, values, messages } = this.#tables
     const text = values.textOf(row)
-    const deliveries = Array.from(this.#deliveriesOf.of(row), (delivery) => this.delivery(delivery))
+    const deliveries = mapRows(this.#deliveriesOf.of(row), (delivery) => this.delivery(delivery))
     return {
       row,
       queue: names.textOf(messages.queue.at(row)),
       value: text.slice(text.indexOf('/') + 1),
-      pushes: Array.from(this.#pushesOf.of(row), (push) => this.#pushed(push)),
+      pushes: mapRows(this.#pushesOf.of(row), (push) => this.#pushed(push)),
       deliveries: deliveries.length > 1 ? deliveries.sort((a, b) => a.end - b.end) : deliveries,
     }
   }
@@ -132,7 +139,7 @@ export class History {
         queue: names.textOf(consumers.queue.at(consumer)),
         group: names.textOf(consumers.group.at(consumer)),
         partition: names.textOf(lanes.partition.at(lane)),
-        deliveries: Array.from(this.#deliveriesInLane.of(lane), (row) => this.delivery(row)),
+        deliveries: mapRows(this.#deliveriesInLane.of(lane), (row) => this.delivery(row)),
       }
     }
   }
@@ -148,8 +155,8 @@ export class History {
         end: calls.end.at(call),
         outcome: textOf(outcomes, calls.outcome.at(call)),
         process: names.textOf(calls.process.at(call)),
-        acked: Array.from(acksByCall.of(call), (row) => this.#ackDeliveries.at(row)),
-        pushed: Array.from(pushesByCall.of(call), (row) => pushes.message.at(row)),
+        acked: mapRows(acksByCall.of(call), (row) => this.#ackDeliveries.at(row)),
+        pushed: mapRows(pushesByCall.of(call), (row) => pushes.message.at(row)),
       }
     }
   }
@@ -190,7 +197,7 @@ export class History {
       expiresMax: bounds.expiresMax.at(pop),
       releasedMin: bounds.releasedMin.at(pop),
       releasedMax: bounds.releasedMax.at(pop),
-      acks: Array.from(this.#acksOf.of(row), (ack) => this.#acked(ack)),
+      acks: mapRows(this.#acksOf.of(row), (ack) => this.#acked(ack)),
     }
   }
 
@@ -227,6 +234,17 @@ export class History {
       if (calls.outcome.at(call) !== ok) continue
       yield { kind: 'pop', start: calls.start.at(call), end: calls.end.at(call) }
     }
+  }
+
+  #isTroubled(rows: Int32Array): boolean {
+    const { attempt, lane } = this.#tables.deliveries
+    for (let i = 0; i < rows.length; i += 1) {
+      if (attempt.at(rows[i] as number) !== 1) return true
+      for (let j = 0; j < i; j += 1) {
+        if (lane.at(rows[i] as number) === lane.at(rows[j] as number)) return true
+      }
+    }
+    return false
   }
 
   *#lostPopSpans(consumer: number): Iterable<Span> {
@@ -281,6 +299,13 @@ export class History {
       transaction: this.#transactionCalls.has(call),
     }
   }
+}
+
+/** By hand: it is done millions of times, and iterating takes several times as long. */
+function mapRows<Item>(rows: Int32Array, itemOf: (row: number) => Item): Item[] {
+  const items: Item[] = []
+  for (let i = 0; i < rows.length; i += 1) items.push(itemOf(rows[i] as number))
+  return items
 }
 
 function textOf<Text>(texts: readonly Text[], number: number): Text {

@@ -1,16 +1,16 @@
-// Puts a bug into a cluster that is about to start.
+// Puts bugs into a cluster that is about to start.
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { ChaosClusterOptions } from '../harness/chaos-cluster.ts'
-import { type Bug, broken, type Replacement } from './bug.ts'
+import { broken, type Replacement } from './bug.ts'
 
 type Breaking = Pick<ChaosClusterOptions, 'nodeEnv' | 'afterMigrate'>
 
 const root = new URL('../../../', import.meta.url)
 const hook = new URL('patch-modules.mjs', import.meta.url)
 
-export function breakProduct({ replaces }: Bug): Breaking {
+export function breakProduct(replaces: readonly Replacement[]): Breaking {
   const modules = replaces.filter(({ file }) => file.endsWith('.js'))
   const functions = replaces.filter(({ file }) => file.endsWith('.sql'))
   return {

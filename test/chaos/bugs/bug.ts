@@ -23,6 +23,8 @@ export interface Bug {
   readonly workloads: readonly string[]
   readonly faults: readonly string[]
   readonly seconds: number
+  /** Of the producers, where 1 would show it too seldom. */
+  readonly rate?: number
   /** None, unless the fault is about it. */
   readonly standby?: 'sync'
 }

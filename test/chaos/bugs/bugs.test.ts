@@ -21,7 +21,7 @@ test('a bug whose words are not there, or there twice, is refused', async (t) =>
 test('every bug can be put into the product as it is', async (t) => {
   const { url } = await testDatabase(t)
   for (const bug of bugs) {
-    const { afterMigrate, nodeEnv } = breakProduct(bug)
+    const { afterMigrate, nodeEnv } = breakProduct(bug.replaces)
     await brokenFiles(bug.replaces)
     if (afterMigrate !== undefined) await afterMigrate(url)
     if (nodeEnv !== undefined) await loadModules(bug, nodeEnv)
@@ -35,7 +35,7 @@ test('a module whose words have changed does not load', async (t) => {
     ...bugNamed('mix-up-answers'),
     replaces: [{ file, find: 'no such words', put: '' }],
   }
-  const { nodeEnv = {} } = breakProduct(bug)
+  const { nodeEnv = {} } = breakProduct(bug.replaces)
   await t.rejects(loadModules(bug, nodeEnv), /nothing like: no such words/)
 })
 

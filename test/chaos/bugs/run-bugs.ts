@@ -19,8 +19,7 @@ export interface BugRunOptions {
 }
 
 export interface BugRun {
-  readonly bug: Bug
-  /** Every rule that must notice it did. */
+  /** Every rule that must notice did. */
   readonly caught: boolean
   readonly fired: readonly RuleName[]
   readonly verdict: Verdict
@@ -32,35 +31,39 @@ const warmUpSeconds = 2
 /** Shorter than a pop of the workloads waits, or nobody could be seen to wait in vain. */
 const wakeMsMax = 1_000
 
-export async function runBug(name: string, options: BugRunOptions): Promise<BugRun> {
-  const bug = bugNamed(name)
+export function runBug(name: string, options: BugRunOptions): Promise<BugRun> {
+  return runWith([bugNamed(name)], options)
+}
+
+/** Several in one cluster: for those that do not hide each other. */
+export async function runWith(
+  seeded: readonly Bug[],
+  { seed, say, progress = () => {}, keep = false }: BugRunOptions,
+): Promise<BugRun> {
   const folder = await mkdtemp(join(tmpdir(), 'rouse-bug-'))
+  const names = new Set(seeded.flatMap((bug) => bug.workloads))
+  const faults = seeded.flatMap((bug) => bug.faults)
   try {
     const files = await makeHistory(folder, {
-      ...breakProduct(bug),
-      seed: options.seed,
-      workloads: workloads.filter((workload) => bug.workloads.includes(workload.name)),
-      rate: 1,
-      standby: bug.standby ?? 'none',
-      seconds: bug.seconds,
+      ...breakProduct(seeded.flatMap(({ replaces }) => replaces)),
+      seed,
+      workloads: workloads.filter(({ name }) => names.has(name)),
+      rate: Math.max(...seeded.map(({ rate = 1 }) => rate)),
+      standby: seeded.some(({ standby }) => standby === 'sync') ? 'sync' : 'none',
+      seconds: Math.max(...seeded.map(({ seconds }) => seconds)),
       warmUpSeconds,
-      faults: {
-        faults: bug.faults,
-        eachOnce: bug.faults.length > 0,
-        gapSeconds: [2, 3],
-        faultSeconds: [6, 8],
-      },
+      faults: { faults, eachOnce: faults.length > 0, gapSeconds: [2, 3], faultSeconds: [6, 8] },
       wakeMsMax,
       drainSecondsMax,
-      say: options.say,
-      progress: options.progress ?? (() => {}),
+      say,
+      progress,
     })
     const verdict = check(await readHistory(files))
     const fired = verdict.rules.filter(({ count }) => count > 0).map(({ rule }) => rule)
-    const caught = bug.caughtBy.every((rule) => fired.includes(rule))
-    return { bug, caught, fired, verdict }
+    const expected = seeded.flatMap(({ caughtBy }) => caughtBy)
+    return { caught: expected.every((rule) => fired.includes(rule)), fired, verdict }
   } finally {
-    if (options.keep === true) options.say(`history and logs: ${folder}`)
+    if (keep) say(`history and logs: ${folder}`)
     else await rm(folder, { recursive: true, force: true })
   }
 }

@@ -133,6 +133,7 @@ export const sqlBugs: readonly Bug[] = [
     workloads: ['poison'],
     faults: [],
     seconds: 15,
+    rate: 5,
   },
   {
     name: 'charge-nobody',

@@ -13,7 +13,7 @@ const aftermathMs = 10_000
 
 export function attempts(history: History): Findings {
   const findings = new Findings()
-  for (const message of history.messages()) {
+  for (const message of history.troubledMessages()) {
     for (const [group, all] of deliveriesByGroup(message)) {
       for (const id of new Set(all.map((delivery) => delivery.id))) {
         const deliveries = all.filter((delivery) => delivery.id === id).sort(byAttempt)

@@ -18,7 +18,7 @@ export interface Duplicates {
 export function duplicates(history: History): Duplicates {
   let count = 0
   const unexplained = new Findings()
-  for (const message of history.messages()) {
+  for (const message of history.troubledMessages()) {
     if (message.deliveries.length < 2) continue
     for (const [group, deliveries] of deliveriesByGroup(message)) {
       count += deliveries.length - 1

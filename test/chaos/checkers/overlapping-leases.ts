@@ -9,7 +9,7 @@ import { Findings } from './findings.ts'
 
 export function overlappingLeases(history: History): Findings {
   const findings = new Findings()
-  for (const message of history.messages()) {
+  for (const message of history.troubledMessages()) {
     if (message.deliveries.length < 2) continue
     for (const [group, deliveries] of deliveriesByGroup(message)) {
       deliveries.forEach((one, i) => {

@@ -1,13 +1,15 @@
 // `npm run chaos -- …`: breaks a cluster under load and says in its last line what came of it. Exit codes: 0 all rules held,
 // 1 one of them fired, 2 the command was not understood.
 import { randomInt } from 'node:crypto'
+import { runBug, runBugs } from './bugs/run-bugs.ts'
 import { type Command, readCommand, UsageError } from './harness/command-line.ts'
 import { runChaos } from './harness/run.ts'
 
 const quietEverySeconds = 10
 let progressed = 0
 
-process.exitCode = await main(process.argv.slice(2))
+// At once: whatever a fault left behind must not keep us, and ends with us.
+process.exit(await main(process.argv.slice(2)))
 
 async function main(args: readonly string[]): Promise<number> {
   let command: Command
@@ -19,6 +21,11 @@ async function main(args: readonly string[]): Promise<number> {
     return 2
   }
   switch (command.kind) {
+    case 'bugs': {
+      const options = { seed: command.seed, keep: command.keep, say, progress }
+      if (command.name === undefined) return (await runBugs(options)) ? 0 : 1
+      return (await runBug(command.name, options)).caught ? 0 : 1
+    }
     case 'control': {
       const { rules } = await runChaos({ ...command.run, ...command, say, progress })
       const lost = rules.find(({ rule }) => rule === 'lost')?.count ?? 0

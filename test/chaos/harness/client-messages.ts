@@ -2,11 +2,14 @@
 import type { ClientUrls } from './chaos-client.ts'
 
 export interface ClientJob {
-  readonly clients: readonly { readonly workload: string; readonly name: string }[]
+  readonly clients: readonly {
+    readonly workload: string
+    readonly name: string
+    readonly rate: number
+  }[]
   /** How often these clients were started before: a client that was killed does not come back under its name. */
   readonly generation: number
   readonly seed: number
-  readonly rate: number
   readonly urls: ClientUrls
   readonly historyFile: string
 }

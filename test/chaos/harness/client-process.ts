@@ -47,7 +47,7 @@ async function work(job: ClientJob): Promise<void> {
 }
 
 function start(
-  { workload, name }: ClientJob['clients'][number],
+  { workload, name, rate }: ClientJob['clients'][number],
   job: ClientJob,
   writer: HistoryWriter,
 ) {
@@ -59,7 +59,7 @@ function start(
     name: `${workload}/${name}.${job.generation}`,
     workload,
     seed: hash(`${job.seed} ${workload} ${name} ${job.generation}`),
-    rate: job.rate,
+    rate,
     urls: job.urls,
     writer,
     producing: producing.signal,

@@ -13,12 +13,12 @@ export interface ClientsOptions {
   readonly workloads: readonly Workload[]
   readonly urls: ClientUrls
   readonly seed: number
-  readonly rate: number
+  readonly rate: (workload: string) => number
 }
 
 interface Slot {
   readonly number: number
-  readonly clients: { workload: string; name: string }[]
+  readonly clients: readonly ClientJob['clients'][number][]
   generation: number
   child: ChildProcess
   exited: Promise<void>
@@ -56,7 +56,7 @@ export class Clients {
   constructor(options: ClientsOptions) {
     this.#options = options
     this.#log = createWriteStream(join(options.folder, 'clients.log'), { flags: 'a' })
-    const shares = deal(options.workloads)
+    const shares = deal(options)
     for (const [number, clients] of shares.entries()) {
       this.#slots.push({ number, clients, generation: 0, ...this.#launch(number, clients, 0) })
     }
@@ -106,7 +106,7 @@ export class Clients {
   }
 
   #launch(number: number, clients: Slot['clients'], generation: number): Launched {
-    const { folder, seed, rate, urls } = this.#options
+    const { folder, seed, urls } = this.#options
     const historyFile = join(folder, `history-${number}.${generation}.ndjson`)
     this.historyFiles.push(historyFile)
     // By way of `env`: tap puts its loaders into every Node process that a test starts.
@@ -116,7 +116,7 @@ export class Clients {
     })
     child.stdout?.pipe(this.#log, { end: false })
     child.stderr?.pipe(this.#log, { end: false })
-    const job: ClientJob = { clients, generation, seed, rate, urls, historyFile }
+    const job: ClientJob = { clients, generation, seed, urls, historyFile }
     send(child, { kind: 'job', job })
     const exited = new Promise<void>((resolve) => {
       child.once('exit', (code) => {
@@ -144,13 +144,13 @@ export class Clients {
 type Launched = Pick<Slot, 'child' | 'exited' | 'counts' | 'produced'>
 
 /** Clients of a workload go to different processes, so that a kill leaves some of each. */
-function deal(workloads: readonly Workload[]): Slot['clients'][] {
-  const shares: Slot['clients'][] = Array.from({ length: slotCount }, () => [])
+function deal({ workloads, rate }: ClientsOptions): Slot['clients'][] {
   const all = workloads.flatMap(({ name: workload, clients }) =>
-    clients.map(({ name }) => ({ workload, name })),
+    clients.map(({ name }) => ({ workload, name, rate: rate(workload) })),
   )
-  for (const [i, client] of all.entries()) shares[i % slotCount]?.push(client)
-  return shares
+  return Array.from({ length: slotCount }, (_, slot) =>
+    all.filter((_, i) => i % slotCount === slot),
+  )
 }
 
 /** A process that is gone needs no message. */

@@ -24,7 +24,9 @@ export interface RunOptions
   readonly seed: number
   readonly workloads: readonly Workload[]
   readonly rate: number
-  /** From the end of the warm-up. With each fault once, as long as that takes. */
+  /** In place of it, for some workloads. */
+  readonly rates?: Readonly<Record<string, number>>
+  /** From the end of the warm-up. With each fault once: none begins later. */
   readonly seconds: number
   readonly warmUpSeconds: number
   readonly faults: ScheduleOptions
@@ -52,7 +54,8 @@ export async function makeHistory(folder: string, options: RunOptions): Promise<
       for (const queue of queues) writer.note(queueRecord(name, queue, options.wakeMsMax))
     }
     await prepareQueues(cluster.clientUrl, workloads)
-    clients = new Clients({ folder, workloads, urls, seed, rate })
+    const { rates = {} } = options
+    clients = new Clients({ folder, workloads, urls, seed, rate: (name) => rates[name] ?? rate })
     cluster.clients = clients
     const progress = new Progress(clients, options.progress)
     try {
@@ -93,33 +96,47 @@ async function runFaults(faults: Faults): Promise<void> {
   const { eachOnce } = options.faults
   for (const step of schedule(options.faults, random)) {
     progress.phase('no fault')
-    const begin = monotonicMs() + step.gapSeconds * 1_000
-    if (!eachOnce && begin + step.seconds * 1_000 > endMs) break
-    await delay(step.gapSeconds * 1_000)
+    const isLate = monotonicMs() + (step.gapSeconds + step.seconds) * 1_000 > endMs
+    if (isLate && !eachOnce) break
+    await delay(isLate ? 0 : step.gapSeconds * 1_000)
     progress.phase(step.fault)
-    const fault = await makeFault(cluster, step, random, options.say)
+    const fault = isLate
+      ? leftOut(step, 'time')
+      : await makeFault(cluster, step, random, options.say)
     writer.note(fault)
     if (fault.skipped === undefined) progress.faults += 1
-    else options.say(`${step.fault} is left out: ${fault.skipped}`)
     clients.throwIfCrashed()
   }
   progress.phase('no fault')
   if (!eachOnce) await delay(Math.max(0, endMs - monotonicMs()))
 }
 
+function leftOut({ fault: name }: Step, lacks: string): FaultRecord {
+  const now = monotonicMs()
+  return {
+    kind: 'fault',
+    name,
+    start: now,
+    end: now,
+    target: '',
+    forgetsLeases: false,
+    skipped: lacks,
+  }
+}
+
 async function makeFault(
   cluster: ChaosCluster,
-  { fault: name, seconds }: Step,
+  step: Step,
   random: Random,
   say: (line: string) => void,
 ): Promise<FaultRecord> {
+  const { fault: name, seconds } = step
   const nemesis = nemeses.find((one) => one.name === name)
   if (nemesis === undefined) throw new Error(`no fault is called ${name}`)
   const { forgetsLeases } = nemesis
-  const start = monotonicMs()
-  const record = { kind: 'fault', name, start, forgetsLeases } as const
-  const skipped = await nemesis.lacks(cluster)
-  if (skipped !== undefined) return { ...record, end: start, target: '', skipped }
+  const lacks = await nemesis.lacks(cluster)
+  if (lacks !== undefined) return leftOut(step, lacks)
+  const record = { kind: 'fault', name, start: monotonicMs(), forgetsLeases } as const
   try {
     const { target } = await nemesis.run(cluster, { random: () => random.next(), seconds })
     return { ...record, end: monotonicMs(), target }

@@ -13,11 +13,14 @@ export const onePartition: Workload = {
   clients: [
     ...clients(8, 'producer', (client, number) => {
       const raw = client.raw(number % 2 === 0 ? undefined : number)
-      return paced(client, pushesPerSecond, () => {
-        const items = Array.from({ length: countAround(client, itemsMean * client.rate) }, () => {
-          const v = client.newValue()
-          return { queue, payload: { v }, transactionId: v }
-        })
+      return paced(client, pushesPerSecond * Math.min(1, client.rate), () => {
+        const items = Array.from(
+          { length: countAround(client, itemsMean * Math.max(1, client.rate)) },
+          () => {
+            const v = client.newValue()
+            return { queue, payload: { v }, transactionId: v }
+          },
+        )
         return pushUntilStored(client, raw, items)
       })
     }),

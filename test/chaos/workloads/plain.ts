@@ -16,17 +16,17 @@ export const plain: Workload = {
 function producers(): ClientSpec[] {
   return clients(4, 'producer', (client, number) => {
     const payloads = (): { v: string }[] =>
-      Array.from({ length: countAround(client, itemsMean * client.rate) }, () => ({
+      Array.from({ length: countAround(client, itemsMean * Math.max(1, client.rate)) }, () => ({
         v: client.newValue(),
       }))
     if (number % 2 === 0) {
       const pushing = client.sdk().queue(queue)
-      return paced(client, pushesPerSecond, () =>
+      return paced(client, pushesPerSecond * Math.min(1, client.rate), () =>
         bySdk(pushing.pushMany(payloads().map((payload) => ({ payload })))),
       )
     }
     const raw = client.raw()
-    return paced(client, pushesPerSecond, async () => {
+    return paced(client, pushesPerSecond * Math.min(1, client.rate), async () => {
       const items = payloads().map((payload) => ({ queue, payload }))
       return (await raw.push(items)).outcome
     })

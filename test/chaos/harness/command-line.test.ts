@@ -1,0 +1,77 @@
+import { seededRandom } from '@rouse/testkit'
+import { test } from 'tap'
+import { gateFaults, nemeses } from '../nemeses/nemeses.ts'
+import { type Command, readCommand, UsageError } from './command-line.ts'
+import { schedule } from './schedule.ts'
+
+const read = (...args: string[]): Command => readCommand(args, () => 99)
+
+test('what does not exist is named in one line', async (t) => {
+  for (const [args, told] of [
+    [['--fault', 'x'], /--fault/],
+    [
+      ['--faults', 'worker-kill,earthquake'],
+      /no fault is called earthquake; there are worker-kill/,
+    ],
+    [['--workloads', 'x'], /no workload is called x; there are plain/],
+    [['--bug', 'x'], /no bug is called x/],
+    [['--standby', 'maybe'], /--standby must be one of sync, async, none/],
+    [['--seconds', '0'], /--seconds must be a number from 1/],
+    [['--gate', '--soak'], /--gate and --soak do not go together/],
+  ] as const) {
+    const complaint = complaintOf(args)
+    t.match(complaint, told)
+    t.notMatch(complaint, /\n/)
+  }
+})
+
+test('a run says how it is made again, with its seed', async (t) => {
+  t.match(read('--faults', 'none', '--rate', '2'), {
+    kind: 'run',
+    run: { seed: 99, rate: 2, faults: { faults: [] } },
+    replay: 'npm run chaos -- --faults none --rate 2 --seed 99',
+  })
+  t.match(read('--seed', '7', '--gate'), { replay: 'npm run chaos -- --gate --seed 7' })
+})
+
+test('the gate makes its faults once, and all makes all', async (t) => {
+  const faultsOf = (command: Command): readonly string[] =>
+    command.kind === 'run' ? command.run.faults.faults : []
+  t.same(faultsOf(read('--gate')), gateFaults)
+  t.same(
+    faultsOf(read('--all')),
+    nemeses.map(({ name }) => name),
+  )
+  t.match(read('--soak'), { run: { seconds: 3_600, faults: { eachOnce: false } } })
+  t.match(read('--control'), { kind: 'control', run: { durable: false, standby: 'none' } })
+})
+
+test('the seed alone decides the schedule', async (t) => {
+  const options = {
+    faults: ['a', 'b', 'c'],
+    eachOnce: false,
+    gapSeconds: [4, 8],
+    faultSeconds: [3, 7],
+  } as const
+  const first = (seed: number): object[] => {
+    const steps = schedule(options, seededRandom(seed))
+    return Array.from({ length: 20 }, () => steps.next().value as object)
+  }
+  t.same(first(7), first(7))
+  t.not(JSON.stringify(first(7)), JSON.stringify(first(8)))
+  const once = [...schedule({ ...options, eachOnce: true }, seededRandom(7))]
+  t.same(
+    once.map(({ fault }) => fault),
+    options.faults,
+  )
+})
+
+/** Any other error would be shown with its stack. */
+function complaintOf(args: readonly string[]): string | undefined {
+  try {
+    read(...args)
+    return undefined
+  } catch (error) {
+    return error instanceof UsageError ? error.message : undefined
+  }
+}

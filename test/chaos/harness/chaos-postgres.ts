@@ -28,7 +28,7 @@ export interface ChaosPostgresOptions {
 
 const rebuildMsMax = 240_000
 const writableMsMax = 60_000
-const answerMsMax = 15_000
+const answerMsMax = 8_000
 
 export class ChaosPostgres {
   readonly standbyKind: 'sync' | 'async' | 'none'
@@ -127,7 +127,7 @@ export class ChaosPostgres {
     if (this.#isAlone) await this.reunite()
     this.standby?.server.thaw()
     await this.standby?.release()
-    for (const server of this.servers) await revive(server)
+    await Promise.all(this.servers.map(revive))
     await this.untilWritable()
     await this.untilInSync()
   }

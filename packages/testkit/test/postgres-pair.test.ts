@@ -1,6 +1,9 @@
 import { test } from 'tap'
 import { eventually, type PostgresServer, startPostgresPair } from '../src/index.ts'
 
+/** Every look is a new connection, on a machine that may be busy. */
+const patience = { timeoutMs: 60_000 }
+
 async function lines(server: PostgresServer): Promise<string[]> {
   const rows = await server.query<{ line: string }>('select line from log order by line')
   return rows.map(({ line }) => line)
@@ -46,7 +49,7 @@ test('a commit waits for a synchronous standby that is frozen', async (t) => {
       `select from pg_stat_activity where wait_event = 'SyncRep'`,
     )
     return rows.length === 1
-  })
+  }, patience)
   t.equal(committed, false)
   pair.standby.thaw()
   await writing

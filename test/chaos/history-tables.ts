@@ -20,6 +20,13 @@ export const pushStatuses = ['queued', 'duplicate', 'scheduled'] as const
 export const ackStatuses: readonly AckedItem['status'][] = ['completed', 'failed', 'retry', 'dlq']
 export const takens = ['yes', 'no', 'unknown'] as const
 
+/** What a number in one of these columns stands for. */
+export function textOf<Text>(texts: readonly Text[], number: number): Text {
+  const text = texts[number]
+  if (text === undefined) throw new RangeError(`no text ${number}`)
+  return text
+}
+
 export class HistoryTables {
   readonly names = new Names()
   readonly values = new Names()
@@ -42,8 +49,8 @@ export class HistoryTables {
   readonly queues = new Map<string, QueueRecord>()
   readonly faults: FaultRecord[] = []
   audit: AuditRecord | undefined
-  readonly #ids = new Names()
-  readonly #leases = new Names()
+  #ids = new Names()
+  #leases = new Names()
   readonly #laneNames = new Names()
   readonly #consumerNames = new Names()
 
@@ -86,6 +93,12 @@ export class HistoryTables {
       default:
         record satisfies never
     }
+  }
+
+  /** To be called when everything was added: of ids and tokens only their numbers are needed from then on. */
+  dropTexts(): void {
+    this.#ids = new Names()
+    this.#leases = new Names()
   }
 
   #addCall(record: CallRecord): number {

@@ -8,7 +8,7 @@
 //   asked for), and no later than `end` + its length, extensions counted from their answers (`expiresMin` … `expiresMax`);
 // - it may be over from the moment somebody sent an acknowledgement or a release that was not refused; it surely is
 //   when that was answered with success.
-import { Column, RowsByKey } from './columns.ts'
+import { Column, mapRows, RowsByKey } from './columns.ts'
 import {
   ackStatuses,
   HistoryTables,
@@ -16,6 +16,7 @@ import {
   pushers,
   pushStatuses,
   takens,
+  textOf,
 } from './history-tables.ts'
 import type { Acked, Delivery, Lane, Message, Pop, Pushed, Transaction } from './history-views.ts'
 import { type LeaseBounds, leaseBounds } from './lease-bounds.ts'
@@ -70,6 +71,7 @@ export class History {
       { length: consumers.queue.length },
       (_, consumer) => new Windows(this.#lostPopSpans(consumer)),
     )
+    tables.dropTexts()
   }
 
   static of(records: Iterable<HistoryRecord>): History {
@@ -299,17 +301,4 @@ export class History {
       transaction: this.#transactionCalls.has(call),
     }
   }
-}
-
-/** By hand: it is done millions of times, and iterating takes several times as long. */
-function mapRows<Item>(rows: Int32Array, itemOf: (row: number) => Item): Item[] {
-  const items: Item[] = []
-  for (let i = 0; i < rows.length; i += 1) items.push(itemOf(rows[i] as number))
-  return items
-}
-
-function textOf<Text>(texts: readonly Text[], number: number): Text {
-  const text = texts[number]
-  if (text === undefined) throw new RangeError(`no text ${number}`)
-  return text
 }

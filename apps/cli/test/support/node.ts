@@ -13,11 +13,11 @@ export interface TestNode {
 }
 
 /** A node for all tests of a file, by `rouse serve`. */
-export async function sharedNode(): Promise<TestNode> {
+export async function sharedNode(more: readonly string[] = []): Promise<TestNode> {
   const test = t as unknown as Test
   const database = await testDatabase(test, { instrumented: false })
   const { PATH = '', HOME = '' } = process.env
-  const flags = ['--port=0', '--gossip-port=0', '--workers=2', '--drain-delay-ms=0']
+  const flags = ['--port=0', '--gossip-port=0', '--workers=2', '--drain-delay-ms=0', ...more]
   const child = spawn(
     'env',
     ['-i', `PATH=${PATH}`, `HOME=${HOME}`, process.execPath, bin, 'serve', ...flags].concat(

@@ -37,7 +37,7 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
   const database =
     options.database ?? (await testDatabase(t, { instrumented: options.instrumented ?? false }))
   const child = spawnBroker({
-    ...(await databaseSettings(database.url)),
+    ...(options.env?.ROUSE_DATABASE_URL === undefined && (await databaseSettings(database.url))),
     ROUSE_PORT: '0',
     ROUSE_WORKERS: '2',
     ROUSE_GOSSIP_PORT: '0',
@@ -69,12 +69,15 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
   return { url, child, database, log, exited, stop }
 }
 
-let pooler: Promise<Pgbouncer> | undefined
+/** By the server they stand before. */
+const poolers = new Map<string, Promise<Pgbouncer>>()
 
 /** With ROUSE_TEST_PGBOUNCER=1 every node works through pgbouncer and listens to PostgreSQL itself. */
 async function databaseSettings(url: string): Promise<Record<string, string>> {
   if (process.env.ROUSE_TEST_PGBOUNCER !== '1') return { ROUSE_DATABASE_URL: url }
-  pooler ??= startPgbouncer(url)
+  const { host } = new URL(url)
+  const pooler = poolers.get(host) ?? startPgbouncer(url)
+  poolers.set(host, pooler)
   return { ROUSE_DATABASE_URL: (await pooler).through(url), ROUSE_LISTEN_URL: url }
 }
 

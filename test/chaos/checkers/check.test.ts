@@ -47,7 +47,7 @@ test('the table has a line a fault, with its recovery, and what could not be mad
   t.match(lines[1], /^node-kill +1 +0\.40 s +0\.41 s /)
   t.match(lines[2], /^power-loss +0 +not made: a loop device$/)
   const [recovery] = verdict.recoveries
-  t.equal(recovery?.longestGapMs, 490)
+  t.equal(recovery?.longestGapMs, 500)
   t.equal(recovery?.leasesBackMs, 102, 'and came 102 ms after the lost lease was over')
   t.equal(recovery?.slowSlices, 0)
 })

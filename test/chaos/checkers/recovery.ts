@@ -13,7 +13,7 @@ export interface FaultRecovery {
   /** From the end of the fault to the first push, and the first pop, that was sent afterwards and answered ok. */
   readonly pushMs: number | undefined
   readonly popMs: number | undefined
-  /** The longest time without any ok answer, from the fault's start until well after its end. */
+  /** The longest time without an ok push, from the fault's start until well after its end. An empty pop needs no database. */
   readonly longestGapMs: number
   /**
    * Leases whose answer died with the fault: the latest moment at which a lane got its first message back, counted from when
@@ -31,19 +31,20 @@ export function recoveries(history: History): FaultRecovery[] {
   if (made.length === 0) return []
   const answers = [...history.okAnswers()].sort((a, b) => a.end - b.end)
   const ends = Float64Array.from(answers, ({ end }) => end)
+  const lastPush = answers.findLast(({ kind }) => kind === 'push')?.end ?? 0
   const astray = [...deliveriesAfterLostOnes(history)]
   return made.map((fault) => {
     const until = fault.end + aftermathMs
     const near = answers.slice(lowerBound(ends, fault.start - calmMs), lowerBound(ends, until))
-    const since = near.filter(({ end }) => end >= fault.start)
+    const pushed = near.filter(({ kind, end }) => kind === 'push' && end >= fault.start)
     return {
       fault,
       pushMs: firstAfter(near, 'push', fault.end),
       popMs: firstAfter(near, 'pop', fault.end),
       longestGapMs: longestGap(
-        since.map(({ end }) => end),
+        pushed.map(({ end }) => end),
         fault.start,
-        ends.at(-1) ?? until,
+        lastPush,
         until,
       ),
       leasesBackMs: leasesBack(astray, fault),

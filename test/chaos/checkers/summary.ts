@@ -44,7 +44,7 @@ export function table(verdict: Verdict): string {
     'count',
     'push back after',
     'pop back after',
-    'longest gap',
+    'no push for',
     'leases back after expiry',
     'slow seconds',
   ]

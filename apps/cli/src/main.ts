@@ -1,6 +1,7 @@
 // The way in: `rouse VERB`. Data goes to standard output, everything else to standard error.
 import { CommanderError } from 'commander'
 import { CliError, exitCodes } from './cli-error.ts'
+import { leaseIdsLast } from './lease-words.ts'
 import { createProgram } from './program.ts'
 
 // Whoever reads us may stop reading (`| head`); that is no failure.
@@ -10,7 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 try {
-  await createProgram().parseAsync(process.argv)
+  await createProgram().parseAsync(leaseIdsLast(process.argv))
 } catch (error) {
   process.exitCode = report(error)
 }

@@ -29,6 +29,17 @@ test('push and pop in a pipe: one compact document each', { timeout }, async (t)
   t.match(nothing, { code: 4, out: '{"messages":[]}\n' })
 })
 
+test('a lease id that begins with a dash is no flag', { timeout }, async (t) => {
+  for (const lease of [`-${'A'.repeat(47)}`, `-s${'A'.repeat(46)}`, `--${'A'.repeat(46)}`]) {
+    for (const args of [
+      ['ack', lease],
+      ['ack', lease, '--status', 'failed'],
+    ]) {
+      t.match(await rouse(args, { env }), { code: 2, err: /lease/ }, args.join(' '))
+    }
+  }
+})
+
 test('push reads lines and files', { timeout }, async (t) => {
   const queue = unique()
   const folder = await mkdtemp(join(tmpdir(), 'rouse-cli-'))

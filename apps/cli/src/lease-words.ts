@@ -1,0 +1,14 @@
+const lease = /^-[A-Za-z0-9_-]{47}$/
+
+/**
+ * Lease ids are 48 characters of base64url: one in 64 begins with a dash and would be taken for flags. They go behind
+ * `--`, where nothing is one.
+ */
+export function leaseIdsLast(argv: readonly string[]): readonly string[] {
+  if (argv.includes('--') || !argv.some((word) => lease.test(word))) return argv
+  return [
+    ...argv.filter((word) => !lease.test(word)),
+    '--',
+    ...argv.filter((word) => lease.test(word)),
+  ]
+}

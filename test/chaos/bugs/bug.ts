@@ -17,7 +17,7 @@ export interface Bug {
   /** What it does, in words. */
   readonly does: string
   readonly replaces: readonly Replacement[]
-  /** Each of these rules must fire. */
+  /** One of these rules must fire: which of them is up to chance where there are several. */
   readonly caughtBy: readonly RuleName[]
   /** The run that shows it. */
   readonly workloads: readonly string[]

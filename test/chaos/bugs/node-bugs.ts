@@ -30,7 +30,7 @@ export const nodeBugs: readonly Bug[] = [
         put: 'false',
       },
     ],
-    caughtBy: ['lost'],
+    caughtBy: ['lost', 'unexplained duplicates'],
     workloads: ['plain'],
     faults: ['sync-cancel'],
     seconds: 25,

@@ -79,6 +79,21 @@ test('order: one that died, at the limit or at once, holds it no more', async (t
   t.equal(order(atLimit.history()).count, 0)
 })
 
+test('order: one that died in the end held its lane until then', async (t) => {
+  const told = (overtakes: boolean): Story => {
+    const story = new Story().queue({ retryLimit: 1 }).push(['a', 'b'], { at: 0 })
+    story.ack(story.pop('a', { at: 10 }), { at: 20, status: 'failed' })
+    if (overtakes) story.ack(story.pop('b', { at: 30 }), { at: 40 })
+    story.ack(story.pop('a', { at: 50 }), { at: 60, status: 'failed' })
+    if (!overtakes) story.ack(story.pop('b', { at: 70 }), { at: 80 })
+    return story.audit({
+      deadLetters: [{ queue: 'jobs', group: 'g', value: 'a', attempts: 2 }],
+    })
+  }
+  t.equal(order(told(false).history()).count, 0)
+  t.equal(order(told(true).history()).count, 1)
+})
+
 test('push order: the log follows the clock', async (t) => {
   const told = (seqs: readonly [number, number]): Story => {
     const story = new Story().push('a', { at: 0 }).push('b', { at: 10, process: 'other' })

@@ -72,7 +72,7 @@ function checkHolding(
       )
     }
     const isDead = letters.count > 0 && letters.has(history.message(first.message), lane.group)
-    const from = isDead ? 0 : mayEndFrom(deliveries, retryLimit)
+    const from = mayEndFrom(deliveries, retryLimit, isDead)
     const latest = ended.at(-1)
     ended.push(
       latest !== undefined && latest.from >= from ? { ...latest, seq } : { seq, from, last: first },
@@ -94,9 +94,11 @@ function holderBefore<Ended extends { readonly seq: number }>(
   return ended[low - 1]
 }
 
-/** The earliest moment at which the message can have been completed or given up. */
-function mayEndFrom(deliveries: readonly Delivery[], retryLimit: number): number {
+/** The earliest moment at which the message can have been completed or given up. Its last attempt may have gone astray. */
+function mayEndFrom(deliveries: readonly Delivery[], retryLimit: number, isDead: boolean): number {
+  const seenLast = deliveries.some(({ attempt }) => attempt > retryLimit)
   let from = Number.POSITIVE_INFINITY
+  if (isDead && !seenLast) from = Math.max(...deliveries.map(({ begins }) => begins))
   for (const { acks, attempt, expiresMin } of deliveries) {
     for (const { status, taken, start } of acks) {
       const ends = status === 'completed' || status === 'dlq' || attempt > retryLimit

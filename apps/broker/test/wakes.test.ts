@@ -82,7 +82,13 @@ test('a burst of a hundred pushes does not cause a hundred wakes', async (t) => 
   t.ok(spent < 50, `${spent} pops for 100 pushes and 8 waiters`)
 })
 
-test('five hundred idle waiters in fifty groups cost at most two queries a second', async (t) => {
+/** It waits until the node's sessions have ended and told their counts; those of pgbouncer stay. */
+const skip =
+  process.env.ROUSE_TEST_PGBOUNCER === '1' && 'the sessions are those of pgbouncer, and do not end'
+
+test('five hundred idle waiters in fifty groups cost at most two queries a second', {
+  skip,
+}, async (t) => {
   const node = await startBroker(t)
   const api = apiOf(node.url)
   const gone = new AbortController()

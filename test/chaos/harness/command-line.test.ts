@@ -43,6 +43,7 @@ test('the gate makes its faults once, and all makes all', async (t) => {
     nemeses.map(({ name }) => name),
   )
   t.match(read('--soak'), { run: { seconds: 3_600, faults: { eachOnce: false } } })
+  t.match(read('--soak', '--seconds', '1860'), { run: { seconds: 1_860 } })
   t.match(read('--control'), { kind: 'control', run: { durable: false, standby: 'none' } })
 })
 

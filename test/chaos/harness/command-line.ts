@@ -83,7 +83,7 @@ function baseRun(values: Values, seed: number): ChaosRun {
   return {
     seed,
     workloads: chosen('workload', values.workloads, workloads),
-    rate: values.rate === undefined ? 1 : number('rate', values.rate, 0.01, 100),
+    rate: rateOf(values),
     standby: oneOf('standby', values.standby ?? 'sync', standbys),
     seconds: values.seconds === undefined ? 60 : number('seconds', values.seconds, 1, 100_000),
     warmUpSeconds: 5,
@@ -112,9 +112,8 @@ function modeOf(values: Values): Partial<ChaosRun> {
       faultyDisk: false,
       faults: { faults, eachOnce: true, gapSeconds: [1, 2], faultSeconds: [3, 4] },
       seconds: gateSeconds,
-      // Beside other tests on two cores. Into one partition they go by the handful, which costs little.
-      rate: 0.3,
-      rates: { 'one-partition': 3 },
+      // Beside other tests on two cores.
+      ...mostlyBatches(0.3, values),
       // A machine that runs all tests at once is late with everything.
       wakeMsMax: 60_000,
     }
@@ -124,13 +123,26 @@ function modeOf(values: Values): Partial<ChaosRun> {
     const eachOnce = { eachOnce: true, gapSeconds: [4, 6], faultSeconds: [6, 8] } as const
     return { faults: { faults, ...eachOnce }, seconds: Number.POSITIVE_INFINITY }
   }
-  if (values.soak === true && values.seconds === undefined) return { seconds: hourSeconds }
+  if (values.soak === true) {
+    const seconds = values.seconds === undefined ? { seconds: hourSeconds } : {}
+    return { ...seconds, ...mostlyBatches(0.4, values) }
+  }
   if (values.control === true) {
     const faults = { faults: ['power-loss'], eachOnce: true } as const
     const soon = { gapSeconds: [8, 10], faultSeconds: [3, 4] } as const
     return { durable: false, standby: 'none', faults: { ...faults, ...soon } }
   }
   return {}
+}
+
+/** Where messages go by the handful they cost little: many of those, and fewer of the others. */
+function mostlyBatches(others: number, values: Values): Pick<ChaosRun, 'rate' | 'rates'> {
+  const rate = rateOf(values)
+  return { rate: rate * others, rates: { 'one-partition': rate * 3, plain: rate } }
+}
+
+function rateOf({ rate }: Values): number {
+  return rate === undefined ? 1 : number('rate', rate, 0.01, 100)
 }
 
 function faultNames({ faults }: Values, all: readonly string[]): readonly string[] {

@@ -5,16 +5,38 @@ const lowest = 10_000
 /** Below the ports that the system hands out: nobody's connection takes one while its owner is down. */
 const highest = 32_000
 
-/** Ports, TCP and UDP, that stay free while whoever uses them is being restarted. */
+/** A block belongs to whoever listens on its first port, until that process ends. */
+const blockSize = 16
+
+/**
+ * Ports, TCP and UDP, that stay free while whoever uses them is being restarted. Another cluster that starts meanwhile would find
+ * them free: hence the block, which no two processes have at once.
+ */
 export async function freePorts(count: number): Promise<number[]> {
+  const blockCount = Math.floor((highest - lowest) / blockSize)
+  const start = Math.floor(Math.random() * blockCount)
+  for (let i = 0; i < blockCount; i += 1) {
+    const guard = lowest + ((start + i) % blockCount) * blockSize
+    const ports = await freeInBlock(guard)
+    if (ports.length >= count && (await keepListening(guard))) return ports.slice(0, count)
+  }
+  throw new Error('there are no free ports')
+}
+
+async function freeInBlock(guard: number): Promise<number[]> {
   const ports: number[] = []
-  const start = lowest + Math.floor(Math.random() * (highest - lowest))
-  for (let i = 0; ports.length < count; i += 1) {
-    if (i > highest - lowest) throw new Error('there are no free ports')
-    const port = lowest + ((start - lowest + i) % (highest - lowest))
+  for (let port = guard + 1; port < guard + blockSize; port += 1) {
     if ((await isFreeTcp(port)) && (await isFreeUdp(port))) ports.push(port)
   }
   return ports
+}
+
+function keepListening(port: number): Promise<boolean> {
+  const server = createServer((socket) => socket.destroy()).unref()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => resolve(true))
+  })
 }
 
 function isFreeTcp(port: number): Promise<boolean> {

@@ -1,5 +1,5 @@
 // Reads raw TAP as tap writes it (files at the margin, their tests one step in), prints one line
-// per file as it ends, everything about a file that failed, and counts the tests of each.
+// per file as it ends, what was skipped and why, everything about a file that failed, and counts the tests of each.
 import { createInterface } from 'node:readline'
 
 const resultLine = /^( {4})?(not ok|ok) \d+ - (.*?)( # (time=|SKIP|TODO).*)?$/
@@ -10,12 +10,13 @@ const resultLine = /^( {4})?(not ok|ok) \d+ - (.*?)( # (time=|SKIP|TODO).*)?$/
  */
 export async function reportTap(stream, print) {
   const files = []
-  let file = { passed: 0, failed: 0, lines: [] }
+  let file = { passed: 0, failed: 0, skipped: [], lines: [] }
   for await (const line of createInterface({ input: stream })) {
     file.lines.push(line)
     const [, indent, result, name, mark = ''] = resultLine.exec(line) ?? []
     if (result === undefined) continue
     const skipped = /# (SKIP|TODO)/.test(mark)
+    if (skipped) file.skipped.push(`  skipped: ${name}${mark}`)
     if (indent !== undefined) {
       if (!skipped) file[result === 'ok' ? 'passed' : 'failed'] += 1
       continue
@@ -26,8 +27,9 @@ export async function reportTap(stream, print) {
     }
     const tests = `${file.passed} passed${file.failed > 0 ? `, ${file.failed} FAILED` : ''}`
     print(`${file.failed > 0 ? '✗' : '✓'} ${name}: ${tests}${seconds(mark)}`)
+    for (const what of file.skipped) print(what)
     files.push({ name, passed: file.passed, failed: file.failed })
-    file = { passed: 0, failed: 0, lines: [] }
+    file = { passed: 0, failed: 0, skipped: [], lines: [] }
   }
   return files
 }

@@ -4,6 +4,7 @@ import { fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import type { Overheard } from './cluster-nodes.ts'
 
 export interface Flood {
   readonly sent: number
@@ -14,9 +15,10 @@ export interface Flood {
 export async function startFlood(
   target: { readonly host: string; readonly port: number },
   perSecond: number,
+  { cluster, keyId }: Overheard,
 ): Promise<() => Promise<Flood>> {
   const self = fileURLToPath(import.meta.url)
-  const child = fork(self, [target.host, String(target.port), String(perSecond)])
+  const child = fork(self, [target.host, ...[target.port, perSecond, cluster, keyId].map(String)])
   await once(child, 'message')
   return async () => {
     child.send('stop')
@@ -25,19 +27,22 @@ export async function startFlood(
   }
 }
 
-function run([host = '', port = '', perSecond = '0']: readonly string[]): void {
+function run([host = '', ...numbers]: readonly string[]): void {
+  const [port = 0, perSecond = 0, cluster = 0, keyId = 0] = numbers.map(Number)
   const socket = createSocket('udp4')
   const startedAt = performance.now()
-  // Magic, version and length as in a real one, so that it gets as far as it can without the cluster's key.
+  // All that can be overheard is right, so that only the signature gives it away.
   const datagram = Buffer.alloc(120, 7)
-  datagram.write('RG\u0001\0\u0007\0', 0, 'latin1')
+  datagram.write('RG\u0001\0', 0, 'latin1')
+  datagram.writeUInt16BE(keyId << 8, 4)
   datagram.writeUInt16BE(datagram.length, 6)
+  datagram.writeUInt32BE(cluster, 8)
   let sent = 0
   const timer = setInterval(() => {
-    const due = ((performance.now() - startedAt) / 1_000) * Number(perSecond)
+    const due = ((performance.now() - startedAt) / 1_000) * perSecond
     while (sent < due) {
       datagram.writeUInt32BE(sent >>> 0, 60)
-      socket.send(datagram, Number(port), host)
+      socket.send(datagram, port, host)
       sent += 1
     }
   }, 2)

@@ -1,10 +1,13 @@
 // Two nodes on one embedded PostgreSQL, and trials of one push and one waiter.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { startEmbeddedPostgres } from '@rouse/database'
+import { KeyRing } from '@rouse/gossip'
 import { eventually } from '@rouse/testkit'
+import pg from 'pg'
 import { raiseLoopback } from './cluster-network.ts'
 import { percentile } from './http-figures.ts'
 
@@ -17,7 +20,14 @@ export interface BenchNode {
 
 export interface BenchCluster {
   readonly nodes: readonly [BenchNode, BenchNode]
+  readonly overhear: () => Promise<Overheard>
   stop(): Promise<void>
+}
+
+/** What anybody on the wire can read in a datagram of theirs. */
+export interface Overheard {
+  readonly cluster: number
+  readonly keyId: number
 }
 
 export interface ClusterFigures {
@@ -48,6 +58,7 @@ export async function startBenchCluster(): Promise<BenchCluster> {
   const nodes = [startNode(server.url, 1), startNode(server.url, 2)] as const
   return {
     nodes,
+    overhear: () => overhear(server.url),
     async stop() {
       for (const { child } of nodes) child.kill('SIGTERM')
       await Promise.all(
@@ -57,6 +68,18 @@ export async function startBenchCluster(): Promise<BenchCluster> {
       )
       await server.stop()
     },
+  }
+}
+
+async function overhear(databaseUrl: string): Promise<Overheard> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  const { rows } = await client.query<{ id: string }>('select id from rouse.cluster')
+  await client.end()
+  const clusterId = rows[0]?.id ?? ''
+  return {
+    cluster: createHash('sha256').update(clusterId).digest().readUInt32BE(0),
+    keyId: new KeyRing(clusterId, [secret]).keyId,
   }
 }
 

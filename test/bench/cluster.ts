@@ -46,7 +46,7 @@ process.exit(flags.json ? 0 : verdict.tell(out))
 /** Strangers send what only looks like gossip: none of it is believed, and wakes go on. */
 async function flood(): Promise<void> {
   const before = results['a → b'] ?? (await bench.wakes(a, b, trials))
-  const stop = await startFlood(b.gossip, 20_000)
+  const stop = await startFlood(b.gossip, 20_000, await cluster.overhear())
   const during = await bench.wakes(a, b, trials)
   const { sent, perSecond } = await stop()
   note(`a → b under ${perSecond} forged datagrams a second`, during, {
@@ -55,6 +55,13 @@ async function flood(): Promise<void> {
   const { drops } = (await bench.stats(b)).gossip
   const refused = Object.values(drops).reduce((sum, count) => sum + count, 0)
   out(`  forged ${sent}, refused ${refused} (${JSON.stringify(drops)})`)
+  verdict.check([
+    {
+      what: 'forged and not refused by signature',
+      value: sent - (drops['mac'] ?? 0),
+      max: sent / 2,
+    },
+  ])
   verdict.check([{ what: 'peers of b', value: (await bench.stats(b)).peers.length, max: 1 }])
 }
 

@@ -16,6 +16,8 @@ t.test('eight faults under all workloads break no promise', { timeout: msMax }, 
   const held =
     /^[\d,]+ messages, 8 faults: 0 lost, 0 out of order, 0 overlapping leases, ([\d,]+) duplicates \(\1 explained\), seed 7$/
   t.match(lines.at(-1), held)
+  const inOnePartition = /\bone-partition ([\d,]+)/.exec(lines.at(-2) ?? '')?.[1] ?? '0'
+  t.ok(Number(inOnePartition.replaceAll(',', '')) >= 50_000, `${inOnePartition} in one partition`)
 })
 
 async function runGate(): Promise<{ code: number | null; lines: string[] }> {

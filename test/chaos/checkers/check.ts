@@ -53,8 +53,9 @@ export interface RuleVerdict {
 export interface Verdict {
   /** No rule fired. */
   readonly ok: boolean
-  /** Messages that were stored, as far as anybody can know. */
+  /** Messages that were stored, as far as anybody can know; in all, and by queue. */
   readonly messages: number
+  readonly messagesOf: ReadonlyMap<string, number>
   readonly deliveries: number
   readonly faults: number
   readonly duplicates: number
@@ -93,13 +94,17 @@ export function check(history: History): Verdict {
   }
 }
 
-function counted(history: History): { messages: number; ghosts: number } {
+function counted(history: History): Pick<Verdict, 'messages' | 'messagesOf' | 'ghosts'> {
+  const messagesOf = new Map<string, number>()
   let messages = 0
   let ghosts = 0
   for (const message of history.messages()) {
     const isStored = message.pushes.some(({ outcome }) => outcome === 'ok')
-    if (isStored || message.deliveries.length > 0) messages += 1
+    if (isStored || message.deliveries.length > 0) {
+      messages += 1
+      messagesOf.set(message.queue, (messagesOf.get(message.queue) ?? 0) + 1)
+    }
     ghosts += ghostsOf(history, message).size
   }
-  return { messages, ghosts }
+  return { messages, messagesOf, ghosts }
 }

@@ -65,6 +65,11 @@ export function table(verdict: Verdict): string {
   return aligned([head, ...rows, ...notMade])
 }
 
+/** How many went where. */
+export function shares({ messagesOf }: Verdict): string {
+  return [...messagesOf].map(([queue, count]) => `${queue} ${figure(count)}`).join(', ')
+}
+
 /** What broke which rule: the first few of each, in words. */
 export function violations(verdict: Verdict): string {
   const lines = verdict.rules

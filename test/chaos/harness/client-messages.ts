@@ -17,6 +17,8 @@ export interface ClientJob {
 export interface ClientCounts {
   /** Messages of ok pushes, transactions included. */
   pushed: number
+  /** The same by workload. */
+  pushedTo: Record<string, number>
   popped: number
   /** Calls that failed or whose outcome is unknown. */
   notOk: number

@@ -9,7 +9,7 @@ const countsEveryMs = 500
 
 const producing = new AbortController()
 const consuming = new AbortController()
-const counts: ClientCounts = { pushed: 0, popped: 0, notOk: 0 }
+const counts: ClientCounts = { pushed: 0, pushedTo: {}, popped: 0, notOk: 0 }
 
 /** The harness is gone: nobody needs us. */
 const orphaned = (): never => process.exit(1)
@@ -71,9 +71,14 @@ function start(
 
 function count(record: CallRecord): void {
   if (record.outcome !== 'ok') counts.notOk += 1
-  else if (record.kind === 'push') counts.pushed += record.items.length
-  else if (record.kind === 'ack') counts.pushed += record.pushes?.length ?? 0
+  else if (record.kind === 'push') countPushed(record.workload, record.items.length)
+  else if (record.kind === 'ack') countPushed(record.workload, record.pushes?.length ?? 0)
   else if (record.kind === 'pop') counts.popped += record.messages.length
+}
+
+function countPushed(workload: string, messages: number): void {
+  counts.pushed += messages
+  counts.pushedTo[workload] = (counts.pushedTo[workload] ?? 0) + messages
 }
 
 function tell(message: FromClients): void {

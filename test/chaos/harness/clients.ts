@@ -48,7 +48,7 @@ export class Clients {
   readonly #options: ClientsOptions
   readonly #slots: Slot[] = []
   readonly #log: WriteStream
-  readonly #gone: ClientCounts = { pushed: 0, popped: 0, notOk: 0 }
+  readonly #gone: ClientCounts = noCounts()
   readonly historyFiles: string[] = []
   #state: 'producing' | 'draining' | 'stopped' = 'producing'
   #crash: string | undefined
@@ -129,7 +129,7 @@ export class Clients {
         resolve()
       })
     })
-    const counts = { pushed: 0, popped: 0, notOk: 0 }
+    const counts = noCounts()
     const produced = new Promise<void>((resolve) => {
       child.on('message', (message: FromClients) => {
         if (message.kind === 'counts') Object.assign(counts, message.counts)
@@ -158,6 +158,19 @@ function send(child: ChildProcess, message: ToClients): void {
   if (child.connected) child.send(message, () => {})
 }
 
+function noCounts(): ClientCounts {
+  return { pushed: 0, pushedTo: {}, popped: 0, notOk: 0 }
+}
+
 function sum(a: ClientCounts, b: ClientCounts): ClientCounts {
-  return { pushed: a.pushed + b.pushed, popped: a.popped + b.popped, notOk: a.notOk + b.notOk }
+  const pushedTo = { ...a.pushedTo }
+  for (const [workload, pushed] of Object.entries(b.pushedTo)) {
+    pushedTo[workload] = (pushedTo[workload] ?? 0) + pushed
+  }
+  return {
+    pushed: a.pushed + b.pushed,
+    pushedTo,
+    popped: a.popped + b.popped,
+    notOk: a.notOk + b.notOk,
+  }
 }

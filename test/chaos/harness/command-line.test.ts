@@ -17,6 +17,7 @@ test('what does not exist is named in one line', async (t) => {
     [['--bug', 'x'], /no bug is called x/],
     [['--standby', 'maybe'], /--standby must be one of sync, async, none/],
     [['--seconds', '0'], /--seconds must be a number from 1/],
+    [['--messages', 'many'], /--messages must be a number from 1/],
     [['--gate', '--soak'], /--gate and --soak do not go together/],
   ] as const) {
     const complaint = complaintOf(args)
@@ -30,6 +31,9 @@ test('a run says how it is made again, with its seed', async (t) => {
     kind: 'run',
     run: { seed: 99, rate: 2, faults: { faults: [] } },
     replay: 'npm run chaos -- --faults none --rate 2 --seed 99',
+  })
+  t.match(read('--workloads', 'one-partition', '--messages', '1000'), {
+    run: { messagesMin: { 'one-partition': 1_000 } },
   })
   t.match(read('--seed', '7', '--gate'), { replay: 'npm run chaos -- --gate --seed 7' })
 })

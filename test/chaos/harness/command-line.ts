@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { bugs } from '../bugs/bugs.ts'
 import { gateFaults, nemeses } from '../nemeses/nemeses.ts'
+import type { Workload } from '../workloads/workload.ts'
 import { workloads } from '../workloads/workloads.ts'
 import type { RunOptions } from './make-history.ts'
 
@@ -37,6 +38,8 @@ const standbys = ['sync', 'async', 'none'] as const
 const hourSeconds = 3_600
 /** On a quiet machine they take 80; beside other tests, twice that. */
 const gateSeconds = 200
+/** Into one partition: enough that a broker of this kind which passes over late commits would lose some. */
+const gateMessages = 50_000
 
 const options = {
   seconds: { type: 'string' },
@@ -45,6 +48,7 @@ const options = {
   workloads: { type: 'string' },
   standby: { type: 'string' },
   rate: { type: 'string' },
+  messages: { type: 'string' },
   keep: { type: 'boolean' },
   gate: { type: 'boolean' },
   all: { type: 'boolean' },
@@ -80,9 +84,11 @@ function parse(args: readonly string[]) {
 }
 
 function baseRun(values: Values, seed: number): ChaosRun {
+  const chosenWorkloads = chosen('workload', values.workloads, workloads)
   return {
     seed,
-    workloads: chosen('workload', values.workloads, workloads),
+    workloads: chosenWorkloads,
+    messagesMin: messagesMin(values, chosenWorkloads),
     rate: rateOf(values),
     standby: oneOf('standby', values.standby ?? 'sync', standbys),
     seconds: values.seconds === undefined ? 60 : number('seconds', values.seconds, 1, 100_000),
@@ -113,7 +119,8 @@ function modeOf(values: Values): Partial<ChaosRun> {
       faults: { faults, eachOnce: true, gapSeconds: [1, 2], faultSeconds: [3, 4] },
       seconds: gateSeconds,
       // Beside other tests on two cores.
-      ...mostlyBatches(0.3, values),
+      ...mostlyBatches({ others: 0.3, onePartition: 6 }, values),
+      messagesMin: { 'one-partition': gateMessages },
       // A machine that runs all tests at once is late with everything.
       wakeMsMax: 60_000,
     }
@@ -125,7 +132,7 @@ function modeOf(values: Values): Partial<ChaosRun> {
   }
   if (values.soak === true) {
     const seconds = values.seconds === undefined ? { seconds: hourSeconds } : {}
-    return { ...seconds, ...mostlyBatches(0.4, values) }
+    return { ...seconds, ...mostlyBatches({ others: 0.4, onePartition: 3 }, values) }
   }
   if (values.control === true) {
     const faults = { faults: ['power-loss'], eachOnce: true } as const
@@ -136,9 +143,21 @@ function modeOf(values: Values): Partial<ChaosRun> {
 }
 
 /** Where messages go by the handful they cost little: many of those, and fewer of the others. */
-function mostlyBatches(others: number, values: Values): Pick<ChaosRun, 'rate' | 'rates'> {
+function mostlyBatches(
+  { others, onePartition }: { readonly others: number; readonly onePartition: number },
+  values: Values,
+): Pick<ChaosRun, 'rate' | 'rates'> {
   const rate = rateOf(values)
-  return { rate: rate * others, rates: { 'one-partition': rate * 3, plain: rate } }
+  return { rate: rate * others, rates: { 'one-partition': rate * onePartition, plain: rate } }
+}
+
+function messagesMin(
+  { messages }: Values,
+  from: readonly Workload[],
+): Readonly<Record<string, number>> {
+  if (messages === undefined) return {}
+  const count = number('messages', messages, 1, 1e9)
+  return Object.fromEntries(from.map(({ name }) => [name, count]))
 }
 
 function rateOf({ rate }: Values): number {

@@ -28,6 +28,8 @@ export interface RunOptions
   readonly rates?: Readonly<Record<string, number>>
   /** From the end of the warm-up. With each fault once: none begins later. */
   readonly seconds: number
+  /** So many must be stored by a workload: if the faults are over sooner, its producers go on. */
+  readonly messagesMin?: Readonly<Record<string, number>>
   readonly warmUpSeconds: number
   readonly faults: ScheduleOptions
   /** How soon a push must wake an idle waiter. */
@@ -38,7 +40,7 @@ export interface RunOptions
   readonly progress: (line: string) => void
 }
 
-const drainPollMs = 500
+const pollMs = 500
 
 /** Resolves with the files of the history, once nothing is left running. */
 export async function makeHistory(folder: string, options: RunOptions): Promise<string[]> {
@@ -62,6 +64,8 @@ export async function makeHistory(folder: string, options: RunOptions): Promise<
       await runFaults({ cluster, clients, writer, random, progress, options })
       progress.phase('healing')
       await cluster.heal()
+      progress.phase('producing the rest')
+      await produced(clients, options)
       progress.phase('draining')
       await clients.stopProducing()
       await drain({ cluster, clients, progress }, options.drainSecondsMax)
@@ -148,6 +152,20 @@ async function makeFault(
   }
 }
 
+async function produced(
+  clients: Clients,
+  { workloads, messagesMin = {} }: RunOptions,
+): Promise<void> {
+  const isShort = (): boolean => {
+    const { pushedTo } = clients.counts
+    return workloads.some(({ name }) => (pushedTo[name] ?? 0) < (messagesMin[name] ?? 0))
+  }
+  while (isShort()) {
+    clients.throwIfCrashed()
+    await delay(pollMs)
+  }
+}
+
 /** Until nothing is left to deliver, twice in a row: what a lease held comes back only when it is over. */
 async function drain(
   { cluster, clients, progress }: Pick<Faults, 'cluster' | 'clients' | 'progress'>,
@@ -160,7 +178,7 @@ async function drain(
     progress.left = left
     clients.throwIfCrashed()
     empty = left === 0 ? empty + 1 : 0
-    await delay(drainPollMs)
+    await delay(pollMs)
   }
 }
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { check, type Verdict } from '../checkers/check.ts'
-import { sentence, table, violations } from '../checkers/summary.ts'
+import { sentence, shares, table, violations } from '../checkers/summary.ts'
 import { readHistory } from '../history-reader.ts'
 import { makeHistory, type RunOptions } from './make-history.ts'
 
@@ -33,6 +33,9 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       say(`history and logs: ${folder}`)
       say(`to run it again: ${options.replay}`)
     }
-    if (verdict !== undefined) say(sentence(verdict, { seed }))
+    if (verdict !== undefined) {
+      say(shares(verdict))
+      say(sentence(verdict, { seed }))
+    }
   }
 }

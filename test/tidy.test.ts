@@ -18,7 +18,6 @@ const shipped = source.filter(({ path }) => !path.startsWith('packages/testkit/'
 const sqlFunctions = files.filter(({ path }) => /^migrations\/functions\/.*\.sql$/.test(path))
 
 const lineCountMax = 300
-const testLineCountMax = 500
 const readmeLineCountMax = 60
 const architectureLineCountMax = 200
 
@@ -88,12 +87,9 @@ test('every SQL function says above it which locks it takes', async (t) => {
 test('a file fits into one reading', async (t) => {
   none(
     t,
-    files.filter(({ path, text }) => {
-      const isTest = /(^|\/)test\//.test(path)
-      return (
-        /\.(ts|mjs|sql)$/.test(path) && lineCount(text) > (isTest ? testLineCountMax : lineCountMax)
-      )
-    }),
+    files.filter(
+      ({ path, text }) => /\.(ts|mjs|sql)$/.test(path) && lineCount(text) > lineCountMax,
+    ),
   )
 })
 

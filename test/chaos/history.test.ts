@@ -4,9 +4,8 @@ import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { HistoryWriter } from './history.ts'
 import { readHistory } from './history-reader.ts'
-import type { SentCall } from './history-writer.ts'
+import { HistoryWriter, type SentCall } from './history-writer.ts'
 import { Story } from './support/story.ts'
 
 const caller = { process: 'client', workload: 'plain' }

@@ -8,65 +8,32 @@
 //   asked for), and no later than `end` + its length, extensions counted from their answers (`expiresMin` … `expiresMax`);
 // - it may be over from the moment somebody sent an acknowledgement or a release that was not refused; it surely is
 //   when that was answered with success.
-import { Column, mapRows, RowsByKey } from './columns.ts'
-import {
-  ackStatuses,
-  HistoryTables,
-  outcomes,
-  pushers,
-  pushStatuses,
-  takens,
-  textOf,
-} from './history-tables.ts'
-import type { Acked, Delivery, Lane, Message, Pop, Pushed, Transaction } from './history-views.ts'
-import { type LeaseBounds, leaseBounds } from './lease-bounds.ts'
+import { RowsByKey } from './columns.ts'
+import { HistoryRows } from './history-rows.ts'
+import { HistoryTables, outcomes } from './history-tables.ts'
+import type { Delivery, Lane, Message, Pop, Transaction } from './history-views.ts'
 import type { AuditRecord, FaultRecord, HistoryRecord, QueueRecord } from './records.ts'
 import { type Span, Windows } from './windows.ts'
-
-export { HistoryWriter } from './history-writer.ts'
 
 /** A pop that was never answered may still have been under way so long after its own wait. */
 const unansweredPopMs = 10_000
 
 export class History {
   readonly #tables: HistoryTables
-  readonly #bounds: LeaseBounds
-  readonly #pushesOf: RowsByKey
-  readonly #deliveriesOf: RowsByKey
-  readonly #deliveriesInLane: RowsByKey
+  readonly #rows: HistoryRows
   readonly #popsOf: RowsByKey
-  readonly #acksOf: RowsByKey
-  readonly #ackDeliveries: Column
   readonly #forgetting: Windows
   readonly #faulty: Windows
   readonly #lostPops: readonly Windows[]
-  readonly #transactionCalls: ReadonlySet<number>
 
   constructor(tables: HistoryTables) {
     this.#tables = tables
-    this.#transactionCalls = new Set(tables.transactionCalls)
-    const { deliveries, pushes, acks, messages, lanes, pops, consumers } = tables
-    const deliveryOfLease = new Int32Array(tables.leaseCount).fill(-1)
-    for (let row = 0; row < deliveries.lease.length; row += 1) {
-      deliveryOfLease[deliveries.lease.at(row)] = row
-    }
-    this.#ackDeliveries = new Column('integer')
-    for (let row = 0; row < acks.lease.length; row += 1) {
-      this.#ackDeliveries.push(deliveryOfLease[acks.lease.at(row)] ?? -1)
-    }
-    this.#pushesOf = new RowsByKey(pushes.message, messages.queue.length)
-    this.#deliveriesOf = new RowsByKey(deliveries.message, messages.queue.length)
-    this.#deliveriesInLane = new RowsByKey(deliveries.lane, lanes.consumer.length)
+    const { pops, consumers, faults } = tables
+    const made = faults.filter(({ skipped }) => skipped === undefined)
+    this.#faulty = windowsOf(made)
+    this.#forgetting = windowsOf(made.filter(({ forgetsLeases }) => forgetsLeases))
+    this.#rows = new HistoryRows(tables, this.#faulty)
     this.#popsOf = new RowsByKey(pops.consumer, consumers.queue.length)
-    this.#acksOf = new RowsByKey(this.#ackDeliveries, deliveries.message.length)
-    const made = tables.faults.filter(({ skipped }) => skipped === undefined)
-    this.#faulty = new Windows(made.map(({ start, end }) => ({ from: start, to: end })))
-    this.#bounds = leaseBounds(tables, deliveryOfLease, this.#faulty)
-    this.#forgetting = new Windows(
-      made
-        .filter(({ forgetsLeases }) => forgetsLeases)
-        .map(({ start, end }) => ({ from: start, to: end })),
-    )
     this.#lostPops = Array.from(
       { length: consumers.queue.length },
       (_, consumer) => new Windows(this.#lostPopSpans(consumer)),
@@ -108,21 +75,16 @@ export class History {
   /** Only those that came more than once to somebody, or not at the first attempt. */
   *troubledMessages(): Iterable<Message> {
     for (let row = 0; row < this.messageCount; row += 1) {
-      if (this.#isTroubled(this.#deliveriesOf.of(row))) yield this.message(row)
+      if (this.#rows.isTroubled(row)) yield this.message(row)
     }
   }
 
   message(row: number): Message {
-    const { names, values, messages } = this.#tables
-    const text = values.textOf(row)
-    const deliveries = mapRows(this.#deliveriesOf.of(row), (delivery) => this.delivery(delivery))
-    return {
-      row,
-      queue: names.textOf(messages.queue.at(row)),
-      value: text.slice(text.indexOf('/') + 1),
-      pushes: mapRows(this.#pushesOf.of(row), (push) => this.#pushed(push)),
-      deliveries: deliveries.length > 1 ? deliveries.sort((a, b) => a.end - b.end) : deliveries,
-    }
+    return this.#rows.message(row)
+  }
+
+  delivery(row: number): Delivery {
+    return this.#rows.delivery(row)
   }
 
   /** The row of the message of that name, if anybody pushed it or was handed it. */
@@ -134,33 +96,12 @@ export class History {
   }
 
   *lanes(): Iterable<Lane> {
-    const { names, lanes, consumers } = this.#tables
-    for (let lane = 0; lane < lanes.consumer.length; lane += 1) {
-      const consumer = lanes.consumer.at(lane)
-      yield {
-        queue: names.textOf(consumers.queue.at(consumer)),
-        group: names.textOf(consumers.group.at(consumer)),
-        partition: names.textOf(lanes.partition.at(lane)),
-        deliveries: mapRows(this.#deliveriesInLane.of(lane), (row) => this.delivery(row)),
-      }
-    }
+    const { lanes } = this.#tables
+    for (let row = 0; row < lanes.consumer.length; row += 1) yield this.#rows.lane(row)
   }
 
-  *transactions(): Iterable<Transaction> {
-    const { calls, names, pushes, acks } = this.#tables
-    const pushesByCall = new RowsByKey(pushes.call, calls.start.length)
-    const acksByCall = new RowsByKey(acks.call, calls.start.length)
-    for (const call of this.#tables.transactionCalls) {
-      yield {
-        call,
-        start: calls.start.at(call),
-        end: calls.end.at(call),
-        outcome: textOf(outcomes, calls.outcome.at(call)),
-        process: names.textOf(calls.process.at(call)),
-        acked: mapRows(acksByCall.of(call), (row) => this.#ackDeliveries.at(row)),
-        pushed: mapRows(pushesByCall.of(call), (row) => pushes.message.at(row)),
-      }
-    }
+  transactions(): Iterable<Transaction> {
+    return this.#rows.transactions()
   }
 
   *pops(queue: string, group: string): Iterable<Pop> {
@@ -168,38 +109,7 @@ export class History {
     for (let consumer = 0; consumer < consumers.queue.length; consumer += 1) {
       if (names.textOf(consumers.queue.at(consumer)) !== queue) continue
       if (names.textOf(consumers.group.at(consumer)) !== group) continue
-      for (const pop of this.#popsOf.of(consumer)) yield this.#pop(pop)
-    }
-  }
-
-  delivery(row: number): Delivery {
-    const { names, calls, pops, deliveries, lanes, consumers } = this.#tables
-    const pop = deliveries.pop.at(row)
-    const call = pops.call.at(pop)
-    const lane = deliveries.lane.at(row)
-    const consumer = lanes.consumer.at(lane)
-    const bounds = this.#bounds
-    return {
-      row,
-      message: deliveries.message.at(row),
-      pop,
-      process: names.textOf(calls.process.at(call)),
-      queue: names.textOf(consumers.queue.at(consumer)),
-      group: names.textOf(consumers.group.at(consumer)),
-      partition: names.textOf(lanes.partition.at(lane)),
-      id: deliveries.id.at(row),
-      seq: deliveries.seq.at(row),
-      attempt: deliveries.attempt.at(row),
-      amount: deliveries.amount.at(row),
-      start: calls.start.at(call),
-      end: calls.end.at(call),
-      leaseMs: pops.leaseMs.at(pop),
-      begins: bounds.begins.at(pop),
-      expiresMin: bounds.expiresMin.at(pop),
-      expiresMax: bounds.expiresMax.at(pop),
-      releasedMin: bounds.releasedMin.at(pop),
-      releasedMax: bounds.releasedMax.at(pop),
-      acks: mapRows(this.#acksOf.of(row), (ack) => this.#acked(ack)),
+      for (const pop of this.#popsOf.of(consumer)) yield this.#rows.pop(pop)
     }
   }
 
@@ -238,67 +148,15 @@ export class History {
     }
   }
 
-  #isTroubled(rows: Int32Array): boolean {
-    const { attempt, lane } = this.#tables.deliveries
-    for (let i = 0; i < rows.length; i += 1) {
-      if (attempt.at(rows[i] as number) !== 1) return true
-      for (let j = 0; j < i; j += 1) {
-        if (lane.at(rows[i] as number) === lane.at(rows[j] as number)) return true
-      }
-    }
-    return false
-  }
-
   *#lostPopSpans(consumer: number): Iterable<Span> {
     for (const row of this.#popsOf.of(consumer)) {
-      const pop = this.#pop(row)
+      const pop = this.#rows.pop(row)
       if (pop.outcome !== 'unknown') continue
       yield { from: pop.start, to: Math.min(pop.end, pop.start + pop.waitMs + unansweredPopMs) }
     }
   }
+}
 
-  #pop(row: number): Pop {
-    const { calls, names, pops } = this.#tables
-    const call = pops.call.at(row)
-    return {
-      process: names.textOf(calls.process.at(call)),
-      start: calls.start.at(call),
-      end: calls.end.at(call),
-      outcome: textOf(outcomes, calls.outcome.at(call)),
-      waitMs: pops.waitMs.at(row),
-    }
-  }
-
-  #pushed(row: number): Pushed {
-    const { calls, names, pushes } = this.#tables
-    const call = pushes.call.at(row)
-    const status = pushes.status.at(row)
-    return {
-      row,
-      call,
-      by: textOf(pushers, pushes.by.at(row)),
-      process: names.textOf(calls.process.at(call)),
-      start: calls.start.at(call),
-      end: calls.end.at(call),
-      outcome: textOf(outcomes, calls.outcome.at(call)),
-      partition: names.textOf(pushes.partition.at(row)),
-      key: pushes.key.at(row),
-      delayMs: pushes.delayMs.at(row),
-      status: status < 0 ? undefined : textOf(pushStatuses, status),
-      id: pushes.id.at(row),
-    }
-  }
-
-  #acked(row: number): Acked {
-    const { calls, acks } = this.#tables
-    const call = acks.call.at(row)
-    return {
-      call,
-      start: calls.start.at(call),
-      end: calls.end.at(call),
-      status: textOf(ackStatuses, acks.status.at(row)),
-      taken: textOf(takens, acks.taken.at(row)),
-      transaction: this.#transactionCalls.has(call),
-    }
-  }
+function windowsOf(faults: readonly FaultRecord[]): Windows {
+  return new Windows(faults.map(({ start, end }) => ({ from: start, to: end })))
 }

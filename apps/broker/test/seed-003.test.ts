@@ -1,26 +1,19 @@
 // The verification list of the document on job dispatch: an outbox in the user's transaction, leases, the retry ladder.
 import { eventually, testDatabase } from '@rouse/testkit'
-import pg from 'pg'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { startBroker } from './support/broker.ts'
 import { apiOf } from './support/http.ts'
 import { stateOf, untilWaiting, wakesDuring } from './support/node-state.ts'
 import { sharedBroker, unique } from './support/shared-broker.ts'
+import { sqlUser } from './support/sql-user.ts'
 
 const node = await sharedBroker()
 const api = apiOf(node.url)
 const { pool } = node.database
 
-async function userOf(t: Test, url = node.database.url): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  t.teardown(() => client.end())
-  return client
-}
-
 test('003-1, happy path: item and job in one transaction, NOTIFY, work, done', async (t) => {
   const queue = unique()
-  const user = await userOf(t)
+  const user = await sqlUser(t, node.database.url)
   await user.query('create table if not exists items (id int primary key, state text)')
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
@@ -88,7 +81,7 @@ test('003-4, crash recovery: a job whose worker died is given to another when it
 
 test('003-5, idempotency: a job that is handled twice has its effect once', async (t) => {
   const queue = unique()
-  const user = await userOf(t)
+  const user = await sqlUser(t, node.database.url)
   await user.query('create table if not exists effects (job text)')
   await api.push({ queue, payload: 'job' })
   await api.pop(queue, '?leaseSeconds=1')

@@ -1,5 +1,5 @@
-// A correct queue in a few lines, and clients that only see of it what clients can see: answers come late or not at all.
-// It makes histories in which no rule may fire, out of a list of choices (test-made, so that they can shrink).
+// Clients of a correct queue who see of it only what clients can see: answers come late or not at all.
+// They make histories in which no rule may fire, out of a list of choices (test-made, so that they can shrink).
 import type {
   AckedItem,
   AuditRecord,
@@ -8,26 +8,14 @@ import type {
   PoppedMessage,
   PushedItem,
 } from '../records.ts'
-
-interface Entry {
-  readonly value: string
-  readonly seq: number
-  attempts: number
-  state: 'fresh' | 'leased' | 'again' | 'done' | 'dead'
-}
-
-interface Lease {
-  readonly lane: Lane
-  readonly entries: Entry[]
-  readonly wasFresh: boolean
-  expiresAt: number
-}
-
-interface Lane {
-  readonly partition: string
-  readonly entries: Entry[]
-  lease: Lease | undefined
-}
+import {
+  CorrectQueue,
+  type Entry,
+  type Lane,
+  type Lease,
+  leaseMs,
+  retryLimit,
+} from './correct-queue.ts'
 
 interface Held {
   readonly message: PoppedMessage
@@ -37,8 +25,6 @@ interface Held {
   readonly since: number
 }
 
-const leaseMs = 1_000
-const retryLimit = 1
 const statuses: readonly AckedItem['status'][] = [
   'completed',
   'completed',
@@ -49,15 +35,9 @@ const statuses: readonly AckedItem['status'][] = [
 
 export class QueueModel {
   readonly records: HistoryRecord[] = []
+  readonly #queue = new CorrectQueue()
   readonly #choices: readonly number[]
-  readonly #lanes: Lane[] = ['p', 'q'].map((partition) => ({
-    partition,
-    entries: [],
-    lease: undefined,
-  }))
   readonly #held: Held[] = []
-  /** Leases that no durable commit followed yet: a crash may forget them. */
-  readonly #volatile = new Set<Lease>()
   #next = 0
   #now = 0
   #names = 0
@@ -111,16 +91,14 @@ export class QueueModel {
 
   #recordPush(lane: Lane, values: readonly string[], outcome: Outcome, counts: boolean): void {
     const call = this.#call(outcome)
-    const items = values.map((value): PushedItem => {
-      const known = lane.entries.some((entry) => entry.value === value)
-      if (counts && !known) {
-        lane.entries.push({ value, seq: lane.entries.length + 1, attempts: 0, state: 'fresh' })
-      }
-      const status = known ? 'duplicate' : 'queued'
+    const results = counts ? this.#queue.push(lane, values) : []
+    const items = values.map((value, i): PushedItem => {
       const item = { queue: 'jobs', partition: lane.partition, value, key: value }
-      return outcome === 'ok' ? { ...item, result: { status, id: `id ${value}` } } : item
+      const status = results[i]
+      return outcome === 'ok' && status !== undefined
+        ? { ...item, result: { status, id: `id ${value}` } }
+        : item
     })
-    if (counts) this.#volatile.clear()
     this.records.push({ kind: 'push', ...call, by: 'http', items })
   }
 
@@ -129,23 +107,9 @@ export class QueueModel {
   }
 
   #popFrom(lane: Lane, batch: number, isHeard: boolean): Held[] {
-    this.#expire(lane)
     const call = this.#call(isHeard ? 'ok' : 'unknown')
-    const lease = this.#lease(lane, batch)
-    const held = (lease?.entries ?? []).map((entry): Held => {
-      const message = {
-        queue: 'jobs',
-        partition: lane.partition,
-        partitionId: lane.partition,
-        value: entry.value,
-        id: `id ${entry.value}`,
-        transactionId: entry.value,
-        seq: String(entry.seq),
-        attempt: entry.attempts,
-        leaseId: `lease ${(this.#names += 1)}`,
-      }
-      return { message, entry, lease: lease as Lease, since: call.end }
-    })
+    const lease = this.#queue.pop(lane, batch, this.#now)
+    const held = lease === undefined ? [] : this.#holdAll(lease, call.end)
     const messages = isHeard ? held.map(({ message }) => message) : []
     this.records.push({
       kind: 'pop',
@@ -161,20 +125,22 @@ export class QueueModel {
     return held
   }
 
-  /** One lease a lane; what comes again comes alone, in order, before anything fresh. */
-  #lease(lane: Lane, batch: number): Lease | undefined {
-    if (lane.lease !== undefined) return undefined
-    const again = lane.entries.find(({ state }) => state === 'again')
-    const fresh = lane.entries.filter(({ state }) => state === 'fresh').slice(0, batch)
-    const entries = again === undefined ? fresh : [again]
-    if (entries.length === 0) return undefined
-    for (const entry of entries) {
-      entry.state = 'leased'
-      entry.attempts += 1
-    }
-    lane.lease = { lane, entries, wasFresh: again === undefined, expiresAt: this.#now + leaseMs }
-    this.#volatile.add(lane.lease)
-    return lane.lease
+  #holdAll(lease: Lease, since: number): Held[] {
+    const { partition } = lease.lane
+    return lease.entries.map((entry) => {
+      const message = {
+        queue: 'jobs',
+        partition,
+        partitionId: partition,
+        value: entry.value,
+        id: `id ${entry.value}`,
+        transactionId: entry.value,
+        seq: String(entry.seq),
+        attempt: entry.attempts,
+        leaseId: `lease ${(this.#names += 1)}`,
+      }
+      return { message, entry, lease, since }
+    })
   }
 
   /** Zombies are welcome: any delivery of the past may be acknowledged, and is refused if its lease is over. */
@@ -188,7 +154,7 @@ export class QueueModel {
 
   #ackOne(held: Held, status: AckedItem['status'], isHeard: boolean, reaches: boolean): void {
     const call = this.#call(isHeard ? 'ok' : 'unknown', held.since)
-    const success = reaches && this.#end(held, status)
+    const success = reaches && this.#queue.acknowledge(held.lease, held.entry, status, this.#now)
     const { leaseId, transactionId, partitionId, value } = held.message
     const ack = { leaseId, transactionId, partitionId, value, status }
     this.records.push({
@@ -199,64 +165,25 @@ export class QueueModel {
     })
   }
 
-  #end({ lease, entry }: Held, status: AckedItem['status']): boolean {
-    const { lane } = lease
-    this.#expire(lane)
-    if (lane.lease !== lease || !lease.entries.includes(entry)) return false
-    lease.entries.splice(lease.entries.indexOf(entry), 1)
-    if (status === 'completed') entry.state = 'done'
-    else if (status === 'failed' && entry.attempts > retryLimit) entry.state = 'dead'
-    else entry.state = 'again'
-    if (status === 'retry') entry.attempts -= 1
-    if (lease.entries.length === 0) lane.lease = undefined
-    this.#volatile.clear()
-    return true
-  }
-
   #release(): void {
     const held = this.#anyHeld()
     if (held === undefined) return
-    const { lease, message } = held
     const call = this.#call(this.#choose(4) > 0 ? 'ok' : 'unknown', held.since)
-    this.#expire(lease.lane)
-    if (lease.lane.lease === lease) {
-      for (const entry of lease.entries) {
-        entry.state = 'again'
-        entry.attempts -= 1
-      }
-      lease.lane.lease = undefined
-      this.#volatile.clear()
-      this.records.push({ kind: 'release', ...call, leaseId: message.leaseId })
-    } else {
-      this.records.push({ kind: 'release', ...call, outcome: 'fail', leaseId: message.leaseId })
-    }
+    const outcome = this.#queue.release(held.lease, this.#now) ? call.outcome : 'fail'
+    this.records.push({ kind: 'release', ...call, outcome, leaseId: held.message.leaseId })
   }
 
   #extend(): void {
     const held = this.#anyHeld()
     if (held === undefined) return
-    const { lease, message } = held
     const call = this.#call('ok', held.since)
-    this.#expire(lease.lane)
-    const outcome = lease.lane.lease === lease ? 'ok' : 'fail'
-    if (outcome === 'ok') {
-      lease.expiresAt = Math.max(lease.expiresAt, this.#now + 2_000)
-      this.#volatile.clear()
-    }
-    this.records.push({ kind: 'extend', ...call, outcome, leaseId: message.leaseId, seconds: 2 })
+    const outcome = this.#queue.extend(held.lease, 2_000, this.#now) ? 'ok' : 'fail'
+    const { leaseId } = held.message
+    this.records.push({ kind: 'extend', ...call, outcome, leaseId, seconds: 2 })
   }
 
-  /** The newest leases are forgotten, as if they had never been. */
   #crash(): void {
-    for (const lease of this.#volatile) {
-      if (lease.lane.lease !== lease) continue
-      for (const entry of lease.entries) {
-        entry.state = lease.wasFresh ? 'fresh' : 'again'
-        entry.attempts -= 1
-      }
-      lease.lane.lease = undefined
-    }
-    this.#volatile.clear()
+    this.#queue.crash()
     const [start, end] = [this.#now - this.#choose(20), this.#now + this.#choose(50)]
     this.records.push({
       kind: 'fault',
@@ -269,17 +196,9 @@ export class QueueModel {
     this.#pass(end - this.#now)
   }
 
-  #expire(lane: Lane): void {
-    const { lease } = lane
-    if (lease === undefined || lease.expiresAt > this.#now) return
-    for (const entry of lease.entries) entry.state = entry.attempts > retryLimit ? 'dead' : 'again'
-    lane.lease = undefined
-    this.#volatile.clear()
-  }
-
   #drain(): void {
-    for (const lane of this.#lanes) {
-      while (lane.entries.some(({ state }) => state !== 'done' && state !== 'dead')) {
+    for (const lane of this.#queue.lanes) {
+      while (!this.#queue.isDrained(lane)) {
         this.#pass(200)
         for (const held of this.#popFrom(lane, 10, true)) {
           this.#pass(60)
@@ -290,16 +209,13 @@ export class QueueModel {
   }
 
   #audit(): AuditRecord {
-    const dead = this.#lanes.flatMap(({ entries }) =>
-      entries.filter(({ state }) => state === 'dead'),
-    )
     return {
       kind: 'audit',
       undrained: [],
       leases: 0,
       scheduled: 0,
       contradictions: [],
-      deadLetters: dead.map(({ value, attempts }) => ({
+      deadLetters: this.#queue.dead().map(({ value, attempts }) => ({
         queue: 'jobs',
         group: 'g',
         value,
@@ -321,7 +237,8 @@ export class QueueModel {
   }
 
   #anyLane(): Lane {
-    return this.#lanes[this.#choose(this.#lanes.length)] as Lane
+    const { lanes } = this.#queue
+    return lanes[this.#choose(lanes.length)] as Lane
   }
 
   #anyHeld(): Held | undefined {

@@ -1,4 +1,4 @@
-// Plain HTTP/1.1 on connections that are kept, as any client of the API would speak it.
+// Plain HTTP/1.1, over connections that are used again for the next request, as most clients do.
 import { Agent, request } from 'node:http'
 import { type Transport, TransportError } from '@rouse/client'
 

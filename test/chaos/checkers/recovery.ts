@@ -1,6 +1,7 @@
 // How the cluster came back after each fault, from what clients saw.
 import type { History } from '../history.ts'
 import type { FaultRecord } from '../records.ts'
+import { medianMs, windowMedians } from '../slow-windows.ts'
 
 /** How long after a fault its effects are looked for. */
 const aftermathMs = 10_000
@@ -108,25 +109,16 @@ function longestGap(
   return longest
 }
 
-/** A push that took long is counted in every slice that it was under way in. */
 function slowness(answers: readonly Answer[], { start, end }: FaultRecord) {
   const pushes = answers.filter(({ kind }) => kind === 'push')
   const calm = medianMs(pushes.filter((push) => push.end < start))
   if (calm === undefined || calm === 0) return { slowdown: undefined, slowSlices: 0 }
-  let worst = 0
-  let slowSlices = 0
-  for (let from = start; from < end + aftermathMs; from += sliceMs) {
-    const slice = medianMs(pushes.filter((push) => push.end >= from && push.start < from + sliceMs))
-    const ratio = (slice ?? 0) / calm
-    worst = Math.max(worst, ratio)
-    if (ratio > 2) slowSlices += 1
+  const slices = { from: start, until: end + aftermathMs, windowMs: sliceMs }
+  const ratios = windowMedians(pushes, slices).map((median) => (median ?? 0) / calm)
+  return {
+    slowdown: Math.max(...ratios),
+    slowSlices: ratios.filter((ratio) => ratio > 2).length,
   }
-  return { slowdown: worst, slowSlices }
-}
-
-function medianMs(answers: readonly Answer[]): number | undefined {
-  const times = answers.map(({ start, end }) => end - start).sort((a, b) => a - b)
-  return times[times.length >> 1]
 }
 
 function lowerBound(sorted: Float64Array, value: number): number {

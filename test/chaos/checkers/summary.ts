@@ -93,7 +93,8 @@ function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(2)} s`
 }
 
-function aligned(rows: readonly (readonly string[])[]): string {
+/** In columns as wide as what is in them. */
+export function aligned(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(
       ...rows.filter((row) => row.length > 3 || column < 2).map((row) => row[column]?.length ?? 0),

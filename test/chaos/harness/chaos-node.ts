@@ -25,6 +25,8 @@ export interface PeerStats {
 export interface ChaosNodeStats {
   readonly peers: readonly PeerStats[]
   readonly local_sidecars: number
+  readonly mode: { readonly mode: string }
+  readonly waiting: { readonly total: number }
 }
 
 const program = fileURLToPath(new URL('../../../apps/cli/bin/rouse.js', import.meta.url))

@@ -1,0 +1,71 @@
+// Leases that consumers of one node hold, each on a partition of its own, and consumers at other nodes who wait for what
+// comes back: no more than one message may wait behind another.
+import type pg from 'pg'
+import type { RawClient } from '../chaos/harness/raw-client.ts'
+import { pass } from './recovery-load.ts'
+
+export const leaseSeconds = 5
+
+/** So many consumers, who begin one after the other, take a message each and acknowledge nothing. */
+export async function holdLeases(
+  node: RawClient,
+  { queue, count, overMs }: { queue: string; count: number; overMs: number },
+): Promise<void> {
+  await node.configure(queue, { leaseTime: leaseSeconds })
+  await node.push(
+    Array.from({ length: count }, (_, i) => ({
+      queue,
+      partition: String(i),
+      payload: { v: String(i) },
+    })),
+  )
+  const consumers = Array.from({ length: count }, async (_, i) => {
+    await pass((i * overMs) / count)
+    const { body = [] } = await node.pop({ queue, batch: 1, partitions: 1, waitMs: 0 })
+    if (body.length !== 1) throw new Error('a message could not be leased')
+  })
+  await Promise.all(consumers)
+}
+
+/** By partition: when a lease that was taken first runs out, in ms since 1970. */
+export async function firstLeases(pool: pg.Pool, queue: string): Promise<Map<string, number>> {
+  const { rows } = await pool.query<{ name: string; at: number }>(
+    `select p.name, extract(epoch from l.expires_at)::double precision * 1000 as at
+     from rouse.leases l
+     join rouse.partitions p on p.id = l.partition_id
+     join rouse.queues q on q.id = p.queue_id
+     where q.name = $1 and l.attempt = 1`,
+    [queue],
+  )
+  return new Map(rows.map(({ name, at }) => [name, at]))
+}
+
+export interface Waiters {
+  /** By partition: when its message was here, in ms since 1970. Clock and machine are PostgreSQL's own. */
+  readonly cameAt: ReadonlyMap<string, number>
+  stop(): Promise<void>
+}
+
+export function startWaiters(
+  nodes: readonly RawClient[],
+  { queue, perNode }: { queue: string; perNode: number },
+): Waiters {
+  const cameAt = new Map<string, number>()
+  let waiting = true
+
+  async function wait(node: RawClient): Promise<void> {
+    while (waiting) {
+      const { body = [] } = await node.pop({ queue, batch: 1, partitions: 1, waitMs: 2_000 })
+      for (const { partition } of body) cameAt.set(partition, Date.now())
+      if (body.length > 0) await node.ack(body)
+    }
+  }
+  const all = nodes.flatMap((node) => Array.from({ length: perNode }, () => wait(node)))
+  return {
+    cameAt,
+    async stop() {
+      waiting = false
+      await Promise.all(all)
+    },
+  }
+}

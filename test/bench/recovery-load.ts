@@ -1,0 +1,82 @@
+// A steady load on every node: clients push a message, fetch it and acknowledge it, at a pace that leaves a small machine time to
+// breathe. Each has its own node and its own queue; while its node is away it asks the next one, as a balancer would have it.
+import { monotonicMs } from '../chaos/clock.ts'
+import type { RawClient } from '../chaos/harness/raw-client.ts'
+import type { Timed } from '../chaos/slow-windows.ts'
+
+export const operations = ['push', 'pop and ack'] as const
+
+export interface TimedOperation extends Timed {
+  readonly operation: (typeof operations)[number]
+  /** The index of the node that was asked. */
+  readonly node: number
+  readonly ok: boolean
+}
+
+export interface RecoveryLoad {
+  /** All that clients asked of their own node. */
+  readonly done: readonly TimedOperation[]
+  stop(): Promise<void>
+}
+
+const clientsPerNode = 4
+const paceMs = 200
+/** What a killed node took with it is there again before the node is. */
+const leaseSeconds = 1
+
+export function startRecoveryLoad(nodes: readonly RawClient[]): RecoveryLoad {
+  const done: TimedOperation[] = []
+  let running = true
+
+  async function work(node: number, number: number): Promise<void> {
+    const own = nodes[node] as RawClient
+    const next = nodes[(node + 1) % nodes.length] as RawClient
+    const queue = `load-${node}-${number}`
+    await own.configure(queue, { leaseTime: leaseSeconds })
+    await pass((paceMs * number) / clientsPerNode)
+    while (running) {
+      const begun = monotonicMs()
+      if (!(await timed(node, 'push', () => push(own, queue)))) await push(next, queue)
+      if (!(await timed(node, 'pop and ack', () => popAndAck(own, queue)))) {
+        await popAndAck(next, queue)
+      }
+      await pass(begun + paceMs - monotonicMs())
+    }
+  }
+
+  async function timed(
+    node: number,
+    operation: TimedOperation['operation'],
+    call: () => Promise<boolean>,
+  ): Promise<boolean> {
+    const start = monotonicMs()
+    const ok = await call()
+    done.push({ operation, node, ok, start, end: monotonicMs() })
+    return ok
+  }
+
+  const all = nodes.flatMap((_, node) =>
+    Array.from({ length: clientsPerNode }, (_, number) => work(node, number)),
+  )
+  return {
+    done,
+    async stop() {
+      running = false
+      await Promise.all(all)
+    },
+  }
+}
+
+async function push(node: RawClient, queue: string): Promise<boolean> {
+  return (await node.push([{ queue, payload: { v: 'x' } }])).outcome === 'ok'
+}
+
+/** There is a message: whoever fetches has just pushed one. */
+async function popAndAck(node: RawClient, queue: string): Promise<boolean> {
+  const { body = [] } = await node.pop({ queue, batch: 1, partitions: 1, waitMs: 0 })
+  return body.length === 1 && (await node.ack(body)).outcome === 'ok'
+}
+
+export function pass(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)))
+}

@@ -1,0 +1,216 @@
+// `npm run bench -- recovery [--kills N]`: what the death of a node costs. Three nodes of two workers carry a steady load; then all
+// processes of one are killed, while its consumers hold leases and others wait for their messages at the other nodes.
+//
+//   leases     when each message that was leased through it is delivered again, counted from the end of its lease
+//   slow       for how long in a row requests to the other nodes took more than twice as long as in the calm before, by the median of
+//              windows of 250 ms, the worst of both nodes and both kinds of request. The same is told of the calm itself, against the
+//              calm before that: so much is the machine's own noise.
+//   rejoin     from its start until it takes requests, and until all nodes hear each other
+//
+// The killed node stays down while others are measured: its start takes a core, which in life is not theirs.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createPool } from '@rouse/database'
+import { eventually } from '@rouse/testkit'
+import { aligned } from '../chaos/checkers/summary.ts'
+import { monotonicMs } from '../chaos/clock.ts'
+import { type ChaosCluster, startChaosCluster } from '../chaos/harness/chaos-cluster.ts'
+import type { ChaosNode } from '../chaos/harness/chaos-node.ts'
+import { untilAllHear } from '../chaos/harness/healing.ts'
+import { httpTransport } from '../chaos/harness/http-transport.ts'
+import { RawClient } from '../chaos/harness/raw-client.ts'
+import { longestAbove, medianMs, type Timed, windowMedians } from '../chaos/slow-windows.ts'
+import { percentile, Verdict } from './http-figures.ts'
+import { firstLeases, holdLeases, leaseSeconds, startWaiters } from './recovery-leases.ts'
+import { operations, pass, type RecoveryLoad, startRecoveryLoad } from './recovery-load.ts'
+
+const { values: flags } = parseArgs({ options: { kills: { type: 'string', default: '10' } } })
+const kills = Number(flags.kills)
+const leases = 40
+const leasesOverMs = 2_000
+const waitersPerNode = 8
+const settleMs = 3_000
+const calmMs = 4_000
+const aftermathMs = 8_000
+const windowMs = 250
+const slowFactor = 2
+const patience = { timeoutMs: 120_000, intervalMs: 50 }
+
+const leaseLateMsMax = 1_000
+const slowMsMax = 1_000
+
+interface Figures {
+  readonly node: string
+  /** Of each lease, in order: after its end. */
+  readonly lateMs: readonly number[]
+  readonly usualMs: readonly number[]
+  readonly worstMs: readonly number[]
+  readonly noiseMs: number
+  readonly slowMs: number
+  readonly failed: number
+  readonly readyMs: number
+  readonly heardMs: number
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'rouse-recovery-'))
+const cluster = await startChaosCluster({
+  folder,
+  standby: 'none',
+  faultyDisk: false,
+  log: () => {},
+  // So that the calm before a kill is no aftermath of the one before it.
+  nodeEnv: { AGGRESSIVE_POLL_DURATION_MS: '1000' },
+})
+const pool = createPool({ url: cluster.postgres.url, max: 1, applicationName: 'bench' })
+const transport = httpTransport()
+const clients = cluster.nodes.map(
+  ({ url }) => new RawClient(url, transport, new AbortController().signal),
+)
+const load = startRecoveryLoad(clients)
+const all: Figures[] = []
+try {
+  while (all.length < kills) all.push(await killOne(all.length % cluster.nodes.length))
+} finally {
+  await load.stop()
+  transport.close()
+  await pool.end()
+  await cluster.stop()
+  await rm(folder, { recursive: true, force: true })
+}
+tell(all)
+process.exitCode = judge(all)
+
+async function killOne(index: number): Promise<Figures> {
+  const node = cluster.nodes[index] as ChaosNode
+  const others = clients.filter((_, i) => i !== index)
+  const queue = `leased-${all.length}`
+  await untilHealthy(cluster)
+  await pass(settleMs + 2 * calmMs - leasesOverMs)
+  await holdLeases(clients[index] as RawClient, { queue, count: leases, overMs: leasesOverMs })
+  const waiters = startWaiters(others, { queue, perNode: waitersPerNode })
+  await untilWaiting(cluster.nodes.filter((one) => one !== node))
+
+  node.hold()
+  const killedAt = monotonicMs()
+  await node.kill()
+  const endsAt = await firstLeases(pool, queue)
+  await pass(killedAt + aftermathMs - monotonicMs())
+  await eventually(() => [...endsAt.keys()].every((key) => waiters.cameAt.has(key)), patience)
+  await waiters.stop()
+
+  const startedAt = monotonicMs()
+  node.release()
+  await node.untilReady(patience.timeoutMs)
+  const readyMs = monotonicMs() - startedAt
+  await untilAllHear(cluster.nodes)
+  return {
+    node: node.id,
+    lateMs: [...endsAt]
+      .map(([partition, at]) => (waiters.cameAt.get(partition) ?? 0) - at)
+      .toSorted((a, b) => a - b),
+    ...slowness(load, index, killedAt),
+    readyMs,
+    heardMs: monotonicMs() - startedAt,
+  }
+}
+
+/** Of each other node and each kind of request. */
+function slowness({ done }: RecoveryLoad, killed: number, killedAt: number) {
+  const [before, until] = [killedAt - 2 * calmMs, killedAt + aftermathMs]
+  const near = done.filter(({ node, end }) => node !== killed && end >= before && end < until)
+  const series = cluster.nodes.flatMap((_, node) =>
+    operations.map((operation) =>
+      near.filter((one) => one.node === node && one.operation === operation),
+    ),
+  )
+  const compared = series
+    .filter((timed) => timed.length > 0)
+    .map((timed) => compare(timed, killedAt))
+  return {
+    usualMs: compared.map(({ usualMs }) => usualMs),
+    worstMs: compared.map(({ worstMs }) => worstMs),
+    noiseMs: Math.max(...compared.map(({ noiseMs }) => noiseMs)),
+    slowMs: Math.max(...compared.map(({ slowMs }) => slowMs)),
+    failed: near.filter(({ ok }) => !ok).length,
+  }
+}
+
+function compare(timed: readonly Timed[], killedAt: number) {
+  const calmAt = killedAt - calmMs
+  const medianOf = (from: number, until: number): number =>
+    medianMs(timed.filter(({ end }) => end >= from && end < until)) ?? Number.NaN
+  const windows = (from: number, until: number) => windowMedians(timed, { from, until, windowMs })
+  const beforeMs = medianOf(calmAt - calmMs, calmAt)
+  const usualMs = medianOf(calmAt, killedAt)
+  const after = windows(killedAt, killedAt + aftermathMs)
+  return {
+    usualMs,
+    worstMs: Math.max(...after.map((median) => median ?? 0)),
+    noiseMs: longestAbove(windows(calmAt, killedAt), slowFactor * beforeMs, windowMs),
+    slowMs: longestAbove(after, slowFactor * usualMs, windowMs),
+  }
+}
+
+/** Nobody is missed any more, and nobody polls because somebody was. */
+async function untilHealthy({ nodes }: ChaosCluster): Promise<void> {
+  await eventually(async () => {
+    const stats = await Promise.all(nodes.map((node) => node.stats()))
+    return stats.every(({ mode }) => mode.mode === 'healthy')
+  }, patience)
+}
+
+async function untilWaiting(nodes: readonly ChaosNode[]): Promise<void> {
+  await eventually(async () => {
+    const stats = await Promise.all(nodes.map((node) => node.stats()))
+    return stats.every(({ waiting }) => waiting.total === waitersPerNode)
+  }, patience)
+}
+
+function tell(figures: readonly Figures[]): void {
+  const head = ['killed', 'leases', 'back after their end', 'usual request', 'worst window']
+  const rest = ['slow in a row', 'and in the calm', 'failed', 'ready again', 'heard again']
+  const rows = figures.map((one) => [
+    one.node,
+    String(one.lateMs.length),
+    `median ${percentile(one.lateMs, 0.5)} ms, max ${percentile(one.lateMs, 1)} ms`,
+    range(one.usualMs),
+    range(one.worstMs),
+    `${one.slowMs} ms`,
+    `${one.noiseMs} ms`,
+    String(one.failed),
+    `${(one.readyMs / 1_000).toFixed(1)} s`,
+    `${(one.heardMs / 1_000).toFixed(1)} s`,
+  ])
+  console.log(aligned([[...head, ...rest], ...rows]))
+  const late = figures.flatMap(({ lateMs }) => lateMs).toSorted((a, b) => a - b)
+  console.log(
+    `${figures.length} kills, ${late.length} leases of ${leaseSeconds} s: back ${percentile(late, 0.5)} ms after their end (median), ` +
+      `${percentile(late, 0.99)} ms (p99), ${percentile(late, 1)} ms (max); others slow for ` +
+      `${Math.max(...figures.map(({ slowMs }) => slowMs))} ms in a row at most, ` +
+      `${Math.max(...figures.map(({ noiseMs }) => noiseMs))} ms without a kill`,
+  )
+}
+
+function judge(figures: readonly Figures[]): number {
+  const verdict = new Verdict()
+  for (const [i, { node, lateMs, slowMs, failed }] of figures.entries()) {
+    const what = `kill ${i + 1}, ${node}`
+    verdict.check([
+      {
+        what: `${what}: ms after a lease's end`,
+        value: lateMs.at(-1) ?? Number.NaN,
+        max: leaseLateMsMax,
+      },
+      { what: `${what}: leases ended early`, value: lateMs.filter((ms) => ms < 0).length, max: 0 },
+      { what: `${what}: ms in a row that others were slow`, value: slowMs, max: slowMsMax },
+      { what: `${what}: requests to others that failed`, value: failed, max: 0 },
+    ])
+  }
+  return verdict.tell(console.log)
+}
+
+function range(ms: readonly number[]): string {
+  return `${Math.min(...ms).toFixed(1)} to ${Math.max(...ms).toFixed(1)} ms`
+}

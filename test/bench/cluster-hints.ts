@@ -12,8 +12,10 @@ const ports = [4_811, 4_812] as const
 /** On the clock that all processes of a machine share. */
 const nowMs = (): number => Number(process.hrtime.bigint() / 1_000n) / 1_000
 
-/** Until code is compiled; a node in service is warm, too. */
-const warmUpTrials = 300
+/** Until code is compiled; a node in service is warm, too. They follow each other more closely. */
+const warmUpTrials = 5_000
+const warmUpPauseMs = 1
+const pauseMs = 10
 
 export async function hintLatencies(trials: number): Promise<ClusterFigures> {
   const took: number[] = []
@@ -31,7 +33,8 @@ export async function hintLatencies(trials: number): Promise<ClusterFigures> {
     })
     child.send('hint')
     await arrived
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    const gapMs = i < warmUpTrials ? warmUpPauseMs : pauseMs
+    await new Promise((resolve) => setTimeout(resolve, gapMs))
   }
   child.kill()
   await node.stop()

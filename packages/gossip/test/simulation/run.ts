@@ -18,9 +18,12 @@ const nodeCount = Number(values.nodes)
 const first = Number(values.seed)
 const seedCount = Number(values.seeds)
 const isLarge = nodeCount > 200
+/** Ten thousand seeds take most of an hour. */
+const tellEveryMs = 60_000
 
 let failed = 0
 let datagrams = 0
+let toldAt = performance.now()
 const foundBy = { hint: 0, loss: 0, fallback: 0 }
 for (let seed = first; seed < first + seedCount; seed += 1) {
   const simulation = new Simulation({
@@ -40,6 +43,9 @@ for (let seed = first; seed < first + seedCount; seed += 1) {
     for (const rule of broken) print(`seed ${seed} ${rule}`)
     print(`  again: npm run simulate -- --nodes ${nodeCount} --seeds 1 --seed ${seed}`)
   }
+  if (performance.now() - toldAt < tellEveryMs) continue
+  toldAt = performance.now()
+  print(`${seed - first + 1} of ${seedCount} seeds, ${failed} failed so far`)
 }
 print(`${seedCount} seeds of ${nodeCount} nodes: ${failed} failed; ${datagrams} datagrams`)
 print(

@@ -1,6 +1,8 @@
 // The connection that LISTENs is lost, and comes back; or there is none.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
+import { createLogger } from '../src/log.ts'
+import { Listener } from '../src/services/listener.ts'
 import { startBroker } from './support/broker.ts'
 import { cuttableWay } from './support/cuttable-way.ts'
 import { apiOf } from './support/http.ts'
@@ -77,6 +79,26 @@ test('what was enqueued while nobody listened is delivered when LISTEN is back, 
   await user.query(`select rouse.enqueue('q', '1')`)
   way.mend()
   t.equal((await apiOf(own.url).pop('q', '?wait=true&timeout=10000')).status, 200)
+})
+
+test('the listener stops though its server is silent', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const way = await cuttableWay(t, database.url)
+  const listener = new Listener({
+    url: way.url,
+    applicationName: 'test listener',
+    log: createLogger({ level: 'silent', node: 'test', process: 'primary' }),
+    random: () => 0,
+    onDue() {},
+    onUp() {},
+    onDown() {},
+  })
+  await listener.start()
+  t.equal(listener.state(), 'up')
+  way.hush()
+  // It would hear no goodbye, and this would wait for it until the test is over.
+  await listener.stop()
+  t.equal(listener.state(), 'down')
 })
 
 test('with ROUSE_NOTIFY=off nobody listens, nothing is notified, and a look finds it within a second or so', async (t) => {

@@ -23,6 +23,7 @@ type ConnectCallback = ((error: Error) => void) | ((error: null, client: pg.Clie
 /** A host that is full, or refuses our login, is not the wrong one for that. */
 const saysNothingOfTheRole = /^(53|28|3D)/
 const readOnlyState = '25006'
+const goodbyeMsMax = 2_000
 
 export class HostClient extends pg.Client {
   readonly server: DatabaseHost
@@ -57,6 +58,15 @@ export class HostClient extends pg.Client {
   abandon(): void {
     this.isRetired = true
     this.#socket.destroy(new Error('Connection terminated: the server is silent'))
+  }
+
+  /** A silent server hears no goodbye: then the connection is cut, or whoever waits for the end would wait for ever. */
+  override end(): Promise<void>
+  override end(callback: (error: Error) => void): void
+  override end(callback?: (error: Error) => void): Promise<void> | void {
+    const timer = setTimeout(() => this.#socket.destroy(), goodbyeMsMax).unref()
+    this.#socket.once('close', () => clearTimeout(timer))
+    return callback === undefined ? super.end() : super.end(callback)
   }
 
   override connect(): Promise<pg.Client>

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
-/** A way to PostgreSQL that can be cut. */
+/** A way to PostgreSQL that can be cut, or fall silent. */
 export async function cuttableWay(t: Test, target: string) {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
@@ -32,6 +32,10 @@ export async function cuttableWay(t: Test, target: string) {
     cut() {
       isCut = true
       for (const socket of sockets) socket.destroy()
+    },
+    /** What stands stays open, and nothing is read from it or answered. */
+    hush() {
+      for (const socket of sockets) socket.unpipe().pause()
     },
     mend() {
       isCut = false

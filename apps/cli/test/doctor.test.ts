@@ -14,9 +14,7 @@ test('the doctor knows a pooler, and whether nodes would LISTEN through it', opt
     [through, /^a pooler is in between/, 'warning'],
     [{ ...through, ROUSE_LISTEN_URL: url }, /^a pooler is in between/, 'ok'],
   ] as const) {
-    // No node is there, which is a finding of its own.
-    const { out } = await rouse(['doctor', '--url', 'http://127.0.0.1:9'], { env })
-    const findings = JSON.parse(out) as { check: string; state: string; what: string }[]
+    const { findings } = await doctor(env)
     t.match(
       findings.find(({ check }) => check === 'pooler'),
       { state: 'ok', what: pooler },
@@ -27,3 +25,32 @@ test('the doctor knows a pooler, and whether nodes would LISTEN through it', opt
     )
   }
 })
+
+test('a database that is not there is a finding, not a crash', async (t) => {
+  const { findings, err } = await doctor({ ROUSE_DATABASE_URL: 'postgres://127.0.0.1:9/rouse' })
+  t.match(
+    findings.find(({ check }) => check === 'database'),
+    { state: 'problem', what: /ECONNREFUSED/ },
+  )
+  t.equal(err, 'rouse: 2 to mend\n')
+})
+
+test('an address to LISTEN at that makes no sense hides nothing else', async (t) => {
+  const { url } = await testDatabase(t, { instrumented: false })
+  const env = { ROUSE_DATABASE_URL: url, ROUSE_LISTEN_URL: 'postgres://one,,two/rouse' }
+  const { findings } = await doctor(env)
+  t.match(
+    findings.find(({ check }) => check === 'listen'),
+    { state: 'problem', what: /empty host/ },
+  )
+  t.match(
+    findings.find(({ check }) => check === 'schema'),
+    { state: 'ok' },
+  )
+})
+
+/** No node is there, which is a finding of its own. */
+async function doctor(env: Readonly<Record<string, string>>) {
+  const { out, err } = await rouse(['doctor', '--url', 'http://127.0.0.1:9'], { env })
+  return { err, findings: JSON.parse(out) as { check: string; state: string; what: string }[] }
+}

@@ -22,15 +22,14 @@ export async function checkDatabase(url: string | undefined, listenUrl = url): P
     const fix = 'set ROUSE_DATABASE_URL to have it looked at'
     return [warning('database', 'the database was not looked at', fix)]
   }
-  const { createPool, migrate } = await import('@rouse/database')
+  const { createPool } = await import('@rouse/database')
   let pool: Pool | undefined
   try {
     pool = createPool({ url, max: 2, applicationName: 'rouse doctor' })
-    const schema = migrate({ pool, dryRun: true })
     return [
       await checkVersion(pool),
       ...(await checkSettings(pool)),
-      await checkSchema(schema),
+      await checkSchema(pool),
       await checkPooler(pool),
       await checkListen(listenUrl ?? url),
       await checkClock(pool),
@@ -93,11 +92,10 @@ async function checkSettings(pool: Pool): Promise<Finding[]> {
   return findings
 }
 
-async function checkSchema(
-  schema: Promise<{ applied: readonly string[]; functions: readonly string[] }>,
-): Promise<Finding> {
+async function checkSchema(pool: Pool): Promise<Finding> {
+  const { migrate } = await import('@rouse/database')
   try {
-    const { applied, functions } = await schema
+    const { applied, functions } = await migrate({ pool, dryRun: true })
     if (applied.length + functions.length === 0)
       return fine('schema', 'the schema is at this version')
     return warning(
@@ -122,8 +120,9 @@ async function checkPooler(pool: Pool): Promise<Finding> {
 async function checkListen(url: string): Promise<Finding> {
   const fix = 'set ROUSE_LISTEN_URL to PostgreSQL itself, or ROUSE_NOTIFY=off'
   const { createPool } = await import('@rouse/database')
-  const pool = createPool({ url, max: 1, applicationName: 'rouse doctor' })
+  let pool: Pool | undefined
   try {
+    pool = createPool({ url, max: 1, applicationName: 'rouse doctor' })
     if (await isBehindPooler(pool)) {
       return warning('listen', 'nodes would LISTEN through a pooler, where it is not heard', fix)
     }
@@ -132,7 +131,7 @@ async function checkListen(url: string): Promise<Finding> {
   } catch (error) {
     return problem('listen', `PostgreSQL cannot be listened to: ${(error as Error).message}`, fix)
   } finally {
-    await pool.end()
+    await pool?.end()
   }
 }
 

@@ -6,7 +6,7 @@ import { deadLetters } from './dead-letters.ts'
 import { dedup } from './dedup.ts'
 import { delays } from './delays.ts'
 import { duplicates } from './duplicates.ts'
-import type { Rule, Violation } from './findings.ts'
+import type { Findings, Rule, Violation } from './findings.ts'
 import { ghostsOf } from './ghosts.ts'
 import { laneLeases } from './lane-leases.ts'
 import { lateWakes } from './late-wakes.ts'
@@ -17,6 +17,7 @@ import { order } from './order.ts'
 import { overlappingLeases } from './overlapping-leases.ts'
 import { pushOrder } from './push-order.ts'
 import { type FaultRecovery, recoveries } from './recovery.ts'
+import { slowFailovers } from './slow-failovers.ts'
 import { staleAcks } from './stale-acks.ts'
 import { transactions } from './transactions.ts'
 import { unexpected } from './unexpected.ts'
@@ -40,8 +41,10 @@ const rules = {
   'queues that moved nothing': nothingDelivered,
 } satisfies Record<string, Rule>
 
+/** These say more than what breaks them. */
 const unexplainedDuplicates = 'unexplained duplicates'
-export type RuleName = keyof typeof rules | typeof unexplainedDuplicates
+const failovers = 'slow failovers'
+export type RuleName = keyof typeof rules | typeof unexplainedDuplicates | typeof failovers
 
 export interface RuleVerdict {
   readonly rule: RuleName
@@ -69,16 +72,11 @@ export interface Verdict {
 
 export function check(history: History): Verdict {
   const repeated = duplicates(history)
-  const verdicts: RuleVerdict[] = [
-    ...Object.entries(rules).map(([rule, judge]) => {
-      const { count, violations } = judge(history)
-      return { rule: rule as RuleName, count, violations }
-    }),
-    {
-      rule: unexplainedDuplicates,
-      count: repeated.unexplained.count,
-      violations: repeated.unexplained.violations,
-    },
+  const recovered = recoveries(history)
+  const verdicts = [
+    ...Object.entries(rules).map(([rule, judge]) => verdictOf(rule as RuleName, judge(history))),
+    verdictOf(unexplainedDuplicates, repeated.unexplained),
+    verdictOf(failovers, slowFailovers(recovered)),
   ]
   return {
     ok: verdicts.every(({ count }) => count === 0),
@@ -87,11 +85,15 @@ export function check(history: History): Verdict {
     faults: history.faults.filter(({ skipped }) => skipped === undefined).length,
     duplicates: repeated.count,
     rules: verdicts,
-    recoveries: recoveries(history),
+    recoveries: recovered,
     notMade: history.faults.flatMap(({ name, skipped }) =>
       skipped === undefined ? [] : [{ name, lacks: skipped }],
     ),
   }
+}
+
+function verdictOf(rule: RuleName, { count, violations }: Findings): RuleVerdict {
+  return { rule, count, violations }
 }
 
 function counted(history: History): Pick<Verdict, 'messages' | 'messagesOf' | 'ghosts'> {

@@ -21,6 +21,8 @@ export interface FaultRecovery {
    * the lease must have run out, had it been taken in the fault's first moment. Undefined: there were none.
    */
   readonly leasesBackMs: number | undefined
+  /** The median time of an ok push in the calm before. */
+  readonly calmPushMs: number | undefined
   /** The worst slice of a second after its start: median time of an ok push, against the calm before. */
   readonly slowdown: number | undefined
   /** For how many slices of a second pushes took more than twice as long as in the calm before. */
@@ -35,7 +37,9 @@ export function recoveries(history: History): FaultRecovery[] {
   const lastPush = answers.findLast(({ kind }) => kind === 'push')?.end ?? 0
   const astray = [...deliveriesAfterLostOnes(history)]
   return made.map((fault) => {
-    const until = fault.end + aftermathMs
+    // What the next fault does is not this one's.
+    const next = made.find(({ start }) => start > fault.start)?.start ?? Number.POSITIVE_INFINITY
+    const until = Math.max(fault.end, Math.min(fault.end + aftermathMs, next))
     const near = answers.slice(lowerBound(ends, fault.start - calmMs), lowerBound(ends, until))
     const pushed = near.filter(({ kind, end }) => kind === 'push' && end >= fault.start)
     return {
@@ -49,7 +53,7 @@ export function recoveries(history: History): FaultRecovery[] {
         until,
       ),
       leasesBackMs: leasesBack(astray, fault),
-      ...slowness(near, fault),
+      ...slowness(near, fault, until),
     }
   })
 }
@@ -109,13 +113,16 @@ function longestGap(
   return longest
 }
 
-function slowness(answers: readonly Answer[], { start, end }: FaultRecord) {
+function slowness(answers: readonly Answer[], { start }: FaultRecord, until: number) {
   const pushes = answers.filter(({ kind }) => kind === 'push')
-  const calm = medianMs(pushes.filter((push) => push.end < start))
-  if (calm === undefined || calm === 0) return { slowdown: undefined, slowSlices: 0 }
-  const slices = { from: start, until: end + aftermathMs, windowMs: sliceMs }
-  const ratios = windowMedians(pushes, slices).map((median) => (median ?? 0) / calm)
+  const calmPushMs = medianMs(pushes.filter((push) => push.end < start))
+  if (calmPushMs === undefined || calmPushMs === 0) {
+    return { calmPushMs, slowdown: undefined, slowSlices: 0 }
+  }
+  const slices = { from: start, until, windowMs: sliceMs }
+  const ratios = windowMedians(pushes, slices).map((median) => (median ?? 0) / calmPushMs)
   return {
+    calmPushMs,
     slowdown: Math.max(...ratios),
     slowSlices: ratios.filter((ratio) => ratio > 2).length,
   }

@@ -115,6 +115,23 @@ test('the architecture can be read in one sitting', async (t) => {
   t.ok(lineCount(textOf('ARCHITECTURE.md') ?? '') <= architectureLineCountMax)
 })
 
+test('what the architecture says is in a file is there', async (t) => {
+  const named = /`([\w./-]+\.(?:ts|mjs|sql|md|yml))`/g
+  const names = [...(textOf('ARCHITECTURE.md') ?? '').matchAll(named)].map(([, name = '']) => name)
+  t.ok(names.length > 20, 'it names files')
+  const missing = names.filter((name) => !files.some(({ path }) => `/${path}`.endsWith(`/${name}`)))
+  t.same(missing, [])
+})
+
+test('every setting of a node is explained in docs', async (t) => {
+  const settings = textOf('apps/broker/src/settings.ts') ?? ''
+  const names = [...settings.matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)].map(([, name = '']) => name)
+  t.ok(names.length > 50, 'there are settings')
+  const docs = files.filter(({ path }) => /^docs\/.*\.md$/.test(path)).map(({ text }) => text)
+  const unexplained = names.filter((name) => !docs.some((text) => text.includes(`${name}\``)))
+  t.same(unexplained, [])
+})
+
 test('nothing here knows the machine it was written on', async (t) => {
   // Put together here, or this file would be the first to break the rule.
   const machinePaths = ['work', 'root'].map((folder) => `/${folder}/`)

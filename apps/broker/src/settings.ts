@@ -2,7 +2,7 @@
 // and the name in a file (`popWaitBaseIntervalMs`) follow from these; `ROUSE_` is left out of both.
 import { availableParallelism } from 'node:os'
 import { limits } from '@rouse/protocol'
-import { sidecarConnections } from '@rouse/sidecar'
+import { sidecarConnections, sidecarDefaults } from '@rouse/sidecar'
 import { boolean, choice, integer, integers, list, number, type Setting, text } from './setting.ts'
 
 const MiB = 1024 * 1024
@@ -50,6 +50,11 @@ export const settings = {
   /** How long a draining worker goes on answering, each answer closing its connection, while balancers learn of it. */
   drainDelayMs: integer('ROUSE_DRAIN_DELAY_MS', 1_000, { min: 0, max: 5_000 }),
 
+  /** Whatever does not wait for messages is answered within this time; what PostgreSQL has by then goes on. */
+  writeTimeoutMs: integer('ROUSE_WRITE_TIMEOUT_MS', sidecarDefaults.timeoutMs, {
+    min: 100,
+    max: hourMs,
+  }),
   waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
   /** Connections to PostgreSQL, for each worker. */
   poolMax: integer('ROUSE_POOL_MAX', sidecarConnections + administrativeConnections, {

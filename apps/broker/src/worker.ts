@@ -136,6 +136,7 @@ function createSidecar(
     coordinator,
     random: Math.random,
     waitersMax: config.waitersMax,
+    timeoutMs: config.writeTimeoutMs,
     durableLeases: config.leaseDurability === 'strict',
   })
 }

@@ -23,7 +23,8 @@ export interface BatcherOptions<R> {
 
 export class Batcher<R> {
   readonly #options: BatcherOptions<R>
-  #pending: R[] = []
+  /** Oldest first. */
+  readonly #pending = new Set<R>()
   #busy = 0
   /** Something pending did not fit into the last call, or may not share one with it. */
   #isLeftOver = false
@@ -37,26 +38,34 @@ export class Batcher<R> {
   }
 
   get pending(): number {
-    return this.#pending.length
+    return this.#pending.size
   }
 
   /** False when too many wait already. */
   add(request: R): boolean {
-    if (this.#pending.length >= this.#options.pendingMax) return false
-    this.#pending.push(request)
+    if (this.#pending.size >= this.#options.pendingMax) return false
+    this.#pending.add(request)
     this.#fire()
     return true
   }
 
+  /** Takes it out of the line; what is under way goes on. */
+  remove(request: R): void {
+    this.#pending.delete(request)
+    if (this.#pending.size > 0) return
+    this.#calm()
+    this.#settleIdle()
+  }
+
   /** Resolves when nothing is pending or under way. */
   async idle(): Promise<void> {
-    if (this.#busy === 0 && this.#pending.length === 0) return
+    if (this.#busy === 0 && this.#pending.size === 0) return
     await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
   #fire(): void {
     while (this.#mayBegin()) this.#begin()
-    if (this.#pending.length === 0 || this.#busy >= this.#options.slots) return
+    if (this.#pending.size === 0 || this.#busy >= this.#options.slots) return
     this.#impatient ??= setTimeout(() => {
       this.#begin()
       this.#fire()
@@ -65,7 +74,7 @@ export class Batcher<R> {
 
   #mayBegin(): boolean {
     const { slots, patienceMs } = this.#options
-    if (this.#pending.length === 0 || this.#busy >= slots) return false
+    if (this.#pending.size === 0 || this.#busy >= slots) return false
     return this.#busy === 0 || this.#isLeftOver || patienceMs === 0
   }
 
@@ -74,40 +83,43 @@ export class Batcher<R> {
     this.#busy += 1
     this.calls += 1
     this.requests += batch.length
-    clearTimeout(this.#impatient)
-    this.#impatient = undefined
+    this.#calm()
     void this.#options.run(batch).finally(() => {
       this.#busy -= 1
       this.#fire()
-      if (this.#busy === 0 && this.#pending.length === 0) {
-        for (const resolve of this.#idle.splice(0)) resolve()
-      }
+      this.#settleIdle()
     })
+  }
+
+  #calm(): void {
+    clearTimeout(this.#impatient)
+    this.#impatient = undefined
+  }
+
+  #settleIdle(): void {
+    if (this.#busy > 0 || this.#pending.size > 0) return
+    for (const resolve of this.#idle.splice(0)) resolve()
   }
 
   /** As many of the oldest as fit one call. A request too big for any limit still leaves, alone. */
   #take(): R[] {
     const { weigh, countMax, bytesMax, joins } = this.#options
     const batch: R[] = []
-    const left: R[] = []
     let count = 0
     let bytes = 0
-    let full = false
     for (const request of this.#pending) {
       const weight = weigh(request)
       const first = batch[0]
-      full ||=
-        first !== undefined && (count + weight.count > countMax || bytes + weight.bytes > bytesMax)
-      if (full || (first !== undefined && joins !== undefined && !joins(first, request))) {
-        left.push(request)
-        continue
+      if (first !== undefined) {
+        if (count + weight.count > countMax || bytes + weight.bytes > bytesMax) break
+        if (joins !== undefined && !joins(first, request)) continue
       }
       batch.push(request)
+      this.#pending.delete(request)
       count += weight.count
       bytes += weight.bytes
     }
-    this.#pending = left
-    this.#isLeftOver = left.length > 0
+    this.#isLeftOver = this.#pending.size > 0
     return batch
   }
 }

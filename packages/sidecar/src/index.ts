@@ -22,7 +22,7 @@ export type {
   RedriveRequest,
 } from './statements/dead-letters.ts'
 export { deadLetters, redrive } from './statements/dead-letters.ts'
-export type { Executor, Statement } from './statements/executor.ts'
+export type { Connections, Executor, Statement } from './statements/executor.ts'
 export { withoutPreparing } from './statements/executor.ts'
 export { deleteGroup, seek } from './statements/groups.ts'
 export { extend, release } from './statements/lease.ts'
@@ -49,3 +49,4 @@ export { stats } from './statements/stats.ts'
 export type { TransactionRequest, TransactionResult } from './statements/transaction.ts'
 export { transaction } from './statements/transaction.ts'
 export type { Woken } from './statements/woken.ts'
+export { WriteLine } from './write-line.ts'

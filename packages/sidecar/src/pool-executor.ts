@@ -5,12 +5,12 @@
 // began. So a connection through a pooler gets none, and one that fails like that gets none from then on.
 import { isPooled, OutcomeUnknownError } from '@rouse/database'
 import type pg from 'pg'
-import { type Executor, type Statement, unnamed } from './statements/executor.ts'
+import { type Connections, type Executor, type Statement, unnamed } from './statements/executor.ts'
 
 /** `auto`: by name where no pooler is in between. */
 export type Preparing = 'auto' | 'on' | 'off'
 
-export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Executor {
+export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Connections {
   const prepares = new WeakMap<pg.PoolClient, boolean>()
 
   async function mayPrepare(client: pg.PoolClient): Promise<boolean> {
@@ -32,19 +32,26 @@ export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Exec
     }
   }
 
-  return {
-    async query(statement: Statement) {
-      const client = await pool.connect()
-      try {
-        const rows = await run(client, statement)
-        client.release()
-        return { rows }
-      } catch (error) {
-        client.release(isConnectionLost(error))
-        throw error
-      }
-    },
+  async function use<T>(work: (executor: Executor) => Promise<T>): Promise<T> {
+    const client = await pool.connect()
+    let isLost = false
+    try {
+      return await work({
+        async query(statement) {
+          try {
+            return { rows: await run(client, statement) }
+          } catch (error) {
+            isLost ||= isConnectionLost(error)
+            throw error
+          }
+        },
+      })
+    } finally {
+      client.release(isLost)
+    }
   }
+
+  return { use, query: (statement) => use((executor) => executor.query(statement)) }
 }
 
 async function ask(client: pg.PoolClient, statement: Statement): Promise<unknown[][]> {

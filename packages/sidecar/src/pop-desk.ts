@@ -15,6 +15,8 @@ export interface PopDeskOptions extends PopRunnerPorts {
   readonly coordinator: Coordinator
   readonly slots: Semaphore
   readonly waitersMax: number
+  /** A pop that asks once is answered within this time. */
+  readonly timeoutMs: number
   /** Turns what a call threw into an error for the client, and tells the circuit breaker. */
   readonly translate: (error: unknown) => SidecarError
 }
@@ -59,8 +61,18 @@ export class PopDesk {
   pop(spec: PopSpec, signal: LeaveSignal | undefined): Promise<PopOutcome> {
     if (this.#asking.count >= this.#options.waitersMax) return Promise.reject(overloaded())
     return new Promise<PopOutcome>((resolve, reject) => {
-      const waiter = newWaiter(spec, false, resolve, reject)
+      const waiter = newWaiter(spec, false, answered(resolve), answered(reject))
       const group = this.#asking.add(waiter)
+      // As with writes: an answer that has come already goes first.
+      const timer = setTimeout(() => {
+        setImmediate(() => fail(this.#asking, group, waiter, late(waiter)))
+      }, this.#options.timeoutMs)
+      function answered<T>(tell: (value: T) => void): (value: T) => void {
+        return (value) => {
+          clearTimeout(timer)
+          tell(value)
+        }
+      }
       signal?.addEventListener('abort', () => settle(this.#asking, group, waiter, nothing))
       this.#ask(group)
     })
@@ -223,4 +235,13 @@ function fail(waiters: Waiters, group: WaitingGroup, waiter: Waiter, error: Side
 
 function overloaded(): SidecarError {
   return new SidecarError('overloaded', 'too many pops wait on this worker')
+}
+
+/** Messages that were acknowledged with their delivery may be gone; a lease is given back once the call ends. */
+function late({ inFlight, spec }: Waiter): SidecarError {
+  const mayHaveTaken = inFlight && spec.autoAck === true
+  return new SidecarError(
+    mayHaveTaken ? 'outcome_unknown' : 'database_unavailable',
+    'PostgreSQL did not answer in time',
+  )
 }

@@ -8,16 +8,18 @@ import { PopDesk } from './pop-desk.ts'
 import { Semaphore } from './semaphore.ts'
 import { SidecarError } from './sidecar-error.ts'
 import type { AckItem } from './statements/ack.ts'
-import type { Executor, Statement } from './statements/executor.ts'
+import type { Connections, Executor, Statement } from './statements/executor.ts'
 import { pop } from './statements/pop.ts'
 import { WriteDesk } from './write-desk.ts'
 
 export interface SidecarOptions {
-  readonly executor: Executor
+  readonly executor: Connections
   readonly coordinator: Coordinator
   /** From 0 to 1, for jitter. */
   readonly random: () => number
   readonly waitersMax?: number
+  /** Whatever does not wait for messages is answered within this time. */
+  readonly timeoutMs?: number
   /** Leases must survive a crash of the database. */
   readonly durableLeases?: boolean
 }
@@ -32,7 +34,11 @@ export interface SidecarStats {
   readonly batches: Readonly<Record<string, { readonly calls: number; readonly requests: number }>>
 }
 
-export const sidecarDefaults = { waitersMax: 15_000, durableLeases: false } as const
+export const sidecarDefaults = {
+  waitersMax: 15_000,
+  timeoutMs: 5_000,
+  durableLeases: false,
+} as const
 
 /** Pop calls under way at once: more would only contend for the same lanes. */
 const popSlots = 3
@@ -51,13 +57,15 @@ export class SidecarDbPool {
   constructor(options: SidecarOptions) {
     this.#coordinator = options.coordinator
     const executor = this.#counting(options.executor)
+    const timeoutMs = options.timeoutMs ?? sidecarDefaults.timeoutMs
     this.#health = new DatabaseHealth({
       executor: options.executor,
       onRecovered: () => this.#pops.recheckAll(),
       random: options.random,
     })
     this.#writes = new WriteDesk({
-      executor,
+      connections: executor,
+      timeoutMs,
       random: options.random,
       onPushed: (woken) => this.#coordinator.notifyMessageAvailable(woken),
       onFreed: (woken) => this.#coordinator.notifyPartitionFree(woken),
@@ -67,6 +75,7 @@ export class SidecarDbPool {
       coordinator: this.#coordinator,
       slots: new Semaphore(popSlots),
       waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
+      timeoutMs,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,
       pop: (request) => {
         this.#popped.calls += 1
@@ -165,13 +174,17 @@ export class SidecarDbPool {
     return failure
   }
 
-  #counting(executor: Executor): Executor {
-    return {
+  #counting(connections: Connections): Connections {
+    const counting = (executor: Executor): Executor => ({
       query: (statement: Statement) => {
         const name = statement.name ?? 'unnamed'
         this.#queries[name] = (this.#queries[name] ?? 0) + 1
         return executor.query(statement)
       },
+    })
+    return {
+      ...counting(connections),
+      use: (work) => connections.use((executor) => work(counting(executor))),
     }
   }
 }

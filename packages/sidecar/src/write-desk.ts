@@ -1,11 +1,12 @@
 // Everything that changes messages: pushes, acknowledgements, transactions, leases. Each kind has its own slots, so
 // that acknowledgements are never starved by pushes, and joins what arrives while they are busy into one SQL call.
-import { Batcher } from './batcher.ts'
+import { provesNotCommitted } from '@rouse/database'
 import { runIsolated } from './isolation.ts'
 import type { AckOutcome } from './operation.ts'
-import { SidecarError } from './sidecar-error.ts'
+import type { PendingWrite } from './pending-write.ts'
+import type { SidecarError } from './sidecar-error.ts'
 import { type AckItem, ack } from './statements/ack.ts'
-import type { Executor } from './statements/executor.ts'
+import type { Connections, Executor } from './statements/executor.ts'
 import { extend, release } from './statements/lease.ts'
 import { type PushedItem, type PushItem, push } from './statements/push.ts'
 import {
@@ -14,27 +15,24 @@ import {
   transaction,
 } from './statements/transaction.ts'
 import type { Woken } from './statements/woken.ts'
-
-/** A promise that somebody waits for, and what it is about. */
-interface Request<I, O> {
-  readonly input: I
-  readonly resolve: (output: O) => void
-  readonly reject: (error: SidecarError) => void
-}
+import { WriteLine } from './write-line.ts'
 
 export interface WriteDeskOptions {
-  readonly executor: Executor
+  readonly connections: Connections
+  /** A write is answered within this time. */
+  readonly timeoutMs: number
   readonly onPushed: (woken: readonly Woken[]) => void
   readonly onFreed: (woken: readonly Woken[]) => void
   readonly onUnavailable: (error: SidecarError) => void
   readonly random: () => number
 }
 
-type PushRequest = Request<{ items: readonly PushItem[]; bytes: number }, PushedItem[]>
-type AckRequest = Request<{ items: readonly AckItem[]; group: string | undefined }, AckOutcome[]>
-type TransactionCall = Request<TransactionRequest, TransactionResult>
-type RenewRequest = Request<{ leaseId: string; durationMs: number }, number | null>
-type ReleaseRequest = Request<string, boolean>
+type PushWrite = PendingWrite<{ items: readonly PushItem[]; bytes: number }, PushedItem[]>
+type AckWrite = PendingWrite<{ items: readonly AckItem[]; group: string | undefined }, AckOutcome[]>
+type TransactionWrite = PendingWrite<TransactionRequest, TransactionResult>
+type RenewWrite = PendingWrite<{ leaseId: string; durationMs: number }, number | null>
+type ReleaseWrite = PendingWrite<string, boolean>
+type LineOf<W> = W extends PendingWrite<infer I, infer O> ? WriteLine<I, O> : never
 
 const pushLockTimeoutMs = 1_000
 const limits = {
@@ -48,64 +46,65 @@ const one = (): { count: number; bytes: number } => ({ count: 1, bytes: 0 })
 
 export class WriteDesk {
   readonly #options: WriteDeskOptions
-  readonly #pushes: Batcher<PushRequest>
-  readonly #acks: Batcher<AckRequest>
-  readonly #transactions: Batcher<TransactionCall>
-  readonly #renewals: Batcher<RenewRequest>
-  readonly #releases: Batcher<ReleaseRequest>
+  readonly #pushes: LineOf<PushWrite>
+  readonly #acks: LineOf<AckWrite>
+  readonly #transactions: LineOf<TransactionWrite>
+  readonly #renewals: LineOf<RenewWrite>
+  readonly #releases: LineOf<ReleaseWrite>
 
   constructor(options: WriteDeskOptions) {
     this.#options = options
-    this.#pushes = new Batcher({
-      ...limits,
+    const shared = { ...limits, timeoutMs: options.timeoutMs }
+    this.#pushes = new WriteLine({
+      ...shared,
       weigh: ({ input }) => ({ count: input.items.length, bytes: input.bytes }),
-      run: (batch) => this.#run(batch, (requests) => this.#push(requests)),
+      run: (batch) => this.#run(batch, (writes, executor) => this.#push(writes, executor)),
     })
-    this.#acks = new Batcher({
-      ...limits,
+    this.#acks = new WriteLine({
+      ...shared,
       weigh: ({ input }) => ({ count: input.items.length, bytes: 0 }),
       joins: (first, other) => first.input.group === other.input.group,
-      run: (batch) => this.#run(batch, (requests) => this.#ack(requests)),
+      run: (batch) => this.#run(batch, (writes, executor) => this.#ack(writes, executor)),
     })
-    this.#transactions = new Batcher({
-      ...limits,
+    this.#transactions = new WriteLine({
+      ...shared,
       patienceMs: 0,
       countMax: 1, // never joined: what one of them locks must not wait for another
       weigh: one,
-      run: (batch) => this.#run(batch, (requests) => this.#transact(requests)),
+      run: (batch) => this.#run(batch, (writes, executor) => this.#transact(writes, executor)),
     })
-    this.#renewals = new Batcher({
-      ...limits,
+    this.#renewals = new WriteLine({
+      ...shared,
       slots: 1,
       weigh: one,
-      run: (batch) => this.#run(batch, (requests) => this.#renew(requests)),
+      run: (batch) => this.#run(batch, (writes, executor) => this.#renew(writes, executor)),
     })
-    this.#releases = new Batcher({
-      ...limits,
+    this.#releases = new WriteLine({
+      ...shared,
       slots: 1,
       weigh: one,
-      run: (batch) => this.#run(batch, (requests) => this.#release(requests)),
+      run: (batch) => this.#run(batch, (writes, executor) => this.#release(writes, executor)),
     })
   }
 
   push(items: readonly PushItem[], bytes: number): Promise<PushedItem[]> {
-    return submit(this.#pushes, { items, bytes })
+    return this.#pushes.submit({ items, bytes })
   }
 
   ack(items: readonly AckItem[], group: string | undefined): Promise<AckOutcome[]> {
-    return submit(this.#acks, { items, group })
+    return this.#acks.submit({ items, group })
   }
 
   transact(request: TransactionRequest): Promise<TransactionResult> {
-    return submit(this.#transactions, request)
+    return this.#transactions.submit(request)
   }
 
   renew(leaseId: string, durationMs: number): Promise<number | null> {
-    return submit(this.#renewals, { leaseId, durationMs })
+    return this.#renewals.submit({ leaseId, durationMs })
   }
 
   release(leaseId: string): Promise<boolean> {
-    return submit(this.#releases, leaseId)
+    return this.#releases.submit(leaseId)
   }
 
   /** Calls and requests so far, by kind. */
@@ -133,41 +132,59 @@ export class WriteDesk {
   }
 
   async #run<I, O>(
-    batch: readonly Request<I, O>[],
-    call: (requests: readonly Request<I, O>[]) => Promise<void>,
+    batch: readonly PendingWrite<I, O>[],
+    call: (writes: readonly PendingWrite<I, O>[], executor: Executor) => Promise<void>,
   ): Promise<void> {
     await runIsolated(batch, {
-      call,
-      reject: (request, error) => request.reject(error),
+      call: (writes) => this.#send(writes, call),
+      reject: (write, error) => write.reject(error),
       onUnavailable: this.#options.onUnavailable,
       writes: true,
       random: this.#options.random,
     })
   }
 
-  async #push(requests: readonly PushRequest[]): Promise<void> {
-    const items = requests.flatMap(({ input }) => input.items)
-    const result = await push(this.#options.executor, items, { lockTimeoutMs: pushLockTimeoutMs })
+  /** Only once there is a connection is it known who still waits. */
+  #send<I, O>(
+    writes: readonly PendingWrite<I, O>[],
+    call: (writes: readonly PendingWrite<I, O>[], executor: Executor) => Promise<void>,
+  ): Promise<void> {
+    return this.#options.connections.use(async (executor) => {
+      const sent = writes.filter((write) => write.send())
+      if (sent.length === 0) return
+      try {
+        await call(sent, executor)
+      } catch (error) {
+        if (provesNotCommitted(error)) for (const write of sent) write.undone()
+        throw error
+      }
+    })
+  }
+
+  async #push(writes: readonly PushWrite[], executor: Executor): Promise<void> {
+    const items = writes.flatMap(({ input }) => input.items)
+    const result = await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs })
     this.#options.onPushed(result.woken)
     let at = 0
-    for (const { input, resolve } of requests) {
-      resolve(result.items.slice(at, at + input.items.length))
-      at += input.items.length
+    for (const write of writes) {
+      const { length } = write.input.items
+      write.resolve(result.items.slice(at, at + length))
+      at += length
     }
   }
 
-  async #ack(requests: readonly AckRequest[]): Promise<void> {
-    const items = requests.flatMap(({ input }) => input.items)
-    const result = await ack(this.#options.executor, items, requests[0]?.input.group)
+  async #ack(writes: readonly AckWrite[], executor: Executor): Promise<void> {
+    const items = writes.flatMap(({ input }) => input.items)
+    const result = await ack(executor, items, writes[0]?.input.group)
     this.#options.onFreed(result.woken)
     const rejected = new Set(result.rejected)
     const dead = new Set(result.deadLettered)
     let at = 0
-    for (const { input, resolve } of requests) {
+    for (const write of writes) {
       const start = at
-      at += input.items.length
-      resolve(
-        input.items.map((_, i) => ({
+      at += write.input.items.length
+      write.resolve(
+        write.input.items.map((_, i) => ({
           accepted: !rejected.has(start + i),
           deadLettered: dead.has(start + i),
         })),
@@ -175,33 +192,25 @@ export class WriteDesk {
     }
   }
 
-  async #transact([request]: readonly TransactionCall[]): Promise<void> {
-    if (request === undefined) return
-    const result = await transaction(this.#options.executor, request.input)
+  async #transact([write]: readonly TransactionWrite[], executor: Executor): Promise<void> {
+    if (write === undefined) return
+    const result = await transaction(executor, write.input)
     this.#options.onPushed(result.woken)
-    request.resolve(result)
+    write.resolve(result)
   }
 
-  async #renew(requests: readonly RenewRequest[]): Promise<void> {
+  async #renew(writes: readonly RenewWrite[], executor: Executor): Promise<void> {
     const expiries = await extend(
-      this.#options.executor,
-      requests.map(({ input }) => input),
+      executor,
+      writes.map(({ input }) => input),
     )
-    requests.forEach(({ resolve }, i) => resolve(expiries[i] ?? null))
+    writes.forEach((write, i) => write.resolve(expiries[i] ?? null))
   }
 
-  async #release(requests: readonly ReleaseRequest[]): Promise<void> {
-    const ids = requests.map(({ input }) => input)
-    const { released, woken } = await release(this.#options.executor, ids)
+  async #release(writes: readonly ReleaseWrite[], executor: Executor): Promise<void> {
+    const ids = writes.map(({ input }) => input)
+    const { released, woken } = await release(executor, ids)
     this.#options.onFreed(woken)
-    for (const { input, resolve } of requests) resolve(released.has(input))
+    for (const write of writes) write.resolve(released.has(write.input))
   }
-}
-
-function submit<I, O>(batcher: Batcher<Request<I, O>>, input: I): Promise<O> {
-  return new Promise<O>((resolve, reject) => {
-    if (!batcher.add({ input, resolve, reject })) {
-      reject(new SidecarError('overloaded', 'too many requests wait for PostgreSQL'))
-    }
-  })
 }

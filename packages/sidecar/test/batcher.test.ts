@@ -132,3 +132,19 @@ test('idle resolves when the last call has ended', async (t) => {
   await waiting
   t.ok(idle)
 })
+
+test('a request that is taken out of the line does not leave, and nor does an empty call', async (t) => {
+  const { batcher, calls } = held({ slots: 2, patienceMs: 5 })
+  const [gone, stays] = [{ name: 'a2' }, { name: 'b1' }]
+  batcher.add({ name: 'a1' })
+  batcher.add(gone)
+  batcher.remove(gone)
+  t.equal(batcher.pending, 0)
+  // Had the patience for it not ended with it, a call would begin before the one of who comes next.
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  batcher.add(stays)
+  await eventually(() => calls.length === 2)
+  t.same(calls[1]?.names, ['b1'])
+  for (const { finish } of calls) finish()
+  await batcher.idle()
+})

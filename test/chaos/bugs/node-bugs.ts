@@ -8,8 +8,8 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/write-desk.js',
-        find: 'await push(this.#options.executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
-        put: `await push(this.#options.executor, items, { lockTimeoutMs: pushLockTimeoutMs }).catch(() => ({
+        find: 'await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
+        put: `await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs }).catch(() => ({
             woken: [],
             items: items.map(({ id }) => ({ status: 'queued', messageId: id, partitionId: '1', seq: 1 })),
         }));`,
@@ -42,9 +42,9 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/write-desk.js',
-        find: 'const result = await push(this.#options.executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
+        find: 'const result = await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
         put: `const kept = items.length > 2 ? items.slice(0, -1) : items;
-        const result = await push(this.#options.executor, kept, { lockTimeoutMs: pushLockTimeoutMs });
+        const result = await push(executor, kept, { lockTimeoutMs: pushLockTimeoutMs });
         if (kept.length < items.length)
             result.items.push({ status: 'queued', messageId: items.at(-1).id, partitionId: '1', seq: 1 });`,
       },
@@ -60,10 +60,10 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/write-desk.js',
-        find: `            resolve(result.items.slice(at, at + input.items.length));
-            at += input.items.length;`,
-        put: `            resolve(result.items.slice(0, input.items.length));
-            at += input.items.length;`,
+        find: `            write.resolve(result.items.slice(at, at + length));
+            at += length;`,
+        put: `            write.resolve(result.items.slice(0, length));
+            at += length;`,
       },
     ],
     caughtBy: ['dedup doubles'],

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { limitWrites } from '../administrative-writes.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { ackRoute } from './ack.ts'
 import { ackBatchRoute } from './ack-batch.ts'
@@ -27,6 +28,8 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   ackBatchRoute(app, context)
   transactionRoute(app, context)
   leaseRoutes(app, context)
+
+  limitWrites(app, context.config.writeTimeoutMs)
   configureRoute(app, context)
   resourceRoutes(app, context)
   queueControlRoutes(app, context)

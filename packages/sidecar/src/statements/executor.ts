@@ -11,6 +11,12 @@ export interface Executor {
   query(statement: Statement): Promise<{ rows: unknown[][] }>
 }
 
+/** Gives each statement a connection of its own, and to those who ask for one, one to work with. */
+export interface Connections extends Executor {
+  /** Rejects without having called `work` where there is no connection to be had. */
+  use<T>(work: (executor: Executor) => Promise<T>): Promise<T>
+}
+
 /** For statements that are too rare to be kept prepared on every connection. */
 export function withoutPreparing(executor: Executor): Executor {
   return { query: (statement) => executor.query(unnamed(statement)) }

@@ -13,7 +13,7 @@ export interface Started {
 
 export async function startSidecar(
   t: Test,
-  options: { readonly waitersMax?: number } = {},
+  options: { readonly waitersMax?: number; readonly timeoutMs?: number } = {},
 ): Promise<Started> {
   const database = await testDatabase(t, { poolMax: 12 })
   const coordinator = new TestCoordinator()

@@ -1,0 +1,144 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { eventually } from '@rouse/testkit'
+import { type Test, test } from 'tap'
+import { WriteLine } from '../src/index.ts'
+import { PendingWrite } from '../src/pending-write.ts'
+
+type Write = PendingWrite<string, string>
+
+/** Short, so that tests are; nothing asserts that something happens before it. */
+const timeoutMs = 30
+
+/** A line whose calls end only when told to. */
+function held(options: { slots?: number; pendingMax?: number } = {}) {
+  const calls: { writes: Write[]; inputs: string[]; end: () => void }[] = []
+  const line = new WriteLine<string, string>({
+    slots: options.slots ?? 1,
+    patienceMs: 0,
+    pendingMax: options.pendingMax ?? 100,
+    countMax: 100,
+    bytesMax: 100,
+    timeoutMs,
+    weigh: () => ({ count: 1, bytes: 0 }),
+    run: (batch) =>
+      new Promise((end) => {
+        const writes = batch.filter((write) => write.send())
+        calls.push({ writes, inputs: writes.map(({ input }) => input), end })
+      }),
+  })
+  return { line, calls }
+}
+
+test('a write that was sent is unknown at its deadline, and its call goes on', async (t) => {
+  const { line, calls } = held()
+  await t.rejects(line.submit('a'), { code: 'outcome_unknown' })
+  let isIdle = false
+  const idle = line.idle().then(() => {
+    isIdle = true
+  })
+  calls[0]?.writes[0]?.resolve('late')
+  await new Promise(setImmediate)
+  t.notOk(isIdle, 'its slot is taken until the call ends')
+  calls[0]?.end()
+  await idle
+})
+
+test('a write that still waits is refused at its deadline, and never sent', async (t) => {
+  const { line, calls } = held()
+  const sent = line.submit('a').catch(() => {})
+  await t.rejects(line.submit('b'), { code: 'database_unavailable' })
+  await sent
+  calls[0]?.end()
+  await line.idle()
+  t.same(
+    calls.map(({ inputs }) => inputs),
+    [['a']],
+  )
+})
+
+test('a try that left nothing behind is refused at its deadline, and not made again', async (t) => {
+  const { line, calls } = held()
+  const refused = t.rejects(line.submit('a'), { code: 'database_unavailable' })
+  calls[0]?.writes[0]?.undone()
+  await refused
+  t.notOk(calls[0]?.writes[0]?.send())
+  calls[0]?.end()
+})
+
+test('while every slot is overdue nobody waits in vain, and afterwards all goes on', async (t) => {
+  const { line, calls } = held({ slots: 2 })
+  const unknown = ['a', 'b'].map((input) => line.submit(input).catch(() => 'unknown'))
+  await Promise.all(unknown)
+  const begun = calls.length
+  await eventually(async () => {
+    const refusal = await line.submit('c').catch((error: Error) => error.message)
+    return refusal === 'PostgreSQL confirms no writes'
+  })
+  t.equal(calls.length, begun)
+  calls[0]?.end()
+  await eventually(() => {
+    line.submit('d').catch(() => {})
+    return calls.length > begun
+  })
+  t.same([...new Set(calls.slice(begun).flatMap(({ inputs }) => inputs))], ['d'])
+  for (const call of calls) call.end()
+})
+
+test('a full line refuses one more', async (t) => {
+  const { line, calls } = held({ pendingMax: 1 })
+  const waiting = ['a', 'b'].map((input) => line.submit(input).catch(() => {}))
+  await t.rejects(line.submit('c'), { code: 'overloaded' })
+  await Promise.all(waiting)
+  calls[0]?.end()
+})
+
+test('an answer that came while the process stood still goes before the deadline', async (t) => {
+  const { far, near } = await socketPair(t)
+  const { line, calls } = held()
+  near.on('data', () => {
+    calls[0]?.writes[0]?.resolve('stored')
+    calls[0]?.end()
+  })
+  const answer = line.submit('a')
+  far.write('x')
+  standStill(10 * timeoutMs)
+  t.equal(await answer, 'stored')
+})
+
+test('a deadline that meets the answer leaves exactly one of them', async (t) => {
+  for (let delayMs = timeoutMs - 4; delayMs <= timeoutMs + 4; delayMs += 1) {
+    const answers: string[] = []
+    const write = new PendingWrite<string, string>(
+      'a',
+      () => answers.push('stored'),
+      () => answers.push('unknown'),
+    )
+    write.send()
+    write.answerWithin(timeoutMs, () => {})
+    await new Promise((resolve) => setTimeout(resolve, delayMs))
+    write.resolve('b')
+    write.reject(new Error('too late for anything'))
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    t.equal(answers.length, 1, `after ${delayMs} ms: ${answers[0]}`)
+  }
+})
+
+/** Two ends of a connection, both in this process. */
+async function socketPair(t: Test) {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const near = connect((server.address() as { port: number }).port, '127.0.0.1')
+  const [[far]] = await Promise.all([once(server, 'connection'), once(near, 'connect')])
+  t.teardown(() => {
+    near.destroy()
+    far.destroy()
+    server.close()
+  })
+  return { far, near }
+}
+
+/** The event loop, and with it every timer. */
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}

@@ -1,8 +1,8 @@
 // The node under load, and the process that loads it.
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '@rouse/testkit'
 import type { LoadFigures, LoadJob } from './http-load.ts'
 
 export interface BenchNode {
@@ -62,13 +62,4 @@ export async function onMessage(child: ChildProcess, wanted: string): Promise<vo
     const [message] = (await once(child, 'message')) as [string]
     if (message === wanted) return
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as { port: number }
-  probe.close()
-  await once(probe, 'close')
-  return port
 }

@@ -1,8 +1,7 @@
 // The examples are run as a user would run them, against two nodes on one database.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { eventually, testDatabase } from '@rouse/testkit'
+import { eventually, freePort, testDatabase } from '@rouse/testkit'
 import { t as rootTest, type Test, test } from 'tap'
 
 const patience = { timeoutMs: 60_000 }
@@ -108,12 +107,4 @@ function spawnClean(
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port } = probe.address() as { port: number }
-  await new Promise((resolve) => probe.close(resolve))
-  return port
 }

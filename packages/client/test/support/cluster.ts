@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { eventually, freePort, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, t } from 'tap'
 import { Rouse, type RouseOptions } from '../../src/index.ts'
 
@@ -88,13 +87,4 @@ async function ended(child: ChildProcess, signal: 'SIGKILL' | 'SIGTERM'): Promis
   const gone = new Promise((resolve) => child.once('exit', resolve))
   child.kill(signal)
   await gone
-}
-
-/** Nobody listens there. */
-export async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port } = probe.address() as { port: number }
-  await new Promise((resolve) => probe.close(resolve))
-  return port
 }

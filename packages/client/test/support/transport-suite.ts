@@ -1,8 +1,7 @@
 // What a transport must do. Both that ship pass it.
-import { eventually } from '@rouse/testkit'
+import { eventually, freePort } from '@rouse/testkit'
 import { test } from 'tap'
 import { type Transport, TransportError } from '../../src/transport.ts'
-import { freePort } from './cluster.ts'
 import { scriptedServer } from './scripted-server.ts'
 
 export function transportSuite(name: string, createTransport: () => Transport): void {

@@ -30,7 +30,7 @@ export function parseConnectionTarget(url: string): ConnectionTarget {
   const names = authority.split(',')
   if (names.length > hostsMax) refuse(`names more than ${hostsMax} hosts`)
   if (names.length > 1 && names.includes('')) refuse('names an empty host')
-  const parameters = query.split('&').filter((one) => one !== '' && !one.startsWith(attribute))
+  const parameters = query.split('&').filter((one) => one !== '' && !one.startsWith(`${attribute}=`))
   const rest = parameters.length === 0 ? path : `${path}?${parameters.join('&')}`
   const login = user === undefined ? '' : `${user}@`
   return {
@@ -45,7 +45,7 @@ function readAttribute(query: string): boolean | undefined {
   const value = given.slice(attribute.length + 1)
   if (value === 'any') return false
   if (value === 'read-write' || value === 'primary') return true
-  return refuse(`has ${attribute}=${value}; read-write and any are known`)
+  return refuse(`has ${attribute}=${value}; read-write, primary and any are known`)
 }
 
 /** The URL itself is not repeated: it may hold a password. */

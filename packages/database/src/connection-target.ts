@@ -30,7 +30,9 @@ export function parseConnectionTarget(url: string): ConnectionTarget {
   const names = authority.split(',')
   if (names.length > hostsMax) refuse(`names more than ${hostsMax} hosts`)
   if (names.length > 1 && names.includes('')) refuse('names an empty host')
-  const parameters = query.split('&').filter((one) => one !== '' && !one.startsWith(`${attribute}=`))
+  const parameters = query
+    .split('&')
+    .filter((one) => one !== '' && !one.startsWith(`${attribute}=`))
   const rest = parameters.length === 0 ? path : `${path}?${parameters.join('&')}`
   const login = user === undefined ? '' : `${user}@`
   return {

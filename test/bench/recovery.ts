@@ -32,8 +32,9 @@ const leases = 40
 const leasesOverMs = 2_000
 const waitersPerNode = 8
 const settleMs = 3_000
-const calmMs = 4_000
+/** As long before as after: the longer one looks, the longer is the worst that chance makes. */
 const aftermathMs = 8_000
+const calmMs = aftermathMs
 const windowMs = 250
 const slowFactor = 2
 const patience = { timeoutMs: 120_000, intervalMs: 50 }

@@ -25,7 +25,7 @@ export interface PayloadCipher {
   open(place: PayloadPlace, stored: string): string
 }
 
-export const encryptionKeysMax = 3
+const encryptionKeysMax = 3
 const keyBytes = 32
 const nonceBytes = 12
 const tagBytes = 16

@@ -16,7 +16,7 @@ export interface PoolOptions {
   readonly random?: () => number
 }
 
-export const connectTimeoutMsDefault = 5_000
+const connectTimeoutMsDefault = 5_000
 
 /**
  * A pool whose dead connections never crash the process: pg emits `error` on a client that dies

@@ -14,10 +14,9 @@ export interface SilenceWatchOptions {
   /** A fresh connection to this server, not yet connected. */
   readonly newClient: (server: DatabaseHost) => HostClient
   readonly onSilent: (server: DatabaseHost) => void
-  readonly tickMs?: number
 }
 
-export const silenceDefaults = { tickMs: 500 } as const
+const tickMs = 500
 const quietTicks = 4
 const greetingTicks = 6
 
@@ -44,7 +43,6 @@ export class SilenceWatch {
   began(client: HostClient): void {
     this.#inUse.set(client, { bytesRead: -1, quietFor: 0 })
     if (this.#timer !== undefined) return
-    const tickMs = this.#options.tickMs ?? silenceDefaults.tickMs
     this.#timer = setInterval(() => this.#tick(), tickMs).unref()
   }
 

@@ -80,7 +80,7 @@ function onKeys(keys: readonly string[], act: () => void): () => void {
   }
 }
 
-export function screenOf(
+function screenOf(
   { cluster, queues }: { readonly cluster: Json; readonly queues: readonly Json[] },
   rows = 40,
 ): string[] {

@@ -22,7 +22,7 @@ export interface EmbeddedPostgresOptions {
   readonly log?: (line: string) => void
 }
 
-export const embeddedSettingsDefault = {
+const embeddedSettingsDefault = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: '200',

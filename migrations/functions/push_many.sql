@@ -21,6 +21,7 @@ declare
   v_ids bigint[];           -- by place, partition
   v_heads bigint[];         -- by place, the seq of the first message it adds
   v_lasts timestamptz[];    -- by place, the time of the last message before
+  v_rows tid[];             -- by place, where the partition's row is while we have it locked
   v_counts integer[];       -- by place, how many messages it adds to the log
   v_turns integer[];        -- by message, its turn among what its partition gets; null: not added
   v_due_at timestamptz[];   -- by message, when it is due; null: now
@@ -58,9 +59,12 @@ begin
   end if;
   -- barrier: push-many-resolved
 
-  select array_agg(p.head), array_agg(p.last_created_at) into v_heads, v_lasts
+  -- Whoever pushes to the same partitions waits here, for the first of them. The next statement then sees the others as they are:
+  -- to find one by one that a row has moved on costs more than to lock it.
+  perform from rouse.partitions p where p.id = v_ids[1] for no key update;
+  select array_agg(p.head), array_agg(p.last_created_at), array_agg(p.ctid) into v_heads, v_lasts, v_rows
   from (
-    select p.head, p.last_created_at from rouse.partitions p where p.id = any (v_ids) order by p.id for no key update
+    select p.head, p.last_created_at, p.ctid from rouse.partitions p where p.id = any (v_ids) order by p.id for no key update
   ) p;
   if cardinality(v_heads) is distinct from cardinality(v_ids) then
     perform rouse.refuse_targets(v_ids);
@@ -85,7 +89,7 @@ begin
   end if;
   update rouse.partitions p
   set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)
-  where p.id = any (v_ids);
+  where p.ctid = any (v_rows);
   -- barrier: push-many-head-moved
 
   if v_sorted then

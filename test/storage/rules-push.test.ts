@@ -71,6 +71,23 @@ test('a push to many partitions that commits late is not stepped over in any of 
   t.same(payloads(await take('q', { ...all, partition: 'a' })), ['slow a'])
 })
 
+test('a push to many partitions that waits for one of them goes on where that one is then', async (t) => {
+  const { begin, pool, send, take, waiting } = await openStorage(t)
+  const all = (text: string) => ['a', 'b', 'c'].map((name) => message('q', name, text))
+  await push(pool, all('old'))
+  const other = await begin()
+  await send('q', 'b', ['other'], other)
+  const late = push(pool, all('late'))
+  await waiting()
+  await other.query('commit')
+  await late
+  await push(pool, all('last'))
+  for (const partition of ['a', 'b', 'c']) {
+    const came = payloads(await take('q', { partition, batch: 9 }))
+    t.same(came, ['old', ...(partition === 'b' ? ['other'] : []), 'late', 'last'])
+  }
+})
+
 for (const [what, queues] of [
   ['of one queue', ['q', 'q', 'q']],
   ['of several queues', ['q', 'r', 's']],

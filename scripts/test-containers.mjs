@@ -1,6 +1,6 @@
 // `npm run test:containers`: the suites that speak to PostgreSQL, on a container of the official
 // image in place of the embedded server.
-import { existsSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './run.mjs'
 import { runTap } from './run-tap.mjs'
@@ -8,8 +8,10 @@ import { setup } from './setup.mjs'
 
 await setup()
 const { containerSource } = await import('../packages/testkit/dist/index.js')
-const suites = ['packages/testkit/test/postgres-source.test.ts']
-if (existsSync(join(root, 'test', 'storage'))) suites.push('test/storage')
+const storage = readdirSync(join(root, 'test', 'storage'))
+  .filter((name) => name.endsWith('.test.ts'))
+  .map((name) => `test/storage/${name}`)
+const suites = ['packages/testkit/test/postgres-source.test.ts', ...storage]
 
 const source = containerSource()
 try {

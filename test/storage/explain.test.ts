@@ -17,9 +17,9 @@ import {
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
-import { buffersOf } from './support-buffers.ts'
-import { inconsistencies } from './support-consistency.ts'
-import { fillTables, group, type Shape } from './support-shape.ts'
+import { buffersOf } from './support/buffers.ts'
+import { inconsistencies } from './support/consistency.ts'
+import { fillTables, group, type Shape } from './support/shape.ts'
 
 const small: Shape = { partitions: 100, backlog: 1_000, stuck: 10 }
 const large: Shape = { partitions: 100_000, backlog: 1_000_000, stuck: 20_000 }

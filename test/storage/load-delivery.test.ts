@@ -2,14 +2,14 @@
 // `ROUSE_TEST_LOAD_MESSAGES=100000 npm test -- test/storage/load-delivery.test.ts`
 import { configure } from '@rouse/sidecar'
 import { type Test, test } from 'tap'
-import { inconsistencies } from './support-consistency.ts'
+import { inconsistencies } from './support/consistency.ts'
 import {
   type LoadPlan,
   type LoadResult,
   loadDatabase,
   loadMessageCount,
   runLoad,
-} from './support-load.ts'
+} from './support/load.ts'
 
 const connections = 32
 const seed = 20_260_401

@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { ack, type Executor, type PopResult, pop, push } from '@rouse/sidecar'
 import { test } from 'tap'
-import { inconsistencies } from './support-consistency.ts'
-import { loadDatabase, loadMessageCount } from './support-load.ts'
+import { inconsistencies } from './support/consistency.ts'
+import { loadDatabase, loadMessageCount } from './support/load.ts'
 
 const lanes = 8
 const iterationsPerLane = Math.ceil(loadMessageCount / 8 / lanes)

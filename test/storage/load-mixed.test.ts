@@ -26,8 +26,8 @@ import {
 import { type Random, seededRandom } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
-import { inconsistencies } from './support-consistency.ts'
-import { loadDatabase, sqlState, untilNoRetry } from './support-load.ts'
+import { inconsistencies } from './support/consistency.ts'
+import { loadDatabase, sqlState, untilNoRetry } from './support/load.ts'
 
 const connections = 16
 const callCount = 10_000

@@ -1,6 +1,6 @@
 // What the tables hold: while groups are worked off, and once they should be.
 import type pg from 'pg'
-import { inconsistencies } from '../../storage/support-consistency.ts'
+import { inconsistencies } from '../../storage/support/consistency.ts'
 import type { AuditRecord } from '../records.ts'
 
 export interface Leftovers {

@@ -7,7 +7,9 @@
 -- Result: a row a message, by lease and seq; waiter, lease, queue, partition, attempt and expiry stand on the first
 --   message of each lease only. The last row has only the database's time, and the status: messages, empty (no lane has anything), contended
 --   (a lane was skipped because somebody held it: ask again within 5 ms), or paused.
--- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody.
+-- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody. In one race
+--   SKIP LOCKED waits all the same (see pop_many), and holding lanes it must not: then the pop gives way (55P03), to be
+--   asked again, before PostgreSQL would look for a deadlock and end somebody who has more to lose.
 create or replace function rouse.pop(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
@@ -19,6 +21,7 @@ create or replace function rouse.pop(
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set lock_timeout = '250ms'
 as $$
 #variable_conflict use_column
 declare

@@ -62,9 +62,7 @@ begin
       v_group := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
       v_created := v_created or v_group.created;
     end loop;
-    perform from rouse.groups g, rouse.queues q
-    where q.id = any (v_queue_ids) and q.in_flight_max > 0 and g.queue_id = q.id and g.name = p_group
-    order by g.id for no key update of g;
+    perform rouse.lock_limited_groups(v_queue_ids, p_group);
   end if;
 
   for v_turn_of_queue in 1..coalesce(cardinality(v_queue_ids), 1) loop
@@ -88,7 +86,7 @@ begin
     continue when p_partition is not null and v_partition_id is null;
     v_allowed := v_end;
     if v_queue.in_flight_max > 0 then
-      perform from rouse.groups g where g.id = v_group_id for no key update;
+      perform rouse.lock_limited_groups(array[v_queue.id], p_group);
       v_allowed := v_queue.in_flight_max
         - (select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = v_group_id and s.limited);
     end if;
@@ -165,7 +163,8 @@ begin
 
         -- Settle: a drained lane is no longer ready, unless somebody has its partition: then a push is coming.
         -- Partitions in ascending order only, as pushes take them. SKIP LOCKED does wait in one race (the row's updater
-        -- commits meanwhile and the next one has the new version), and then only the order prevents a deadlock. A lane
+        -- commits meanwhile and the next one has the new version), and then only the order prevents a deadlock, or the
+        -- pop gives way: it may hold a lane that somebody took first, as a row is locked before it is looked at again. A lane
         -- passed over stays ready, which is harmless: another pop settles it.
         v_settled := false;
         if v_next >= v_lane.head and v_lane.blocked_until is null and v_lane_id > v_settled_to then

@@ -43,6 +43,18 @@ begin
   created := false;
 end $$;
 
+-- Locks a group in those of the queues that limit what it may have in flight, however long others count there.
+-- Parameters: queue ids, the group's name. Result: nothing. Locks: those groups by id.
+create or replace function rouse.lock_limited_groups(p_queue_ids integer[], p_group text) returns void
+language plpgsql
+set lock_timeout = 0
+as $$
+begin
+  perform from rouse.groups g, rouse.queues q
+  where q.id = any (p_queue_ids) and q.in_flight_max > 0 and g.queue_id = q.id and g.name = p_group
+  order by g.id for no key update of g;
+end $$;
+
 -- How many lanes a pop should look at next: as many as the waiters that have nothing yet may take.
 -- Parameters: by waiter, messages and lanes still wanted, messages wanted at first.
 -- Result: the count, at most 1,000; 0 when everybody has something. Locks: none.

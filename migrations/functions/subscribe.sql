@@ -5,6 +5,7 @@
 -- Locks: the queue row, before any partition; no partition can be born beside it.
 create or replace function rouse.subscribe(p_queue_id integer, p_group text, p_from timestamptz) returns integer
 language plpgsql
+set lock_timeout = 0  -- whoever creates the group first may have many lanes to make
 as $$
 declare
   v_id integer;

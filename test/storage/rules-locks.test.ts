@@ -12,7 +12,7 @@ import {
   release,
   transaction,
 } from '@rouse/sidecar'
-import { type Random, seededRandom } from '@rouse/testkit'
+import { eventually, type Random, seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
 import { demand, item, message, openStorage, payloads, type Storage } from './support/storage.ts'
 
@@ -82,6 +82,42 @@ test('a pop of a namespace that creates a group does not deadlock with a push th
   const [{ status }] = await Promise.all([popping, pushing])
   t.equal(status, 'messages')
 })
+
+for (const { what, options, subscribed, row } of [
+  {
+    what: 'counts what a limited group has in flight',
+    options: { maxInFlight: 9 },
+    subscribed: true,
+    row: 'select from rouse.groups for update',
+  },
+  {
+    what: 'creates the group',
+    options: {},
+    subscribed: false,
+    row: 'select from rouse.queues for update',
+  },
+]) {
+  test(`a pop that finds lanes held gives way soon, but not while somebody ${what}`, async (t) => {
+    const { begin, rows, send, set, take } = await openStorage(t)
+    await set('q', options)
+    await send('q', 'p', [1, 2])
+    if (subscribed) await take('q', { autoAck: true })
+    const other = await begin()
+    await other.query(row)
+    const popping = take('q')
+    // Twice the time in which it gives way elsewhere.
+    await eventually(
+      () =>
+        rows(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+           and clock_timestamp() - query_start > interval '500 ms'`,
+        ).then((found) => found.length > 0),
+      { timeoutMs: 30_000 },
+    )
+    await other.query('commit')
+    t.equal((await popping).status, 'messages')
+  })
+}
 
 test('opening lanes freed by ack_in never waits for a lane that somebody holds', async (t) => {
   const { begin, lane, lease, pool, rows, send } = await openStorage(t)

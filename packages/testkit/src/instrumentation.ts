@@ -18,8 +18,8 @@ export function activateBarriers(_file: string, sql: string): string {
 export async function createBarriers(client: pg.ClientBase | pg.Pool): Promise<void> {
   await client.query(`
     create schema rouse_test;
-    -- The try comes first because it is all that an unarmed barrier costs.
-    create function rouse_test.barrier(name text) returns void language plpgsql as $$
+    -- The try comes first because it is all that an unarmed barrier costs. A test may take its time at an armed one.
+    create function rouse_test.barrier(name text) returns void language plpgsql set lock_timeout = 0 as $$
     begin
       if not pg_try_advisory_lock_shared(${barrierLockSpace}, hashtext(name)) then
         perform pg_advisory_lock_shared(${barrierLockSpace}, hashtext(name));

@@ -88,7 +88,9 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
       const seen = signal.count
       const demands = [{ ...plan.demand, holder: `consumer ${consumer}` }]
       const source = { queue: plan.queue }
-      const { status, leases } = await pop(executor, { source, group: 'g', demands, after })
+      const { status, leases } = await untilNoRetry(() =>
+        pop(executor, { source, group: 'g', demands, after }),
+      )
       for (const lease of leases) {
         after = lease.partitionId
         for (const { id, seq, payload } of lease.messages) {
@@ -135,13 +137,18 @@ function makeBatch(
   }))
 }
 
-/** RS001 asks for the whole call again; nothing else may go wrong. */
+const retryStates = new Set([
+  'RS001', // the whole call again
+  '55P03', // a pop gave way
+])
+
+/** Nothing else may go wrong. */
 export async function untilNoRetry<Result>(call: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
       return await call()
     } catch (error) {
-      if (sqlState(error) !== 'RS001') throw error
+      if (!retryStates.has(sqlState(error) ?? '')) throw error
     }
   }
 }

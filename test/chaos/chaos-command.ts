@@ -24,7 +24,7 @@ async function main(args: readonly string[]): Promise<number> {
     case 'bugs': {
       const options = { seed: command.seed, keep: command.keep, say, progress }
       if (command.name === undefined) return (await runBugs(options)) ? 0 : 1
-      return (await runBug(command.name, options)).caught ? 0 : 1
+      return (await runBug(command.name, options)) ? 0 : 1
     }
     case 'control': {
       const { rules } = await runChaos({ ...command.run, ...command, say, progress })

@@ -17,8 +17,10 @@ export const nodeBugs: readonly Bug[] = [
     ],
     caughtBy: ['lost'],
     workloads: ['plain'],
-    faults: ['backend-terminations'],
-    seconds: 20,
+    // It shows only if a push is under way just then.
+    faults: ['backend-terminations', 'postgres-kill', 'postgres-restart'],
+    rate: 3,
+    seconds: 40,
   },
   {
     name: 'trust-a-cancelled-wait',

@@ -31,8 +31,13 @@ const warmUpSeconds = 2
 /** Shorter than a pop of the workloads waits, or nobody could be seen to wait in vain. */
 const wakeMsMax = 1_000
 
-export function runBug(name: string, options: BugRunOptions): Promise<BugRun> {
-  return runWith([bugNamed(name)], options)
+/** Says a line, and answers whether it was caught. */
+export async function runBug(name: string, options: BugRunOptions): Promise<boolean> {
+  const bug = bugNamed(name)
+  const { caught, fired } = await runWith([bug], options)
+  const rules = fired.length === 0 ? 'nothing' : fired.join(', ')
+  options.say(`${caught ? 'caught' : 'MISSED'}  ${name} (${bug.does}): ${rules}`)
+  return caught
 }
 
 /** Several in one cluster: for those that do not hide each other. */
@@ -71,14 +76,11 @@ export function isCaught({ caughtBy }: Bug, fired: readonly RuleName[]): boolean
   return caughtBy.some((rule) => fired.includes(rule))
 }
 
-/** All of them, one after the other. Says a line for each, and answers whether all were caught. */
+/** All of them, one after the other. Answers whether all were caught. */
 export async function runBugs(options: BugRunOptions): Promise<boolean> {
   const missed: string[] = []
-  for (const { name, does } of bugs) {
-    const { caught, fired } = await runBug(name, options)
-    const rules = fired.length === 0 ? 'nothing' : fired.join(', ')
-    options.say(`${caught ? 'caught' : 'MISSED'}  ${name} (${does}): ${rules}`)
-    if (!caught) missed.push(name)
+  for (const { name } of bugs) {
+    if (!(await runBug(name, options))) missed.push(name)
   }
   const summary = `${bugs.length - missed.length} of ${bugs.length} bugs caught`
   options.say(missed.length === 0 ? summary : `${summary}; missed: ${missed.join(', ')}`)

@@ -14,7 +14,15 @@ import {
 } from '@rouse/sidecar'
 import { eventually, type Random, seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
-import { demand, item, message, openStorage, payloads, type Storage } from './support/storage.ts'
+import {
+  demand,
+  item,
+  message,
+  openStorage,
+  payloads,
+  refusal,
+  type Storage,
+} from './support/storage.ts'
 
 test('two pushes that name the same partitions in opposite order wait for each other', async (t) => {
   const { armBarrier, pool, take, waiting } = await openStorage(t)
@@ -81,6 +89,17 @@ test('a pop of a namespace that creates a group does not deadlock with a push th
   await created.release()
   const [{ status }] = await Promise.all([popping, pushing])
   t.equal(status, 'messages')
+})
+
+test('a pop that would have to wait with lanes in its hands gives way, and takes nothing', async (t) => {
+  const { begin, send, take } = await openStorage(t)
+  await send('q', 'p', [1, 2])
+  t.same(payloads(await take('q', { autoAck: true })), [1])
+  const other = await begin()
+  await other.query('lock table rouse.leases in share mode')
+  t.equal((await refusal(take('q'))).state, '55P03')
+  await other.query('commit')
+  t.same(payloads(await take('q')), [2])
 })
 
 for (const { what, options, subscribed, row } of [

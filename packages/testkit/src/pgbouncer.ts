@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { chown, mkdtemp, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { freePort } from './free-port.ts'
+import { freePort } from '@rouse/database'
 
 export interface Pgbouncer {
   /** The same database as this URL names, by way of pgbouncer. */

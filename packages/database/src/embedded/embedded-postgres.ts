@@ -1,9 +1,9 @@
 // A real PostgreSQL 18 beside the program that uses it, for development and tests.
-import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { findBinaries, type PostgresBinaries } from './binaries.ts'
 import { type DataFolder, prepareDataFolder, removeIfTemporary } from './data-folder.ts'
 import { EmbeddedPostgresError } from './embedded-error.ts'
+import { freePort } from './free-port.ts'
 import { clearPreviousServer, rememberLauncher } from './previous-server.ts'
 import { type EmbeddedPostgres, RunningPostgres } from './running-postgres.ts'
 import { spawnServer } from './server-process.ts'
@@ -85,15 +85,4 @@ function isPassing(error: unknown, options: EmbeddedPostgresOptions): boolean {
   if (!(error instanceof EmbeddedPostgresError)) return false
   if (/pre-existing shared memory block .* is still in use/.test(error.message)) return true
   return !options.port && /could not (bind|create any TCP)/.test(error.message)
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  return new Promise((resolve, reject) => {
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as AddressInfo
-      probe.close(() => resolve(port))
-    })
-  })
 }

@@ -11,7 +11,6 @@ const learnedForMs = 600_000
 
 interface Candidate {
   readonly address: Address
-  readonly sources: Set<string>
   learnedUntil: number
   /** Who answered there last. */
   owner: SenderKey | undefined
@@ -26,6 +25,8 @@ interface Candidate {
 export class Candidates {
   readonly #preset: GossipPreset
   readonly #candidates = new Map<Address, Candidate>()
+  /** Per source, not per candidate: thousands of small sets would be most of what a node keeps. */
+  readonly #listed = new Map<string, Set<Address>>()
   #nextAt = Number.POSITIVE_INFINITY
 
   constructor(preset: GossipPreset) {
@@ -42,13 +43,16 @@ export class Candidates {
 
   /** What a source lists now, in place of what it listed before. */
   replace(source: string, addresses: Iterable<Address>, now: number): void {
+    const before = this.#listed.get(source)
     const listed = new Set(addresses)
-    for (const candidate of this.#candidates.values()) {
-      if (candidate.sources.delete(source) && !listed.has(candidate.address)) {
-        this.#forgetUnlisted(candidate, now)
-      }
+    this.#listed.set(source, listed)
+    for (const address of before ?? []) {
+      const candidate = this.#candidates.get(address)
+      if (candidate !== undefined) this.#forgetUnlisted(candidate, now)
     }
-    for (const address of listed) this.#open(address, now)?.sources.add(source)
+    for (const address of listed) {
+      if (this.#open(address, now) === undefined) listed.delete(address)
+    }
   }
 
   learn(address: Address, now: number): void {
@@ -121,7 +125,6 @@ export class Candidates {
     if (known !== undefined || this.#candidates.size >= candidatesMax) return known
     const candidate: Candidate = {
       address,
-      sources: new Set(),
       learnedUntil: 0,
       owner: undefined,
       helloAt: now,
@@ -146,8 +149,12 @@ export class Candidates {
   }
 
   #forgetUnlisted(candidate: Candidate, now: number): void {
-    if (candidate.sources.size === 0 && candidate.learnedUntil <= now) {
-      this.#candidates.delete(candidate.address)
-    }
+    if (candidate.learnedUntil > now || this.#isListed(candidate.address)) return
+    this.#candidates.delete(candidate.address)
+  }
+
+  #isListed(address: Address): boolean {
+    for (const listed of this.#listed.values()) if (listed.has(address)) return true
+    return false
   }
 }

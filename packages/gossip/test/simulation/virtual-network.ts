@@ -77,7 +77,8 @@ export class VirtualNetwork {
   readonly nodes = new Map<Address, VirtualNode>()
   readonly #options: NetworkOptions
   readonly #events = new EventQueue<() => void>()
-  readonly #cuts = new Set<string>()
+  /** From whom to whom nothing comes through. */
+  readonly #cuts = new Map<Address, Set<Address>>()
   readonly #random: Record<'loss' | 'delay' | 'duplicate' | 'reorder' | 'core', Random>
   now = 0
   datagrams = 0
@@ -156,11 +157,12 @@ export class VirtualNetwork {
 
   /** One way. */
   cut(from: Address, to: Address): void {
-    this.#cuts.add(`${from} ${to}`)
+    const cut = this.#cuts.get(from) ?? new Set()
+    this.#cuts.set(from, cut.add(to))
   }
 
   mend(from: Address, to: Address): void {
-    this.#cuts.delete(`${from} ${to}`)
+    this.#cuts.get(from)?.delete(to)
   }
 
   mendAll(): void {
@@ -189,7 +191,7 @@ export class VirtualNetwork {
     from.bytesSent += bytes.length + ipAndUdpBytes
     const { loss, duplication } = this.quality
     const isLost = this.#random.loss.next() < loss
-    if (isLost || this.#cuts.has(`${from.address} ${to}`)) return
+    if (isLost || this.#cuts.get(from.address)?.has(to)) return
     this.#deliverLater(from, bytes, to)
     if (this.#random.duplicate.next() < duplication) this.#deliverLater(from, bytes, to)
   }

@@ -1,22 +1,13 @@
 // Two nodes on one embedded PostgreSQL, and trials of one push and one waiter.
-import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { Agent, request } from 'node:http'
-import { fileURLToPath } from 'node:url'
 import { startEmbeddedPostgres } from '@rouse/database'
 import { KeyRing } from '@rouse/gossip'
 import { eventually } from '@rouse/testkit'
 import pg from 'pg'
 import { raiseLoopback } from './cluster-network.ts'
+import { BenchNode, gossipSecret } from './cluster-node.ts'
 import { percentile } from './http-figures.ts'
-
-export interface BenchNode {
-  readonly url: string
-  readonly gossip: { readonly host: string; readonly port: number }
-  readonly gossipPort: number
-  readonly child: ChildProcess
-}
 
 export interface BenchCluster {
   readonly nodes: readonly [BenchNode, BenchNode]
@@ -35,6 +26,9 @@ export interface ClusterFigures {
   readonly p99: number
   readonly max: number
   readonly within10Ms: number
+  /** The same from the moment when the push was sent: a commit more. */
+  readonly wholeP50?: number
+  readonly wholeP99?: number
   /** What woke the waiters, by the counters of the node. */
   readonly sources: string
 }
@@ -45,27 +39,25 @@ interface Stats {
   readonly waiting: { readonly total: number }
   readonly wakes: Readonly<Record<string, number>>
   readonly group_backoff: { readonly groups_in_flight: number }
-  readonly gossip: { readonly drops: Readonly<Record<string, number>> }
+  readonly gossip: {
+    readonly datagramsSent: number
+    readonly datagramsReceived: number
+    readonly drops: Readonly<Record<string, number>>
+  }
 }
 
-const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))
-const secret = 'a secret of this benchmark alone'
 const patience = { timeoutMs: 60_000 }
 
 export async function startBenchCluster(): Promise<BenchCluster> {
   raiseLoopback()
   const server = await startEmbeddedPostgres()
-  const nodes = [startNode(server.url, 1), startNode(server.url, 2)] as const
+  const nodes = [new BenchNode(server.url, 1), new BenchNode(server.url, 2)] as const
+  for (const node of nodes) node.start()
   return {
     nodes,
     overhear: () => overhear(server.url),
     async stop() {
-      for (const { child } of nodes) child.kill('SIGTERM')
-      await Promise.all(
-        nodes.map(async ({ child }) => {
-          if (child.exitCode === null) await once(child, 'exit')
-        }),
-      )
+      await Promise.all(nodes.map((node) => node.stop()))
       await server.stop()
     },
   }
@@ -79,7 +71,7 @@ async function overhear(databaseUrl: string): Promise<Overheard> {
   const clusterId = rows[0]?.id ?? ''
   return {
     cluster: createHash('sha256').update(clusterId).digest().readUInt32BE(0),
-    keyId: new KeyRing(clusterId, [secret]).keyId,
+    keyId: new KeyRing(clusterId, [gossipSecret]).keyId,
   }
 }
 
@@ -110,19 +102,20 @@ export function benchCluster({ nodes }: BenchCluster) {
     }, patience)
   }
 
-  /** From the answer of the push to the answer of the waiter. */
+  /** From the answer of the push to the answer of the waiter; and from when it was sent. */
   async function wakes(from: BenchNode, to: BenchNode, trials: number): Promise<ClusterFigures> {
     await untilReady(nodes, stats)
     const before = (await stats(to)).wakes
     const took: number[] = []
+    const tookWhole: number[] = []
     for (let i = 0; i < trials; i += 1) {
       queues += 1
       const queue = `q${queues % 20}`
-      const path = `/api/v1/pop/queue/${queue}?wait=true&timeout=30000&autoAck=true`
+      const path = `/api/v1/pop/queue/${queue}?wait=true&timeout=30000`
       let answeredAt = 0
-      const waiter = ask(agent, 'GET', `${to.url}${path}`).then(({ status }) => {
+      const waiter = ask(agent, 'GET', `${to.url}${path}`).then((answer) => {
         answeredAt = performance.now()
-        return status
+        return answer
       })
       await eventually(
         async () => {
@@ -132,13 +125,26 @@ export function benchCluster({ nodes }: BenchCluster) {
         { timeoutMs: 30_000, intervalMs: 5 },
       )
       const items = [{ queue, payload: i }]
+      const sentAt = performance.now()
       await ask(agent, 'POST', `${from.url}/api/v1/push`, JSON.stringify({ items }))
       const pushedAt = performance.now()
-      if ((await waiter) !== 200) throw new Error('a waiter got nothing')
+      const { status, text } = await waiter
+      if (status !== 200) throw new Error('a waiter got nothing')
       took.push(Math.max(0, answeredAt - pushedAt))
+      tookWhole.push(answeredAt - sentAt)
+      await acknowledge(to, text)
     }
     const after = (await stats(to)).wakes
-    return { ...figuresOf(took), sources: sourcesOf(before, after) }
+    const whole = figuresOf(tookWhole)
+    const sources = sourcesOf(before, after)
+    return { ...figuresOf(took), wholeP50: whole.p50, wholeP99: whole.p99, sources }
+  }
+
+  async function acknowledge(node: BenchNode, answer: string): Promise<void> {
+    const { messages } = JSON.parse(answer) as { readonly messages: readonly object[] }
+    const acknowledgments = messages.map((message) => ({ ...message, status: 'completed' }))
+    const body = JSON.stringify({ acknowledgments })
+    await ask(agent, 'POST', `${node.url}/api/v1/ack/batch`, body)
   }
 
   return { wakes, stats, untilHealthy, untilAggressive }
@@ -170,27 +176,6 @@ function sourcesOf(before: Stats['wakes'], after: Stats['wakes']): string {
     .map(([source, count]) => [source, count - (before[source] ?? 0)] as const)
     .filter(([, count]) => count > 0)
   return grown.map(([source, count]) => `${source} ${count}`).join(', ')
-}
-
-function startNode(databaseUrl: string, number: number): BenchNode {
-  const port = 4600 + 10 * number
-  const child = spawn(process.execPath, [main], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: {
-      PATH: process.env.PATH,
-      ROUSE_DATABASE_URL: databaseUrl,
-      ROUSE_NODE_ID: `node-${number}`,
-      ROUSE_PORT: String(port),
-      ROUSE_GOSSIP_PORT: String(port + 1),
-      ROUSE_GOSSIP_SECRET: secret,
-      ROUSE_WORKERS: '1',
-      ROUSE_LOG_LEVEL: 'error',
-      // The figures are those of the ladder, not of the minute that follows a fault.
-      AGGRESSIVE_POLL_DURATION_MS: '1000',
-    },
-  })
-  const gossip = { host: '127.0.0.1', port: port + 1 }
-  return { url: `http://127.0.0.1:${port}`, gossip, gossipPort: port + 1, child }
 }
 
 function ask(

@@ -98,6 +98,7 @@ export class ClusterLink {
   async start(): Promise<void> {
     const { pool, log } = this.#options
     this.#address = await this.#gossip.start()
+    log.info({ gossip: this.#address }, 'gossip listens')
     this.#directory = createNodeDirectory({
       pool,
       log,
@@ -107,7 +108,7 @@ export class ClusterLink {
     await this.#directory.start()
     this.#watch = setInterval(() => this.#lookForSilence(), watchMs)
     const peers = this.#directory.others().length
-    log.info({ gossip: this.#address, peers }, 'joined the cluster')
+    log.info({ peers }, 'joined the cluster')
   }
 
   /** Our workers serve: peers and people may come. */

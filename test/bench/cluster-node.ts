@@ -1,0 +1,75 @@
+// One node of the bench: the built program, whose log is kept, and which is killed and started again.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { killAll, treeOf } from '../chaos/harness/processes.ts'
+
+export const gossipSecret = 'a secret of this benchmark alone'
+
+export interface LogEntry {
+  readonly time: string
+  readonly msg: string
+  readonly peer?: string
+  readonly event?: string
+}
+
+const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))
+
+export class BenchNode {
+  readonly id: string
+  readonly url: string
+  readonly gossip: { readonly host: string; readonly port: number }
+  /** Of all its lives. */
+  readonly log: LogEntry[] = []
+  readonly #env: Readonly<Record<string, string | undefined>>
+  #child: ChildProcess | undefined
+
+  constructor(databaseUrl: string, number: number) {
+    const port = 4600 + 10 * number
+    this.id = `node-${number}`
+    this.url = `http://127.0.0.1:${port}`
+    this.gossip = { host: '127.0.0.1', port: port + 1 }
+    this.#env = {
+      PATH: process.env.PATH,
+      ROUSE_DATABASE_URL: databaseUrl,
+      ROUSE_NODE_ID: this.id,
+      ROUSE_PORT: String(port),
+      ROUSE_GOSSIP_PORT: String(this.gossip.port),
+      ROUSE_GOSSIP_SECRET: gossipSecret,
+      ROUSE_WORKERS: '1',
+      // The figures are those of the ladder, not of the minute that follows a fault.
+      AGGRESSIVE_POLL_DURATION_MS: '1000',
+    }
+  }
+
+  start(): void {
+    const child = spawn(process.execPath, [main], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: this.#env,
+    })
+    this.#child = child
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      this.log.push(JSON.parse(line) as LogEntry)
+    })
+  }
+
+  /** All its processes at one stroke. Answers when, by the wall clock. */
+  async kill(): Promise<number> {
+    const { pid } = this.#child ?? {}
+    const killedAt = Date.now()
+    if (pid !== undefined) killAll(treeOf(pid))
+    await this.#ended()
+    return killedAt
+  }
+
+  async stop(): Promise<void> {
+    this.#child?.kill('SIGTERM')
+    await this.#ended()
+  }
+
+  async #ended(): Promise<void> {
+    const child = this.#child
+    if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+}

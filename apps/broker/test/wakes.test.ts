@@ -150,3 +150,27 @@ test('two thousand waiters on one node leave it light and awake', async (t) => {
   gone.abort()
   await Promise.all(waiting)
 })
+
+test('messages that come back together reach as many waiters, though no hint has counted them', async (t) => {
+  const never = '600000'
+  const env = {
+    POP_WAIT_IDLE_INTERVAL_MS: never,
+    POP_WAIT_BASE_INTERVAL_MS: never,
+    POP_WAIT_MAX_INTERVAL_MS: never,
+  }
+  const node = await startBroker(t, { env })
+  const api = apiOf(node.url)
+  await api.post('/configure', { queue: 'q', options: { ordering: 'none' } })
+  await api.push(...Array.from({ length: 5 }, (_, i) => ({ queue: 'q', payload: i })))
+  const { body } = await api.pop('q', '?batch=5')
+  const acknowledgments = body.messages.map((message: object) => ({
+    ...message,
+    status: 'retry',
+    delayMs: 3_000,
+  }))
+  await api.post('/ack/batch', { acknowledgments })
+  const waiting = Array.from({ length: 5 }, () => api.pop('q', '?wait=true&timeout=30000'))
+  await untilWaiting(node, 5)
+  const answers = await Promise.all(waiting)
+  t.same(answers.map(({ body }) => body?.messages[0].data).toSorted(), [0, 1, 2, 3, 4])
+})

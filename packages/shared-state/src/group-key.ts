@@ -30,6 +30,13 @@ export interface Hint {
   readonly count?: number | undefined
 }
 
+/** How many messages a hint tells of; undefined: any number. One for a single group tells of a lane that opened, and
+ * what comes back in it one by one nobody has counted. */
+export function countOf({ count, group }: Hint): number | undefined {
+  const isForAll = group === undefined || group === null
+  return isForAll && count !== undefined && count > 0 ? count : undefined
+}
+
 export function groupKey(description: GroupDescription): GroupKey {
   return `${selectorOf(description)}/${encode(description.group)}`
 }

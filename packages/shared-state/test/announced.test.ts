@@ -47,6 +47,14 @@ test('an empty pop ends it: somebody else was faster', async (t) => {
 for (const [what, tell] of [
   ['a free lane', (node) => node.manager.notifyPartitionFree({ ...hint, count: 1 }, 'timer')],
   ['news without a count', (node) => node.manager.handleMessageAvailable({ ...hint, count: 0 })],
+  [
+    'a lane that opened for one group',
+    (node) => node.manager.notifyMessageAvailable({ ...hint, group: 'g', count: 1 }, 'timer'),
+  ],
+  [
+    'one that opened through a peer',
+    (node) => node.manager.handleMessageAvailable({ ...hint, group: 'g', count: 1 }),
+  ],
   ['news of anything', (node) => node.manager.notifyEverything('ipc')],
 ] as const satisfies readonly [string, (node: ReturnType<typeof nodeFixture>) => void][]) {
   test(`${what} is followed until a pop finds nothing`, async (t) => {

@@ -2,7 +2,7 @@
 -- Parameters: by group, a queue and one of its partitions or null for any; or no queue and a namespace and / or task;
 --   and the group's name.
 -- Result: the 1-based positions of those that have a lane to pop, or that do not exist yet on a queue with messages.
---   A paused queue has nothing to pop.
+--   A paused queue has nothing to pop, and neither has a group with as much in flight as it may have.
 -- Locks: none.
 create or replace function rouse.groups_with_work(
   p_queues text[], p_partitions text[], p_namespaces text[], p_tasks text[], p_groups text[]
@@ -18,13 +18,15 @@ begin
   where exists (
     select
     from (
-      select q.id from rouse.queues q where q.name = t.queue and not q.paused
+      select q.id, q.in_flight_max from rouse.queues q where q.name = t.queue and not q.paused
       union all
-      select q.id from unnest(case when t.queue is null then rouse.queues_of(t.namespace, t.task) end) s(id)
+      select q.id, q.in_flight_max from unnest(case when t.queue is null then rouse.queues_of(t.namespace, t.task) end) s(id)
         join rouse.queues q on q.id = s.id and not q.paused
     ) q
     left join rouse.groups g on g.queue_id = q.id and g.name = t.consumer_group
-    where case
+    where (q.in_flight_max = 0 or g.id is null or q.in_flight_max > (
+        select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = g.id and s.limited))
+      and case
       when g.id is not null and t.partition is null then exists (
         select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null)
       when g.id is not null then exists (

@@ -2,14 +2,22 @@
 // and few of them are under way at once: those that hang must not take the connections that messages need.
 import { WriteLine } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
+import { toRouseError } from './problems.ts'
 
 type Handling = () => Promise<unknown>
 
 const writesMax = 2
 const pendingMax = 1_000
 
+export interface WriteLimits {
+  readonly timeoutMs: number
+  /** What was written may be there, and nobody was told of it. */
+  readonly onOutcomeUnknown: () => void
+}
+
 /** Holds for the routes that are added from now on; those that only read are left alone. */
-export function limitWrites(app: FastifyInstance, timeoutMs: number): void {
+export function limitWrites(app: FastifyInstance, limits: WriteLimits): void {
+  const { timeoutMs, onOutcomeUnknown } = limits
   const line = new WriteLine<Handling, unknown>({
     slots: writesMax,
     patienceMs: 0,
@@ -19,8 +27,13 @@ export function limitWrites(app: FastifyInstance, timeoutMs: number): void {
     weigh: () => ({ count: 1, bytes: 0 }),
     timeoutMs,
     async run([write]) {
-      if (write?.send())
-        await write.input().then(write.resolve.bind(write), write.reject.bind(write))
+      if (write?.send() !== true) return
+      try {
+        write.resolve(await write.input())
+      } catch (error) {
+        if (toRouseError(error).code === 'outcome_unknown') onOutcomeUnknown()
+        write.reject(error)
+      }
     },
   })
   app.addHook('onRoute', (route) => {

@@ -18,7 +18,10 @@ export interface BrokerContext {
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
   /** Payloads of encrypted queues, as the database has them. */
   readonly cipher: Pick<PayloadCipher, 'open' | 'seal'>
-  readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
+  readonly coordinator: Pick<
+    Coordinator,
+    'notifyMessageAvailable' | 'notifyPartitionFree' | 'notifyOutcomeUnknown'
+  >
   /** Every node looks again at a queue whose options have changed. */
   readonly tellConfigured: (hint: Woken, version: number) => void
   /** Something may fall due sooner than the timers know. */

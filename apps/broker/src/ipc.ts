@@ -1,7 +1,7 @@
 // All that a primary and its workers say to each other, and how: messages of one tick leave in one send.
 //
 //   worker → primary   ready · waiting · check · taken · release · available · free · configured · scheduled · look ·
-//                      hintsLost · figures · askStats
+//                      hintsLost · outcomeUnknown · figures · askStats
 //   primary → worker   grant · drain · stats
 import type { Grant, GrantOutcome, GroupDescription, SidecarStats, Woken } from '@rouse/sidecar'
 
@@ -26,6 +26,8 @@ export type WorkerMessage =
   | { readonly type: 'look' }
   /** More hints than the channel may hold: anything may have become deliverable. */
   | { readonly type: 'hintsLost' }
+  /** A connection was lost before the answer: what was written may be there, or yet come. */
+  | { readonly type: 'outcomeUnknown' }
   | { readonly type: 'figures'; readonly figures: WorkerFigures }
   | { readonly type: 'askStats'; readonly id: number }
 

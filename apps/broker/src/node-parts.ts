@@ -45,6 +45,7 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
     post: (id, message) => workers.post(id, message),
     peers: {
       broadcast: (hint, kind) => link.broadcast(hint, kind),
+      broadcastEverything: () => link.broadcastEverything(),
       interestChanged: (version) => link.interestChanged(version),
       configured: (hint, version) => link.tellConfigured(hint, version),
     },

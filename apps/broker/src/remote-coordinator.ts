@@ -15,5 +15,6 @@ export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
     notifyPartitionFree(woken) {
       if (woken.length > 0) outbox.post({ type: 'free', woken })
     },
+    notifyOutcomeUnknown: () => outbox.post({ type: 'outcomeUnknown' }),
   }
 }

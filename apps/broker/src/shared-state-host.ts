@@ -32,6 +32,7 @@ export interface SharedStateHostOptions {
 /** What the other nodes are told. */
 export interface PeerPort {
   readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
+  readonly broadcastEverything: () => void
   readonly interestChanged: (version: number) => void
   /** The options of a queue have a new version. */
   readonly configured: (hint: Hint, version: number) => void
@@ -77,6 +78,7 @@ export class SharedStateHost {
           post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
         broadcast: peers.broadcast,
+        broadcastEverything: peers.broadcastEverything,
         interestChanged: peers.interestChanged,
       },
       {
@@ -113,6 +115,12 @@ export class SharedStateHost {
   /** Lanes that it freed. */
   notifyFree(woken: readonly Woken[], origin: 'timer' | 'notify'): void {
     for (const hint of woken) this.#manager.notifyPartitionFree(hint, origin)
+    this.#schedule()
+  }
+
+  /** Something of its own that may have made messages deliverable was not confirmed. */
+  outcomeUnknown(): void {
+    this.#manager.announceEverything('outcome_unknown')
     this.#schedule()
   }
 
@@ -175,7 +183,6 @@ export class SharedStateHost {
         return
       case 'release': {
         const { description, grantId } = message.grant
-        if (message.outcome === 'error') manager.reportFault('fetch_error')
         if (message.outcome === 'empty') this.#options.time.popFoundNothing()
         manager.releaseGroup(keyOf(description), grantId, message.outcome, message.found)
         return
@@ -197,7 +204,9 @@ export class SharedStateHost {
       case 'look':
         return this.#options.time.look()
       case 'hintsLost':
-        return manager.notifyEverything('ipc')
+        return manager.announceEverything()
+      case 'outcomeUnknown':
+        return manager.announceEverything('outcome_unknown')
       case 'figures':
         this.#figures.set(workerId, message.figures)
         return

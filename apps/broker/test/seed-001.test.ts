@@ -69,7 +69,7 @@ test('001-8: a query that fails makes the node aggressive', async (t) => {
 function aggressiveManager() {
   let now = 0
   const manager = new SharedStateManager(
-    { now: () => now, grant: () => {}, broadcast: () => {} },
+    { now: () => now, grant: () => {}, broadcast: () => {}, broadcastEverything: () => {} },
     { aggressivePollDurationMs: 60_000, aggressiveExitThreshold: 5, idleIntervalMs: 5_000 },
   )
   manager.registerSidecar(1)

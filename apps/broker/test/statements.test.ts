@@ -46,6 +46,20 @@ test('the fallback check finds groups with work by queue, partition, namespace a
   t.same(await groupsWithWork(pool, []), [])
 })
 
+test('a group with as much in flight as it may have has no work', async (t) => {
+  const { pool } = await testDatabase(t)
+  const executor = pool as unknown as Executor
+  await pool.query(`select from rouse.configure('limited', null, null, '{"maxInFlight": 1}')`)
+  await push(executor, [message('limited'), message('limited', { partition: 'other' })])
+  const groups = [{ source: { queue: 'limited' }, group: 'g' }]
+  t.same(await groupsWithWork(pool, groups), [0])
+  const demands = [{ batch: 1, partitions: 1, holder: 't' }]
+  const popped = await pop(executor, { source: { queue: 'limited' }, group: 'g', demands })
+  t.same(await groupsWithWork(pool, groups), [])
+  await ack(executor, [{ leaseId: popped.leases[0]?.leaseId as string }])
+  t.same(await groupsWithWork(pool, groups), [0])
+})
+
 test('what falls due is known for leases and for scheduled messages', async (t) => {
   const { pool, freezeClock, advanceClock } = await testDatabase(t)
   const executor = pool as unknown as Executor

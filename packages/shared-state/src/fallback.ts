@@ -15,10 +15,10 @@ export interface FallbackContext {
   readonly isUrgent: (group: Group) => boolean
 }
 
-export interface FallbackFindings {
-  readonly withWork: readonly Group[]
-  /** Those of them that no hint and no pop had got to. */
-  readonly unannounced: number
+export interface GroupWithWork {
+  readonly group: Group
+  /** No hint and no pop had got to it. Whether there is work for it in truth, a pop must tell. */
+  readonly isNews: boolean
 }
 
 export class FallbackChecks {
@@ -58,9 +58,10 @@ export class FallbackChecks {
     this.#nextDueAt = Number.NEGATIVE_INFINITY
   }
 
-  /** The groups to ask about now; the answer goes to `answered` or `failed`. */
-  ask(waiting: Iterable<Group>, now: number): GroupKey[] {
-    if (this.nextDueAt() > now) return []
+  /** The groups to ask about now; the answer goes to `answered` or `failed`. Undefined: it is not time. None: it
+   * was, but pops have looked after all of them meanwhile. */
+  ask(waiting: Iterable<Group>, now: number): GroupKey[] | undefined {
+    if (this.nextDueAt() > now) return undefined
     const due = this.#collect(waiting, now)
     if (due.length === 0) return []
     const { fallbackGroupsMax } = this.#context.settings
@@ -71,22 +72,21 @@ export class FallbackChecks {
   }
 
   /** Undefined when nothing was asked. Keys that were not asked about are passed over. */
-  answered(keysWithWork: Iterable<GroupKey>, now: number): FallbackFindings | undefined {
+  answered(keysWithWork: Iterable<GroupKey>, now: number): GroupWithWork[] | undefined {
     const asked = this.#asked
     if (asked === undefined) return undefined
     this.#asked = undefined
-    const withWork: Group[] = []
-    let unannounced = 0
+    const withWork: GroupWithWork[] = []
     const empty = new Map(asked.groups)
     for (const key of keysWithWork) {
       const group = empty.get(key)
       if (group === undefined) continue
       empty.delete(key)
-      withWork.push(group)
-      if (group.lock.state === 'free' && group.hintedAt < asked.at) unannounced += 1
+      const isNews = group.lock.state === 'free' && group.hintedAt < asked.at
+      withWork.push({ group, isNews })
     }
     for (const group of empty.values()) this.#foundEmpty(group, asked.at, now)
-    return { withWork, unannounced }
+    return withWork
   }
 
   /** The groups stay where they are on their ladders and come again after an interval. */

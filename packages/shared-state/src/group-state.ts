@@ -28,6 +28,8 @@ export interface Cause {
   readonly from?: SidecarId | undefined
   /** How many messages it tells of. Absent: nobody knows. */
   readonly count?: number | undefined
+  /** Of a fallback check: no hint and no pop had got to the group before. */
+  readonly isNews?: boolean | undefined
   /** When the news came; absent: now. */
   readonly at?: number | undefined
 }

@@ -1,4 +1,4 @@
-import { FallbackChecks } from './fallback.ts'
+import { FallbackChecks, type GroupWithWork } from './fallback.ts'
 import type { GroupKey } from './group-key.ts'
 import type { Group } from './group-state.ts'
 import {
@@ -26,6 +26,7 @@ export class PacedChecks {
   readonly #context: PacedChecksContext
   readonly checks: FallbackChecks
   #mode: PollMode
+  #lookedAfterAt = Number.NEGATIVE_INFINITY
 
   constructor(context: PacedChecksContext, now: number) {
     this.#context = context
@@ -52,24 +53,38 @@ export class PacedChecks {
 
   ask(waiting: ReadonlySet<Group>, now: number): GroupKey[] {
     if (waiting.size === 0) this.#mode = whileNobodyWaits(this.#mode, now, this.#context.settings)
-    return this.checks.ask(waiting, now)
+    const due = this.checks.ask(waiting, now)
+    if (due?.length === 0) this.#lookedAfter(now)
+    return due ?? []
   }
 
   /** Returns the groups that have work. */
-  answered(keysWithWork: Iterable<GroupKey>, now: number): readonly Group[] {
+  answered(keysWithWork: Iterable<GroupKey>, now: number): readonly GroupWithWork[] {
+    const withWork = this.checks.answered(keysWithWork, now)
+    if (withWork === undefined) return []
+    this.#context.counters.fallbackChecks += 1
+    if (!withWork.some(({ isNews }) => isNews)) this.checked('nothing', now)
+    return withWork
+  }
+
+  /** What a check found, by the word of its pop where there was one. */
+  checked(found: 'nothing' | 'unannounced', now: number): void {
     const { counters, settings } = this.#context
-    const findings = this.checks.answered(keysWithWork, now)
-    if (findings === undefined) return []
-    counters.fallbackChecks += 1
-    counters.unannounced += findings.unannounced
-    const found = findings.unannounced > 0 ? 'unannounced' : 'nothing'
+    if (found === 'unannounced') counters.unannounced += 1
     this.#mode = afterCheck(this.#mode, found, now, settings)
-    return findings.withWork
   }
 
   failed(now: number): void {
     this.checks.failed(now)
     this.reportFault('fetch_error', now)
+  }
+
+  /** Every group that would have been due was popped meanwhile. That is as good as a check, at most so often as
+   * an idle group has one. */
+  #lookedAfter(now: number): void {
+    if (now - this.#lookedAfterAt < this.#context.settings.maxIntervalMs) return
+    this.#lookedAfterAt = now
+    this.checked('nothing', now)
   }
 
   /** Where nobody waits there is nothing to check, only perhaps a mode to leave. */

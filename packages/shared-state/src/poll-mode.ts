@@ -6,18 +6,20 @@
 //                checked on its ladder.
 //
 // healthy → aggressive: a fault. Two faults stand until they are cleared (listener_lost, peer_silent);
-// the others happen and are over (fetch_error, grant_untaken, sidecar_lost).
+// the others happen and are over (fetch_error, grant_untaken, sidecar_lost, outcome_unknown).
 //
 // aggressive → healthy: no fault stands, the last one is AGGRESSIVE_POLL_DURATION_MS ago, and the last
-// AGGRESSIVE_EXIT_THRESHOLD fallback checks succeeded and found nothing that no hint had told of.
-// With no waiters there is nothing to check and nothing to miss: then the time alone decides.
+// AGGRESSIVE_EXIT_THRESHOLD fallback checks succeeded and found nothing that no hint had told of: either there was
+// no work, or the pop for it came back empty (another node was faster). A node so busy that no group is ever due
+// checks them all by its pops. With no waiters there is nothing to check and nothing to miss: the time alone decides.
 //
 // A wake, by whatever source, is no fault: a node whose hints work is busy, and would never leave.
 import type { SharedStateSettings } from './settings.ts'
 
 export type StandingFault = 'listener_lost' | 'peer_silent'
-/** `sidecar_lost`: what a worker had in flight when it died may commit after everybody looked. */
-export type MomentaryFault = 'fetch_error' | 'grant_untaken' | 'sidecar_lost'
+/** `sidecar_lost`, `outcome_unknown`: what a worker had in flight when it died, or when its connection was lost, may
+ * commit after everybody looked. */
+export type MomentaryFault = 'fetch_error' | 'grant_untaken' | 'sidecar_lost' | 'outcome_unknown'
 export type Fault = StandingFault | MomentaryFault
 
 export interface PollMode {

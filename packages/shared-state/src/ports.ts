@@ -28,6 +28,8 @@ export interface SharedStatePorts {
   ) => void
   /** Tells the peers: messages are new, or a lane is free. */
   readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
+  /** Tells them that anything may be. */
+  readonly broadcastEverything: () => void
   /** `interests()` changed. Call `interestEchoed` with the version once all peers hold it. Absent on a
    * node without peers. */
   readonly interestChanged?: (version: number) => void

@@ -12,12 +12,12 @@
 // poll-mode.ts and paced-checks.ts (how often), group-table.ts (which groups there are), interest.ts
 // (what peers know).
 import { startBackoff } from './backoff.ts'
-import { type GroupDescription, type GroupKey, groupKey, type Hint } from './group-key.ts'
+import { countOf, type GroupDescription, type GroupKey, groupKey, type Hint } from './group-key.ts'
 import type { Cause, Group } from './group-state.ts'
 import { GroupTable } from './group-table.ts'
 import { describeAll, Interest } from './interest.ts'
 import { PacedChecks } from './paced-checks.ts'
-import type { Fault, StandingFault } from './poll-mode.ts'
+import type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
 import type { PopOutcome, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
 import { buildStats, type SharedStateStats } from './stats.ts'
@@ -59,6 +59,7 @@ export class SharedStateManager {
       },
       onFree: (group) => this.#paced.checks.touch(group),
       onUnused: (group, sidecarId) => this.#setWaiting(group, sidecarId, 0),
+      onChecked: (found) => this.#paced.checked(found, ports.now()),
       onFault: (fault) => this.reportFault(fault),
     })
   }
@@ -77,8 +78,8 @@ export class SharedStateManager {
       if (group.waiters.of(sidecarId) > 0) this.#setWaiting(group, sidecarId, 0)
     }
     this.#wakePath.sidecarGone(this.#table.all(), sidecarId)
-    if (how === 'died') this.reportFault('sidecar_lost')
-    this.notifyEverything('ipc')
+    if (how === 'left') this.notifyEverything('ipc')
+    else this.announceEverything('sidecar_lost')
   }
 
   /** How many wait at a worker for a group. False: refused, the table of groups is full, or the worker
@@ -147,7 +148,7 @@ export class SharedStateManager {
 
   /** Messages became deliverable through this node. */
   notifyMessageAvailable(hint: Hint, origin: Origin): void {
-    this.#announce('available', hint, origin, counted(hint))
+    this.#announce('available', hint, origin, countOf(hint))
   }
 
   /** A lane was freed through this node: whoever waits for its group may go on with it. */
@@ -157,10 +158,18 @@ export class SharedStateManager {
 
   /** A peer, the database by NOTIFY, or a worker told of messages; all peers were told as well. */
   handleMessageAvailable(hint: Hint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
-    this.#wakeMatching(hint, { source, count: counted(hint) })
+    this.#wakeMatching(hint, { source, count: countOf(hint) })
   }
 
-  /** Anything may have been committed: a process died, an outcome is unknown, hints were lost. */
+  /** Anything may have been committed through this node, and may yet be: by a worker that died, or a
+   * write whose outcome is unknown. */
+  announceEverything(fault?: MomentaryFault): void {
+    if (fault !== undefined) this.reportFault(fault)
+    this.notifyEverything('ipc')
+    this.#ports.broadcastEverything()
+  }
+
+  /** Anything may have been committed: a peer died, or hints were lost. */
   notifyEverything(source: WakeSource): void {
     const waiting = this.#table.waiting()
     const now = this.#ports.now()
@@ -209,8 +218,8 @@ export class SharedStateManager {
 
   fallbackResult(keysWithWork: Iterable<GroupKey>): void {
     const now = this.#ports.now()
-    for (const group of this.#paced.answered(keysWithWork, now)) {
-      this.#wakePath.wake(group, { source: 'fallback' }, now)
+    for (const { group, isNews } of this.#paced.answered(keysWithWork, now)) {
+      this.#wakePath.wake(group, { source: 'fallback', isNews }, now)
     }
   }
 
@@ -285,9 +294,4 @@ export class SharedStateManager {
     this.#wakePath.heard(sidecarId, now)
     return result
   }
-}
-
-/** A hint of no message in particular is one of any number. */
-function counted({ count }: Hint): number | undefined {
-  return count !== undefined && count > 0 ? count : undefined
 }

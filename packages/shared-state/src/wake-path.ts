@@ -25,6 +25,8 @@ export interface WakePathContext {
   /** The lock is free again, and `checkedAt` or the backoff may have moved. */
   readonly onFree: (group: Group) => void
   readonly onUnused: (group: Group, sidecarId: SidecarId) => void
+  /** A pop has told what a fallback check had found. */
+  readonly onChecked: (found: 'nothing' | 'unannounced') => void
   readonly onFault: (fault: MomentaryFault) => void
 }
 
@@ -48,10 +50,10 @@ export class WakePath {
     this.#slowRetries = new DeadlineQueue(settings.baseIntervalMs)
   }
 
-  /** There may be work. */
+  /** There may be work. Where only a check says so, the ladder waits for the pop's word. */
   wake(group: Group, cause: Cause, now: number): void {
     group.hintedAt = now
-    group.backoff = startBackoff(this.#context.settings)
+    if (cause.source !== 'fallback') group.backoff = startBackoff(this.#context.settings)
     group.announced += cause.count ?? Number.POSITIVE_INFINITY
     this.#check(group, group.waiters.next(this.#silent), cause, now)
   }
@@ -97,6 +99,7 @@ export class WakePath {
     if (outcome === 'contended') this.#context.counters.contended += 1
     if (outcome === 'messages') this.#noteLatency(grant, now)
     if (outcome === 'error') this.#context.onFault('fetch_error')
+    if (grant.cause.isNews === true) this.#noteCheck(group, outcome)
     const next = afterPop(group, outcome, grant.cause)
     if (next.step === 'grant') this.#grantNext(group, next.cause, now)
     else if (next.step === 'retry') this.#retryLater(group, now)
@@ -193,6 +196,13 @@ export class WakePath {
 
   #noteLatency({ cause, sidecarId }: Grant, now: number): void {
     this.#context.counters.found(sourceFor(cause, sidecarId), now - (cause.at ?? now))
+  }
+
+  /** A hint that came during the pop may be of what it found. */
+  #noteCheck(group: Group, outcome: PopReport['outcome']): void {
+    const isFound = outcome === 'messages' && !isWake(group.dirty)
+    if (isFound) this.#context.onChecked('unannounced')
+    else if (outcome === 'empty') this.#context.onChecked('nothing')
   }
 
   #unlock(group: Group): void {

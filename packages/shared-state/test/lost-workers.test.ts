@@ -111,3 +111,23 @@ test('with very many groups, a death is one query and not a pop for each', async
   t.equal(node.grants.length, before)
   t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g', 'c/*/g'])
 })
+
+test('what a worker may have committed when it died, peers are to look for as well', async (t) => {
+  const node = nodeFixture()
+  node.waits(2)
+  node.pops('empty')
+  node.manager.unregisterSidecar(3, 'left')
+  t.same(node.broadcasts, [], 'one that left has told of everything')
+  node.manager.unregisterSidecar(1, 'died')
+  t.same(node.broadcasts, ['everything'])
+})
+
+test('so are they for a write whose outcome is unknown, and we look for longer', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.pops('empty')
+  node.manager.announceEverything('outcome_unknown')
+  t.same(node.broadcasts, ['everything'])
+  t.match(node.lastGrant(), { source: 'ipc' })
+  t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['outcome_unknown'] })
+})

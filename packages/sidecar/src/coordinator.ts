@@ -29,8 +29,10 @@ export interface Coordinator {
   grantTaken(grant: Grant): void
   /** The pop has ended, and found so many messages. */
   releaseGroup(grant: Grant, outcome: GrantOutcome, found: number): void
-  /** Messages were committed, here or (commit outcome unknown) perhaps. */
+  /** Messages were committed. */
   notifyMessageAvailable(woken: readonly Woken[]): void
   /** Lanes became free without new messages. */
   notifyPartitionFree(woken: readonly Woken[]): void
+  /** A connection was lost before the answer to a write: anything may have been committed, or yet be. */
+  notifyOutcomeUnknown(): void
 }

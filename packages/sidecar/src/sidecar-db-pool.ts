@@ -69,7 +69,10 @@ export class SidecarDbPool {
       random: options.random,
       onPushed: (woken) => this.#coordinator.notifyMessageAvailable(woken),
       onFreed: (woken) => this.#coordinator.notifyPartitionFree(woken),
-      onUnavailable: () => this.#health.failed(),
+      onUnavailable: ({ code }) => {
+        this.#health.failed()
+        if (code === 'outcome_unknown') this.#coordinator.notifyOutcomeUnknown()
+      },
     })
     this.#pops = new PopDesk({
       coordinator: this.#coordinator,

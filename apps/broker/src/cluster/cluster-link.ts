@@ -24,7 +24,7 @@ export interface ClusterEvents {
   readonly onHint: (hint: Hint) => void
   /** Anything may have happened at a peer. */
   readonly onEverything: () => void
-  /** Something falls due then, by the wall clock. */
+  /** Something falls due then, by the database's clock. */
   readonly onScheduled: (dueAtMs: number) => void
   readonly onSilentPeers: (areSilent: boolean) => void
   readonly onInterestEchoed: (version: number) => void
@@ -127,6 +127,11 @@ export class ClusterLink {
     this.#gossip.hint(toGossip(wakeKinds[kind], hint))
   }
 
+  /** Anything may have been committed here: peers look once at all that they wait for. */
+  broadcastEverything(): void {
+    this.#gossip.hint({ kind: 'EVERYTHING', scope: '', count: 1 })
+  }
+
   tellScheduled(queue: string, dueAtMs: number): void {
     this.#gossip.hint({ kind: 'SCHEDULED', scope: queue, count: 1, value: dueAtMs })
   }
@@ -198,9 +203,8 @@ export class ClusterLink {
   #peerChanged(peer: PeerView, event: PeerEvent): void {
     const { log, events } = this.#options
     log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
-    // What it committed before it fell silent may be unannounced.
     if (event === 'joined') this.#directory?.rewrite()
-    if (event === 'suspect' || event === 'dead' || event === 'left') events.onEverything()
+    if (mayHaveMissed.has(event)) events.onEverything()
     this.#lookForSilence()
   }
 
@@ -216,6 +220,9 @@ export class ClusterLink {
     if (wereSilent !== silent.length > 0) events.onSilentPeers(silent.length > 0)
   }
 }
+
+/** What a peer committed before it fell silent, or before we knew each other, was perhaps not announced here. */
+const mayHaveMissed: ReadonlySet<PeerEvent> = new Set(['joined', 'suspect', 'dead', 'left'])
 
 const wakeKinds: Readonly<Record<'available' | 'free', WakeKind>> = {
   available: 'MESSAGE_AVAILABLE',

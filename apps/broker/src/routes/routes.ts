@@ -29,7 +29,10 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   transactionRoute(app, context)
   leaseRoutes(app, context)
 
-  limitWrites(app, context.config.writeTimeoutMs)
+  limitWrites(app, {
+    timeoutMs: context.config.writeTimeoutMs,
+    onOutcomeUnknown: () => context.coordinator.notifyOutcomeUnknown(),
+  })
   configureRoute(app, context)
   resourceRoutes(app, context)
   queueControlRoutes(app, context)

@@ -1,4 +1,5 @@
 // Everything of a node that happens by itself: what is due, what runs out, what is no longer needed, what ticks.
+import { provesNotCommitted } from '@rouse/database'
 import { poolExecutor } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
@@ -18,7 +19,7 @@ import { Timers } from './timers.ts'
 
 type Host = Pick<
   SharedStateHost,
-  'notifyAvailable' | 'notifyFree' | 'listenerLost' | 'listenerBack'
+  'notifyAvailable' | 'notifyFree' | 'outcomeUnknown' | 'listenerLost' | 'listenerBack'
 >
 
 export interface TimeServicesOptions {
@@ -39,26 +40,33 @@ export interface TimeServices extends Service {
 export function createTimeServices(options: TimeServicesOptions): TimeServices {
   const { config, pool, log, clock, random, newMessageId, host } = options
   const executor = poolExecutor(pool, config.prepare)
+  const announced = (chore: Chore) => tellingOfDoubt(chore, () => host.outcomeUnknown())
 
   const timers: Timers = new Timers({
     look: (horizonMs) => dueTimes(pool, horizonMs),
     clock,
     log,
     chores: {
-      reap: createReaper({ executor, onWoken: (woken) => host.notifyFree(woken, 'timer') }),
-      promote: createPromoter({
-        executor,
-        onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
-      }),
-      cron: createCron({
-        pool,
-        log,
-        cipher: payloadCipherOf(config.encryptionKey),
-        newMessageId,
-        onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
-        onNext: (atMs) => timers.expect(atMs, 'cron'),
-      }),
-      retain: createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain')),
+      reap: announced(
+        createReaper({ executor, onWoken: (woken) => host.notifyFree(woken, 'timer') }),
+      ),
+      promote: announced(
+        createPromoter({
+          executor,
+          onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
+        }),
+      ),
+      cron: announced(
+        createCron({
+          pool,
+          log,
+          cipher: payloadCipherOf(config.encryptionKey),
+          newMessageId,
+          onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
+          onNext: (atMs) => timers.expect(atMs, 'cron'),
+        }),
+      ),
+      retain: announced(createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain'))),
     },
   })
 
@@ -92,6 +100,20 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
       await timers.stop()
     },
     stats: () => ({ ...timers.stats(), listener: listens ? listener.state() : 'off' }),
+  }
+}
+
+/** A chore whose connection was lost before the answer may have let messages go that nobody announced. */
+function tellingOfDoubt(chore: Chore, onOutcomeUnknown: () => void): Chore {
+  return {
+    async run(firedBy) {
+      try {
+        return await chore.run(firedBy)
+      } catch (error) {
+        if (!provesNotCommitted(error)) onOutcomeUnknown()
+        throw error
+      }
+    },
   }
 }
 

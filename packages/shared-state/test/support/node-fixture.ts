@@ -26,12 +26,13 @@ export function nodeFixture(
 ) {
   const clock = { now: 1_000 }
   const grants: RecordedGrant[] = []
-  const broadcasts: Hint[] = []
+  const broadcasts: (Hint | 'everything')[] = []
   const manager = new SharedStateManager(
     {
       now: () => clock.now,
       grant: (sidecarId, key, grantId, source) => grants.push({ sidecarId, key, grantId, source }),
       broadcast: (one) => broadcasts.push(one),
+      broadcastEverything: () => broadcasts.push('everything'),
       ...ports,
     },
     settings,

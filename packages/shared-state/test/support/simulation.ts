@@ -97,6 +97,7 @@ export class Simulation {
         grant: (sidecarId, key, grantId, source) =>
           this.#granted(sidecarId as number, key, grantId, source),
         broadcast: () => {},
+        broadcastEverything: () => {},
       },
       { groupLingerMs: 60, ...options.settings },
     )

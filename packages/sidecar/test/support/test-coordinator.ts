@@ -13,6 +13,7 @@ interface Group {
  */
 export class TestCoordinator implements Coordinator {
   readonly outcomes: GrantOutcome[] = []
+  unknownOutcomes = 0
   onGrant: (grant: Grant) => void = () => {}
   readonly #groups = new Map<string, Group>()
   #grants = 0
@@ -45,6 +46,11 @@ export class TestCoordinator implements Coordinator {
 
   notifyPartitionFree(woken: readonly Woken[]): void {
     this.notifyMessageAvailable(woken)
+  }
+
+  notifyOutcomeUnknown(): void {
+    this.unknownOutcomes += 1
+    for (const group of this.#groups.values()) this.#hint(group)
   }
 
   waitingOf(queue: string): number {

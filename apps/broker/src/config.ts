@@ -1,11 +1,12 @@
 // The only reader of the environment: defaults < file < environment < flags. What is unknown is refused.
+import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { parseConnectionTarget } from '@rouse/database'
-import { isLoopback } from '@rouse/gossip'
+import { checkAdvertise, checkNodeId, checkPeers, checkSecrets } from '@rouse/gossip'
 import { ConfigError } from './config-error.ts'
 import { readEncryptionKeys } from './encryption.ts'
-import type { Setting } from './setting.ts'
+import { type Setting, wordsOf } from './setting.ts'
 import { queueDefaultSettings, settings } from './settings.ts'
 import { suggestion } from './suggestion.ts'
 
@@ -30,6 +31,8 @@ export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly args: readonly string[]
   readonly readFile: (path: string) => string
+  /** A worker does not gossip: it starts whatever is in the file of a secret that is just being replaced. */
+  readonly isWorker: boolean
 }
 
 const all: Readonly<Record<string, Setting<unknown>>> = {
@@ -42,15 +45,19 @@ const all: Readonly<Record<string, Setting<unknown>>> = {
 export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest {
   const env = sources.env ?? process.env
   const readFile = sources.readFile ?? ((path) => readFileSync(path, 'utf8'))
+  const isWorker = sources.isWorker ?? cluster.isWorker
   const flags = readFlags(sources.args ?? process.argv.slice(2))
   refuseUnknown(env)
   const path = flags.values.get('config') ?? env.ROUSE_CONFIG
   const file = path === undefined ? {} : readConfigFile(path, readFile)
   const values: Record<string, unknown> = {}
   for (const [key, setting] of Object.entries(all)) {
+    if (isWorker && key === 'gossipSecret') continue
     values[key] = resolve(key, setting, { file, env, flags: flags.values, readFile })
   }
-  return { config: complete(values), checkOnly: flags.checkOnly }
+  const config = complete(values)
+  if (!isWorker) checkGossip(config)
+  return { config, checkOnly: flags.checkOnly }
 }
 
 /** As `--check-config` prints it: by the names of the environment, secrets masked. */
@@ -110,14 +117,6 @@ function complete(values: Record<string, unknown>): Config {
   if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
     throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
   }
-  const gossipHost = String(values.gossipHost)
-  if (values.gossipSecret === undefined && !isLoopback(gossipHost)) {
-    throw new ConfigError(
-      'ROUSE_GOSSIP_SECRET',
-      `is not set, and gossip on ${gossipHost} is open to the network: give every node the same secret ` +
-        '(openssl rand -base64 32), or leave ROUSE_GOSSIP_HOST at 127.0.0.1',
-    )
-  }
   checkEncryption(values)
   const queueDefaults: Record<string, unknown> = {}
   for (const name of Object.keys(queueDefaultSettings)) {
@@ -136,6 +135,28 @@ function checkTarget(name: string, url: string): void {
   } catch (error) {
     throw new ConfigError(name, (error as Error).message)
   }
+}
+
+/** The rules are those of gossip itself: asked here, a node that breaks one does not come as far as the database. */
+function checkGossip(config: Config): void {
+  const { nodeId, gossipSecret, gossipHost, gossipPeers, gossipAdvertise } = config
+  const check = (name: string, rule: () => void, problem = 'cannot be used'): void => {
+    try {
+      rule()
+    } catch (error) {
+      throw new ConfigError(name, `${problem}. ${(error as Error).message}`)
+    }
+  }
+  check('ROUSE_NODE_ID', () => checkNodeId(nodeId))
+  check('ROUSE_GOSSIP_PEERS', () => checkPeers(gossipPeers))
+  if (gossipAdvertise !== undefined) {
+    check('ROUSE_GOSSIP_ADVERTISE', () => checkAdvertise(gossipAdvertise))
+  }
+  check(
+    'ROUSE_GOSSIP_SECRET',
+    () => checkSecrets(wordsOf(gossipSecret ?? ''), gossipHost),
+    gossipSecret === undefined ? 'is not set' : undefined,
+  )
 }
 
 /** A node with a key that is none would refuse every push of an encrypted queue: better not to start. */

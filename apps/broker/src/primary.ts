@@ -4,7 +4,7 @@ import type { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
 import { createLogger, type Logger } from './log.ts'
-import { createNodeParts } from './node-parts.ts'
+import { createNodeParts, type NodeParts } from './node-parts.ts'
 import { prepareDatabase } from './prepare-database.ts'
 import type { ClusterIdentity } from './statements/nodes.ts'
 
@@ -27,13 +27,15 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   }
   if (identity === undefined) return 0
 
-  const { workers, host, link, time } = createNodeParts({ config, identity, pool, log })
+  let parts: NodeParts
   try {
-    await link.start()
+    parts = createNodeParts({ config, identity, pool, log })
+    await parts.link.start()
   } catch (error) {
     log.fatal({ err: error }, 'gossip could not start')
     return 1
   }
+  const { workers, host, link, time } = parts
   process.on('SIGHUP', () => renewSecret(link, reload, log))
   const failed = workers.start()
   await time.start()

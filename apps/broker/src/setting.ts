@@ -86,12 +86,13 @@ export function list(env: string): Setting<readonly string[]> {
     if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
     throw new ConfigError(env, 'must be a list of texts')
   }
-  const parse = (words: string): readonly string[] =>
-    words
-      .split(',')
-      .map((word) => word.trim())
-      .filter((word) => word !== '')
-  return { env, fallback: [], secret: false, parse, check }
+  return { env, fallback: [], secret: false, parse: wordsOf, check }
+}
+
+/** A comma too many says nothing. */
+export function wordsOf(line: string): readonly string[] {
+  const words = line.split(',').map((word) => word.trim())
+  return words.filter((word) => word !== '')
 }
 
 export function integers(

@@ -1,7 +1,10 @@
 // The secret that signs gossip: replaced while the nodes talk, and required beyond this machine.
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { KeyRing } from '@rouse/gossip'
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { type RunningBroker, spawnBroker, startBroker } from './support/broker.ts'
@@ -42,6 +45,10 @@ test('a secret is replaced on running nodes without a datagram refused', { timeo
   a.child.kill('SIGHUP')
   await eventually(() => a.log.some(({ msg }) => msg === 'the old gossip secret stays'))
   await wake(a, b)
+  const workersReady = () => a.log.filter(({ msg }) => msg === 'worker is ready')
+  process.kill(workersReady()[0]?.workerPid as number, 'SIGKILL')
+  await eventually(() => workersReady().length === 3, { timeoutMs: 30_000 })
+  t.pass('and a worker comes up beside the bad file')
 
   const stranger = await startNode(t, 2, {
     database: a.database,
@@ -63,6 +70,55 @@ test('open to the network without a secret, a node does not start', { timeout },
   })
   t.equal(await new Promise((resolve) => child.once('exit', resolve)), 1)
   t.match(complaint, /ROUSE_GOSSIP_SECRET is not set.*openssl/)
+})
+
+test('with a setting that gossip refuses a node ends before it asks for the database', {
+  timeout,
+}, async (t) => {
+  for (const [name, value] of [
+    ['ROUSE_GOSSIP_SECRET', 'hushed'],
+    ['ROUSE_GOSSIP_PEERS', '10.0.0.5'],
+  ] as const) {
+    for (const args of [[], ['--check-config']]) {
+      // Nobody is there: whoever asks waits for ever.
+      const child = spawnBroker(
+        { ROUSE_DATABASE_URL: 'postgres://u@127.0.0.1:1/none', [name]: value },
+        args,
+      )
+      const [out, complaint, [code]] = await Promise.all([
+        text(child.stdout),
+        text(child.stderr),
+        once(child, 'exit'),
+      ])
+      t.equal(code, 1)
+      t.equal(out, '')
+      t.match(complaint, new RegExp(`^rouse-broker: ${name} cannot be used\\. [^\n]*\n$`))
+      t.notMatch(complaint, /hushed/)
+    }
+  }
+})
+
+test('two secrets that this cluster cannot tell apart end the start with one line', {
+  timeout,
+}, async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const { rows } = await pool.query<{ id: string }>('select id::text from rouse.cluster')
+  const keyId = (secret: string) => new KeyRing(rows[0]?.id ?? '', [secret]).keyId
+  const numbers = Array.from({ length: 10_000 }, (_, i) => i)
+  const twin = numbers.find((i) => keyId(`${old} ${i}`) === keyId(old))
+  const child = spawnBroker({
+    ROUSE_DATABASE_URL: url,
+    ROUSE_GOSSIP_PORT: '0',
+    ROUSE_GOSSIP_SECRET: `${old},${old} ${twin}`,
+  })
+  const [log, complaint, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
+  t.equal(code, 1)
+  t.match(log, /"level":"fatal".*Two gossip secrets.*gossip could not start"}\n$/)
+  t.equal(complaint, '')
 })
 
 test('a gossip port that is taken ends the start', { timeout }, async (t) => {

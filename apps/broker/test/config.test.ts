@@ -1,20 +1,26 @@
 import { test } from 'tap'
-import { type Config, describeConfig, loadConfig } from '../src/config.ts'
+import { type Config, type ConfigSources, describeConfig, loadConfig } from '../src/config.ts'
 
 const databaseUrl = 'postgres://rouse:hush@db.example/rouse'
 const files: Record<string, string> = {
   'rouse.json': '{"port": 5000, "workers": 3, "defaultLeaseTime": 20, "gossipPeers": ["a:1"]}',
   'bad.json': '{"prot": 5000}',
   'url.secret': `${databaseUrl}\n`,
+  'short.secret': 'hushed\n',
 }
 
-function load(env: Record<string, string> = {}, args: readonly string[] = []): Config {
+function load(
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+  sources: Partial<ConfigSources> = {},
+): Config {
   const readFile = (path: string): string => {
     const text = files[path]
     if (text === undefined) throw new Error(`no ${path}`)
     return text
   }
-  return loadConfig({ env: { ROUSE_DATABASE_URL: databaseUrl, ...env }, args, readFile }).config
+  const given = { ROUSE_DATABASE_URL: databaseUrl, ...env }
+  return loadConfig({ env: given, args, readFile, ...sources }).config
 }
 
 test('without anything but a database, the documented defaults hold', async (t) => {
@@ -122,7 +128,9 @@ test('defaults of queue options are read by their kinds', async (t) => {
 })
 
 test('the description names every setting and hides the secrets', async (t) => {
-  const text = describeConfig(load({ ROUSE_GOSSIP_SECRET: 'quiet', ROUSE_DEFAULT_TTL: '5' }))
+  const text = describeConfig(
+    load({ ROUSE_GOSSIP_SECRET: 'quiet and rather long', ROUSE_DEFAULT_TTL: '5' }),
+  )
   t.match(JSON.parse(text), {
     ROUSE_DATABASE_URL: 'postgres://rouse:***@db.example/rouse',
     ROUSE_GOSSIP_SECRET: '***',
@@ -142,4 +150,47 @@ test('gossip beyond this machine needs a secret, and says so', async (t) => {
   t.notMatch(describeConfig(load(secret)), /letters/)
   t.equal(load({}, ['--gossip-secret-file=url.secret']).gossipSecret, databaseUrl)
   t.throws(() => load({}, ['--gossip-secret-file=nowhere']), { message: /cannot be read/ })
+})
+
+test('what gossip would refuse is refused by name, with a way out and no word of a secret', async (t) => {
+  const [one, two, three, four] = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(20))
+  for (const [name, value, wayOut, more] of [
+    ['ROUSE_GOSSIP_SECRET', 'hushed', /16 characters or more.*openssl rand/],
+    ['ROUSE_GOSSIP_SECRET', `${one},hushed`, /16 characters or more/],
+    ['ROUSE_GOSSIP_SECRET', `${one},${two},${three},${four}`, /Remove the oldest/],
+    ['ROUSE_GOSSIP_SECRET', `${one},${one}`, /Make another one/],
+    ['ROUSE_GOSSIP_SECRET', ',', /openssl rand/, { ROUSE_GOSSIP_HOST: '0.0.0.0' }],
+    ['ROUSE_GOSSIP_SECRET_FILE', 'short.secret', /^ROUSE_GOSSIP_SECRET .*16 characters/],
+    ['ROUSE_GOSSIP_PEERS', 'one:4601,10.0.0.5', /"10\.0\.0\.5" .*write host:port/],
+    ['ROUSE_GOSSIP_ADVERTISE', 'one:two:4601', /"one:two:4601" .*write host/],
+    ['ROUSE_GOSSIP_ADVERTISE', `${'x'.repeat(60)}.example`, /64 bytes at most/],
+    ['ROUSE_NODE_ID', 'x'.repeat(65), /1 to 64 bytes/],
+  ] as const) {
+    const make = () => load({ [name]: value, ...more })
+    t.throws(make, { name: 'ConfigError', setting: name.replace('_FILE', '') }, `${name}=${value}`)
+    t.throws(make, { message: wayOut })
+    t.throws(make, { message: /^(?!.*(hushed|aaaa))[^\n]*$/ }, 'one line, and no secret in it')
+  }
+})
+
+test('what gossip takes is taken', async (t) => {
+  const secrets = ['a', 'b', 'c'].map((letter) => letter.repeat(16)).join(' , ')
+  const peers = 'one:4601,10.0.0.5:1,[fd00::5]:4601,srv:_gossip._udp.rouse'
+  t.equal(load({ ROUSE_GOSSIP_SECRET: secrets }).gossipSecret, secrets)
+  t.equal(load({ ROUSE_GOSSIP_PEERS: peers }).gossipPeers.length, 4)
+  for (const advertise of ['node-1.internal', 'node-1:4700', 'fd00::5', '[fd00::5]:4700']) {
+    t.equal(load({ ROUSE_GOSSIP_ADVERTISE: advertise }).gossipAdvertise, advertise)
+  }
+  // Whatever id the secrets have in some cluster: only their own can tell.
+  for (let i = 0; i < 500; i += 1) {
+    load({ ROUSE_GOSSIP_SECRET: `the first of two secrets,the second of two ${i}` })
+  }
+})
+
+test('a worker starts while the file of the gossip secret is bad or gone', async (t) => {
+  for (const file of ['short.secret', 'nowhere']) {
+    const env = { ROUSE_GOSSIP_SECRET_FILE: file, ROUSE_GOSSIP_HOST: '0.0.0.0' }
+    t.throws(() => load(env), { message: /^ROUSE_GOSSIP_SECRET/ })
+    t.equal(load(env, [], { isWorker: true }).gossipSecret, undefined)
+  }
 })

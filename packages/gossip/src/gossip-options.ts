@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import {
   type Address,
+  addressBytesMax,
   formatAddress,
   type HostAndPort,
   isLoopback,
@@ -8,6 +9,7 @@ import {
 } from './address.ts'
 import type { NameService } from './discovery.ts'
 import { GossipConfigError } from './gossip-config-error.ts'
+import { KeyRing, secretsMax } from './key-ring.ts'
 import { nodeIdBytesMax } from './message-reader.ts'
 import type { GossipPorts } from './ports.ts'
 import type { GossipPreset, PresetName } from './preset.ts'
@@ -32,48 +34,77 @@ export interface GossipNodeOptions extends Omit<GossipPorts, 'send'> {
   readonly names?: NameService | undefined
 }
 
-/** Throws a GossipConfigError that says what to change. */
-export function checkOptions({
-  nodeId,
-  clusterId,
-  secrets,
-  bind,
-  peers = [],
-}: GossipNodeOptions): void {
-  if (clusterId === '' || nodeId === '' || Buffer.byteLength(nodeId) > nodeIdBytesMax) {
-    throw new GossipConfigError(
-      'gossip_name_invalid',
-      `Cluster and node need a name, and that of a node has ${nodeIdBytesMax} bytes at most.`,
-    )
+/** Every rule throws a GossipConfigError that says what to change. Whoever reads settings asks them one by one, before
+ * there is a cluster. */
+export function checkOptions(options: GossipNodeOptions): void {
+  if (options.clusterId === '') {
+    throw new GossipConfigError('gossip_name_invalid', 'A cluster needs a name.')
   }
-  if (secrets.length === 0 && !isLoopback(bind.host)) {
+  checkNodeId(options.nodeId)
+  checkSecrets(options.secrets, options.bind.host)
+  checkPeers(options.peers ?? [])
+  if (options.advertise !== undefined) checkAdvertise(options.advertise)
+}
+
+export function checkNodeId(nodeId: string): void {
+  const bytes = Buffer.byteLength(nodeId)
+  if (bytes > 0 && bytes <= nodeIdBytesMax) return
+  throw new GossipConfigError(
+    'gossip_name_invalid',
+    `The id of a node has 1 to ${nodeIdBytesMax} bytes, and ${JSON.stringify(nodeId)} has ${bytes}.`,
+  )
+}
+
+export function checkSecrets(secrets: readonly string[], boundHost: string): void {
+  if (secrets.length === 0 && !isLoopback(boundHost)) {
     throw new GossipConfigError(
       'gossip_secret_missing',
-      `Gossip on ${bind.host} is open to the network and needs a secret. Give every node the same ` +
+      `Gossip on ${boundHost} is open to the network and needs a secret. Give every node the same ` +
         'one (openssl rand -base64 32), or bind gossip to 127.0.0.1.',
     )
   }
+  // What a ring refuses in every cluster. Two ids of secrets may be the same in one cluster and not in another: that is
+  // seen when its name is known.
+  for (const secret of secrets) makeRing([secret])
+  if (secrets.length > secretsMax || new Set(secrets).size < secrets.length) makeRing(secrets)
+}
+
+export function checkPeers(peers: readonly string[]): void {
   const wrong = peers.find((peer) => !peer.startsWith('srv:') && parseAddress(peer) === undefined)
-  if (wrong !== undefined) {
-    throw new GossipConfigError(
-      'gossip_address_invalid',
-      `${JSON.stringify(wrong)} is no address of a peer: write host:port, [v6]:port or srv:name.`,
-    )
-  }
+  if (wrong === undefined) return
+  throw new GossipConfigError(
+    'gossip_address_invalid',
+    `${JSON.stringify(wrong)} is no address of a peer: write host:port, [v6]:port or srv:name.`,
+  )
+}
+
+export function checkAdvertise(advertise: string): void {
+  parseAdvertised(advertise, longestPort)
 }
 
 /** Where peers are told to find us. */
 export function advertisedAddress(advertise: string | undefined, bound: Address): Address {
   const { host, port } = parseAddress(bound) ?? { host: bound, port: 0 }
-  if (advertise !== undefined) {
-    const given = parseAddress(advertise) ?? parseAddress(formatAddress({ host: advertise, port }))
-    if (given !== undefined) return formatAddress(given)
-    throw new GossipConfigError(
-      'gossip_address_invalid',
-      `${JSON.stringify(advertise)} cannot be advertised: write host, host:port or [v6]:port.`,
-    )
-  }
+  if (advertise !== undefined) return parseAdvertised(advertise, port)
   return host === '0.0.0.0' || host === '::' ? formatAddress({ host: ownHost(), port }) : bound
+}
+
+const longestPort = 65_535
+
+function parseAdvertised(advertise: string, boundPort: number): Address {
+  const withPort = formatAddress({ host: advertise, port: boundPort })
+  const given = parseAddress(advertise) ?? parseAddress(withPort)
+  const address = given === undefined ? undefined : formatAddress(given)
+  if (address !== undefined && Buffer.byteLength(address) <= addressBytesMax) return address
+  throw new GossipConfigError(
+    'gossip_address_invalid',
+    `${JSON.stringify(advertise)} cannot be advertised: write host, host:port or [v6]:port, ` +
+      `of ${addressBytesMax} bytes at most.`,
+  )
+}
+
+function makeRing(secrets: readonly string[]): KeyRing {
+  return new KeyRing('any cluster', secrets)
 }
 
 /** The first address that others may reach, IPv4 before IPv6. */

@@ -21,6 +21,7 @@ const repliesPerSecondMax = 2_000
 
 interface HandshakeOptions {
   readonly nodeId: string
+  /** Not told to anybody: a node is where its answers come from. */
   readonly advertise: () => Address
 }
 
@@ -112,8 +113,7 @@ export class Handshake {
       if (this.#tokens.size <= tokensMax && now - at <= tokenLifeMs) break
       this.#tokens.delete(old)
     }
-    const { nodeId, advertise } = this.#options
-    return { type: 'hello', isReply, nodeId, advertise: advertise(), token }
+    return { type: 'hello', isReply, nodeId: this.#options.nodeId, token }
   }
 
   #mayReply(now: number): boolean {

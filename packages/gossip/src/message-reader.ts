@@ -57,11 +57,10 @@ const readers = new Map<number, Reader>([
   [messageTypes.vouch, readVouch],
 ])
 
-function readHello([, isReply, nodeId, advertise, token]: readonly unknown[]): Message | undefined {
+function readHello([, isReply, nodeId, token]: readonly unknown[]): Message | undefined {
   if (typeof isReply !== 'boolean' || !isCount(token)) return undefined
   if (!isText(nodeId, nodeIdBytesMax) || nodeId === '') return undefined
-  if (!isText(advertise, addressBytesMax)) return undefined
-  return { type: 'hello', isReply, nodeId, advertise, token }
+  return { type: 'hello', isReply, nodeId, token }
 }
 
 function readHeartbeat(fields: readonly unknown[]): Message | undefined {

@@ -12,7 +12,6 @@ export interface Hello {
   readonly type: 'hello'
   readonly isReply: boolean
   readonly nodeId: string
-  readonly advertise: Address
   readonly token: number
 }
 
@@ -116,8 +115,8 @@ function toArray(message: Message): unknown[] {
   const type = messageTypes[message.type]
   switch (message.type) {
     case 'hello': {
-      const { isReply, nodeId, advertise, token } = message
-      return [type, isReply, nodeId, advertise, token, isReply ? '' : helloPadding]
+      const { isReply, nodeId, token } = message
+      return [type, isReply, nodeId, token, isReply ? '' : helloPadding]
     }
     case 'heartbeat':
       return [

@@ -23,7 +23,6 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     type: fc.constant('hello' as const),
     isReply: fc.boolean(),
     nodeId: fc.string({ minLength: 1, maxLength: 16 }),
-    advertise: fc.string({ maxLength: 20 }),
     token: count,
   }),
   fc.record({

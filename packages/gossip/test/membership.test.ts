@@ -125,6 +125,18 @@ test('the answer to a greeting is no longer than the greeting', async (t) => {
   t.ok(answer > 0 && answer <= greeting, `${answer} bytes for ${greeting}`)
 })
 
+test('a node is a member whatever name it advertises elsewhere', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  const advertise = `rouse-0.${'rouse-headless.production.'.repeat(9)}svc.cluster.local:4601`
+  const name = { nodeId: 'named', address: '10.0.5.5:4601', incarnation: 1, advertise }
+  const node = network.start(name, { onHint: () => undefined })
+  network.act(node, (core, now) => core.discovered([addressOf(0)], now))
+  network.runFor(1_000)
+  t.equal(cluster.at(0).stateOf('named'), 'alive')
+  t.equal(cluster.at(1).stateOf('named'), 'alive')
+})
+
 test('nodes that know one seed only find each other through it', async (t) => {
   const cluster = new VirtualCluster()
   const { network } = cluster

@@ -44,6 +44,7 @@ export interface NodeName {
   readonly nodeId: string
   readonly address: Address
   readonly incarnation: number
+  readonly advertise?: Address | undefined
   readonly signer?: GossipCoreOptions['signer'] | undefined
 }
 
@@ -98,7 +99,7 @@ export class VirtualNetwork {
   }
 
   /** Starts a node, or the next life of it. */
-  start({ signer, ...name }: NodeName, ports: Omit<GossipPorts, 'send'>): VirtualNode {
+  start({ signer, advertise, ...name }: NodeName, ports: Omit<GossipPorts, 'send'>): VirtualNode {
     const { preset = presets.lan, secrets = [] } = this.#options
     const seed = this.#random.core.below(2 ** 32)
     const random = seededRandom(seed)
@@ -106,7 +107,7 @@ export class VirtualNetwork {
       {
         ...name,
         clusterId: 'simulated',
-        advertise: () => name.address,
+        advertise: () => advertise ?? name.address,
         signer: signer ?? this.#options.signer ?? new KeyRing('simulated', secrets),
         preset,
         random: () => random.next(),

@@ -54,7 +54,7 @@ export class Inbound {
     const { sender, incarnation, sequence } = frame
     if (!Number.isSafeInteger(incarnation) || !Number.isSafeInteger(sequence)) return 'shape'
     if (sender === wire.sender) return this.#takeOwn(frame, from)
-    if (members.hasLeft(sender, incarnation)) return 'stale'
+    if (members.hasLeft(sender, incarnation, now)) return 'stale'
     const latest = members.get(sender)
     if (latest !== undefined && incarnation < latest.incarnation) {
       return this.#answerStale(latest, from, now)

@@ -4,6 +4,9 @@ import type { Member } from './member.ts'
 
 export const membersMax = 2_048
 const departedMax = 256
+/** How long what a node said before it left may still be under way. A token that brings a node back is
+ * fresher than this, so nothing recorded does. */
+const leftForMs = 10_000
 /** So many members are served by one heartbeat tick. */
 const sliceSize = 20
 
@@ -82,10 +85,12 @@ export class Members {
     if (this.#departed.size > departedMax && oldest !== undefined) this.#departed.delete(oldest)
   }
 
-  /** Whether a life of a node is over for good: it said so. */
-  hasLeft(sender: SenderKey, incarnation: number): boolean {
+  /** Whether a life of a node is over: it said so a moment ago. Not for ever, as a node whose numbers
+   * were set back, by a restored database for example, would be refused for ever. */
+  hasLeft(sender: SenderKey, incarnation: number, now: number): boolean {
     const departed = this.#departed.get(sender)
-    return departed?.how === 'left' && incarnation <= departed.member.incarnation
+    if (departed?.how !== 'left' || now - departed.at >= leftForMs) return false
+    return incarnation <= departed.member.incarnation
   }
 
   get sliceCount(): number {

@@ -112,6 +112,29 @@ test('who left stays away, though its datagrams still come', async (t) => {
   t.ok(cluster.at(1).node.core.stats().drops.stale > 0)
 })
 
+test('who left may come back with a lower number, when what it said before has passed', async (t) => {
+  const { cluster, recorded } = record()
+  const { network } = cluster
+  const said = recorded.filter(({ from }) => from === addressOf(2))
+  network.onSend = undefined
+  network.act(cluster.at(2).node, (core, now) => core.leave(now))
+  network.runFor(100)
+  network.crash(cluster.at(2).node)
+  for (let second = 0; second < 20; second += 1) {
+    for (const { bytes, from } of said) {
+      network.act(cluster.at(0).node, (core, now) => core.receive(bytes, from, now))
+    }
+    network.runFor(1_000)
+  }
+  t.equal(cluster.at(0).stateOf('node-2'), 'left', 'what it said does not bring it back')
+  const name = { nodeId: 'node-2', address: addressOf(2), incarnation: 1 }
+  const lower = network.start(name, { onHint: () => undefined })
+  network.act(lower, (core, now) => core.discovered([addressOf(0)], now))
+  network.runFor(1_000)
+  t.equal(cluster.at(0).stateOf('node-2'), 'alive')
+  t.equal(cluster.at(1).stateOf('node-2'), 'alive')
+})
+
 test('the answer to a greeting is no longer than the greeting', async (t) => {
   const cluster = new VirtualCluster()
   const { network } = cluster

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http'
+import type { Socket } from 'node:net'
 
 export interface PatientAnswer {
   readonly status: number
@@ -7,8 +8,8 @@ export interface PatientAnswer {
 }
 
 /**
- * A client that keeps its connections and asks once more only where a connection closed before any byte of the answer.
- * Whatever else goes wrong is thrown.
+ * A client that keeps its connections and asks once more, and only once, where a connection closed before any byte of
+ * the answer. Whatever else goes wrong is thrown: a client cannot know what became of a request half answered.
  */
 export class PatientClient {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 200 })
@@ -23,7 +24,7 @@ export class PatientClient {
     try {
       return await this.#once(method, path, body)
     } catch (error) {
-      if (!(error instanceof ClosedEarly)) throw error
+      if (!(error instanceof ClosedUnanswered)) throw error
       this.retries += 1
       return await this.#once(method, path, body)
     }
@@ -37,7 +38,14 @@ export class PatientClient {
     return new Promise((resolve, reject) => {
       const headers = { 'content-type': 'application/json' }
       const call = request(`${this.#base}${path}`, { method, agent: this.#agent, headers })
-      call.once('error', (error) => reject(new ClosedEarly(error.message)))
+      let hasBytes = (): boolean => false
+      call.once('socket', (socket) => {
+        hasBytes = sinceNow(socket)
+      })
+      call.once('error', (error) => {
+        const isUnanswered = closings.has(codeOf(error)) && !hasBytes()
+        reject(isUnanswered ? new ClosedUnanswered(error.message) : error)
+      })
       call.once('response', (response) => {
         let text = ''
         response.setEncoding('utf8')
@@ -55,4 +63,16 @@ export class PatientClient {
   }
 }
 
-class ClosedEarly extends Error {}
+class ClosedUnanswered extends Error {}
+
+const closings = new Set(['ECONNRESET', 'EPIPE'])
+
+function codeOf(error: Error): string {
+  return (error as NodeJS.ErrnoException).code ?? ''
+}
+
+/** Whether bytes came since. A connection that was kept has the bytes of earlier answers behind it. */
+function sinceNow(socket: Socket): () => boolean {
+  const before = socket.bytesRead
+  return () => socket.bytesRead > before
+}

@@ -7,6 +7,7 @@ import { freePortBase, startDevCluster, untilReady } from './support/dev-cluster
 import { apiOf, send } from './support/http.ts'
 import { PatientClient } from './support/patient-client.ts'
 import { killTree } from './support/process-tree.ts'
+import { nothingLeft, startRollingLoad } from './support/rolling-load.ts'
 
 const timeout = 240_000
 const patience = { timeoutMs: 60_000 }
@@ -70,57 +71,23 @@ test('a rolling restart under load fails no request, loses and doubles nothing',
   const { url, nodes } = await untilReady(dev)
   const client = new PatientClient(url)
   t.teardown(() => client.close())
-  const failures: string[] = []
-  const pushed = new Set<string>()
-  const delivered: string[] = []
-  let producing = true
-
-  const produce = async (name: string): Promise<void> => {
-    for (let i = 0; producing; i += 1) {
-      const payload = `${name}-${i}`
-      const item = { queue: 'q', partition: name, payload, transactionId: payload }
-      const { status } = await client.ask('POST', '/api/v1/push', { items: [item] })
-      if (status === 201) pushed.add(payload)
-      else failures.push(`push ${status}`)
-    }
-  }
-  const consume = async (): Promise<void> => {
-    while (producing || delivered.length < pushed.size) {
-      const path = '/api/v1/pop/queue/q?batch=10&partitions=4&wait=true&timeout=2000'
-      const { status, body } = await client.ask('GET', path)
-      if (status === 204) continue
-      if (status !== 200) {
-        failures.push(`pop ${status}`)
-        continue
-      }
-      for (const { data } of body.messages) delivered.push(data)
-      const acknowledgments = body.messages.map((message: object) => ({
-        ...message,
-        status: 'completed',
-      }))
-      const acked = await client.ask('POST', '/api/v1/ack/batch', { acknowledgments })
-      if (acked.status !== 200) failures.push(`ack ${acked.status}`)
-    }
-  }
-  const load = Promise.all([
-    ...Array.from({ length: 6 }, (_, i) => produce(`producer ${i}`)),
-    ...Array.from({ length: 6 }, () => consume()),
-  ])
-  load.catch((error: unknown) => failures.push(String(error)))
-
+  const load = await startRollingLoad(client)
   for (const [i, { pid }] of nodes.entries()) {
-    const before = pushed.size
-    await eventually(() => pushed.size > before + 50, patience)
+    await load.morePushed(50)
     process.kill(pid, 'SIGTERM')
+    // Its own word, at its own address: the next must not go before this one is back.
     await eventually(async () => {
       const now = (await dev.describe()).nodes[i]
-      return now !== undefined && now.pid !== pid
+      if (now === undefined || now.pid === pid) return false
+      return (await send('GET', `${now.url}/ready`)).status === 200
     }, patience)
   }
-  producing = false
-  await load
-  t.same(failures, [])
+  await load.morePushed(50)
+  await load.finish()
+  const { pushed, delivered } = load
+  t.same(load.failures, [], 'every request was answered and every ack accepted')
   t.equal(new Set(delivered).size, pushed.size, `${pushed.size} pushed, none lost`)
   t.equal(delivered.length, pushed.size, 'none doubled')
+  t.same(await load.left(), nothingLeft, 'nothing is left to consume, and no lease')
   t.comment(`${pushed.size} messages, ${client.retries} requests asked again`)
 })

@@ -1,0 +1,107 @@
+import { eventually } from '@rouse/testkit'
+import { ackOf } from './http.ts'
+import type { PatientAnswer, PatientClient } from './patient-client.ts'
+
+const queue = 'q'
+const producers = 6
+const consumers = 6
+/** So long that nothing comes back by itself before the test is over: what is lost or refused shows as left. */
+const leaseSeconds = 600
+const patience = { timeoutMs: 60_000 }
+
+export interface RollingLoad {
+  /** By transaction id: pushes that were answered with 201. */
+  readonly pushed: ReadonlySet<string>
+  /** By transaction id, in the order in which they came. */
+  readonly delivered: readonly string[]
+  /** Every request that failed and every ack that was refused, in words. */
+  readonly failures: readonly string[]
+  /** Resolves when so many more were pushed. */
+  morePushed(count: number): Promise<void>
+  /** Stops pushing, and popping when all that was pushed has come or does not come. */
+  finish(): Promise<void>
+  /** What the queue says it holds for its consumers. */
+  left(): Promise<Left>
+}
+
+export interface Left {
+  readonly pending: number
+  readonly inFlight: number
+  readonly redeliveries: number
+  readonly leasedLanes: number
+  readonly dead: number
+}
+
+export const nothingLeft: Left = {
+  pending: 0,
+  inFlight: 0,
+  redeliveries: 0,
+  leasedLanes: 0,
+  dead: 0,
+}
+
+/** Pushes, pops and acknowledges on and on, as clients do who do not know that nodes are restarted. */
+export async function startRollingLoad(client: PatientClient): Promise<RollingLoad> {
+  const pushed = new Set<string>()
+  const delivered: string[] = []
+  const failures: string[] = []
+  let producing = true
+  let consuming = true
+
+  async function ask(method: string, path: string, body?: unknown): Promise<PatientAnswer> {
+    const answer = await client.ask(method, `/api/v1${path}`, body).catch((error: Error) => {
+      return { status: 0, body: error.message }
+    })
+    if (!(answer.status >= 200 && answer.status < 300)) {
+      failures.push(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    }
+    return answer
+  }
+
+  async function produce(partition: string): Promise<void> {
+    for (let i = 0; producing; i += 1) {
+      const transactionId = `${partition}-${i}`
+      const items = [{ queue, partition, payload: i, transactionId }]
+      if ((await ask('POST', '/push', { items })).status === 201) pushed.add(transactionId)
+    }
+  }
+
+  async function consume(): Promise<void> {
+    const path = `/pop/queue/${queue}?batch=10&partitions=4&wait=true&timeout=2000`
+    while (consuming) {
+      const { status, body } = await ask('GET', path)
+      if (status !== 200) continue
+      const { messages } = body as { messages: Parameters<typeof ackOf>[0][] }
+      for (const { transactionId } of messages) delivered.push(transactionId)
+      const acknowledgments = messages.map((one) => ({ ...ackOf(one), status: 'completed' }))
+      const acked = await ask('POST', '/ack/batch', { acknowledgments })
+      if (acked.status !== 200) continue
+      for (const result of acked.body) if (!result.success) failures.push(JSON.stringify(result))
+    }
+  }
+
+  await ask('POST', '/configure', { queue, options: { leaseTime: leaseSeconds } })
+  const produced = Promise.all(Array.from({ length: producers }, (_, i) => produce(`p${i}`)))
+  const consumed = Promise.all(Array.from({ length: consumers }, consume))
+  return {
+    pushed,
+    delivered,
+    failures,
+    async morePushed(count) {
+      const enough = pushed.size + count
+      await eventually(() => pushed.size >= enough, patience)
+    },
+    async finish() {
+      producing = false
+      await produced
+      await eventually(() => delivered.length >= pushed.size, patience).catch(() => {})
+      consuming = false
+      await consumed
+    },
+    async left() {
+      const { body } = await ask('GET', `/resources/queues/${queue}`)
+      const [{ pending, inFlight, redeliveries, leasedLanes, dead }] = body.groups as [Left]
+      return { pending, inFlight, redeliveries, leasedLanes, dead }
+    },
+  }
+}

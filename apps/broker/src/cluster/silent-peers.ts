@@ -13,8 +13,9 @@ export class SilentPeers {
 
   find(nodes: readonly SeenNode[], peers: readonly PeerView[], nowMs: number): string[] {
     const byId = new Map(peers.map((peer) => [peer.nodeId, peer]))
-    for (const id of this.#firstSeenAt.keys()) {
-      if (!nodes.some((node) => lifeOf(node) === id)) this.#firstSeenAt.delete(id)
+    const lives = new Set(nodes.map(lifeOf))
+    for (const life of this.#firstSeenAt.keys()) {
+      if (!lives.has(life)) this.#firstSeenAt.delete(life)
     }
     return nodes
       .filter((node) => {

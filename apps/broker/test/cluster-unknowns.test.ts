@@ -1,0 +1,79 @@
+// What one node committed and could not announce reaches those who wait at another: its worker died before it told, or its
+// connection was lost before the answer.
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { test } from 'tap'
+import { startCluster, startNode, untilAllHeard } from './support/cluster.ts'
+import { cuttableWay } from './support/cuttable-way.ts'
+import { apiOf } from './support/http.ts'
+import { untilWaiting, wakesDuring } from './support/node-state.ts'
+import { childrenOf } from './support/process-tree.ts'
+
+/** Fallback checks so rare that none of them can be what woke a waiter, and no deadline before the test says so. */
+const never = '600000'
+const env = {
+  POP_WAIT_IDLE_INTERVAL_MS: never,
+  POP_WAIT_BASE_INTERVAL_MS: never,
+  POP_WAIT_MAX_INTERVAL_MS: never,
+  ROUSE_WRITE_TIMEOUT_MS: '60000',
+  ROUSE_WORKERS: '1',
+}
+const timeout = 120_000
+const query = '?wait=true&timeout=30000&autoAck=true'
+
+/** The last place of a push before it commits. */
+const committing = 'push-many-woken'
+
+async function untilCommitted({ pool }: TestDatabase): Promise<void> {
+  await eventually(async () => (await pool.query('select from rouse.messages')).rowCount === 1)
+}
+
+test('a worker dies after its commit, before it told anybody', { timeout }, async (t) => {
+  const database = await testDatabase(t)
+  const [a, b] = await startCluster(t, { nodes: 2, database, env })
+  if (a === undefined || b === undefined) throw new Error('two nodes')
+  const waiting = apiOf(b.url).pop('q', query)
+  await untilWaiting(b, 'q', 1)
+  const barrier = await database.armBarrier(committing)
+  const pushed = apiOf(a.url).push({ queue: 'q', payload: 'x' })
+  pushed.catch(() => {})
+  await barrier.reached()
+  const [worker] = childrenOf(a.child.pid as number) as [number]
+  process.kill(worker, 'SIGSTOP')
+  await barrier.release()
+  await untilCommitted(database)
+  await untilWaiting(b, 'q', 1)
+
+  const wakes = await wakesDuring(b, async () => {
+    process.kill(worker, 'SIGKILL')
+    await t.rejects(pushed)
+    t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
+  })
+  t.ok((wakes.udp ?? 0) >= 1, 'told by the node that lost its worker')
+  t.equal(wakes.fallback, 0)
+})
+
+test('a push commits, and its connection is lost before the answer', { timeout }, async (t) => {
+  const database = await testDatabase(t)
+  const way = await cuttableWay(t, database.url)
+  const a = await startNode(t, 0, { database, env: { ...env, ROUSE_DATABASE_URL: way.url } })
+  const b = await startNode(t, 1, { database, env })
+  await untilAllHeard([a, b])
+  const waiting = apiOf(b.url).pop('q', query)
+  await untilWaiting(b, 'q', 1)
+  const barrier = await database.armBarrier(committing)
+  const pushed = apiOf(a.url).push({ queue: 'q', payload: 'x' })
+  await barrier.reached()
+  way.hush()
+  await barrier.release()
+  await untilCommitted(database)
+  await untilWaiting(b, 'q', 1)
+
+  const wakes = await wakesDuring(b, async () => {
+    way.cut()
+    way.mend()
+    t.match(await pushed, { status: 503, body: { code: 'outcome_unknown' } })
+    t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
+  })
+  t.ok((wakes.udp ?? 0) >= 1, 'told by the node that lost its connection')
+  t.equal(wakes.fallback, 0)
+})

@@ -10,6 +10,7 @@ export const dropReasons = [
   'self', // our own, come back
   'stale', // of an earlier life of its sender, or of one that has left
   'replay', // seen before, or too old to know
+  'misdirected', // said to another node, or to an earlier life of this one
   'decode', // signed, but not MessagePack
   'shape', // MessagePack, but no message of ours
   'unknown', // of a node that is not a member (yet)

@@ -119,8 +119,15 @@ export class Heartbeats {
     }
   }
 
+  /** Its numbers run over all its peers, so what a member said to another is as new here as what it said to
+   * us. But only we have the tokens that come back with what is for us. */
+  isForUs({ echo }: Member, heartbeat: Heartbeat): boolean {
+    return this.#parts.tokens.isOwn(heartbeat.echo, echo)
+  }
+
   /** Takes in what a member says. Answers how many batches of hints were lost. */
   receive(member: Member, heartbeat: Heartbeat, now: number): number {
+    member.echo = Math.max(member.echo, heartbeat.echo)
     this.#noteEcho(member, heartbeat, now)
     if (heartbeat.token <= member.token) return 0
     member.token = heartbeat.token

@@ -115,22 +115,28 @@ export class Inbound {
     messages: readonly Message[],
     from: Address,
     now: number,
-  ): undefined {
-    member.heardAt = now
+  ): DropReason | undefined {
     member.datagramsReceived += 1
-    const { handshake } = this.#options
+    const { handshake, heartbeats } = this.#options
     const { candidates, members } = this.#parts
     const hello = messages.find((message) => message.type === 'hello')
+    const heartbeat = messages.find((message) => message.type === 'heartbeat')
+    // What goes to many in the same words may be recorded elsewhere: it does not show that a member lives.
+    if (heartbeat !== undefined) {
+      if (!heartbeats.isForUs(member, heartbeat)) return 'misdirected'
+      member.heardAt = now
+    }
     if (hello !== undefined) {
       const proven = handshake.provenAddress(messages, now)
       if (proven !== undefined) candidates.answered(proven, member.sender)
       // Only where its answer came from the very address that was tried does it live there now.
       if (proven === from && from !== member.address) members.move(member, from)
       if (!this.isLeaving) handshake.receiveFromMember(hello, from, now)
-    } else if (from !== member.address) {
+    } else if (from !== member.address && heartbeat !== undefined) {
       candidates.learn(from, now)
     }
     this.#handle(member, messages, now)
+    return undefined
   }
 
   #handle(member: Member, messages: readonly Message[], now: number): void {

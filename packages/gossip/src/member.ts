@@ -37,9 +37,13 @@ export class Member implements Recipient {
   address: Address
   state: MemberState = 'alive'
   since: number
+  /** When it last sent a heartbeat that was for us. */
   heardAt: number
+  /** When the last token was sent that came back. */
   echoedAt: number
   rttMs: number | undefined
+  /** The last token of ours that it sent back. */
+  echo = 0
   /** Its last token, and when it came. */
   token = 0
   tokenAt = 0

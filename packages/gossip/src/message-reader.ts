@@ -2,6 +2,7 @@
 // makes of them is checked field by field, and any field out of bounds refuses the datagram.
 import { Unpackr } from 'msgpackr'
 import { addressBytesMax } from './address.ts'
+import type { SenderKey } from './frame.ts'
 import type { Hint } from './hint.ts'
 import { hintFromArray, isOfKnownKind } from './hint-wire.ts'
 import { type Message, messageTypes } from './messages.ts'
@@ -122,18 +123,21 @@ function readStale([, incarnation]: readonly unknown[]): Message | undefined {
   return isCount(incarnation) ? { type: 'stale', incarnation } : undefined
 }
 
-function readVouchRequest([, sender, incarnation]: readonly unknown[]): Message | undefined {
-  if (!isBytes(sender) || sender.length !== 8 || !isCount(incarnation)) return undefined
-  return { type: 'vouch request', sender: Buffer.from(sender).toString('latin1'), incarnation }
+function readVouchRequest([, bytes, incarnation, token]: readonly unknown[]): Message | undefined {
+  const sender = readSender(bytes)
+  if (sender === undefined || !isCount(incarnation) || !isCount(token)) return undefined
+  return { type: 'vouch request', sender, incarnation, token }
 }
 
-function readVouch([, sender, incarnation, sinceHeardMs]: readonly unknown[]): Message | undefined {
-  if (!isBytes(sender) || sender.length !== 8) return undefined
-  if (!isCount(incarnation) || !isCount(sinceHeardMs)) return undefined
-  return {
-    type: 'vouch',
-    sender: Buffer.from(sender).toString('latin1'),
-    incarnation,
-    sinceHeardMs,
-  }
+function readVouch([, bytes, ...numbers]: readonly unknown[]): Message | undefined {
+  const sender = readSender(bytes)
+  const [incarnation, sinceHeardMs, echo] = numbers
+  if (sender === undefined || !isCount(incarnation)) return undefined
+  if (!isCount(sinceHeardMs) || !isCount(echo)) return undefined
+  return { type: 'vouch', sender, incarnation, sinceHeardMs, echo }
+}
+
+function readSender(bytes: unknown): SenderKey | undefined {
+  if (!isBytes(bytes) || bytes.length !== 8) return undefined
+  return Buffer.from(bytes).toString('latin1')
 }

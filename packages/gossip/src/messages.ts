@@ -70,6 +70,8 @@ export interface VouchRequest {
   readonly type: 'vouch request'
   readonly sender: SenderKey
   readonly incarnation: number
+  /** To be sent back: it shows who asked, and when. */
+  readonly token: number
 }
 
 export interface Vouch {
@@ -77,6 +79,8 @@ export interface Vouch {
   readonly sender: SenderKey
   readonly incarnation: number
   readonly sinceHeardMs: number
+  /** The token of who asked. */
+  readonly echo: number
 }
 
 export type Message =
@@ -143,13 +147,14 @@ function toArray(message: Message): unknown[] {
     case 'stale':
       return [type, message.incarnation]
     case 'vouch request':
-      return [type, Buffer.from(message.sender, 'latin1'), message.incarnation]
+      return [type, Buffer.from(message.sender, 'latin1'), message.incarnation, message.token]
     case 'vouch':
       return [
         type,
         Buffer.from(message.sender, 'latin1'),
         message.incarnation,
         message.sinceHeardMs,
+        message.echo,
       ]
   }
 }

@@ -50,18 +50,20 @@ export class SilenceWatch {
   }
 
   vouch(request: VouchRequest, asker: Member, now: number): void {
-    const { sender, incarnation } = request
+    const { sender, incarnation, token: echo } = request
     const member = this.#parts.members.get(sender)
     if (member?.incarnation !== incarnation) return
     const sinceHeardMs = Math.floor(now - member.heardAt)
-    this.#parts.wire.sendTo([asker], [{ type: 'vouch', sender, incarnation, sinceHeardMs }])
+    this.#parts.wire.sendTo([asker], [{ type: 'vouch', sender, incarnation, sinceHeardMs, echo }])
   }
 
-  vouchedFor({ sender, incarnation, sinceHeardMs }: Vouch, now: number): void {
-    const member = this.#parts.members.get(sender)
+  vouchedFor({ sender, incarnation, sinceHeardMs, echo }: Vouch, now: number): void {
+    const { members, preset, tokens } = this.#parts
+    const member = members.get(sender)
     if (member?.incarnation !== incarnation) return
-    const lately = this.#parts.preset.suspectAfter * this.#parts.intervalMs()
-    if (sinceHeardMs < lately) member.vouchedAt = now
+    const lately = preset.suspectAfter * this.#parts.intervalMs()
+    const askedAt = tokens.issuedAt(echo, now) ?? Number.NEGATIVE_INFINITY
+    if (sinceHeardMs < lately && now - askedAt < lately) member.vouchedAt = now
   }
 
   #judge(member: Member, now: number): void {
@@ -76,7 +78,7 @@ export class SilenceWatch {
   }
 
   #askAbout(member: Member, now: number): void {
-    const { preset, members, random, wire } = this.#parts
+    const { preset, members, random, tokens, wire } = this.#parts
     if (!isTimeToAsk(member, now, preset, this.#parts.intervalMs())) return
     member.askedAt = now
     const others = members.all().filter((other) => other.state === 'alive' && other !== member)
@@ -86,6 +88,7 @@ export class SilenceWatch {
       if (other !== undefined) asked.add(other)
     }
     const { sender, incarnation } = member
-    wire.sendTo([...asked], [{ type: 'vouch request', sender, incarnation }])
+    const token = tokens.issue(now)
+    wire.sendTo([...asked], [{ type: 'vouch request', sender, incarnation, token }])
   }
 }

@@ -1,15 +1,22 @@
 const perMs = 8
+/** Below 2⁵³ for as long as any process lives. */
+const leastStart = 2 ** 50
+const startRange = 6 * 2 ** 50
+const overtakenForMs = 10_000
 
 /** Tokens that tell their age. A peer sends them back; only one that was issued here, in this life and not
- * long ago proves anything, so recorded traffic never does. */
+ * long ago proves anything, so recorded traffic never does. And who sends one back speaks to us: of two lives
+ * that last for a month, one pair in a hundred thousand counts through the same numbers at all. */
 export class TokenClock {
   readonly #first: number
+  readonly #start: number
   #last: number
 
   constructor(random: () => number, nowMs: number) {
-    // Where a life begins to count is random: tokens of an earlier one are never taken for this one's.
-    this.#first = Math.floor((1 + random()) * 2 ** 50) - Math.floor(nowMs * perMs)
-    this.#last = this.#at(nowMs)
+    // Where a life begins to count is random: tokens of another one are not taken for this one's.
+    this.#start = leastStart + Math.floor(random() * startRange)
+    this.#first = this.#start - Math.floor(nowMs * perMs)
+    this.#last = this.#start
   }
 
   /** Never the same twice. */
@@ -18,9 +25,17 @@ export class TokenClock {
     return this.#last
   }
 
+  /** Whether a token is ours, and not older than another of ours but for as long as datagrams take that are
+   * overtaken. Tokens come back in the order in which they were sent, so that leaves but a few seconds in
+   * which another's could be taken for ours. */
+  isOwn(token: number, later: number): boolean {
+    const isIssued = token > this.#start && token <= this.#last
+    return isIssued && token > later - overtakenForMs * perMs
+  }
+
   /** Undefined: not one of ours. */
   issuedAt(token: number, nowMs: number): number | undefined {
-    if (token > this.#last) return undefined
+    if (token <= this.#start || token > this.#last) return undefined
     return Math.min(nowMs, (token - this.#first) / perMs)
   }
 

@@ -50,12 +50,18 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     batches: fc.array(fc.record({ number: count, hints: fc.array(hint, { maxLength: 3 }) })),
   }),
   fc.record({ type: fc.constant('stale' as const), incarnation: count }),
-  fc.record({ type: fc.constant('vouch request' as const), sender, incarnation: count }),
+  fc.record({
+    type: fc.constant('vouch request' as const),
+    sender,
+    incarnation: count,
+    token: count,
+  }),
   fc.record({
     type: fc.constant('vouch' as const),
     sender,
     incarnation: count,
     sinceHeardMs: count,
+    echo: count,
   }),
 )
 

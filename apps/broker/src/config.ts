@@ -55,7 +55,7 @@ export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest 
     if (isWorker && key === 'gossipSecret') continue
     values[key] = resolve(key, setting, { file, env, flags: flags.values, readFile })
   }
-  const config = complete(values)
+  const config = complete(values, isWorker ? process.ppid : process.pid)
   if (!isWorker) checkGossip(config)
   return { config, checkOnly: flags.checkOnly }
 }
@@ -106,7 +106,7 @@ function readSecret(setting: Setting<unknown>, path: string, { readFile }: Layer
   }
 }
 
-function complete(values: Record<string, unknown>): Config {
+function complete(values: Record<string, unknown>, primaryPid: number): Config {
   const { databaseUrl } = values
   if (databaseUrl === undefined) throw new ConfigError('ROUSE_DATABASE_URL', 'is not set')
   if (typeof databaseUrl !== 'string' || !/^postgres(ql)?:\/\//.test(databaseUrl)) {
@@ -124,7 +124,9 @@ function complete(values: Record<string, unknown>): Config {
     if (value !== undefined) queueDefaults[name] = value
     delete values[defaultKey(name)]
   }
-  const nodeId = values.nodeId ?? `${hostname()}-${String(values.port)}`
+  // Where the port is any that is free, the process tells the nodes of a machine apart.
+  const place = values.port === 0 ? primaryPid : values.port
+  const nodeId = values.nodeId ?? `${hostname()}-${String(place)}`
   return { ...values, databaseUrl, nodeId, queueDefaults } as unknown as Config
 }
 

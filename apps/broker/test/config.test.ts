@@ -194,3 +194,9 @@ test('a worker starts while the file of the gossip secret is bad or gone', async
     t.equal(load(env, [], { isWorker: true }).gossipSecret, undefined)
   }
 })
+
+test('nodes on any free port have different ids, and a worker that of its primary', async (t) => {
+  const env = { ROUSE_PORT: '0' }
+  t.match(load(env).nodeId, new RegExp(`-${process.pid}$`))
+  t.match(load(env, [], { isWorker: true }).nodeId, new RegExp(`-${process.ppid}$`))
+})

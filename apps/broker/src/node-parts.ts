@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { systemClock } from './clock.ts'
 import { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
+import { ConfigError } from './config-error.ts'
 import type { Logger } from './log.ts'
 import { newMessageIds } from './message-ids.ts'
 import { nodeStats } from './node-stats.ts'
@@ -16,6 +17,8 @@ export interface NodeParts {
   readonly host: SharedStateHost
   readonly link: ClusterLink
   readonly time: TimeServices
+  /** Resolves only if a process that started later has our id. */
+  readonly superseded: Promise<ConfigError>
 }
 
 export interface NodePartsOptions {
@@ -63,6 +66,10 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
       return nodeStats({ config, shared, figures, cluster, time: timeStats, uptimeMs, clock })
     },
   })
+  let supersede: (error: ConfigError) => void = () => {}
+  const superseded = new Promise<ConfigError>((resolve) => {
+    supersede = resolve
+  })
   const link: ClusterLink = new ClusterLink({
     config,
     identity,
@@ -75,10 +82,22 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
       onScheduled: (dueAtMs) => time.timers.expect(dueAtMs),
       onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
       onInterestEchoed: (version) => host.interestEchoed(version),
+      onSuperseded({ id, gossipAddress }) {
+        log.info({ gossip: gossipAddress }, 'a later process has the id of this node')
+        supersede(sharedId(id, gossipAddress))
+      },
       interests: () => host.interests(),
     },
   })
   const sources = { random: Math.random, newMessageId: newMessageIds() }
   const time: TimeServices = createTimeServices({ config, pool, log, clock, host, ...sources })
-  return { workers, host, link, time }
+  return { workers, host, link, time, superseded }
+}
+
+/** Two processes with one id pass each other over and look well, while what one is told never reaches the other. */
+function sharedId(id: string, gossipAddress: string): ConfigError {
+  const problem =
+    `is ${JSON.stringify(id)} here and in another process, which started later (its gossip is at ${gossipAddress}): ` +
+    'give every node an id of its own. This one stops'
+  return new ConfigError('ROUSE_NODE_ID', problem)
 }

@@ -35,11 +35,11 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     log.fatal({ err: error }, 'gossip could not start')
     return 1
   }
-  const { workers, host, link, time } = parts
+  const { workers, host, link, time, superseded } = parts
   process.on('SIGHUP', () => renewSecret(link, reload, log))
   const failed = workers.start()
   await time.start()
-  const reason = await Promise.race([stopped, failed])
+  const reason = await Promise.race([stopped, failed, superseded])
   if (reason instanceof ConfigError) log.fatal(reason.message)
   else log.info({ signal: reason }, 'draining')
   await time.stop()

@@ -1,6 +1,15 @@
-import { testDatabase } from '@rouse/testkit'
-import { test } from 'tap'
-import { exchangeNodes, joinCluster, type NodeRecord, removeNode } from '../src/statements/nodes.ts'
+import { eventually, testDatabase } from '@rouse/testkit'
+import type pg from 'pg'
+import { type Test, test } from 'tap'
+import { createNodeDirectory } from '../src/cluster/node-directory.ts'
+import { createLogger } from '../src/log.ts'
+import {
+  exchangeNodes,
+  joinCluster,
+  type NodeRecord,
+  removeNode,
+  type SeenNode,
+} from '../src/statements/nodes.ts'
 
 const freshMs = 15_000
 const deadMs = 3_600_000
@@ -25,7 +34,9 @@ test('processes of one cluster share its id and never an incarnation', async (t)
 
 test('nodes find each other, and not themselves', async (t) => {
   const { pool } = await testDatabase(t)
-  t.same(await exchangeNodes(pool, node('a', 1), freshMs), { written: true, others: [] })
+  const first = await exchangeNodes(pool, node('a', 1), freshMs)
+  t.match(first, { atMs: Number, written: true, namesake: undefined })
+  t.same(first.others, [])
   const { others } = await exchangeNodes(pool, node('b', 2), freshMs)
   t.match(others, [{ ...node('a', 1), uptimeMs: Number, silentMs: Number }])
   t.match((await exchangeNodes(pool, node('a', 1), freshMs)).others, [node('b', 2)])
@@ -36,7 +47,9 @@ test('nodes find each other, and not themselves', async (t) => {
 test('of two processes with one id the later one keeps the row', async (t) => {
   const { pool } = await testDatabase(t)
   await exchangeNodes(pool, node('a', 2), freshMs)
-  t.equal((await exchangeNodes(pool, node('a', 1), freshMs)).written, false)
+  const earlier = await exchangeNodes(pool, node('a', 1), freshMs)
+  t.match(earlier, { written: false, namesake: node('a', 2) })
+  t.same(earlier.others, [])
   await removeNode(pool, node('a', 1), deadMs)
   t.match((await exchangeNodes(pool, node('b', 3), freshMs)).others, [node('a', 2)])
   t.equal((await exchangeNodes(pool, node('a', 4), freshMs)).written, true)
@@ -52,3 +65,79 @@ test('a node that stopped writing is soon no longer listed', async (t) => {
   await database.advanceClock(2)
   t.equal((await exchangeNodes(pool, node('b', 2), freshMs)).others.length, 0)
 })
+
+test('the row of a later process that is gone is taken over once it is no longer fresh', async (t) => {
+  const database = await testDatabase(t)
+  const { pool } = database
+  await database.freezeClock('2026-01-01T00:00:00Z')
+  await exchangeNodes(pool, node('a', 9), freshMs)
+  await database.advanceClock(freshMs - 1)
+  t.equal((await exchangeNodes(pool, node('a', 4), freshMs)).written, false)
+  await database.advanceClock(1)
+  t.equal((await exchangeNodes(pool, node('a', 4), freshMs)).written, true)
+})
+
+test('a sequence that was set back hands out no incarnation below that of a living node', async (t) => {
+  const { pool } = await testDatabase(t)
+  await pool.query("select setval('rouse.incarnations', 3)")
+  await exchangeNodes(pool, node('a', 50), freshMs)
+  await exchangeNodes(pool, node('b', 40), freshMs)
+  t.equal((await joinCluster(pool)).incarnation, 51)
+})
+
+test('a process is superseded by one that started later and writes, not by a row', async (t) => {
+  const database = await testDatabase(t)
+  const { pool } = database
+  await database.freezeClock('2026-01-01T00:00:00Z')
+  const later = async (): Promise<void> => {
+    await exchangeNodes(pool, node('a', 9), freshMs)
+  }
+  await later()
+  await database.advanceClock(1_000)
+  const { directory, superseded, rounds } = await startDirectory(t, pool)
+  /** Much sooner than its next round would be. */
+  const look = async (): Promise<void> => {
+    const before = rounds()
+    directory.doubt()
+    await eventually(() => rounds() > before)
+  }
+  await look()
+  await database.advanceClock(1_000)
+  await look()
+  t.same(superseded, [], 'what it left behind says nothing')
+  await later()
+  await look()
+  t.match(superseded, [node('a', 9)])
+})
+
+test('a process whose row was taken from it is superseded, and told of it once', async (t) => {
+  const { pool } = await testDatabase(t)
+  const { directory, superseded } = await startDirectory(t, pool)
+  await eventually(async () => {
+    await exchangeNodes(pool, node('a', 9), freshMs)
+    directory.rewrite()
+    return superseded.length > 0
+  })
+  directory.rewrite()
+  await directory.stop()
+  t.match(superseded, [node('a', 9)])
+  t.equal(superseded.length, 1)
+})
+
+/** The list of nodes as a process with incarnation 4 of node `a` keeps it. */
+async function startDirectory(t: Test, pool: pg.Pool) {
+  let rounds = 0
+  const superseded: SeenNode[] = []
+  const directory = createNodeDirectory({
+    pool,
+    log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
+    own: () => node('a', 4),
+    onNodes: () => {
+      rounds += 1
+    },
+    onSuperseded: (by) => superseded.push(by),
+  })
+  t.teardown(() => directory.stop())
+  await directory.start()
+  return { directory, superseded, rounds: () => rounds }
+}

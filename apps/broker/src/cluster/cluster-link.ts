@@ -28,6 +28,8 @@ export interface ClusterEvents {
   readonly onScheduled: (dueAtMs: number) => void
   readonly onSilentPeers: (areSilent: boolean) => void
   readonly onInterestEchoed: (version: number) => void
+  /** Another process runs under our id, and started later. */
+  readonly onSuperseded: (by: SeenNode) => void
   readonly interests: () => {
     readonly version: number
     readonly groups: readonly GroupDescription[]
@@ -90,13 +92,13 @@ export class ClusterLink {
         events.onEverything()
       },
       onInterestEchoed: events.onInterestEchoed,
-      onSuperseded: () => log.error('another process runs under the id of this node'),
+      onSuperseded: () => this.#directory?.doubt(),
     })
   }
 
   /** Throws where the socket cannot be bound or may not be used so. */
   async start(): Promise<void> {
-    const { pool, log } = this.#options
+    const { pool, log, events } = this.#options
     this.#address = await this.#gossip.start()
     log.info({ gossip: this.#address }, 'gossip listens')
     this.#directory = createNodeDirectory({
@@ -104,6 +106,7 @@ export class ClusterLink {
       log,
       own: () => this.#own(),
       onNodes: (others) => this.#discovered(others),
+      onSuperseded: events.onSuperseded,
     })
     await this.#directory.start()
     this.#watch = setInterval(() => this.#lookForSilence(), watchMs)

@@ -3,12 +3,18 @@
 import type pg from 'pg'
 import type { Logger } from '../log.ts'
 import type { Service } from '../services/service.ts'
-import { exchangeNodes, type NodeRecord, removeNode, type SeenNode } from '../statements/nodes.ts'
+import {
+  exchangeNodes,
+  type NodeExchange,
+  type NodeRecord,
+  removeNode,
+  type SeenNode,
+} from '../statements/nodes.ts'
 
 const roundMs = 10_000
 /** Two rounds may fail. */
 const freshMs = 3 * roundMs
-/** While a node has yet to say where it listens. */
+/** While a node has yet to say where it listens, or it is in doubt whether our id is still ours. */
 const unsettledMs = 500
 const deadMs = 3_600_000
 
@@ -18,30 +24,36 @@ export interface NodeDirectoryOptions {
   /** What our row says; asked anew in every round. */
   readonly own: () => NodeRecord
   readonly onNodes: (others: readonly SeenNode[]) => void
+  /** A process that started later has our id, and lives. Told once. */
+  readonly onSuperseded: (by: SeenNode) => void
 }
 
 export interface NodeDirectory extends Service {
   others(): readonly SeenNode[]
   /** Our row has changed: does not wait for the next round. */
   rewrite(): void
+  /** Gossip says that a later process has our id. Only the database's word counts, and it is asked soon. */
+  doubt(): void
 }
 
 export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirectory {
-  const { pool, log, own, onNodes } = options
+  const { pool, log, own, onNodes, onSuperseded } = options
   let others: readonly SeenNode[] = []
   let timer: NodeJS.Timeout | undefined
   let round: Promise<void> = Promise.resolve()
   let running = false
   let failing = false
-  let replaced = false
+  let inDoubt = false
+  const namesakes = new Namesakes()
 
   async function runRound(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    inDoubt = false
     try {
       const exchange = await exchangeNodes(pool, own(), freshMs)
-      if (!exchange.written && !replaced) {
-        log.error({ id: own().id }, 'another process runs under the id of this node')
-      }
-      replaced = !exchange.written
+      const later = namesakes.find(exchange)
+      if (later !== undefined) onSuperseded(later)
       others = exchange.others
       failing = false
       if (running) onNodes(others)
@@ -52,12 +64,11 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       }
       failing = true
     }
-    clearTimeout(timer)
     if (running) timer = setTimeout(begin, isSettled() ? roundMs : unsettledMs)
   }
 
   function isSettled(): boolean {
-    return others.every(({ httpUrl }) => httpUrl !== null)
+    return !inDoubt && others.every(({ httpUrl }) => httpUrl !== null)
   }
 
   function begin(): void {
@@ -69,6 +80,14 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
     rewrite() {
       clearTimeout(timer)
       if (running) round = round.then(runRound)
+    },
+    doubt() {
+      // Peers say it again and again, of a process that goes on draining, too.
+      if (!running || inDoubt || namesakes.found) return
+      inDoubt = true
+      if (timer === undefined) return
+      clearTimeout(timer)
+      timer = setTimeout(begin, unsettledMs)
     },
     async start() {
       if (running) return
@@ -83,5 +102,24 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       await round
       await removeNode(pool, own(), deadMs).catch(() => {})
     },
+  }
+}
+
+/**
+ * Finds the process that has our id and started later. Its row alone proves nothing: on a database from a backup it may
+ * be of a process long gone. One that wrote it since the row was ours lives, or has lived beside us.
+ */
+class Namesakes {
+  found = false
+  /** When our row was last our own, or, as long as it never was, when we first looked; by the database's clock. */
+  #sinceMs: number | undefined
+
+  /** Answers once. */
+  find({ atMs, namesake }: NodeExchange): SeenNode | undefined {
+    if (namesake === undefined) this.#sinceMs = atMs
+    this.#sinceMs ??= atMs
+    if (this.found || namesake === undefined) return undefined
+    this.found = atMs - namesake.silentMs > this.#sinceMs
+    return this.found ? namesake : undefined
   }
 }

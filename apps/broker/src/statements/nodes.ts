@@ -34,13 +34,21 @@ export async function joinCluster(pool: pg.Pool): Promise<ClusterIdentity> {
 }
 
 export interface NodeExchange {
-  /** False: a later process has our id, and its row stays. */
+  /** When, by the database's clock, in ms since 1970. */
+  readonly atMs: number
+  /** False: the row of a process with our id and a higher incarnation stays. */
   readonly written: boolean
+  /** That process, unless its row came in the same moment. */
+  readonly namesake: SeenNode | undefined
   /** All others that wrote their row not long ago. */
   readonly others: readonly SeenNode[]
 }
 
-/** Writes our row and reads those of the others, in one round trip. */
+/**
+ * Writes our row and reads those of the others, in one round trip. The row of a later process with our id stays, as long
+ * as it is fresh: one that is not, on a database from a backup or a replica whose sequence was left behind, may be of a
+ * process long gone. Such a sequence is put right, so that whoever starts next is later than we are.
+ */
 export async function exchangeNodes(
   pool: pg.Pool,
   own: NodeRecord,
@@ -48,10 +56,14 @@ export async function exchangeNodes(
 ): Promise<NodeExchange> {
   const rows = await callStatement(
     pool,
-    `with written as (
+    `with clock as (
+       select rouse.now() as at
+     ), caught_up as (
+       select setval('rouse.incarnations', $2) from rouse.incarnations where last_value < $2
+     ), written as (
        insert into rouse.nodes as n
          (id, incarnation, http_url, gossip_address, version, started_at, last_seen_at)
-       values ($1, $2, $3, $4, $5, rouse.now(), rouse.now())
+       select $1, $2, $3, $4, $5, at, at from clock
        on conflict (id) do update set
          incarnation = excluded.incarnation, http_url = excluded.http_url,
          gossip_address = excluded.gossip_address, version = excluded.version,
@@ -59,32 +71,38 @@ export async function exchangeNodes(
                            else excluded.started_at end,
          last_seen_at = excluded.last_seen_at
        where n.incarnation <= excluded.incarnation
+         or n.last_seen_at <= excluded.last_seen_at - $6 * interval '1 millisecond'
        returning true
      )
-     select exists (select from written), n.id, n.incarnation::float8, n.http_url, n.gossip_address,
-       n.version, (extract(epoch from rouse.now() - n.started_at) * 1000)::float8,
-       (extract(epoch from rouse.now() - n.last_seen_at) * 1000)::float8
-     from (select) as always
-     left join rouse.nodes n
-       on n.id <> $1 and n.last_seen_at > rouse.now() - $6 * interval '1 millisecond'
+     select (extract(epoch from at) * 1000)::float8, exists (select from written),
+       n.id, n.incarnation::float8, n.http_url, n.gossip_address, n.version,
+       (extract(epoch from at - n.started_at) * 1000)::float8,
+       (extract(epoch from at - n.last_seen_at) * 1000)::float8
+     from clock
+     left join caught_up on true
+     left join rouse.nodes n on n.last_seen_at > at - $6 * interval '1 millisecond'
      order by n.id`,
     [own.id, own.incarnation, own.httpUrl, own.gossipAddress, own.version, freshMs],
   )
+  const written = rows[0]?.[1] === true
+  const nodes = rows.filter((row) => row[2] !== null).map(readNode)
   return {
-    written: rows[0]?.[0] === true,
-    others: rows.filter((row) => row[1] !== null).map(readNode),
+    atMs: rows[0]?.[0] as number,
+    written,
+    namesake: written ? undefined : nodes.find(({ id }) => id === own.id),
+    others: nodes.filter(({ id }) => id !== own.id),
   }
 }
 
 function readNode(row: readonly unknown[]): SeenNode {
   return {
-    id: row[1] as string,
-    incarnation: row[2] as number,
-    httpUrl: row[3] as string | null,
-    gossipAddress: row[4] as string,
-    version: row[5] as string,
-    uptimeMs: row[6] as number,
-    silentMs: row[7] as number,
+    id: row[2] as string,
+    incarnation: row[3] as number,
+    httpUrl: row[4] as string | null,
+    gossipAddress: row[5] as string,
+    version: row[6] as string,
+    uptimeMs: row[7] as number,
+    silentMs: row[8] as number,
   }
 }
 

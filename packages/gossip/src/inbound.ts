@@ -13,8 +13,8 @@ import type { Heartbeat, Hints, Message } from './messages.ts'
 import type { GossipPorts } from './ports.ts'
 import type { Roster } from './roster.ts'
 import type { SilenceWatch } from './silence-watch.ts'
+import { Supersession } from './supersession.ts'
 
-const staleAnswerGapMs = 1_000
 const peersOnArrival = 20
 
 interface InboundOptions {
@@ -35,11 +35,12 @@ export class Inbound {
   datagrams = 0
   /** Set by a node on its way out: it makes no more friends. */
   isLeaving = false
-  #staleAnsweredAt = Number.NEGATIVE_INFINITY
+  readonly #supersession: Supersession
 
   constructor(options: InboundOptions) {
     this.#options = options
     this.#parts = options.parts
+    this.#supersession = new Supersession(options.parts, options.ports)
   }
 
   receive(bytes: Buffer, from: Address, now: number): void {
@@ -53,11 +54,12 @@ export class Inbound {
     const { members, wire } = this.#parts
     const { sender, incarnation, sequence } = frame
     if (!Number.isSafeInteger(incarnation) || !Number.isSafeInteger(sequence)) return 'shape'
-    if (sender === wire.sender) return this.#takeOwn(frame, from)
+    if (sender === wire.sender) return this.#takeOwn(frame, from, now)
     if (members.hasLeft(sender, incarnation, now)) return 'stale'
     const latest = members.get(sender)
     if (latest !== undefined && incarnation < latest.incarnation) {
-      return this.#answerStale(latest, from, now)
+      this.#supersession.answer(frame, latest.incarnation, from, now)
+      return 'stale'
     }
     const member = latest?.incarnation === incarnation ? latest : undefined
     if (member !== undefined && !member.window.accept(sequence)) {
@@ -71,18 +73,12 @@ export class Inbound {
   }
 
   /** DNS and the database list this node, too. And another process may use its name. */
-  #takeOwn({ sender, incarnation }: Frame, from: Address): DropReason {
-    this.#parts.candidates.answered(from, sender)
-    const own = this.#parts.wire.origin.incarnation
-    if (incarnation > own) this.#options.ports.onSuperseded?.(incarnation)
-    return incarnation === own ? 'self' : 'stale'
-  }
-
-  #answerStale(latest: Member, from: Address, now: number): DropReason {
-    if (now - this.#staleAnsweredAt >= staleAnswerGapMs) {
-      this.#staleAnsweredAt = now
-      this.#parts.wire.send([{ type: 'stale', incarnation: latest.incarnation }], from)
+  #takeOwn(frame: Frame, from: Address, now: number): DropReason {
+    if (frame.incarnation === this.#parts.wire.origin.incarnation) {
+      this.#parts.candidates.answered(from, frame.sender)
+      return 'self'
     }
+    this.#supersession.heardNamesake(frame, from, now)
     return 'stale'
   }
 
@@ -93,7 +89,7 @@ export class Inbound {
     now: number,
   ): DropReason | undefined {
     const { handshake, roster, heartbeats } = this.#options
-    this.#noteStale(messages)
+    this.#supersession.note(messages, now)
     const arrival = handshake.receive(frame, messages, from, now)
     if (arrival === 'answered') return undefined
     if (typeof arrival === 'string') return arrival
@@ -141,7 +137,7 @@ export class Inbound {
 
   #handle(member: Member, messages: readonly Message[], now: number): void {
     const { silence, heartbeats, roster } = this.#options
-    this.#noteStale(messages)
+    this.#supersession.note(messages, now)
     for (const message of messages) {
       switch (message.type) {
         case 'heartbeat':
@@ -187,14 +183,6 @@ export class Inbound {
       if (!member.inbox.accept(number)) continue
       member.hintsReceived += hints.length
       for (const hint of hints) this.#options.ports.onHint(hint, member.nodeId)
-    }
-  }
-
-  #noteStale(messages: readonly Message[]): void {
-    for (const message of messages) {
-      if (message.type !== 'stale') continue
-      const isLater = message.incarnation > this.#parts.wire.origin.incarnation
-      if (isLater) this.#options.ports.onSuperseded?.(message.incarnation)
     }
   }
 }

@@ -119,8 +119,9 @@ function readHints([, items]: readonly unknown[]): Message | undefined {
   return { type: 'hints', batches }
 }
 
-function readStale([, incarnation]: readonly unknown[]): Message | undefined {
-  return isCount(incarnation) ? { type: 'stale', incarnation } : undefined
+function readStale([, incarnation, echo]: readonly unknown[]): Message | undefined {
+  if (!isCount(incarnation) || !isCount(echo)) return undefined
+  return { type: 'stale', incarnation, echo }
 }
 
 function readVouchRequest([, bytes, incarnation, token]: readonly unknown[]): Message | undefined {

@@ -60,10 +60,12 @@ export interface Hints {
   readonly batches: readonly HintBatch[]
 }
 
-/** The receiver was seen in a later life. */
+/** The receiver's id was seen in a later life. */
 export interface Stale {
   readonly type: 'stale'
   readonly incarnation: number
+  /** The token of what was refused. */
+  readonly echo: number
 }
 
 export interface VouchRequest {
@@ -145,7 +147,7 @@ function toArray(message: Message): unknown[] {
     case 'hints':
       return [type, message.batches.map(({ number, hints }) => [number, hints.map(hintToArray)])]
     case 'stale':
-      return [type, message.incarnation]
+      return [type, message.incarnation, message.echo]
     case 'vouch request':
       return [type, Buffer.from(message.sender, 'latin1'), message.incarnation, message.token]
     case 'vouch':

@@ -29,7 +29,8 @@ export interface GossipPorts {
   onHintsLost?(fromNodeId: string, count: number): void
   /** Every peer holds this version of our interest, or a later one. It can be less than before. */
   onInterestEchoed?(version: number): void
-  /** A later life of this node's id is in the cluster: this one is passed over by everybody. */
+  /** A later life of this node's id is in the cluster: this one is passed over by everybody. Called once for
+   * each such life, never for what was recorded. */
   onSuperseded?(incarnation: number): void
 }
 

@@ -49,7 +49,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     type: fc.constant('hints' as const),
     batches: fc.array(fc.record({ number: count, hints: fc.array(hint, { maxLength: 3 }) })),
   }),
-  fc.record({ type: fc.constant('stale' as const), incarnation: count }),
+  fc.record({ type: fc.constant('stale' as const), incarnation: count, echo: count }),
   fc.record({
     type: fc.constant('vouch request' as const),
     sender,

@@ -27,7 +27,7 @@ const seeds: Uint8Array[] = [
   ]),
   packr.pack([
     [2, ...Array<number>(10).fill(2 ** 52)],
-    [9, 2 ** 53],
+    [9, 2 ** 53, 1],
     [11, Buffer.alloc(8), 1, 1, 1],
   ]),
   packr.pack([[7, [[1, [[1, '__proto__', 'constructor', 1, null, ['toString']]]]]]]),

@@ -153,6 +153,32 @@ test('nobody is vouched for by what was said to another', async (t) => {
   t.equal(cluster.at(0).stateOf('node-3'), 'dead')
 })
 
+test('nobody is superseded by a notice to another, or by a life that is over', async (t) => {
+  const { cluster, recorded } = record()
+  const { network } = cluster
+  const earlier = cluster.at(0)
+  const later = cluster.start(0, '10.7.7.7:4601')
+  cluster.discoverAll()
+  network.runFor(3_000)
+  t.same(earlier.superseded, [4])
+  network.onSend = undefined
+  for (const { node } of [earlier, later]) network.crash(node)
+  // A database restored from a backup hands out lower numbers.
+  const name = { nodeId: 'node-0', address: addressOf(0), incarnation: 1 }
+  const superseded: number[] = []
+  const restored = network.start(name, {
+    onHint: () => undefined,
+    onSuperseded: (incarnation) => superseded.push(incarnation),
+  })
+  for (const { bytes, from } of recorded) {
+    network.act(restored, (core, now) => core.receive(bytes, from, now))
+    replay(cluster, 1, [{ bytes, from, to: '' }])
+    network.runFor(1)
+  }
+  t.same(superseded, [])
+  t.same(cluster.at(1).superseded, [])
+})
+
 test('who left may come back with a lower number, when what it said before has passed', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster

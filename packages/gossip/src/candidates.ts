@@ -3,10 +3,14 @@ import type { SenderKey } from './frame.ts'
 import type { GossipPreset } from './preset.ts'
 
 export const candidatesMax = 4_096
+/** So many of them may be known by a datagram alone. A recorded one can be sent from anywhere, so what it
+ * tells must neither take the room of others nor bring its source many greetings. */
+export const overheardMax = 256
+const overheardForMs = 2_000
 /** So many are greeted at once; the rest a moment later. */
 const burstMax = 64
 const burstGapMs = 5
-/** How long an address that only a datagram or a peer told of is tried. */
+/** How long an address that only a peer told of is tried. */
 const learnedForMs = 600_000
 
 interface Candidate {
@@ -21,12 +25,14 @@ interface Candidate {
 }
 
 /** Addresses where a node may be. Those that a source lists are never given up, so a cluster that was cut
- * in two grows together by itself. */
+ * in two grows together by itself; where there is no room for them the others go. */
 export class Candidates {
   readonly #preset: GossipPreset
   readonly #candidates = new Map<Address, Candidate>()
   /** Per source, not per candidate: thousands of small sets would be most of what a node keeps. */
   readonly #listed = new Map<string, Set<Address>>()
+  /** Of those that nobody else told of. */
+  readonly #overheard = new Set<Address>()
   #nextAt = Number.POSITIVE_INFINITY
 
   constructor(preset: GossipPreset) {
@@ -50,19 +56,34 @@ export class Candidates {
       const candidate = this.#candidates.get(address)
       if (candidate !== undefined) this.#forgetUnlisted(candidate, now)
     }
+    this.#makeRoom(listed)
     for (const address of listed) {
+      this.#overheard.delete(address)
       if (this.#open(address, now) === undefined) listed.delete(address)
     }
   }
 
+  /** A peer told of it. */
   learn(address: Address, now: number): void {
     const candidate = this.#open(address, now)
-    if (candidate !== undefined) candidate.learnedUntil = now + learnedForMs
+    if (candidate === undefined) return
+    this.#overheard.delete(address)
+    candidate.learnedUntil = now + learnedForMs
+  }
+
+  /** A datagram came from there. */
+  overhear(address: Address, now: number): void {
+    const isNew = !this.#candidates.has(address)
+    if (isNew && this.#overheard.size >= overheardMax) return
+    const candidate = this.#open(address, now)
+    if (candidate === undefined) return
+    if (isNew) this.#overheard.add(address)
+    candidate.learnedUntil = Math.max(candidate.learnedUntil, now + overheardForMs)
   }
 
   /** Somebody there speaks to us whom we do not know: greet, even where we believe another to be. */
   heardStranger(address: Address, now: number): void {
-    this.learn(address, now)
+    this.overhear(address, now)
     const candidate = this.#candidates.get(address)
     if (candidate === undefined || candidate.isStranger) return
     candidate.isStranger = true
@@ -104,6 +125,7 @@ export class Candidates {
     const due: Address[] = []
     let nextAt = Number.POSITIVE_INFINITY
     for (const candidate of this.#candidates.values()) {
+      if (this.#forgetUnlisted(candidate, now)) continue
       if (candidate.helloAt <= now) {
         const { address, owner, isStranger } = candidate
         if (!isStranger && isTaken(address, owner)) this.#postpone(candidate, now)
@@ -114,7 +136,6 @@ export class Candidates {
         }
       }
       nextAt = Math.min(nextAt, Math.max(candidate.helloAt, now + burstGapMs))
-      this.#forgetUnlisted(candidate, now)
     }
     this.#nextAt = nextAt
     return due
@@ -148,9 +169,27 @@ export class Candidates {
     candidate.backoffMs = helloFirstMs
   }
 
-  #forgetUnlisted(candidate: Candidate, now: number): void {
-    if (candidate.learnedUntil > now || this.#isListed(candidate.address)) return
-    this.#candidates.delete(candidate.address)
+  #forgetUnlisted({ address, learnedUntil }: Candidate, now: number): boolean {
+    if (learnedUntil > now || this.#isListed(address)) return false
+    this.#forget(address)
+    return true
+  }
+
+  #forget(address: Address): void {
+    this.#candidates.delete(address)
+    this.#overheard.delete(address)
+  }
+
+  #makeRoom(listed: ReadonlySet<Address>): void {
+    let wanted = this.#candidates.size - candidatesMax
+    for (const address of listed) if (!this.#candidates.has(address)) wanted += 1
+    if (wanted <= 0) return
+    for (const address of [...this.#overheard, ...this.#candidates.keys()]) {
+      if (wanted <= 0) return
+      if (!this.#candidates.has(address) || this.#isListed(address)) continue
+      this.#forget(address)
+      wanted -= 1
+    }
   }
 
   #isListed(address: Address): boolean {

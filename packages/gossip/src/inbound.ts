@@ -129,7 +129,7 @@ export class Inbound {
       if (proven === from && from !== member.address) members.move(member, from)
       if (!this.isLeaving) handshake.receiveFromMember(hello, from, now)
     } else if (from !== member.address && heartbeat !== undefined) {
-      candidates.learn(from, now)
+      candidates.overhear(from, now)
     }
     this.#handle(member, messages, now)
     return undefined

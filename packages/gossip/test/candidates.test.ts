@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { Candidates, candidatesMax } from '../src/candidates.ts'
+import { Candidates, candidatesMax, overheardMax } from '../src/candidates.ts'
 import { presets } from '../src/index.ts'
 
 const nobody = () => false
@@ -25,6 +25,65 @@ test('an address that a peer told of is given up in the end, a listed one never'
   candidates.take(1_000_000, nobody)
   t.equal(candidates.size, 1)
   t.same(candidates.take(2_000_000, nobody), ['listed:1'])
+})
+
+test('an address that a datagram came from is greeted a few times, and forgotten', async (t) => {
+  const candidates = new Candidates(presets.lan)
+  let greetings = 0
+  candidates.heardStranger('6.6.6.6:1', 0)
+  for (let now = 0; now < 600_000; now += 10) greetings += candidates.take(now, nobody).length
+  t.ok(greetings >= 3 && greetings <= 5, `${greetings} greetings`)
+  t.equal(candidates.size, 0)
+})
+
+test('so many datagrams from anywhere take a part of the room only', async (t) => {
+  const candidates = new Candidates(presets.lan)
+  for (const address of addresses(candidatesMax)) candidates.heardStranger(address, 0)
+  t.equal(candidates.size, overheardMax)
+  candidates.learn('told:1', 0)
+  t.equal(candidates.size, overheardMax + 1)
+  candidates.take(3_000, nobody)
+  t.equal(candidates.size, 1)
+  candidates.heardStranger('10.0.0.1:1', 3_000)
+  t.same(candidates.take(3_000, nobody), ['10.0.0.1:1'], 'there is room again')
+})
+
+test('an address that is overheard and then told of stays', async (t) => {
+  const candidates = new Candidates(presets.lan)
+  for (const address of addresses(overheardMax)) candidates.overhear(address, 0)
+  for (const address of addresses(overheardMax)) candidates.learn(address, 0)
+  candidates.overhear('one-more:1', 0)
+  t.equal(candidates.size, overheardMax + 1)
+  candidates.take(3_000, nobody)
+  t.equal(candidates.size, overheardMax)
+})
+
+test('somebody unknown at a listed address is greeted soon, though another is believed there', async (t) => {
+  const candidates = new Candidates(presets.lan)
+  const everybody = () => true
+  candidates.replace('database', ['a:1'], 0)
+  t.same(candidates.take(0, everybody), [])
+  candidates.heardStranger('a:1', 1_000)
+  t.same(candidates.take(1_000 + presets.lan.helloFirstMs, everybody), ['a:1'])
+  candidates.take(10_000, everybody)
+  t.equal(candidates.size, 1)
+})
+
+test('a listed address finds room where others are only told of or overheard', async (t) => {
+  const candidates = new Candidates(presets.lan)
+  for (const address of addresses(candidatesMax - 10)) candidates.learn(address, 0)
+  for (const address of addresses(100, 30_000)) candidates.overhear(address, 0)
+  t.equal(candidates.size, candidatesMax)
+  const listed = addresses(20, 50_000)
+  candidates.replace('database', listed, 0)
+  t.equal(candidates.size, candidatesMax)
+  const greeted = new Set<string>()
+  for (let now = 0; now < 2_000; now += 5) {
+    for (const address of candidates.take(now, nobody)) greeted.add(address)
+  }
+  t.ok(listed.every((address) => greeted.has(address)))
+  candidates.replace('static', addresses(candidatesMax, 60_000), 0)
+  t.equal(candidates.size, candidatesMax, 'and never more than so many')
 })
 
 test('a full list has room again for what a source lists in place of others', async (t) => {

@@ -179,6 +179,30 @@ test('nobody is superseded by a notice to another, or by a life that is over', a
   t.same(cluster.at(1).superseded, [])
 })
 
+test('recorded traffic sent from anywhere brings its sources few greetings, and takes no room', async (t) => {
+  const { cluster, recorded } = record()
+  const { network } = cluster
+  const { node } = cluster.at(0)
+  network.crash(cluster.at(2).node)
+  network.runFor(6_500)
+  const said = recorded.filter(({ from, to }) => from === addressOf(2) && to === addressOf(0))
+  let greetings = 0
+  network.onSend = (_, __, to) => {
+    if (to === elsewhere) greetings += 1
+  }
+  replay(cluster, 0, said.slice(-1), elsewhere)
+  network.runFor(60_000)
+  t.ok(greetings <= 5, `${greetings} greetings for one datagram`)
+  for (let port = 1; port <= 5_000; port += 1) {
+    replay(cluster, 0, said.slice(-1), `10.6.6.6:${port}`)
+  }
+  t.ok(node.core.stats().candidates < 300)
+  cluster.start(5)
+  network.act(node, (core, now) => core.discovered([addressOf(1), addressOf(5)], now))
+  network.runFor(500)
+  t.equal(cluster.at(0).stateOf('node-5'), 'alive')
+})
+
 test('who left may come back with a lower number, when what it said before has passed', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster

@@ -1,9 +1,10 @@
 // A push anywhere wakes waiters everywhere: seed 004's checklist, multi-node half.
-import { eventually } from '@rouse/testkit'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import type { RunningBroker } from './support/broker.ts'
 import { startCluster, statsOf } from './support/cluster.ts'
 import { apiOf, send } from './support/http.ts'
+import { stateOf } from './support/node-state.ts'
 import { countingDatabase, popsOf } from './support/query-count.ts'
 
 /** Fallback checks so rare that none of them can be what woke a waiter. */
@@ -93,6 +94,44 @@ test('nodes wake each other', { timeout }, async (t) => {
     t.equal((await send('GET', `${cluster[0]?.url}/stats?scope=galaxy`)).status, 400)
   })
 })
+
+test('a due time that one node knows is met by another that has not seen it', {
+  timeout,
+}, async (t) => {
+  const database = await testDatabase(t)
+  const settings = { ...env, ROUSE_NOTIFY: 'off' }
+  const cluster = await startCluster(t, { nodes: 2, database, env: settings })
+  const [a, b] = cluster as [RunningBroker, RunningBroker]
+  await eventually(async () => (await stateOf(b)).time.skewMs !== null)
+  // The first cannot do what is due, and the second cannot see what is: all it has is the hint of the first.
+  await refuse(database, 'rouse.promote_due', 'rouse node-1 primary')
+  await refuse(database, 'rouse.due_times', 'rouse node-2 primary')
+  const answer = apiOf(b.url).pop('later', '?wait=true&timeout=20000')
+  await untilWaiting(b, 1)
+  const delayMs = 1_500
+  const begun = performance.now()
+  t.equal((await apiOf(a.url).push({ queue: 'later', payload: 'x', delayMs })).status, 201)
+  t.match(await answer, { status: 200, body: { messages: [{ data: 'x' }] } })
+  const tookMs = performance.now() - begun
+  t.ok(tookMs >= delayMs, `not early: after ${tookMs} ms`)
+  const { wakes } = await stateOf(b)
+  t.match(wakes, { timer: 1, fallback: 0 }, 'woken by a timer of its own')
+})
+
+/** Has a function of the database fail for whoever connects under this name. */
+async function refuse({ pool }: TestDatabase, name: string, applicationName: string) {
+  const { rows } = await pool.query<{ definition: string }>(
+    'select pg_get_functiondef($1::regproc) as definition',
+    [name],
+  )
+  const refusal = `if current_setting('application_name') = '${applicationName}' then
+    raise exception 'refused by the test';
+  end if;`
+  const definition = rows[0]?.definition ?? ''
+  const refusing = definition.replace(/^begin$/m, `begin ${refusal}`)
+  if (refusing === definition) throw new Error(`${name} does not begin as expected`)
+  await pool.query(refusing)
+}
 
 test('three nodes with four workers, one message: one answer, at most three pops', {
   timeout,

@@ -33,6 +33,8 @@ export class Candidates {
   readonly #listed = new Map<string, Set<Address>>()
   /** Of those that nobody else told of. */
   readonly #overheard = new Set<Address>()
+  /** Owners whose addresses are greeted anew. They are looked up together, as many may fall silent at once. */
+  readonly #retried = new Set<SenderKey>()
   #nextAt = Number.POSITIVE_INFINITY
 
   constructor(preset: GossipPreset) {
@@ -96,15 +98,11 @@ export class Candidates {
     if (candidate !== undefined) candidate.owner = owner
   }
 
-  /** A member is gone: whoever comes up next where it was is found soon. */
+  /** A member is silent or gone: it is found soon where else it is, or who comes up next where it was. */
   retry(owner: SenderKey, address: Address, now: number): void {
-    for (const candidate of this.#candidates.values()) {
-      if (candidate.owner !== owner && candidate.address !== address) continue
-      candidate.learnedUntil = Math.max(candidate.learnedUntil, now + learnedForMs)
-      candidate.backoffMs = this.#preset.helloFirstMs
-      candidate.helloAt = now + candidate.backoffMs
-      this.#nextAt = Math.min(this.#nextAt, candidate.helloAt)
-    }
+    this.learn(address, now)
+    this.#retried.add(owner)
+    this.#nextAt = Math.min(this.#nextAt, now)
   }
 
   /** It left: there is nobody to be expected there for now. */
@@ -126,6 +124,10 @@ export class Candidates {
     let nextAt = Number.POSITIVE_INFINITY
     for (const candidate of this.#candidates.values()) {
       if (this.#forgetUnlisted(candidate, now)) continue
+      if (candidate.owner !== undefined && this.#retried.has(candidate.owner)) {
+        candidate.backoffMs = this.#preset.helloFirstMs
+        candidate.helloAt = Math.min(candidate.helloAt, now + candidate.backoffMs)
+      }
       if (candidate.helloAt <= now) {
         const { address, owner, isStranger } = candidate
         if (!isStranger && isTaken(address, owner)) this.#postpone(candidate, now)
@@ -137,6 +139,7 @@ export class Candidates {
       }
       nextAt = Math.min(nextAt, Math.max(candidate.helloAt, now + burstGapMs))
     }
+    this.#retried.clear()
     this.#nextAt = nextAt
     return due
   }

@@ -5,7 +5,8 @@
 //   A → B   hello, with b sent back                 B: A is a member
 //
 // Recorded traffic never adds, revives or moves a member. Whoever answers a hello learns no more than the
-// hello itself told.
+// hello itself told. A member that is silent is greeted again, wherever it ever answered: it moves to where it
+// answers from. One that is alive is reached where it is, and stays.
 import type { Address } from './address.ts'
 import type { DropReason } from './drops.ts'
 import type { Frame } from './frame.ts'
@@ -25,6 +26,12 @@ interface HandshakeOptions {
   readonly advertise: () => Address
 }
 
+/** A token that came back: where it had been sent, and when. */
+export interface Proof {
+  readonly to: Address
+  readonly at: number
+}
+
 /** The new member; or that it was answered; or why there is nothing to answer. */
 export type Arrival = MemberOptions | DropReason | 'answered'
 
@@ -32,8 +39,8 @@ export class Handshake {
   readonly #parts: GossipParts
   readonly #heartbeats: Heartbeats
   readonly #options: HandshakeOptions
-  /** Tokens of hellos under way, with where they went; oldest first. */
-  readonly #tokens = new Map<number, { readonly to: Address; readonly at: number }>()
+  /** Of hellos under way, by their tokens; oldest first. */
+  readonly #tokens = new Map<number, Proof>()
   #repliesLeft = repliesPerSecondMax
   #repliesFrom = 0
 
@@ -48,10 +55,8 @@ export class Handshake {
     const { candidates, members, wire } = this.#parts
     const isTaken = (address: Address, owner: string | undefined) => {
       if (address === this.#options.advertise() || owner === wire.sender) return true
-      return (
-        members.at(address) !== undefined ||
-        (owner !== undefined && members.get(owner) !== undefined)
-      )
+      const answeredThere = owner === undefined ? undefined : members.get(owner)
+      return members.at(address)?.state === 'alive' || answeredThere?.state === 'alive'
     }
     for (const address of candidates.take(now, isTaken)) {
       wire.send([this.#hello(address, false, now)], address)
@@ -65,7 +70,7 @@ export class Handshake {
       this.#parts.candidates.heardStranger(from, now)
       return 'unknown'
     }
-    const proven = this.#provenBy(messages, now)
+    const proven = this.provenBy(messages, now)
     if (proven !== undefined) {
       const { sender, incarnation, sequence } = frame
       const { to: address, at: echoedAt } = proven
@@ -82,32 +87,27 @@ export class Handshake {
 
   /** Tells a new member that it is one, with all that it needs. */
   welcome(address: Address, hello: Hello, more: readonly Message[], now: number): void {
-    const { wire } = this.#parts
-    const echo = this.#heartbeats.forStranger(hello, now)
-    wire.send([this.#hello(address, true, now), echo, ...more], address)
+    const own = this.#hello(address, true, now)
+    const echo = this.#heartbeats.forStranger(hello, own.token)
+    this.#parts.wire.send([own, echo, ...more], address)
   }
 
-  /** Where the token went that came back with these messages. It counts once. */
-  #provenBy(messages: readonly Message[], now: number) {
+  /** What these messages prove, if they do. A token counts once. */
+  provenBy(messages: readonly Message[], now: number): Proof | undefined {
     const heartbeat = messages.find((message): message is Heartbeat => message.type === 'heartbeat')
     const proven = heartbeat && this.#tokens.get(heartbeat.echo)
     if (heartbeat !== undefined) this.#tokens.delete(heartbeat.echo)
     return proven !== undefined && now - proven.at <= tokenLifeMs ? proven : undefined
   }
 
-  /** The address that a member's messages prove, if they do. */
-  provenAddress(messages: readonly Message[], now: number): Address | undefined {
-    return this.#provenBy(messages, now)?.to
-  }
-
   #reply(hello: Hello, from: Address, now: number): 'answered' {
-    const echo = this.#heartbeats.forStranger(hello, now)
-    this.#parts.wire.send([this.#hello(from, true, now), echo], from)
+    const own = this.#hello(from, true, now)
+    this.#parts.wire.send([own, this.#heartbeats.forStranger(hello, own.token)], from)
     return 'answered'
   }
 
   #hello(to: Address, isReply: boolean, now: number): Hello {
-    const token = this.#parts.tokens.issue(now)
+    const token = this.#parts.tokens.issueForHello(now)
     this.#tokens.set(token, { to, at: now })
     for (const [old, { at }] of this.#tokens) {
       if (this.#tokens.size <= tokensMax && now - at <= tokenLifeMs) break

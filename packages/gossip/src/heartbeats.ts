@@ -101,12 +101,12 @@ export class Heartbeats {
     }
   }
 
-  /** Sends back the token of one who is not a member yet. */
-  forStranger(hello: Hello, now: number): Heartbeat {
-    const { outbox, interest, members, tokens } = this.#parts
+  /** Beside a hello with this token: sends back the token of one who is not a member yet. */
+  forStranger(hello: Hello, token: number): Heartbeat {
+    const { outbox, interest, members } = this.#parts
     return {
       type: 'heartbeat',
-      token: tokens.issue(now),
+      token,
       echo: hello.token,
       heldTenthMs: 0,
       sinceHeardMs: 0,
@@ -140,7 +140,9 @@ export class Heartbeats {
     return member.inbox.compare(heartbeat.settledBatch, heartbeat.batchesSent)
   }
 
+  /** What came back of a hello shows an address that was tried, which need not be the member's. */
   #noteEcho(member: Member, { echo, heldTenthMs }: Heartbeat, now: number): void {
+    if (this.#parts.tokens.isForHello(echo)) return
     const issuedAt = this.#parts.tokens.issuedAt(echo, now)
     if (issuedAt === undefined || issuedAt <= member.echoedAt) return
     member.echoedAt = issuedAt

@@ -4,7 +4,7 @@ import type { Address } from './address.ts'
 import { type DropReason, type Drops, noDrops } from './drops.ts'
 import { type Frame, openFrame, type Signer } from './frame.ts'
 import type { GossipParts } from './gossip-parts.ts'
-import type { Handshake } from './handshake.ts'
+import type { Handshake, Proof } from './handshake.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { InterestDesk } from './interest-desk.ts'
 import type { Member } from './member.ts'
@@ -114,7 +114,6 @@ export class Inbound {
   ): DropReason | undefined {
     member.datagramsReceived += 1
     const { handshake, heartbeats } = this.#options
-    const { candidates, members } = this.#parts
     const hello = messages.find((message) => message.type === 'hello')
     const heartbeat = messages.find((message) => message.type === 'heartbeat')
     // What goes to many in the same words may be recorded elsewhere: it does not show that a member lives.
@@ -123,16 +122,24 @@ export class Inbound {
       member.heardAt = now
     }
     if (hello !== undefined) {
-      const proven = handshake.provenAddress(messages, now)
-      if (proven !== undefined) candidates.answered(proven, member.sender)
-      // Only where its answer came from the very address that was tried does it live there now.
-      if (proven === from && from !== member.address) members.move(member, from)
+      const proof = handshake.provenBy(messages, now)
+      if (proof !== undefined) this.#answeredAt(member, proof, from, now)
       if (!this.isLeaving) handshake.receiveFromMember(hello, from, now)
     } else if (from !== member.address && heartbeat !== undefined) {
-      candidates.overhear(from, now)
+      this.#parts.candidates.overhear(from, now)
     }
     this.#handle(member, messages, now)
     return undefined
+  }
+
+  /** Only where its answer came from the very address that was tried may a member live there. */
+  #answeredAt(member: Member, { to, at }: Proof, from: Address, now: number): void {
+    const { roster, silence } = this.#options
+    this.#parts.candidates.answered(to, member.sender)
+    if (to === from && member.state !== 'alive') roster.move(member, to, now)
+    if (to !== member.address || at <= member.echoedAt) return
+    member.echoedAt = at
+    silence.provenAlive(member, now)
   }
 
   #handle(member: Member, messages: readonly Message[], now: number): void {

@@ -67,7 +67,7 @@ export class Members {
   }
 
   move(member: Member, address: Address): void {
-    this.#byAddress.delete(member.address)
+    if (this.#byAddress.get(member.address) === member) this.#byAddress.delete(member.address)
     member.address = address
     this.#byAddress.set(address, member)
   }

@@ -1,3 +1,4 @@
+import type { Address } from './address.ts'
 import type { GossipParts } from './gossip-parts.ts'
 import type { InterestDesk } from './interest-desk.ts'
 import { Member, type MemberOptions, type Verdict } from './member.ts'
@@ -19,11 +20,9 @@ export class Roster {
   /** Whoever had the name before lived before; whoever had the address is not there any more. */
   admit(options: MemberOptions, now: number): Member {
     const { members, candidates } = this.#parts
-    for (const earlier of [members.get(options.sender), members.at(options.address)]) {
-      if (earlier !== undefined && members.get(earlier.sender) === earlier) {
-        this.remove(earlier, 'dead', now)
-      }
-    }
+    const namesake = members.get(options.sender)
+    if (namesake !== undefined) this.remove(namesake, 'dead', now)
+    this.#vacate(options.address, now)
     const member = new Member(options, now)
     members.add(member)
     candidates.learn(member.address, now)
@@ -32,10 +31,21 @@ export class Roster {
     return member
   }
 
+  /** It answered there, and where it was it does not. */
+  move(member: Member, address: Address, now: number): void {
+    if (member.address === address) return
+    this.#vacate(address, now)
+    this.#parts.members.move(member, address)
+    this.#parts.candidates.learn(address, now)
+  }
+
   judged(member: Member, verdict: Verdict, now: number): void {
     if (verdict === 'dead') {
       this.remove(member, 'dead', now)
       return
+    }
+    if (member.state === 'alive') {
+      this.#parts.candidates.retry(member.sender, member.address, now)
     }
     member.state = verdict
     member.since = now
@@ -56,6 +66,11 @@ export class Roster {
       return { ...this.#view(member, now), state: how, inStateMs: now - at }
     })
     return [...members.all().map((member) => this.#view(member, now)), ...departed]
+  }
+
+  #vacate(address: Address, now: number): void {
+    const there = this.#parts.members.at(address)
+    if (there !== undefined) this.remove(there, 'dead', now)
   }
 
   #tell(member: Member, event: PeerEvent, now: number): void {

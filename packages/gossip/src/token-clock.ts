@@ -1,4 +1,4 @@
-const perMs = 8
+const perMs = 16
 /** Below 2⁵³ for as long as any process lives. */
 const leastStart = 2 ** 50
 const startRange = 6 * 2 ** 50
@@ -19,10 +19,18 @@ export class TokenClock {
     this.#last = this.#start
   }
 
-  /** Never the same twice. */
+  /** For a member, at the address where it lives. Never the same twice. */
   issue(nowMs: number): number {
-    this.#last = Math.max(this.#last + 1, this.#at(nowMs))
-    return this.#last
+    return this.#next(nowMs, 0)
+  }
+
+  /** To go with a hello, to an address that has yet to prove good. */
+  issueForHello(nowMs: number): number {
+    return this.#next(nowMs, 1)
+  }
+
+  isForHello(token: number): boolean {
+    return token % 2 === 1
   }
 
   /** Whether a token is ours, and not older than another of ours but for as long as datagrams take that are
@@ -37,6 +45,12 @@ export class TokenClock {
   issuedAt(token: number, nowMs: number): number | undefined {
     if (token <= this.#start || token > this.#last) return undefined
     return Math.min(nowMs, (token - this.#first) / perMs)
+  }
+
+  #next(nowMs: number, remainder: 0 | 1): number {
+    const token = Math.max(this.#last + 1, this.#at(nowMs))
+    this.#last = token % 2 === remainder ? token : token + 1
+    return this.#last
   }
 
   #at(nowMs: number): number {

@@ -8,9 +8,17 @@ test('a token tells when it was issued', async (t) => {
   const clock = new TokenClock(() => 0.5, 1_000)
   const token = clock.issue(5_000)
   t.equal(clock.issuedAt(token, 9_000), 5_000)
-  t.not(clock.issue(5_000), token)
-  t.equal(clock.issuedAt(token + 2, 9_000), undefined, 'not issued yet')
+  t.equal(clock.issuedAt(token + 1, 9_000), undefined, 'not issued yet')
   t.equal(clock.issuedAt(0, 9_000), undefined, 'none')
+})
+
+test('no token is issued twice, and those of hellos are told apart', async (t) => {
+  const clock = new TokenClock(() => 0.7, 0)
+  const tokens = Array.from({ length: 100 }, (_, index) => {
+    return index % 3 === 0 ? clock.issueForHello(5) : clock.issue(5)
+  })
+  t.equal(new Set(tokens).size, tokens.length)
+  t.ok(tokens.every((token, index) => clock.isForHello(token) === (index % 3 === 0)))
 })
 
 test('a token may be overtaken by a later one, but not by far', async (t) => {

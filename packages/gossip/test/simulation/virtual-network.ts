@@ -49,7 +49,7 @@ export interface NodeName {
 }
 
 export interface VirtualNode {
-  readonly address: Address
+  address: Address
   readonly nodeId: string
   readonly incarnation: number
   readonly core: GossipCore
@@ -142,6 +142,13 @@ export class VirtualNetwork {
   crash(node: VirtualNode): void {
     node.isRunning = false
     if (this.nodes.get(node.address) === node) this.nodes.delete(node.address)
+  }
+
+  /** From now on it is reached at another address, and its datagrams come from there. */
+  rebind(node: VirtualNode, address: Address): void {
+    if (this.nodes.get(node.address) === node) this.nodes.delete(node.address)
+    node.address = address
+    this.nodes.set(address, node)
   }
 
   stall(node: VirtualNode, forMs: number): void {

@@ -1,4 +1,5 @@
 // The primary of a node: it decides who is woken, keeps time, and keeps the workers alive. It serves no user.
+import { setTimeout as delay } from 'node:timers/promises'
 import { createPool } from '@rouse/database'
 import type { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
@@ -11,6 +12,7 @@ import type { ClusterIdentity } from './statements/nodes.ts'
 /** The fallback check, the list of nodes, the look for what is due, and four chores. LISTEN has its own beside them. */
 const connectionsMax = 7
 const drainMsMax = 9_500
+const goodbyeMsMax = 2_000
 
 /** Resolves with the exit code when the node has ended. `reload` reads the configuration anew. */
 export async function runPrimary(config: Config, reload: () => Config): Promise<number> {
@@ -42,13 +44,20 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const reason = await Promise.race([stopped, failed, superseded])
   if (reason instanceof ConfigError) log.fatal(reason.message)
   else log.info({ signal: reason }, 'draining')
-  await time.stop()
-  await workers.drain(drainMsMax)
-  await link.stop()
+  // Together: no chore that takes long, and no database that is silent, keeps workers from saying that they drain.
+  await Promise.all([atMost(drainMsMax, time.stop()), workers.drain(drainMsMax)])
   host.stop()
-  await pool.end()
+  await atMost(
+    goodbyeMsMax,
+    link.stop().then(() => pool.end()),
+  )
   log.info('stopped')
   return reason instanceof ConfigError ? 1 : 0
+}
+
+/** What takes longer is left: the process ends, and PostgreSQL finishes or undoes the statement. */
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  await Promise.race([work, delay(ms)])
 }
 
 /** The one setting that changes without a restart: what signs gossip, so that it can be replaced node by node. */

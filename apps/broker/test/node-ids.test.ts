@@ -75,6 +75,19 @@ test('a node that was killed comes back under its id', { timeout }, async (t) =>
   t.same(complaints(again), [])
 })
 
+test('a chore that hangs keeps a node neither from draining nor from ending', {
+  timeout,
+}, async (t) => {
+  const database = await testDatabase(t)
+  const node = await startNode(t, 0, { database, env: { ROUSE_DRAIN_DELAY_MS: '5000' } })
+  const barrier = await database.armBarrier('promote-locked')
+  await apiOf(node.url).push({ queue: 'q', payload: 0, delayMs: 1 })
+  await barrier.reached()
+  node.child.kill('SIGTERM')
+  await eventually(async () => (await send('GET', `${node.url}/ready`)).status === 503)
+  t.match(await node.exited, { code: 0, signal: null })
+})
+
 /** What it said at the level of errors, or above. */
 function complaints({ log }: RunningBroker): unknown[] {
   return log.filter(({ level }) => level === 'error' || level === 'fatal').map(({ msg }) => msg)

@@ -14,7 +14,7 @@ import type { Drops } from './drops.ts'
 import type { GossipParts } from './gossip-parts.ts'
 import { Handshake } from './handshake.ts'
 import { Heartbeats } from './heartbeats.ts'
-import type { Hint, OutgoingHint } from './hint.ts'
+import type { OutgoingHint } from './hint.ts'
 import { HintOutbox } from './hint-outbox.ts'
 import { Inbound } from './inbound.ts'
 import { InterestDesk } from './interest-desk.ts'
@@ -94,13 +94,6 @@ export class GossipCore {
     if (this.#parts.members.size === 0 || this.#leaveAt !== undefined) return
     this.#parts.outbox.add(hint, now)
     this.#plan()
-  }
-
-  /** There is nothing left to look for: takes a hint back as far as it has not left. */
-  suppressHint(hint: Hint): boolean {
-    const isFound = this.#parts.outbox.suppress(hint)
-    this.#plan()
-    return isFound
   }
 
   /** Says goodbye, now and in the next ticks; after the last one `nextTickAt` is Infinity. */

@@ -6,7 +6,7 @@ import { steadyNowMs } from './clock.ts'
 import { Discovery } from './discovery.ts'
 import { GossipCore, type GossipStats } from './gossip-core.ts'
 import { advertisedAddress, checkOptions, type GossipNodeOptions } from './gossip-options.ts'
-import type { Hint, OutgoingHint } from './hint.ts'
+import type { OutgoingHint } from './hint.ts'
 import { KeyRing } from './key-ring.ts'
 import type { Interest } from './own-interest.ts'
 import type { PeerView } from './peer-view.ts'
@@ -76,11 +76,6 @@ export class GossipNode {
   hint(hint: OutgoingHint): void {
     this.#core.hint(hint, steadyNowMs())
     this.#timer.plan()
-  }
-
-  /** There is nothing left to look for: takes a hint back as far as it has not left. */
-  suppressHint(hint: Hint): boolean {
-    return this.#core.suppressHint(hint)
   }
 
   /** Takes effect at once: `[old, new]` on all nodes, then `[new, old]`, then `[new]`. */

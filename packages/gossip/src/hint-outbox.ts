@@ -1,13 +1,12 @@
 // Hints on their way out. The first one leaves at once; while flushes follow each other closely they
 // are held together. Every batch is sent twice: again with the next flush if there is room, else on its own
 // a little later. So a loss of p becomes one of p², without acknowledgements or timers for each peer.
-import type { Hint, OutgoingHint } from './hint.ts'
+import type { OutgoingHint } from './hint.ts'
 import type { HintBatch } from './messages.ts'
 import type { PeerInterest } from './peer-interest.ts'
 import {
   batchBytesMax,
   batchesPerFlushMax,
-  isAbout,
   type PendingHint,
   PendingHints,
 } from './pending-hints.ts'
@@ -75,13 +74,6 @@ export class HintOutbox<To extends Recipient> {
     this.#flushAt = Math.min(this.#flushAt, Math.max(now, this.#heldUntil))
   }
 
-  /** Takes back what has not left yet, and keeps it from leaving again. */
-  suppress(hint: Hint): boolean {
-    const wasPending = this.#pending.remove(hint)
-    if (this.#pending.isEmpty) this.#flushAt = Number.POSITIVE_INFINITY
-    return this.#suppressRide(hint) || wasPending
-  }
-
   /** What is to be sent now. `toEveryone`: whatever they are interested in. */
   take(now: number, recipients: Iterable<To>, toEveryone: boolean): Parcel<To>[] {
     const isFlush = this.#flushAt <= now
@@ -130,16 +122,6 @@ export class HintOutbox<To extends Recipient> {
     this.#rides = [...staying, ...fresh.filter(({ audience }) => audience.size > 0)]
     return datagrams.map(({ batches }) => batches)
   }
-
-  #suppressRide(hint: Hint): boolean {
-    let found = false
-    for (const list of new Set(this.#rides.flatMap(({ audience }) => [...audience.values()]))) {
-      const kept = list.filter((pending) => !isAbout(pending, hint))
-      found ||= kept.length < list.length
-      list.splice(0, list.length, ...kept)
-    }
-    return found
-  }
 }
 
 function audienceOf<To extends Recipient>(
@@ -156,7 +138,7 @@ function audienceOf<To extends Recipient>(
       : hints.filter((_, index) => recipient.interest.wants(hashes[index]))
     if (wanted.length === 0) continue
     const signature = toEveryone ? '' : wanted.map((hint) => hints.indexOf(hint)).join()
-    const list = lists.get(signature) ?? [...wanted]
+    const list = lists.get(signature) ?? wanted
     lists.set(signature, list)
     audience.set(recipient, list)
   }
@@ -172,7 +154,6 @@ function parcelsOf<To>(batches: readonly Batch<To>[]): Parcel<To>[] {
       const list = audience.get(recipient)
       return list === undefined ? [] : [{ number, list }]
     })
-    if (parts.every(({ list }) => list.length === 0)) continue
     const signature = parts.map(({ number, list }) => `${number}:${idOf(list, numbers)}`).join()
     const parcel = parcels.get(signature)
     if (parcel !== undefined) {

@@ -11,14 +11,13 @@ const versionsMax = 64
 
 export interface Interest {
   readonly version: number
-  readonly keys: Iterable<string> | 'all'
+  readonly keys: Iterable<string>
 }
 
 export class OwnInterest {
   readonly #lingerMs: number
   /** Until when each key is told; Infinity while it is wanted. */
   readonly #untilMs = new Map<string, number>()
-  #isAll = false
   #isDirty = false
   #lingersUntil = Number.POSITIVE_INFINITY
   #callerVersion = 0
@@ -44,8 +43,7 @@ export class OwnInterest {
   set({ version, keys }: Interest, now: number): void {
     this.#callerVersion = version
     this.#isDirty = true
-    this.#isAll = keys === 'all'
-    const wanted = new Set(keys === 'all' ? [] : keys)
+    const wanted = new Set(keys)
     for (const [key, until] of this.#untilMs) {
       if (until === Number.POSITIVE_INFINITY && !wanted.has(key)) {
         this.#untilMs.set(key, now + this.#lingerMs)
@@ -58,7 +56,7 @@ export class OwnInterest {
   refresh(now: number): boolean {
     this.#isDirty = false
     this.#forgetLingered(now)
-    const isAll = this.#isAll || this.#untilMs.size > interestKeysMax
+    const isAll = this.#untilMs.size > interestKeysMax
     const hashes = isAll ? [] : Array.from(this.#untilMs.keys(), keyHash).toSorted((a, b) => a - b)
     const fingerprint = isAll ? 'all' : hashes.join()
     const isNew = fingerprint !== this.#fingerprint || this.#news.version === 0

@@ -24,20 +24,11 @@ export class PendingHints {
   #batchCount = 1
   #lastBatchBytes = 0
 
-  get isEmpty(): boolean {
-    return this.#hints.size === 0
-  }
-
   add(outgoing: OutgoingHint): void {
     if (this.#isEverything) return
     this.#put(toPending(outgoing))
     if (this.#isOverfull) this.#widen()
     if (this.#isOverfull) this.#widenToEverything()
-  }
-
-  /** Whoever would have been told needs to know no more. */
-  remove(hint: Hint): boolean {
-    return this.#hints.delete(identityOf(fitted(hint)))
   }
 
   /** All of them, in batches that fit a datagram each. */
@@ -97,10 +88,6 @@ export class PendingHints {
     this.#batchCount = 1
     this.#lastBatchBytes = 0
   }
-}
-
-export function isAbout(pending: PendingHint, hint: Hint): boolean {
-  return pending.identity === identityOf(fitted(hint))
 }
 
 function toPending({ keys, ...outgoing }: OutgoingHint): PendingHint {

@@ -104,12 +104,14 @@ export class HintOutbox<To extends Recipient> {
     })
   }
 
-  /** One list of batches for each datagram: every fresh one, and second rides where there is room. */
+  /** One list of batches for each datagram: every fresh one, and second rides where there is room. None
+   * overtakes an older one: what is settled is told by the number of the last. */
   #withRides(fresh: Batch<To>[], now: number): Batch<To>[][] {
     const datagrams = fresh.map((batch) => ({ batches: [batch], bytes: batch.bytes }))
     const staying: Batch<To>[] = []
     for (const ride of this.#rides) {
-      const roomy = datagrams.find(({ bytes }) => bytes + ride.bytes <= batchBytesMax)
+      const mayRide = staying.length === 0
+      const roomy = datagrams.find(({ bytes }) => mayRide && bytes + ride.bytes <= batchBytesMax)
       if (roomy !== undefined) {
         roomy.batches.push(ride)
         roomy.bytes += ride.bytes

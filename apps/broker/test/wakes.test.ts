@@ -172,5 +172,5 @@ test('messages that come back together reach as many waiters, though no hint has
   const waiting = Array.from({ length: 5 }, () => api.pop('q', '?wait=true&timeout=30000'))
   await untilWaiting(node, 5)
   const answers = await Promise.all(waiting)
-  t.same(answers.map(({ body }) => body?.messages[0].data).toSorted(), [0, 1, 2, 3, 4])
+  t.same(new Set(answers.map(({ body }) => body?.messages[0].data)), new Set([0, 1, 2, 3, 4]))
 })

@@ -20,11 +20,14 @@ function quiet(mode: PollMode, times: number, now: number): PollMode {
 }
 
 test('every fault makes a node aggressive, and it remembers why and since when', async (t) => {
-  const faults = [
-    ...['listener_lost', 'peer_silent', 'fetch_error', 'grant_untaken', 'sidecar_lost'],
+  const standing: PollMode['why'] = ['listener_lost', 'peer_silent']
+  const momentary: PollMode['why'] = [
+    'fetch_error',
+    'grant_untaken',
+    'sidecar_lost',
     'outcome_unknown',
   ]
-  for (const fault of faults as PollMode['why']) {
+  for (const fault of [...standing, ...momentary]) {
     t.match(afterFault(startHealthy(0), fault, 5), { mode: 'aggressive', since: 5, why: [fault] })
   }
   const twice = afterFault(afterFault(startHealthy(0), 'fetch_error', 5), 'listener_lost', 9)

@@ -6,6 +6,18 @@ const requestMsMax = 60_000
 const pollMs = 50
 const agent = new Agent({ keepAlive: true })
 
+/** A connection that closed: `isUnanswered` before any byte of the answer, else in the middle of it. */
+export class ConnectionClosed extends Error {
+  constructor(cause, isUnanswered) {
+    super(isUnanswered ? 'closed without an answer' : 'closed in the middle of the answer', {
+      cause,
+    })
+    this.isUnanswered = isUnanswered
+  }
+}
+
+const closings = ['ECONNRESET', 'EPIPE']
+
 /**
  * Any status is an answer; a connection that closed throws. By node:http, because the fetch of Node 20 never ends when a
  * connection is closed before it was used, which is what a published port does while its node starts.
@@ -16,7 +28,16 @@ export function ask(url, { body, signal, hangsUp = false } = {}) {
     const headers = { 'content-type': 'application/json' }
     const options = { method, headers, signal, timeout: requestMsMax }
     const sent = request(url, { ...options, agent: hangsUp ? false : agent })
-    sent.on('error', reject)
+    let hasBytes = () => false
+    sent.on('socket', (socket) => {
+      // A connection that was kept has the bytes of earlier answers behind it.
+      const before = socket.bytesRead
+      hasBytes = () => socket.bytesRead > before
+    })
+    const fail = (error) => {
+      reject(closings.includes(error.code) ? new ConnectionClosed(error, !hasBytes()) : error)
+    }
+    sent.on('error', fail)
     sent.on('timeout', () => sent.destroy(new Error('no answer in time')))
     sent.on('response', (response) => {
       let text = ''
@@ -24,7 +45,7 @@ export function ask(url, { body, signal, hangsUp = false } = {}) {
       response.on('data', (part) => {
         text += part
       })
-      response.on('error', reject)
+      response.on('error', fail)
       response.on('end', () => resolve({ status: response.statusCode, text, json: parse(text) }))
     })
     sent.end(body === undefined ? undefined : JSON.stringify(body))
@@ -58,6 +79,14 @@ export function ack(url, messages) {
     status: 'completed',
   }))
   return ask(`${url}/api/v1/ack/batch`, { body: { acknowledgments } })
+}
+
+/** Throws unless every one of them was accepted. */
+export async function ackAll(url, messages) {
+  const { status, json, text } = await ack(url, messages)
+  if (status !== 200) throw new Error(`ack: ${status} ${text}`)
+  const refused = json.filter(({ success }) => !success).length
+  if (refused > 0) throw new Error(`${refused} of ${messages.length} acks were refused: ${text}`)
 }
 
 export async function stats(url) {

@@ -1,5 +1,6 @@
-// Producers and consumers that go through the balancer, and an account of what became of each message and request.
+// Producers and consumers that go through the balancer, by the rules for what is done to the nodes meanwhile.
 import { setTimeout as delay } from 'node:timers/promises'
+import { Account } from './compose-account.mjs'
 import { ack, ask, pop, until } from './compose-http.mjs'
 
 const producers = 3
@@ -14,45 +15,38 @@ const drainMsMax = 60_000
 export class Load {
   #url
   #queue
-  #forgiven
-  #leaseSeconds
-  #acknowledged = new Set()
-  #popped = new Set()
-  #faults = []
-  #closed = 0
-  #retried = 0
-  #repeated = 0
+  #rules
+  #account
   #producing = true
   #consuming = true
   #produced
   #consumed
 
-  /** `forgiven` are statuses that a client of a cluster under this fault has to try again after. */
-  constructor({ url, queue, forgiven, leaseSeconds }) {
+  constructor({ url, queue, rules }) {
     this.#url = url
     this.#queue = queue
-    this.#forgiven = forgiven
-    this.#leaseSeconds = leaseSeconds
+    this.#rules = rules
+    this.#account = new Account(rules)
   }
 
   async start() {
-    const body = { queue: this.#queue, options: { leaseTime: this.#leaseSeconds, retryLimit: 100 } }
-    await ask(`${this.#url}/api/v1/configure`, { body })
+    const options = { leaseTime: this.#rules.leaseSeconds, retryLimit: 100 }
+    const { status, text } = await ask(`${this.#url}/api/v1/configure`, {
+      body: { queue: this.#queue, options },
+    })
+    if (status !== 200) throw new Error(`configure: ${status} ${text}`)
     this.#produced = Promise.all(Array.from({ length: producers }, (_, i) => this.#produce(i)))
     this.#consumed = Promise.all(Array.from({ length: consumers }, () => this.#consume()))
   }
 
-  get acknowledgedCount() {
-    return this.#acknowledged.size
-  }
-
   /** Resolves when so many more were both acknowledged and popped. */
   async progress(count) {
-    const pushed = this.#acknowledged.size + count
-    const popped = this.#popped.size + count
+    const { pushedCount, poppedCount } = this.#account
     await until(
       `${count} more messages through the balancer`,
-      () => this.#acknowledged.size >= pushed && this.#popped.size >= popped,
+      () =>
+        this.#account.pushedCount >= pushedCount + count &&
+        this.#account.poppedCount >= poppedCount + count,
     )
   }
 
@@ -62,23 +56,24 @@ export class Load {
     this.#consuming = false
   }
 
-  /** Ends it, and throws unless every acknowledged message came out and no request failed. */
+  /** Ends it, and throws unless the rules were kept, all that was acknowledged came out, and nothing is left. */
   async finish() {
+    const account = this.#account
     this.#producing = false
     await this.#produced
-    const missing = () => [...this.#acknowledged].filter((id) => !this.#popped.has(id))
-    await until('all popped', () => missing().length === 0, drainMsMax).catch(() => {})
+    const isDone = async () => account.missingCount === 0 && (await this.#left()) === ''
+    await until('nothing is left', isDone, drainMsMax).catch(() => {})
     this.#consuming = false
     await this.#consumed
-    const lost = missing().length
-    if (lost > 0) throw new Error(`${lost} of ${this.#acknowledged.size} messages were lost`)
-    if (this.#faults.length > 0) {
-      throw new Error(`${this.#faults.length} requests failed, the first with ${this.#faults[0]}`)
-    }
-    return (
-      `${this.#acknowledged.size} messages, none lost, ${this.#repeated} delivered again, ` +
-      `${this.#closed} connections closed, ${this.#retried} requests refused`
-    )
+    const { faults, missingCount, pushedCount, repeated } = account
+    const left = await this.#left()
+    const wrong = [
+      ...(missingCount > 0 ? [`${missingCount} of ${pushedCount} messages were lost`] : []),
+      ...(faults.length > 0 ? [`${faults.length} faults, the first: ${faults[0]}`] : []),
+      ...(left === '' ? [] : [`left behind: ${left}`]),
+    ]
+    if (wrong.length > 0) throw new Error(wrong.join('; '))
+    return `${pushedCount} messages, none lost, ${repeated} came again, ${this.#rules.account()}`
   }
 
   async #produce(producer) {
@@ -89,14 +84,16 @@ export class Load {
         queue: this.#queue,
         partition: `p${(n + i) % partitions}`,
         payload: { producer, n, i },
+        // The ids make it safe to push again what may have been committed.
         transactionId: `${producer}-${n}-${i}`,
       }))
-      // The ids make it safe to push again what may have been committed.
-      while (!(await this.#attempt(() => ask(`${this.#url}/api/v1/push`, { body: { items } })))) {
-        if (!this.#consuming) return
+      const push = () => ask(`${this.#url}/api/v1/push`, { body: { items } })
+      let answer = await this.#attempt(push)
+      while (answer === undefined && this.#rules.repeatsPushes && this.#consuming) {
         await delay(retryMs)
+        answer = await this.#attempt(push)
       }
-      for (const { transactionId } of items) this.#acknowledged.add(transactionId)
+      if (answer !== undefined) this.#account.pushed(items)
       await delay(pauseMs)
     }
   }
@@ -104,33 +101,35 @@ export class Load {
   async #consume() {
     const options = { timeoutMs: 2_000, batch: 10, partitions: 2 }
     while (this.#consuming) {
+      const sentAtMs = performance.now()
       const answer = await this.#attempt(() => pop(this.#url, this.#queue, options))
       const messages = answer?.json?.messages ?? []
-      for (const { transactionId } of messages) {
-        if (this.#popped.has(transactionId)) this.#repeated += 1
-        this.#popped.add(transactionId)
-      }
-      if (messages.length > 0) await this.#attempt(() => ack(this.#url, messages))
-      else if (answer === undefined) await delay(retryMs)
+      this.#account.popped(messages, sentAtMs)
+      if (messages.length > 0) {
+        const acked = await this.#attempt(() => ack(this.#url, messages))
+        if (acked !== undefined) this.#account.acked(messages, acked.json)
+      } else if (answer === undefined) await delay(retryMs)
     }
   }
 
-  /** The answer, or undefined where a client has to try again. */
-  async #attempt(request) {
+  /** The answer; undefined where there is none, which the rules either forgive or not. */
+  async #attempt(send) {
     try {
-      const answer = await request()
-      if (answer.status < 300) return answer
-      if (this.#forgiven.includes(answer.status)) this.#retried += 1
-      else this.#faults.push(`${answer.status} ${answer.text}`)
+      return await this.#rules.attempt(send)
     } catch (error) {
-      if (isClosed(error)) this.#closed += 1
-      else this.#faults.push(error.message)
+      this.#account.faults.push(error.message)
+      return undefined
     }
-    return undefined
   }
-}
 
-/** An HTTP client must expect the end of a connection that it keeps open. */
-function isClosed(error) {
-  return ['ECONNRESET', 'EPIPE'].includes(error.code)
+  /** What the queue holds for its consumers, by its own word; empty where that is nothing. */
+  async #left() {
+    const { status, json, text } = await ask(`${this.#url}/api/v1/resources/queues/${this.#queue}`)
+    if (status !== 200) throw new Error(`resources: ${status} ${text}`)
+    const figures = json.groups.flatMap(({ pending, inFlight, redeliveries, leasedLanes, dead }) =>
+      Object.entries({ pending, inFlight, redeliveries, leasedLanes, dead }),
+    )
+    const held = figures.filter(([, count]) => count > 0)
+    return held.map(([name, count]) => `${count} ${name}`).join(', ')
+  }
 }

@@ -1,9 +1,8 @@
 // What `npm run test:compose` asks of a cluster of containers, in this order. A step throws, or answers with what it measured.
-import { ack, ask, pop, push, stats, until } from './compose-http.mjs'
+import { ackAll, ask, pop, push, stats, until } from './compose-http.mjs'
 import { Load } from './compose-load.mjs'
+import { killedRules, rolledRules } from './compose-rules.mjs'
 
-/** Answers that a client of a cluster gets from the balancer when the node it was on dies. */
-const nodeDied = [502, 503, 504]
 const hangUps = 30
 const wakeRounds = 5
 /** Without gossip the next look at the database is up to 5 s away. */
@@ -56,7 +55,7 @@ export const steps = [
         const { status, json } = await answer
         expect(status === 200, `the poll was answered with ${status}`)
         expect(json.messages[0].data.for === node, 'another message came')
-        await ack(cluster.url(node), json.messages)
+        await ackAll(cluster.url(node), json.messages)
       }
     },
   },
@@ -77,7 +76,7 @@ export const steps = [
     run: killOne,
   },
   {
-    title: 'nodes stopped and started one after another fail no request',
+    title: 'nodes stopped and started one after another fail no request, lose and double nothing',
     run: rollAll,
   },
 ]
@@ -114,7 +113,7 @@ async function wakeMs(fromUrl, toUrl, queue) {
   const { status, json } = await answer
   const tookMs = Date.now() - startedAt
   expect(status === 200, `the poll was answered with ${status}`)
-  await ack(toUrl, json.messages)
+  await ackAll(toUrl, json.messages)
   return tookMs
 }
 
@@ -133,9 +132,7 @@ async function hangUp(cluster) {
     expect(status === 200, `a pop was answered with ${status}`)
     popped.push(...json.messages)
   }
-  const { json } = await ack(url, popped)
-  const lost = json.filter(({ success }) => !success).length
-  expect(lost === 0, `${lost} of ${popped.length} leases were lost`)
+  await ackAll(url, popped)
   return `${popped.length} times`
 }
 
@@ -171,7 +168,7 @@ async function spreadPolls(cluster) {
 }
 
 function killOne(cluster) {
-  return underLoad(cluster, 'killed', { forgiven: nodeDied, leaseSeconds: 3 }, async (load) => {
+  return underLoad(cluster, 'killed', killedRules(), async (load) => {
     await load.progress(300)
     await cluster.kill('node2')
     await load.progress(600)
@@ -182,7 +179,7 @@ function killOne(cluster) {
 }
 
 function rollAll(cluster) {
-  return underLoad(cluster, 'rolled', { forgiven: [], leaseSeconds: 30 }, async (load) => {
+  return underLoad(cluster, 'rolled', rolledRules(), async (load) => {
     let slowestMs = 0
     for (const node of cluster.nodes) {
       await load.progress(200)
@@ -199,8 +196,8 @@ function rollAll(cluster) {
   })
 }
 
-async function underLoad(cluster, queue, options, run) {
-  const load = new Load({ url: cluster.url('balancer'), queue, ...options })
+async function underLoad(cluster, queue, rules, run) {
+  const load = new Load({ url: cluster.url('balancer'), queue, rules })
   await load.start()
   try {
     return await run(load)

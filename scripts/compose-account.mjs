@@ -1,0 +1,62 @@
+// What became of each message of a load, and what went wrong.
+
+export class Account {
+  /** In words: requests that failed, acks that were refused, messages that came when they must not. */
+  faults = []
+  repeated = 0
+  #leaseMs
+  #mayComeAgain
+  #pushed = new Set()
+  /** By id, the pop that got it last and whether it is known to be acknowledged. */
+  #popped = new Map()
+
+  constructor({ leaseSeconds, mayComeAgain }) {
+    this.#leaseMs = leaseSeconds * 1_000
+    this.#mayComeAgain = mayComeAgain
+  }
+
+  get pushedCount() {
+    return this.#pushed.size
+  }
+
+  get poppedCount() {
+    return this.#popped.size
+  }
+
+  /** How many were acknowledged to their producer and never came. */
+  get missingCount() {
+    return [...this.#pushed].filter((id) => !this.#popped.has(id)).length
+  }
+
+  pushed(items) {
+    for (const { transactionId } of items) this.#pushed.add(transactionId)
+  }
+
+  popped(messages, sentAtMs) {
+    for (const { transactionId: id } of messages) {
+      const before = this.#popped.get(id)
+      if (before !== undefined) this.#cameAgain(id, before)
+      this.#popped.set(id, { sentAtMs, isAcked: false })
+    }
+  }
+
+  /** With the answer's results, in the order of the messages. */
+  acked(messages, results) {
+    for (const [i, { transactionId: id }] of messages.entries()) {
+      const popped = this.#popped.get(id)
+      if (results[i]?.success === true) popped.isAcked = true
+      else if (!this.#mayHaveEnded(popped)) this.faults.push(`the ack of ${id} was refused`)
+    }
+  }
+
+  #cameAgain(id, before) {
+    this.repeated += 1
+    if (before.isAcked) this.faults.push(`${id} came again though it was acknowledged`)
+    else if (!this.#mayHaveEnded(before)) this.faults.push(`${id} came twice`)
+  }
+
+  /** The lease began after the pop was sent, so this errs in favour of the cluster. */
+  #mayHaveEnded({ sentAtMs }) {
+    return this.#mayComeAgain && performance.now() - sentAtMs >= this.#leaseMs
+  }
+}

@@ -91,8 +91,9 @@ export class GossipCore {
   /** Tells the peers. It leaves with the next tick, which is due at once unless hints are frequent. */
   hint(hint: OutgoingHint, nowMs: number): void {
     const now = this.#time.read(nowMs)
-    if (this.#parts.members.size === 0 || this.#leaveAt !== undefined) return
-    this.#parts.outbox.add(hint, now)
+    if (this.#leaveAt !== undefined) return
+    if (this.#parts.members.size === 0) this.#parts.outbox.skip()
+    else this.#parts.outbox.add(hint, now)
     this.#plan()
   }
 

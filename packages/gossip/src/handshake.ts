@@ -12,7 +12,7 @@ import type { DropReason } from './drops.ts'
 import type { Frame } from './frame.ts'
 import type { GossipParts } from './gossip-parts.ts'
 import type { Heartbeats } from './heartbeats.ts'
-import type { MemberOptions } from './member.ts'
+import type { Member, MemberOptions } from './member.ts'
 import type { Heartbeat, Hello, Message } from './messages.ts'
 
 /** Less than it takes for a member to be given up: nothing that it said in life brings it back. */
@@ -77,19 +77,19 @@ export class Handshake {
       return { nodeId: hello.nodeId, sender, incarnation, address, sequence, echoedAt }
     }
     if (hello.isReply) return 'unknown'
-    return this.#mayReply(now) ? this.#reply(hello, from, now) : 'limit'
+    return this.#mayReply(now) ? this.#reply(hello, undefined, from, now) : 'limit'
   }
 
   /** A member greets: it does not know us (any more), or tries an address of ours. */
-  receiveFromMember(hello: Hello, from: Address, now: number): void {
-    if (!hello.isReply && this.#mayReply(now)) this.#reply(hello, from, now)
+  receiveFromMember(hello: Hello, member: Member, from: Address, now: number): void {
+    if (!hello.isReply && this.#mayReply(now)) this.#reply(hello, member, from, now)
   }
 
   /** Tells a new member that it is one, with all that it needs. */
-  welcome(address: Address, hello: Hello, more: readonly Message[], now: number): void {
-    const own = this.#hello(address, true, now)
-    const echo = this.#heartbeats.forStranger(hello, own.token)
-    this.#parts.wire.send([own, echo, ...more], address)
+  welcome(member: Member, hello: Hello, more: readonly Message[], now: number): void {
+    const own = this.#hello(member.address, true, now)
+    const echo = this.#heartbeats.forHello(hello, member, own.token, now)
+    this.#parts.wire.sendTo([member], [own, echo, ...more])
   }
 
   /** What these messages prove, if they do. A token counts once. */
@@ -100,9 +100,10 @@ export class Handshake {
     return proven !== undefined && now - proven.at <= tokenLifeMs ? proven : undefined
   }
 
-  #reply(hello: Hello, from: Address, now: number): 'answered' {
+  #reply(hello: Hello, member: Member | undefined, from: Address, now: number): 'answered' {
     const own = this.#hello(from, true, now)
-    this.#parts.wire.send([own, this.#heartbeats.forStranger(hello, own.token)], from)
+    const echo = this.#heartbeats.forHello(hello, member, own.token, now)
+    this.#parts.wire.send([own, echo], from)
     return 'answered'
   }
 

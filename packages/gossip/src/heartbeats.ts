@@ -85,36 +85,31 @@ export class Heartbeats {
   }
 
   forMember(member: Member, now: number): Heartbeat {
-    const { outbox, interest } = this.#parts
-    return {
-      type: 'heartbeat',
-      token: this.#parts.tokens.issue(now),
-      echo: member.token,
-      heldTenthMs: tenths(now - member.tokenAt),
-      sinceHeardMs: Math.floor(now - member.heardAt),
-      intervalMs: Math.ceil(this.#parts.intervalMs()),
-      settledBatch: outbox.settledBatch,
-      batchesSent: outbox.settledBatchesSentTo(member),
-      interestVersion: interest.news.version,
-      interestHeld: member.interest.version,
-      view: this.#parts.members.view,
-    }
+    const echo = { echo: member.token, heldTenthMs: tenths(now - member.tokenAt) }
+    return this.#compose(member, this.#parts.tokens.issue(now), echo, now)
   }
 
-  /** Beside a hello with this token: sends back the token of one who is not a member yet. */
-  forStranger(hello: Hello, token: number): Heartbeat {
+  /** Beside a hello with this token: sends back that of another hello. Its sender need not be a member. */
+  forHello(hello: Hello, member: Member | undefined, token: number, now: number): Heartbeat {
+    return this.#compose(member, token, { echo: hello.token, heldTenthMs: 0 }, now)
+  }
+
+  #compose(
+    member: Member | undefined,
+    token: number,
+    echo: Pick<Heartbeat, 'echo' | 'heldTenthMs'>,
+    now: number,
+  ): Heartbeat {
     const { outbox, interest, members } = this.#parts
     return {
       type: 'heartbeat',
       token,
-      echo: hello.token,
-      heldTenthMs: 0,
-      sinceHeardMs: 0,
+      ...echo,
+      sinceHeardMs: member === undefined ? 0 : Math.floor(now - member.heardAt),
       intervalMs: Math.ceil(this.#parts.intervalMs()),
-      settledBatch: outbox.settledBatch,
-      batchesSent: 0,
+      ...(member === undefined ? outbox.countForNewcomer() : outbox.countFor(member)),
       interestVersion: interest.news.version,
-      interestHeld: 0,
+      interestHeld: member?.interest.version ?? 0,
       view: members.view,
     }
   }
@@ -137,7 +132,7 @@ export class Heartbeats {
     member.view = heartbeat.view
     member.interest.announce(heartbeat.interestVersion)
     member.interestHeld = heartbeat.interestHeld
-    return member.inbox.compare(heartbeat.settledBatch, heartbeat.batchesSent)
+    return member.inbox.compare(heartbeat)
   }
 
   /** What came back of a hello shows an address that was tried, which need not be the member's. */

@@ -2,6 +2,7 @@
 // are held together. Every batch is sent twice: again with the next flush if there is room, else on its own
 // a little later. So a loss of p becomes one of p², without acknowledgements or timers for each peer.
 import type { OutgoingHint } from './hint.ts'
+import type { BatchCount } from './hint-inbox.ts'
 import type { HintBatch } from './messages.ts'
 import type { PeerInterest } from './peer-interest.ts'
 import {
@@ -19,6 +20,8 @@ export interface Recipient {
   readonly interest: PeerInterest
   hintsSent: number
   batchesSent: number
+  /** The last batch before it became a recipient. */
+  readonly countedFrom: number
 }
 
 export interface Parcel<To> {
@@ -56,17 +59,30 @@ export class HintOutbox<To extends Recipient> {
     return Math.min(this.#flushAt, this.#rides[0]?.rideAt ?? Number.POSITIVE_INFINITY)
   }
 
-  /** Every batch up to this number has been sent for the last time. */
-  get settledBatch(): number {
-    const oldest = this.#rides[0]
-    return oldest === undefined
-      ? (this.#flushNumber + 1) * batchesPerFlushMax - 1
-      : oldest.number - 1
+  /** Every batch up to this number has been sent, at least once. */
+  get lastBatch(): number {
+    return (this.#flushNumber + 1) * batchesPerFlushMax - 1
   }
 
-  settledBatchesSentTo(recipient: To): number {
+  /** What a recipient is told, to find out what it missed. */
+  countFor(recipient: To): BatchCount {
+    const [oldest] = this.#rides
     const unsettled = this.#rides.filter(({ audience }) => audience.has(recipient)).length
-    return recipient.batchesSent - unsettled
+    return {
+      countedFrom: recipient.countedFrom,
+      settledBatch: oldest === undefined ? this.lastBatch : oldest.number - 1,
+      batchesSent: recipient.batchesSent - unsettled,
+    }
+  }
+
+  /** What one who is no recipient yet would be told if it were one from now on. */
+  countForNewcomer(): BatchCount {
+    return { countedFrom: this.lastBatch, settledBatch: this.lastBatch, batchesSent: 0 }
+  }
+
+  /** There was a hint and nobody to be told: a batch without recipients. */
+  skip(): void {
+    this.#flushNumber += 1
   }
 
   add(hint: OutgoingHint, now: number): void {

@@ -100,7 +100,7 @@ export class Inbound {
     const hello = messages.find((message) => message.type === 'hello')
     if (hello !== undefined) {
       const peers = heartbeats.somePeers(member, peersOnArrival)
-      handshake.welcome(member.address, hello, peers, now)
+      handshake.welcome(member, hello, peers, now)
     }
     this.#options.interest.sendIfBehind(member, now)
     return undefined
@@ -124,7 +124,7 @@ export class Inbound {
     if (hello !== undefined) {
       const proof = handshake.provenBy(messages, now)
       if (proof !== undefined) this.#answeredAt(member, proof, from, now)
-      if (!this.isLeaving) handshake.receiveFromMember(hello, from, now)
+      if (!this.isLeaving) handshake.receiveFromMember(hello, member, from, now)
     } else if (from !== member.address && heartbeat !== undefined) {
       this.#parts.candidates.overhear(from, now)
     }

@@ -59,6 +59,7 @@ export class Member implements Recipient {
   readonly inbox = new HintInbox()
   hintsSent = 0
   batchesSent = 0
+  readonly countedFrom: number
   hintsReceived = 0
   askedAt = Number.NEGATIVE_INFINITY
   vouchedAt = Number.NEGATIVE_INFINITY
@@ -67,11 +68,12 @@ export class Member implements Recipient {
   datagramsSent = 0
   replays = 0
 
-  constructor(options: MemberOptions, now: number) {
+  constructor(options: MemberOptions, countedFrom: number, now: number) {
     this.nodeId = options.nodeId
     this.sender = options.sender
     this.incarnation = options.incarnation
     this.address = options.address
+    this.countedFrom = countedFrom
     this.since = now
     this.heardAt = now
     this.echoedAt = options.echoedAt

@@ -65,10 +65,11 @@ function readHello([, isReply, nodeId, token]: readonly unknown[]): Message | un
 }
 
 function readHeartbeat(fields: readonly unknown[]): Message | undefined {
-  const numbers = fields.slice(1, 11)
-  if (numbers.length < 10 || !numbers.every(isCount)) return undefined
-  const [token, echo, heldTenthMs, sinceHeardMs, intervalMs] = numbers as Ten
-  const [, , , , , settledBatch, batchesSent, interestVersion, interestHeld, view] = numbers as Ten
+  const numbers = fields.slice(1, 1 + heartbeatNumbers)
+  if (numbers.length < heartbeatNumbers || !numbers.every(isCount)) return undefined
+  const [token, echo, heldTenthMs, sinceHeardMs, intervalMs, ...counts] = numbers as Five
+  const [countedFrom, settledBatch, batchesSent, interestVersion, interestHeld, view] =
+    counts as Six
   if (intervalMs > durationMsMax || sinceHeardMs > durationMsMax) return undefined
   return {
     type: 'heartbeat',
@@ -77,6 +78,7 @@ function readHeartbeat(fields: readonly unknown[]): Message | undefined {
     heldTenthMs,
     sinceHeardMs,
     intervalMs,
+    countedFrom,
     settledBatch,
     batchesSent,
     interestVersion,
@@ -85,7 +87,9 @@ function readHeartbeat(fields: readonly unknown[]): Message | undefined {
   }
 }
 
-type Ten = [number, number, number, number, number, number, number, number, number, number]
+const heartbeatNumbers = 11
+type Five = [number, number, number, number, number, ...number[]]
+type Six = [number, number, number, number, number, number]
 
 function readPeers([, addresses]: readonly unknown[]): Message | undefined {
   if (!Array.isArray(addresses) || addresses.length > peersMax) return undefined

@@ -5,6 +5,7 @@ import { Packr } from 'msgpackr'
 import type { Address } from './address.ts'
 import type { SenderKey } from './frame.ts'
 import type { Hint } from './hint.ts'
+import type { BatchCount } from './hint-inbox.ts'
 import { hintToArray } from './hint-wire.ts'
 
 /** To an address that is worth a try, and as the answer to it (`isReply`). */
@@ -15,7 +16,7 @@ export interface Hello {
   readonly token: number
 }
 
-export interface Heartbeat {
+export interface Heartbeat extends BatchCount {
   readonly type: 'heartbeat'
   /** To be sent back: it proves that we are heard, and gives the round trip. */
   readonly token: number
@@ -24,9 +25,6 @@ export interface Heartbeat {
   readonly heldTenthMs: number
   readonly sinceHeardMs: number
   readonly intervalMs: number
-  /** Of all batches of hints up to number `settledBatch`, this many went to the receiver. */
-  readonly settledBatch: number
-  readonly batchesSent: number
   readonly interestVersion: number
   /** The version of the receiver's interest that is held here. */
   readonly interestHeld: number
@@ -132,6 +130,7 @@ function toArray(message: Message): unknown[] {
         message.heldTenthMs,
         message.sinceHeardMs,
         message.intervalMs,
+        message.countedFrom,
         message.settledBatch,
         message.batchesSent,
         message.interestVersion,

@@ -19,11 +19,11 @@ export class Roster {
 
   /** Whoever had the name before lived before; whoever had the address is not there any more. */
   admit(options: MemberOptions, now: number): Member {
-    const { members, candidates } = this.#parts
+    const { members, candidates, outbox } = this.#parts
     const namesake = members.get(options.sender)
     if (namesake !== undefined) this.remove(namesake, 'dead', now)
     this.#vacate(options.address, now)
-    const member = new Member(options, now)
+    const member = new Member(options, outbox.lastBatch, now)
     members.add(member)
     candidates.learn(member.address, now)
     candidates.answered(member.address, member.sender)

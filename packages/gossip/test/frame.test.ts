@@ -32,6 +32,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     heldTenthMs: count,
     sinceHeardMs: fc.nat(),
     intervalMs: fc.nat(),
+    countedFrom: count,
     settledBatch: count,
     batchesSent: count,
     interestVersion: count,

@@ -26,7 +26,7 @@ const seeds: Uint8Array[] = [
     { type: 'peers', addresses: ['10.0.0.3:1', '[::1]:2'] },
   ]),
   packr.pack([
-    [2, ...Array<number>(10).fill(2 ** 52)],
+    [2, ...Array<number>(11).fill(2 ** 52)],
     [9, 2 ** 53, 1],
     [11, Buffer.alloc(8), 1, 1, 1],
   ]),

@@ -24,12 +24,43 @@ test('hints of any size that all come raise no alarm', async (t) => {
       for (const { number } of parcels.flatMap(({ batches }) => batches)) inbox.accept(number)
     }
     if (round % 10 > 0) continue
-    const lost = inbox.compare(outbox.settledBatch, outbox.settledBatchesSentTo(peer))
+    const lost = inbox.compare(outbox.countFor(peer))
     if (lost > 0) t.fail(`${lost} of round ${round}`)
   }
   t.equal(inbox.lost, 0)
 })
 
+test('a batch that comes late does not hide another that is lost', async (t) => {
+  const inbox = new HintInbox()
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 3, batchesSent: 0 }), 0)
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 7, batchesSent: 1 }), 1, '4 is under way')
+  t.ok(inbox.accept(4))
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 11, batchesSent: 2 }), 1, '8 is lost')
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 11, batchesSent: 2 }), 0, 'once')
+})
+
+test('a sender that counts anew had given us up: that is one look', async (t) => {
+  const inbox = new HintInbox()
+  inbox.compare({ countedFrom: 3, settledBatch: 3, batchesSent: 0 })
+  t.equal(inbox.compare({ countedFrom: 15, settledBatch: 15, batchesSent: 0 }), 1)
+  inbox.accept(16)
+  t.equal(inbox.compare({ countedFrom: 15, settledBatch: 19, batchesSent: 1 }), 0)
+  for (const number of [40, 44]) inbox.accept(number)
+  // It gave us up after 19, and what it said first when we were back is lost.
+  const anew = { countedFrom: 39, settledBatch: 47, batchesSent: 2 }
+  t.equal(inbox.compare(anew), 1)
+  t.ok(inbox.accept(20), 'under way since before')
+  t.equal(inbox.compare(anew), 0)
+  t.equal(inbox.compare({ ...anew, settledBatch: 51, batchesSent: 3 }), 1)
+})
+
+test('a sender that knew us longer than we know it may have told us much: that is one look', async (t) => {
+  const inbox = new HintInbox()
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 4_003, batchesSent: 700 }), 1)
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 4_007, batchesSent: 700 }), 0)
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 4_011, batchesSent: 702 }), 2)
+})
+
 function makePeer() {
-  return { interest: new PeerInterest(), hintsSent: 0, batchesSent: 0 }
+  return { interest: new PeerInterest(), hintsSent: 0, batchesSent: 0, countedFrom: 0 }
 }

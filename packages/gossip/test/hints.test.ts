@@ -160,6 +160,57 @@ test('hints that are lost twice are noticed once, within the interval of heartbe
   t.equal(peer?.hintBatchesLost, 3)
 })
 
+test('a node that is greeted at a second address is not told of losses', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  const waiter = cluster.at(0)
+  for (let push = 0; push < 7; push += 1) {
+    network.act(cluster.at(1).node, (core, now) => core.hint(orders, now))
+    network.runFor(50)
+  }
+  network.act(waiter.node, (core, now) => core.setInterest({ version: 5, keys: ['q/x'] }, now))
+  network.runFor(2_000)
+  const alias = '10.5.5.5:4601'
+  network.addAlias(cluster.at(1).node, alias)
+  network.act(waiter.node, (core, now) => core.discovered([alias], now, 'static'))
+  network.runFor(2_000)
+  t.same(waiter.lost, [])
+  t.same(waiter.echoed, [5], 'nor does it seem that its interest was forgotten')
+  t.equal(waiter.hints.length, 7)
+})
+
+for (const count of [2, 3]) {
+  test(`one of ${count} nodes that was given up while it stood still has missed hints`, async (t) => {
+    const cluster = VirtualCluster.of(count)
+    const { network } = cluster
+    const frozen = cluster.at(0)
+    network.runFor(1_000)
+    network.stall(frozen.node, 8_000)
+    network.runFor(7_000)
+    t.equal(cluster.at(1).stateOf('node-0'), 'dead')
+    network.act(cluster.at(1).node, (core, now) => core.hint(orders, now))
+    network.runFor(4_000)
+    t.equal(cluster.at(1).stateOf('node-0'), 'alive')
+    t.ok(
+      frozen.events.every(({ event }) => event === 'joined'),
+      'it does not know that it was',
+    )
+    t.same(frozen.lost, [{ from: 'node-1', count: 1 }])
+  })
+}
+
+test('a node that was given up while nothing was said has missed nothing', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  network.act(cluster.at(1).node, (core, now) => core.hint(orders, now))
+  network.runFor(1_000)
+  network.stall(cluster.at(0).node, 8_000)
+  network.runFor(12_000)
+  t.equal(cluster.at(1).stateOf('node-0'), 'alive')
+  t.ok(cluster.at(1).events.some(({ event }) => event === 'dead'))
+  t.same(cluster.at(0).lost, [])
+})
+
 test('with nobody there hints are dropped', async (t) => {
   const cluster = VirtualCluster.of(1)
   const { network } = cluster

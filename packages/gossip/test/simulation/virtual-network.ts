@@ -67,6 +67,8 @@ export interface VirtualNode {
   stalledMs: number
   /** When the last datagram of each node that arrived here had been sent. */
   readonly heardFrom: Map<VirtualNode, number>
+  /** Where else it is reached. Its own datagrams come from its address. */
+  readonly aliases: Address[]
 }
 
 const ipAndUdpBytes = 28
@@ -127,6 +129,7 @@ export class VirtualNetwork {
       bytesReceived: 0,
       stalledMs: 0,
       heardFrom: new Map(),
+      aliases: [],
     }
     this.nodes.set(name.address, node)
     return node
@@ -141,7 +144,14 @@ export class VirtualNetwork {
 
   crash(node: VirtualNode): void {
     node.isRunning = false
-    if (this.nodes.get(node.address) === node) this.nodes.delete(node.address)
+    for (const address of [node.address, ...node.aliases]) {
+      if (this.nodes.get(address) === node) this.nodes.delete(address)
+    }
+  }
+
+  addAlias(node: VirtualNode, address: Address): void {
+    node.aliases.push(address)
+    this.nodes.set(address, node)
   }
 
   /** From now on it is reached at another address, and its datagrams come from there. */
@@ -175,6 +185,20 @@ export class VirtualNetwork {
 
   mendAll(): void {
     this.#cuts.clear()
+  }
+
+  /** Whether what is sent now arrives, perhaps late. */
+  connects(from: VirtualNode, to: VirtualNode): boolean {
+    return this.quality.loss === 0 && this.#cuts.get(from.address)?.has(to.address) !== true
+  }
+
+  /** Whether whatever is sent now arrives soon. */
+  get isCalm(): boolean {
+    const { loss, reordering } = this.quality
+    if (loss > 0 || reordering > 0) return false
+    for (const { size } of this.#cuts.values()) if (size > 0) return false
+    for (const { stalledUntil } of this.nodes.values()) if (stalledUntil > this.now) return false
+    return true
   }
 
   at(time: number, event: () => void): void {

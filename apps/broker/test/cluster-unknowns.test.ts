@@ -2,7 +2,7 @@
 // connection was lost before the answer.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
-import { startCluster, startNode, untilAllHeard } from './support/cluster.ts'
+import { startCluster, startNode, statsOf, untilAllHeard } from './support/cluster.ts'
 import { cuttableWay } from './support/cuttable-way.ts'
 import { apiOf } from './support/http.ts'
 import { untilWaiting, wakesDuring } from './support/node-state.ts'
@@ -49,6 +49,31 @@ test('a worker dies after its commit, before it told anybody', { timeout }, asyn
     t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
   })
   t.ok((wakes.udp ?? 0) >= 1, 'told by the node that lost its worker')
+  t.equal(wakes.fallback, 0)
+})
+
+test('a worker dies, and what it had sent commits when peers have looked', {
+  timeout,
+}, async (t) => {
+  const database = await testDatabase(t)
+  const [a, b] = await startCluster(t, { nodes: 2, database, env })
+  if (a === undefined || b === undefined) throw new Error('two nodes')
+  const waiting = apiOf(b.url).pop('q', query)
+  await untilWaiting(b, 'q', 1)
+  const barrier = await database.armBarrier(committing)
+  const pushed = apiOf(a.url).push({ queue: 'q', payload: 'x' })
+  pushed.catch(() => {})
+  await barrier.reached()
+  const before = (await statsOf(b.url)).wakes.udp ?? 0
+  const wakes = await wakesDuring(b, async () => {
+    for (const worker of childrenOf(a.child.pid as number)) process.kill(worker, 'SIGKILL')
+    await t.rejects(pushed)
+    await eventually(async () => ((await statsOf(b.url)).wakes.udp ?? 0) > before)
+    await untilWaiting(b, 'q', 1)
+    await barrier.release()
+    t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
+  })
+  t.ok((wakes.udp ?? 0) >= 2, 'told once more')
   t.equal(wakes.fallback, 0)
 })
 

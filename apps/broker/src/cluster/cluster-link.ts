@@ -61,6 +61,8 @@ export interface ClusterStats {
 }
 
 const watchMs = 500
+/** After a doubt peers look again in the 1st, 2nd, 4th, 8th and 16th round of the watch. */
+const doubtRoundsMax = 16
 
 export class ClusterLink {
   readonly #options: ClusterLinkOptions
@@ -72,6 +74,7 @@ export class ClusterLink {
   #watch: NodeJS.Timeout | undefined
   #interestIsDue = false
   #silentIds: readonly string[] = []
+  #doubtRounds = doubtRoundsMax
 
   constructor(options: ClusterLinkOptions) {
     const { config, identity, log, events } = options
@@ -109,7 +112,10 @@ export class ClusterLink {
       onSuperseded: events.onSuperseded,
     })
     await this.#directory.start()
-    this.#watch = setInterval(() => this.#lookForSilence(), watchMs)
+    this.#watch = setInterval(() => {
+      this.#lookForSilence()
+      this.#repeatDoubt()
+    }, watchMs)
     const peers = this.#directory.others().length
     log.info({ peers }, 'joined the cluster')
   }
@@ -130,9 +136,11 @@ export class ClusterLink {
     this.#gossip.hint(toGossip(wakeKinds[kind], hint))
   }
 
-  /** Anything may have been committed here: peers look once at all that they wait for. */
+  /** Anything may have been committed here, and what was in flight may yet be: peers look at all that they wait for, now
+   * and a few times more, ever later. */
   broadcastEverything(): void {
-    this.#gossip.hint({ kind: 'EVERYTHING', scope: '', count: 1 })
+    this.#doubtRounds = 0
+    this.#tellEverything()
   }
 
   tellScheduled(queue: string, dueAtMs: number): void {
@@ -178,6 +186,16 @@ export class ClusterLink {
       }),
       gossip: { address: this.#address, ...this.#gossip.stats() },
     }
+  }
+
+  #repeatDoubt(): void {
+    if (this.#doubtRounds >= doubtRoundsMax) return
+    this.#doubtRounds += 1
+    if (Number.isInteger(Math.log2(this.#doubtRounds))) this.#tellEverything()
+  }
+
+  #tellEverything(): void {
+    this.#gossip.hint({ kind: 'EVERYTHING', scope: '', count: 1 })
   }
 
   #own(): NodeRecord {

@@ -8,8 +8,9 @@ import { test } from 'tap'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const probe =
   'ip link set lo up && iptables -A INPUT -p udp -m statistic --mode random --probability 0.3 -j DROP'
-const isPermitted = spawnSync('unshare', ['-n', '--', 'sh', '-c', probe]).status === 0
-const skip = isPermitted ? false : 'network namespaces with iptables are not permitted here'
+const { status, stderr } = spawnSync('unshare', ['-n', '--', 'sh', '-c', probe])
+const complaint = String(stderr ?? 'no unshare').trim()
+const skip = status === 0 ? false : `no network namespace with iptables is to be had: ${complaint}`
 
 interface Figures {
   readonly max: number

@@ -1,7 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import {
   type Address,
-  addressBytesMax,
   formatAddress,
   type HostAndPort,
   isLoopback,
@@ -90,16 +89,19 @@ export function advertisedAddress(advertise: string | undefined, bound: Address)
 }
 
 const longestPort = 65_535
+/** No name of a host is longer. */
+const hostBytesMax = 253
 
 function parseAdvertised(advertise: string, boundPort: number): Address {
   const withPort = formatAddress({ host: advertise, port: boundPort })
   const given = parseAddress(advertise) ?? parseAddress(withPort)
-  const address = given === undefined ? undefined : formatAddress(given)
-  if (address !== undefined && Buffer.byteLength(address) <= addressBytesMax) return address
+  if (given !== undefined && Buffer.byteLength(given.host) <= hostBytesMax) {
+    return formatAddress(given)
+  }
   throw new GossipConfigError(
     'gossip_address_invalid',
     `${JSON.stringify(advertise)} cannot be advertised: write host, host:port or [v6]:port, ` +
-      `of ${addressBytesMax} bytes at most.`,
+      `the host of ${hostBytesMax} bytes at most.`,
   )
 }
 

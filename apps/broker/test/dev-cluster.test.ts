@@ -22,7 +22,8 @@ test('a development cluster tells where it is and mends what is killed', { timeo
     })),
     postgres: { url: /^postgres:\/\//, pid: Number },
   })
-  t.match(cluster.output(), /curl .*\/api\/v1\/push.*curl .*\/api\/v1\/pop/s)
+  const example = /curl .*\/api\/v1\/push.*curl .*\/api\/v1\/pop/s
+  await eventually(() => example.test(cluster.output()), patience)
   const api = apiOf(url)
   t.equal((await api.push({ queue: 'q', payload: 1 })).status, 201)
 

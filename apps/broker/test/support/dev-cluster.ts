@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,9 +18,15 @@ export interface RunningDevCluster {
 
 const start = fileURLToPath(new URL('../../../../scripts/start.mjs', import.meta.url))
 
-/** Below those that systems hand out, or a connection of another test may have it by the time a node binds. */
+/** A test that fails because the cluster does not end must not leave it behind. */
+const stopMsMax = 40_000
+
+/**
+ * Below those that systems hand out, or a connection of another test may have it by the time a node binds. Test files
+ * that run at the same time have process numbers close to each other: the factor puts their ports far apart.
+ */
 export function freePortBase(): number {
-  return 20_000 + (process.pid % 1_000) * 10
+  return 20_000 + ((process.pid * 617) % 1_000) * 10
 }
 
 /** What `npm start` runs, without the loaders that tap puts into every process. */
@@ -28,7 +34,7 @@ export async function startDevCluster(
   t: Test,
   { nodes, port }: { readonly nodes: number; readonly port: number },
 ): Promise<RunningDevCluster> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
+  const dataDir = await newDataFolder(t)
   const { PATH = '', HOME = '' } = process.env
   const flags = ['--nodes', String(nodes), '--port', String(port), '--data', dataDir]
   const child = spawn(
@@ -43,8 +49,9 @@ export async function startDevCluster(
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
   t.teardown(async () => {
     child.kill('SIGTERM')
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
     await exited
-    await rm(dataDir, { recursive: true, force: true })
+    clearTimeout(timer)
   })
   return {
     child,
@@ -52,6 +59,14 @@ export async function startDevCluster(
     output: () => output,
     describe: async () => JSON.parse(await readFile(join(dataDir, 'cluster.json'), 'utf8')),
   }
+}
+
+/** Open to PostgreSQL, which is no root: it would keep its data outside, where nobody removes them. */
+async function newDataFolder(t: Test): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
+  await chmod(path, 0o755)
+  t.teardown(() => rm(path, { recursive: true, force: true }))
+  return path
 }
 
 /** Resolves when `cluster.json` is there. */

@@ -1,7 +1,14 @@
+import { existsSync, readdirSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import { freePortBase, startDevCluster, untilReady } from './support/dev-cluster.ts'
+import {
+  freePortBase,
+  type RunningDevCluster,
+  startDevCluster,
+  untilReady,
+} from './support/dev-cluster.ts'
 import { apiOf } from './support/http.ts'
 
 const port = freePortBase()
@@ -64,3 +71,31 @@ test('a bad number of nodes is refused', { timeout }, async (t) => {
   t.equal(await cluster.exited, 1)
   t.match(cluster.output(), /--nodes must be a number from 1 to 16/)
 })
+
+const stages = [
+  ['while it is built', 'SIGTERM', ({ output }) => output() !== ''],
+  ['while initdb runs', 'SIGINT', initialises],
+  ['while PostgreSQL starts', 'SIGTERM', has('postgres/postmaster.pid')],
+  ['while its nodes start', 'SIGINT', has('node-1.log')],
+] as const satisfies [string, NodeJS.Signals, (cluster: RunningDevCluster) => boolean][]
+
+for (const [stage, signal, isReached] of stages) {
+  test(`${signal} ${stage} leaves nothing running`, { timeout }, async (t) => {
+    const cluster = await startDevCluster(t, { nodes: 2, port })
+    await eventually(() => isReached(cluster), patience)
+    cluster.child.kill(signal)
+    await eventually(() => cluster.child.exitCode !== null, { timeoutMs: 40_000 })
+    t.equal(cluster.child.exitCode, 0)
+    t.notMatch(cluster.output(), /Rouse is ready/)
+    await t.rejects(cluster.describe(), { code: 'ENOENT' })
+    await eventually(() => cluster.processes().length === 0, patience)
+  })
+}
+
+function initialises({ dataDir }: RunningDevCluster): boolean {
+  return readdirSync(dataDir).some((name) => name.startsWith('postgres.init'))
+}
+
+function has(file: string): (cluster: RunningDevCluster) => boolean {
+  return ({ dataDir }) => existsSync(join(dataDir, file))
+}

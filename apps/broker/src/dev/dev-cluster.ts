@@ -1,5 +1,6 @@
 // What `npm start` runs: an embedded PostgreSQL, nodes on it, and one port before them. Whatever dies is started again
 // after a second, so that `kill -9` is a demonstration and not the end of it.
+import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -10,6 +11,7 @@ import { DevError } from './dev-error.ts'
 import { gossipSecret } from './gossip-secret.ts'
 import { type NodeProcess, startNode } from './node-process.ts'
 import { type ReadinessWatch, watchReadiness } from './readiness-watch.ts'
+import { readyWords } from './ready-words.ts'
 
 export interface DevClusterOptions {
   readonly nodes: number
@@ -39,6 +41,8 @@ export class DevCluster {
   #secretFile = ''
   #watch: ReadinessWatch | undefined
   #balancer: Balancer | undefined
+  #started: Promise<void> | undefined
+  #mending: Promise<void> | undefined
   #stopped: Promise<void> | undefined
 
   constructor(options: DevClusterOptions) {
@@ -56,24 +60,10 @@ export class DevCluster {
     return urlOf(this.#options.port)
   }
 
-  /** Resolves when every node is ready and the file says so. */
-  async start(): Promise<void> {
-    const { dataDir, nodes, port } = this.#options
-    await this.#file.remove()
-    await mkdir(dataDir, { recursive: true })
-    this.#secretFile = await gossipSecret(dataDir)
-    const dataFolder = join(dataDir, 'postgres')
-    this.#postgres = await startEmbeddedPostgres({ dataDir: dataFolder })
-    this.#watchPostgres(this.#postgres)
-    for (let i = 0; i < nodes; i += 1) {
-      const node = { id: `node-${i + 1}`, port: port + (i + 1) * portStep }
-      this.#nodes.push({ ...node, process: this.#launch(node) })
-    }
-    await Promise.all(this.#nodes.map((node) => node.process.ready))
-    for (const node of this.#nodes) this.#watchNode(node)
-    await this.#balance()
-    await this.#describe()
-    this.#sayReady(this.#postgres.url)
+  /** Resolves when every node is ready and the file says so, or when `stop` was called before that. */
+  start(): Promise<void> {
+    this.#started ??= this.#start()
+    return this.#started
   }
 
   /** Resolves when nothing is left running; safe to call twice. */
@@ -82,13 +72,57 @@ export class DevCluster {
     return this.#stopped
   }
 
+  async #start(): Promise<void> {
+    const steps: (() => Promise<void> | void)[] = [
+      () => this.#prepareFolder(),
+      () => this.#startPostgres(),
+      () => this.#startNodes(),
+      () => this.#balance(),
+      () => this.#describe(),
+      () => this.#sayReady(),
+    ]
+    for (const step of steps) {
+      // A signal may come at any time. The stop waits for the step under way, and none comes after it.
+      if (this.#stopping.signal.aborted) return
+      await step()
+    }
+  }
+
   async #stop(): Promise<void> {
     this.#stopping.abort()
+    // Whoever called start hears of its failure; here it only matters that it is over.
+    await this.#started?.catch(() => {})
     await this.#file.remove()
     this.#watch?.stop()
     await this.#balancer?.stop()
     await Promise.all(this.#nodes.map((node) => node.process.stop()))
+    await this.#mending
     await this.#postgres?.stop()
+  }
+
+  async #prepareFolder(): Promise<void> {
+    const { dataDir } = this.#options
+    await this.#file.remove()
+    await mkdir(dataDir, { recursive: true })
+    this.#secretFile = await gossipSecret(dataDir)
+  }
+
+  async #startPostgres(): Promise<void> {
+    this.#postgres = await startEmbeddedPostgres({
+      dataDir: join(this.#options.dataDir, 'postgres'),
+    })
+    this.#watchPostgres(this.#postgres)
+  }
+
+  async #startNodes(): Promise<void> {
+    const { nodes, port } = this.#options
+    for (let i = 0; i < nodes; i += 1) {
+      const node = { id: `node-${i + 1}`, port: port + (i + 1) * portStep }
+      this.#nodes.push({ ...node, process: this.#launch(node) })
+    }
+    const ready = Promise.all(this.#nodes.map((node) => node.process.ready))
+    await Promise.race([ready, once(this.#stopping.signal, 'abort')])
+    for (const node of this.#nodes) this.#watchNode(node)
   }
 
   #launch({ id, port }: { readonly id: string; readonly port: number }): NodeProcess {
@@ -133,41 +167,44 @@ export class DevCluster {
   }
 
   #watchPostgres(postgres: EmbeddedPostgres): void {
-    void postgres.exited.then(async ({ expected }) => {
-      if (expected || !(await this.#pause('PostgreSQL ended; starting it again'))) return
-      const { dataDir, port } = postgres
-      for (;;) {
-        try {
-          // On the same port: the nodes look for it where it was.
-          this.#postgres = await startEmbeddedPostgres({ dataDir, port })
-          break
-        } catch (error) {
-          if (!(await this.#pause(`PostgreSQL did not start: ${(error as Error).message}`))) return
-        }
+    void postgres.exited.then(({ expected }) => {
+      if (!expected) this.#mending = this.#mend(postgres)
+    })
+  }
+
+  async #mend({ dataDir, port }: EmbeddedPostgres): Promise<void> {
+    let line = 'PostgreSQL ended; starting it again'
+    while (await this.#pause(line)) {
+      try {
+        // On the same port: the nodes look for it where it was.
+        this.#postgres = await startEmbeddedPostgres({ dataDir, port })
+      } catch (error) {
+        line = `PostgreSQL did not start: ${(error as Error).message}`
+        continue
       }
-      if (this.#stopping.signal.aborted) return this.#postgres.stop()
       this.#watchPostgres(this.#postgres)
       await this.#recovered(`PostgreSQL is back at ${this.#postgres.url}`)
-    })
+      return
+    }
   }
 
   /** Says what happened and waits before it is mended. False: everything is being stopped. */
   async #pause(line: string): Promise<boolean> {
     const { signal } = this.#stopping
-    if (signal.aborted) return false
-    this.#options.say(`Rouse: ${line} in one second`)
+    this.#say(`${line} in one second`)
     await delay(restartMs, undefined, { signal }).catch(() => {})
     return !signal.aborted
   }
 
   async #recovered(line: string): Promise<void> {
-    if (this.#stopping.signal.aborted) return
     await this.#describe()
-    this.#options.say(`Rouse: ${line}`)
+    this.#say(line)
   }
 
+  /** There is nothing to tell before all of it is up, nor when it is going down. */
   async #describe(): Promise<void> {
-    if (this.#postgres === undefined) return
+    if (this.#postgres === undefined || this.#balancer === undefined) return
+    if (this.#stopping.signal.aborted) return
     await this.#file.write({
       url: this.url,
       nodes: this.#nodes.map(({ id, port, process }) => {
@@ -177,21 +214,15 @@ export class DevCluster {
     })
   }
 
-  #sayReady(postgresUrl: string): void {
+  #say(line: string): void {
+    if (!this.#stopping.signal.aborted) this.#options.say(`Rouse: ${line}`)
+  }
+
+  #sayReady(): void {
     const { say, dataDir } = this.#options
-    say(`Rouse is ready: ${this.url}`)
-    for (const { id, port } of this.#nodes) say(`  ${id.padEnd(12)} ${urlOf(port)}`)
-    say(`  PostgreSQL   ${postgresUrl}`)
-    say(`  figures      ${this.url}/stats?scope=cluster`)
-    say(`  logs         ${join(dataDir, 'node-*.log')}`)
-    say('')
-    say('Push a message, then pop it (the pop waits for one):')
-    say(
-      `  curl ${this.url}/api/v1/push -H 'content-type: application/json' ` +
-        `-d '{"items":[{"queue":"hello","payload":{"n":1}}]}'`,
-    )
-    say(`  curl '${this.url}/api/v1/pop/queue/hello?wait=true&autoAck=true'`)
-    say('')
+    const nodes = this.#nodes.map(({ id, port }) => ({ id, url: urlOf(port) }))
+    const postgresUrl = this.#postgres?.url ?? ''
+    for (const line of readyWords({ url: this.url, nodes, postgresUrl, dataDir })) say(line)
   }
 }
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,11 +10,21 @@ import type { ClusterDescription } from '../../src/dev/cluster-file.ts'
 
 export interface RunningDevCluster {
   readonly child: ChildProcess
+  readonly dataDir: string
   readonly exited: Promise<number | null>
   /** What it printed so far. */
   readonly output: () => string
   /** `cluster.json` as it is now. */
   readonly describe: () => Promise<ClusterDescription>
+  /** The words of every process that names the data folder: nodes, their workers, PostgreSQL, its watchdog. */
+  readonly processes: () => string[]
+}
+
+export interface DevClusterOptions {
+  readonly nodes: number
+  readonly port: number
+  /** Else a new one. */
+  readonly dataDir?: string
 }
 
 const start = fileURLToPath(new URL('../../../../scripts/start.mjs', import.meta.url))
@@ -32,9 +43,9 @@ export function freePortBase(): number {
 /** What `npm start` runs, without the loaders that tap puts into every process. */
 export async function startDevCluster(
   t: Test,
-  { nodes, port }: { readonly nodes: number; readonly port: number },
+  { nodes, port, dataDir: given }: DevClusterOptions,
 ): Promise<RunningDevCluster> {
-  const dataDir = await newDataFolder(t)
+  const dataDir = given ?? (await newDataFolder(t))
   const { PATH = '', HOME = '' } = process.env
   const flags = ['--nodes', String(nodes), '--port', String(port), '--data', dataDir]
   const child = spawn(
@@ -55,14 +66,16 @@ export async function startDevCluster(
   })
   return {
     child,
+    dataDir,
     exited,
     output: () => output,
     describe: async () => JSON.parse(await readFile(join(dataDir, 'cluster.json'), 'utf8')),
+    processes: () => processesNaming(dataDir),
   }
 }
 
 /** Open to PostgreSQL, which is no root: it would keep its data outside, where nobody removes them. */
-async function newDataFolder(t: Test): Promise<string> {
+export async function newDataFolder(t: Test): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
   await chmod(path, 0o755)
   t.teardown(() => rm(path, { recursive: true, force: true }))
@@ -80,4 +93,17 @@ export async function untilReady(cluster: RunningDevCluster): Promise<ClusterDes
     { timeoutMs: 60_000 },
   )
   return description as ClusterDescription
+}
+
+function processesNaming(word: string): string[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.map(commandOf).filter((command) => command.includes(word))
+}
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return ''
+  }
 }

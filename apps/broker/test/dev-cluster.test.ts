@@ -1,10 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import {
   freePortBase,
+  newDataFolder,
   type RunningDevCluster,
   startDevCluster,
   untilReady,
@@ -14,6 +16,8 @@ import { apiOf } from './support/http.ts'
 const port = freePortBase()
 const patience = { timeoutMs: 60_000 }
 const timeout = 240_000
+/** Above all numbers that a process can have. */
+const nobody = 2 ** 22 + 1
 
 test('a development cluster tells where it is and mends what is killed', { timeout }, async (t) => {
   const cluster = await startDevCluster(t, { nodes: 2, port })
@@ -91,6 +95,26 @@ for (const [stage, signal, isReached] of stages) {
     await eventually(() => cluster.processes().length === 0, patience)
   })
 }
+
+test('a second cluster in the same folder is refused and harms nothing', { timeout }, async (t) => {
+  const first = await startDevCluster(t, { nodes: 1, port })
+  const before = await untilReady(first)
+  const second = await startDevCluster(t, { nodes: 1, port: port + 100, dataDir: first.dataDir })
+  t.equal(await second.exited, 1)
+  t.match(second.output(), /is in use by process/)
+  t.same(await first.describe(), before)
+})
+
+test('what a killed cluster left in the file is removed before PostgreSQL starts', {
+  timeout,
+}, async (t) => {
+  const dataDir = await newDataFolder(t)
+  const left = { nodes: [{ pid: nobody }], postgres: { pid: nobody } }
+  await writeFile(join(dataDir, 'cluster.json'), JSON.stringify(left))
+  const cluster = await startDevCluster(t, { nodes: 1, port, dataDir })
+  await eventually(() => initialises(cluster), patience)
+  await t.rejects(cluster.describe(), { code: 'ENOENT' })
+})
 
 function initialises({ dataDir }: RunningDevCluster): boolean {
   return readdirSync(dataDir).some((name) => name.startsWith('postgres.init'))

@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** What scripts and tests need to know of a running development cluster. */
@@ -31,12 +31,38 @@ export class ClusterFile {
     })
   }
 
+  /** For the owner of the folder only. */
   remove(): Promise<void> {
     return this.#after(() => rm(this.#path, { force: true }))
+  }
+
+  /** For whoever does not own the folder yet: what names a living process may belong to a cluster that runs. */
+  removeIfDead(): Promise<void> {
+    return this.#after(async () => {
+      if (!(await namesLiving(this.#path))) await rm(this.#path, { force: true })
+    })
   }
 
   #after(work: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(work, work)
     return this.#last
+  }
+}
+
+async function namesLiving(path: string): Promise<boolean> {
+  try {
+    const { nodes, postgres } = JSON.parse(await readFile(path, 'utf8')) as ClusterDescription
+    return [...nodes, postgres].some(({ pid }) => isAlive(pid))
+  } catch {
+    // Not there, or nothing that we wrote.
+    return false
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -92,7 +92,8 @@ export class DevCluster {
     this.#stopping.abort()
     // Whoever called start hears of its failure; here it only matters that it is over.
     await this.#started?.catch(() => {})
-    await this.#file.remove()
+    // Without PostgreSQL the folder has not been ours, nor the file in it.
+    if (this.#postgres !== undefined) await this.#file.remove()
     this.#watch?.stop()
     await this.#balancer?.stop()
     await Promise.all(this.#nodes.map((node) => node.process.stop()))
@@ -102,16 +103,18 @@ export class DevCluster {
 
   async #prepareFolder(): Promise<void> {
     const { dataDir } = this.#options
-    await this.#file.remove()
     await mkdir(dataDir, { recursive: true })
+    await this.#file.removeIfDead()
     this.#secretFile = await gossipSecret(dataDir)
   }
 
+  /** Its lock says whose the folder is: until then the file in it may be another cluster's. */
   async #startPostgres(): Promise<void> {
     this.#postgres = await startEmbeddedPostgres({
       dataDir: join(this.#options.dataDir, 'postgres'),
     })
     this.#watchPostgres(this.#postgres)
+    await this.#file.remove()
   }
 
   async #startNodes(): Promise<void> {

@@ -42,6 +42,7 @@ test('a development cluster tells where it is and mends what is killed', { timeo
   process.kill(before.nodes[0]?.pid as number, 'SIGKILL')
   t.equal((await api.push({ queue: 'q', payload: 2 })).status, 201, 'the other node serves on')
   await eventually(async () => (await pidOf()) !== before.nodes[0]?.pid, patience)
+  t.equal((await fetch(`${before.nodes[0]?.url}/live`)).status, 200, 'it is named when it serves')
   process.kill(before.postgres.pid, 'SIGKILL')
   await eventually(
     async () => (await cluster.describe()).postgres.pid !== before.postgres.pid,
@@ -114,6 +115,26 @@ test('what a killed cluster left in the file is removed before PostgreSQL starts
   const cluster = await startDevCluster(t, { nodes: 1, port, dataDir })
   await eventually(() => initialises(cluster), patience)
   await t.rejects(cluster.describe(), { code: 'ENOENT' })
+})
+
+test('a node that comes back while PostgreSQL is silent is named, too', { timeout }, async (t) => {
+  const cluster = await startDevCluster(t, { nodes: 1, port })
+  const { nodes, postgres } = await untilReady(cluster)
+  const [{ pid, url }] = nodes as [(typeof nodes)[0]]
+  const resume = () => process.kill(postgres.pid, 'SIGCONT')
+  t.teardown(resume)
+  process.kill(postgres.pid, 'SIGSTOP')
+  process.kill(pid, 'SIGKILL')
+  const pidOf = async () => (await cluster.describe()).nodes[0]?.pid
+  const next = await eventually(async () => {
+    const now = await pidOf()
+    return now !== pid && now
+  }, patience)
+  t.ok(process.kill(next, 0), 'it lives')
+  await t.rejects(fetch(`${url}/live`), 'and does not serve')
+  resume()
+  await eventually(async () => (await fetch(`${url}/ready`)).ok, patience)
+  t.equal(await pidOf(), next)
 })
 
 function initialises({ dataDir }: RunningDevCluster): boolean {

@@ -25,12 +25,16 @@ interface DevNode {
   readonly id: string
   readonly port: number
   process: NodeProcess
+  /** The one that the file names. */
+  named: NodeProcess
 }
 
 const host = '127.0.0.1'
 const nodesMax = 16
 const portStep = 10
 const restartMs = 1_000
+/** Much longer than a start takes: no node that lives goes without a name for more than this. */
+const namedMsMax = 10_000
 
 export class DevCluster {
   readonly #options: DevClusterOptions
@@ -121,7 +125,8 @@ export class DevCluster {
     const { nodes, port } = this.#options
     for (let i = 0; i < nodes; i += 1) {
       const node = { id: `node-${i + 1}`, port: port + (i + 1) * portStep }
-      this.#nodes.push({ ...node, process: this.#launch(node) })
+      const process = this.#launch(node)
+      this.#nodes.push({ ...node, process, named: process })
     }
     const ready = Promise.all(this.#nodes.map((node) => node.process.ready))
     await Promise.race([ready, once(this.#stopping.signal, 'abort')])
@@ -162,11 +167,29 @@ export class DevCluster {
       if (!(await this.#pause(`${node.id} ended (${how}); starting it again`))) return
       node.process = this.#launch(node)
       this.#watchNode(node)
-      await node.process.ready.then(
-        () => this.#recovered(`${node.id} is back at ${urlOf(node.port)}`),
-        () => {},
-      )
+      await this.#nameAgain(node)
     })
+  }
+
+  /**
+   * The file keeps the old process until the new one is ready: whoever restarts one node after another takes a new number
+   * for the sign to go on. Without PostgreSQL no node gets ready, so one that lives is named after some time in any case.
+   */
+  async #nameAgain(node: DevNode): Promise<void> {
+    const { process } = node
+    const name = async () => {
+      if (node.process === process) node.named = process
+      await this.#describe()
+    }
+    const late = setTimeout(() => void name(), namedMsMax)
+    const isReady = await process.ready.then(
+      () => true,
+      () => false,
+    )
+    clearTimeout(late)
+    if (!isReady) return
+    await name()
+    this.#say(`${node.id} is back at ${urlOf(node.port)}`)
   }
 
   #watchPostgres(postgres: EmbeddedPostgres): void {
@@ -186,7 +209,8 @@ export class DevCluster {
         continue
       }
       this.#watchPostgres(this.#postgres)
-      await this.#recovered(`PostgreSQL is back at ${this.#postgres.url}`)
+      await this.#describe()
+      this.#say(`PostgreSQL is back at ${this.#postgres.url}`)
       return
     }
   }
@@ -199,19 +223,14 @@ export class DevCluster {
     return !signal.aborted
   }
 
-  async #recovered(line: string): Promise<void> {
-    await this.#describe()
-    this.#say(line)
-  }
-
   /** There is nothing to tell before all of it is up, nor when it is going down. */
   async #describe(): Promise<void> {
     if (this.#postgres === undefined || this.#balancer === undefined) return
     if (this.#stopping.signal.aborted) return
     await this.#file.write({
       url: this.url,
-      nodes: this.#nodes.map(({ id, port, process }) => {
-        return { id, url: urlOf(port), pid: process.pid, gossip: `${host}:${port + 1}` }
+      nodes: this.#nodes.map(({ id, port, named }) => {
+        return { id, url: urlOf(port), pid: named.pid, gossip: `${host}:${port + 1}` }
       }),
       postgres: { url: this.#postgres.url, pid: this.#postgres.pid },
     })

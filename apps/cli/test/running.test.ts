@@ -1,0 +1,123 @@
+// The two verbs that run until a signal ends them: one node, and a cluster with its own PostgreSQL.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { eventually, testDatabase } from '@rouse/testkit'
+import { type Test, test } from 'tap'
+import { bin, rouse } from './support/rouse.ts'
+
+interface Running {
+  readonly child: ChildProcess
+  readonly exited: Promise<number | null>
+}
+
+interface Described {
+  readonly url: string
+  readonly nodes: readonly { readonly pid: number }[]
+  readonly postgres: { readonly pid: number }
+}
+
+/** Below those that systems hand out, and far from what a process with a number close by would take. */
+const port = 20_000 + ((process.pid * 617) % 1_000) * 10
+const timeout = 240_000
+const patience = { timeoutMs: 60_000 }
+/** A test that fails because the program does not end must not leave it behind. */
+const stopMsMax = 40_000
+
+test('rouse serve serves until SIGTERM', { timeout }, async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const flags = ['--port=0', '--gossip-port=0', '--workers=2', `--database-url=${database.url}`]
+  const { child, exited } = run(t, ['serve', ...flags])
+  const url = await urlOfReady(child)
+  await eventually(async () => (await fetch(`${url}/ready`)).status === 200, patience)
+  await worksAt(t, url)
+  child.kill('SIGTERM')
+  t.equal(await exited, 0)
+  await t.rejects(fetch(`${url}/live`))
+})
+
+test('rouse dev runs a cluster until SIGINT', { timeout }, async (t) => {
+  const data = await dataFolder(t)
+  const { child, exited } = run(t, ['dev', '--nodes', '1', '--port', `${port}`, '--data', data])
+  const { url, nodes, postgres } = await eventually(() => described(data), patience)
+  t.equal(url, `http://127.0.0.1:${port}`)
+  t.equal(nodes.length, 1)
+  await worksAt(t, url)
+  child.kill('SIGINT')
+  t.equal(await exited, 0)
+  for (const { pid } of [...nodes, postgres]) t.notOk(isAlive(pid))
+  await t.rejects(described(data), { code: 'ENOENT' })
+})
+
+test('rouse dev that is told to end while it starts leaves nothing', { timeout }, async (t) => {
+  const data = await dataFolder(t)
+  const { child } = run(t, ['dev', '--nodes', '1', '--port', `${port}`, '--data', data])
+  const file = join(data, 'postgres', 'postmaster.pid')
+  const pid = await eventually(
+    async () => Number.parseInt(await readFile(file, 'utf8'), 10),
+    patience,
+  )
+  child.kill('SIGTERM')
+  await eventually(() => child.exitCode !== null, patience)
+  t.equal(child.exitCode, 0)
+  t.notOk(isAlive(pid))
+  await t.rejects(described(data), { code: 'ENOENT' })
+})
+
+/** In the background, without the loaders that tap puts into every process; it ends with the test at the latest. */
+function run(t: Test, args: readonly string[]): Running {
+  const { PATH = '', HOME = '' } = process.env
+  const child = spawn(
+    'env',
+    ['-i', `PATH=${PATH}`, `HOME=${HOME}`, process.execPath, bin, ...args],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+    await exited
+    clearTimeout(timer)
+  })
+  return { child, exited }
+}
+
+function urlOfReady(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the node ended with ${code}`)))
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      const { msg, url } = JSON.parse(line) as { msg: string; url: string }
+      if (msg === 'node is ready') resolve(url)
+    })
+  })
+}
+
+async function worksAt(t: Test, url: string): Promise<void> {
+  const env = { ROUSE_URL: url }
+  t.match(await rouse(['push', 'q', '{"n":1}'], { env }), { code: 0 })
+  const { code, out } = await rouse(['pop', 'q', '--wait', '10', '--ack'], { env })
+  t.equal(code, 0)
+  t.match(JSON.parse(out), { messages: [{ data: { n: 1 } }] })
+}
+
+/** Open to PostgreSQL, which is no root: it would keep its data outside, where nobody removes them. */
+async function dataFolder(t: Test): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
+  await chmod(path, 0o755)
+  t.teardown(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+async function described(folder: string): Promise<Described> {
+  return JSON.parse(await readFile(join(folder, 'cluster.json'), 'utf8'))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

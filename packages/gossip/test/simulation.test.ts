@@ -1,8 +1,7 @@
 // Hundreds of runs of whole clusters, each decided by a seed. To see one again: ROUSE_SEED=12 npx tap …
 import { test } from 'tap'
-import type { GossipPreset } from '../src/index.ts'
 import { measure, measureWakes } from './simulation/figures.ts'
-import { Simulation, type SimulationOptions } from './simulation/simulation.ts'
+import { type Sabotage, Simulation, type SimulationOptions } from './simulation/simulation.ts'
 import { missedTargets } from './simulation/targets.ts'
 
 const given = process.env.ROUSE_SEED
@@ -45,11 +44,12 @@ test('the same seed is the same run', { skip: given !== undefined }, async (t) =
   t.same(run(), run())
 })
 
-const sabotages: Readonly<Record<string, Partial<GossipPreset> | 'no fallback'>> = {
+const sabotages: Readonly<Record<string, Sabotage>> = {
   'an interest that is withdrawn at once': { interestLingerMs: 0 },
   'members that live on without an echo': { suspectAfter: 60, deadAfter: 200, askAfter: 180 },
   'addresses that are tried once': { helloFirstMs: 10_000_000 },
   'no fallback': 'no fallback',
+  'losses that nobody is told of': 'losses unnoticed',
 }
 
 for (const [name, sabotage] of Object.entries(sabotages)) {

@@ -1,6 +1,6 @@
 // What runs on a simulated node above gossip: waiters for some keys, who look into a common store when they
 // are told to, and once a second anyway.
-import type { OutgoingHint } from '../../src/index.ts'
+import type { OutgoingHint, PeerEvent, PeerView } from '../../src/index.ts'
 import type { VirtualNetwork, VirtualNode } from './virtual-network.ts'
 
 export const fallbackMs = 1_000
@@ -44,6 +44,9 @@ export class Application {
   readonly withdrawn = new Map<string, { readonly at: number; readonly version: number }>()
   version = 0
   echoed = 0
+  /** The members, as the node told of them: which life of each, and since when. */
+  readonly peers = new Map<string, { readonly incarnation: number; readonly since: number }>()
+  readonly #gone = new Map<string, { readonly incarnation: number; readonly at: number }>()
 
   constructor(network: VirtualNetwork, store: Store, start: (app: Application) => VirtualNode) {
     this.#network = network
@@ -74,12 +77,36 @@ export class Application {
     this.#tellInterest()
   }
 
+  /** Who waits here takes it at once, else everybody is told. */
   push(key: string): { readonly pushedAt: number } {
     const { now } = this.#network
     const message = this.#store.push(key, now)
     if (this.waits.has(key)) this.#store.take(key, now, 'hint')
     else this.#network.act(this.node, (core, nowMs) => core.hint(hintOf(key), nowMs))
     return message
+  }
+
+  peerChanged({ nodeId, incarnation }: PeerView, event: PeerEvent): void {
+    const { now } = this.#network
+    if (event === 'joined') this.peers.set(nodeId, { incarnation, since: now })
+    if (event !== 'dead' && event !== 'left') return
+    this.peers.delete(nodeId)
+    this.#gone.set(nodeId, { incarnation, at: now })
+  }
+
+  /** When it was given up, if it ever was known. */
+  gaveUpAt({ node }: Application): number {
+    const gone = this.#gone.get(node.nodeId)
+    return gone?.incarnation === node.incarnation ? gone.at : Number.NEGATIVE_INFINITY
+  }
+
+  knows(other: Application): boolean {
+    return this.knownSince(other) < Number.POSITIVE_INFINITY
+  }
+
+  knownSince({ node }: Application): number {
+    const peer = this.peers.get(node.nodeId)
+    return peer?.incarnation === node.incarnation ? peer.since : Number.POSITIVE_INFINITY
   }
 
   told(key: string): void {

@@ -1,6 +1,5 @@
 import { type PeerView, presets } from '../../src/index.ts'
 import type { Application } from './application.ts'
-import type { VirtualNode } from './virtual-network.ts'
 
 const { lan } = presets
 
@@ -15,9 +14,8 @@ export function checkEchoes(
     return peersOf(app, now).flatMap((peer) => {
       if (peer.state !== 'alive') return []
       const other = byId.get(peer.nodeId)
-      const intervalMs = Math.max(lan.heartbeatMs, lan.heartbeatPerNodeMs * running.length)
-      // It is judged once in T, and not for the time in which it stood still itself.
-      const allowedMs = (lan.deadAfter + 2) * intervalMs * 1.1 + app.node.stalledMs
+      // Not for the time in which it stood still itself.
+      const allowedMs = silenceMs(running.length) + app.node.stalledMs
       const reachedAt = other?.heardFrom.get(app.node) ?? Number.NEGATIVE_INFINITY
       const isSameLife = other?.incarnation === peer.incarnation
       if (isSameLife && now - reachedAt <= allowedMs) return []
@@ -28,7 +26,8 @@ export function checkEchoes(
 }
 
 /** Where a node was told that every peer holds its interest, every peer it knows of sends it hints: for
- * what it waits for, and for what it waited for until 10 s ago. */
+ * what it waits for, and for what it waited for until 10 s ago. But for a peer that has given it up, and of which
+ * it has not heard long enough to know. */
 export function checkInterest(
   checked: readonly Application[],
   awake: readonly Application[],
@@ -48,17 +47,18 @@ export function checkInterest(
       if (other === undefined || other.node.incarnation !== peer.incarnation) return []
       if (peer.state !== 'alive' && peer.state !== 'suspect') return []
       const missing = keys.find((key) => !other.node.core.tells(node.nodeId, [key]))
-      return missing === undefined || !knows(other, node, now)
-        ? []
-        : [`${peer.nodeId} does not tell ${node.nodeId} of ${missing}`]
+      if (missing === undefined) return []
+      const noticedAfterMs = silenceMs(awake.length) + node.stalledMs
+      if (!other.knows(app) && now - other.gaveUpAt(app) <= noticedAfterMs) return []
+      return [`${peer.nodeId} does not tell ${node.nodeId} of ${missing}`]
     })
   })
 }
 
-function knows(app: Application, { nodeId, incarnation }: VirtualNode, now: number): boolean {
-  const own = peersOf(app, now).find((peer) => peer.nodeId === nodeId)
-  if (own === undefined || own.state === 'dead' || own.state === 'left') return false
-  return own.incarnation === incarnation
+/** How long nothing may come back until a member is not taken for alive any more: it is judged once in T. */
+function silenceMs(nodeCount: number): number {
+  const intervalMs = Math.max(lan.heartbeatMs, lan.heartbeatPerNodeMs * nodeCount)
+  return (lan.deadAfter + 2) * intervalMs * 1.1
 }
 
 /** Everybody sees everybody, and nobody else. */

@@ -2,9 +2,10 @@
 // waited for. Then everything heals, and the cluster must be whole again. All the while rules are checked;
 // `run` answers the first ones that were broken.
 import { type Random, seededRandom } from '@rouse/testkit'
-import { type GossipPreset, presets } from '../../src/index.ts'
+import { type GossipPreset, type Hint, presets } from '../../src/index.ts'
 import { Application, fallbackMs, Store } from './application.ts'
 import { checkEchoes, checkInterest, checkWhole } from './invariants.ts'
+import { NoticeWatch } from './notice-watch.ts'
 import { unsigned } from './unsigned.ts'
 import { perfect, VirtualNetwork, type VirtualNode } from './virtual-network.ts'
 
@@ -17,11 +18,16 @@ export interface SimulationOptions {
   readonly isSigned?: boolean
   /** How many nodes' views are checked each time; all by default. */
   readonly checkedMax?: number
-  /** What is wrong with the nodes, to see whether the rules notice. */
-  readonly sabotage?: Partial<GossipPreset> | 'no fallback'
+  readonly sabotage?: Sabotage
 }
 
+/** What is wrong with the nodes, to see whether the rules notice. */
+export type Sabotage = Partial<GossipPreset> | 'no fallback' | 'losses unnoticed'
+
 const checkEveryMs = 500
+const watchEveryMs = 100
+/** In the end all is well, and some nodes are found at one more address each. */
+const aliasedMs = 500
 const refreshEveryMs = 10_000
 const keyCount = 12
 const brokenMax = 5
@@ -32,14 +38,15 @@ export class Simulation {
   readonly apps: Application[] = []
   readonly broken: string[] = []
   readonly #options: Required<Omit<SimulationOptions, 'isSigned' | 'sabotage'>>
-  readonly #hasFallback: boolean
+  readonly #sabotage: Sabotage | undefined
+  readonly #watch: NoticeWatch
   readonly #random: Record<'fault' | 'push' | 'interest' | 'check', Random>
   #incarnation = 0
 
   constructor({ isSigned = false, sabotage, ...options }: SimulationOptions) {
     const { seed, nodeCount } = options
     this.#options = { faultsMs: 30_000, healingMs: 25_000, checkedMax: nodeCount, ...options }
-    this.#hasFallback = sabotage !== 'no fallback'
+    this.#sabotage = sabotage
     const stream = (concern: number) => seededRandom(seed * 31 + 10 + concern)
     this.#random = { fault: stream(1), push: stream(2), interest: stream(3), check: stream(4) }
     this.network = new VirtualNetwork({
@@ -47,6 +54,7 @@ export class Simulation {
       preset: { ...presets.lan, ...(typeof sabotage === 'object' ? sabotage : {}) },
       ...(isSigned ? { secrets: ['a secret for a simulation'] } : { signer: unsigned }),
     })
+    this.#watch = new NoticeWatch(this.network)
   }
 
   /** The rules that were broken. */
@@ -59,10 +67,13 @@ export class Simulation {
     this.#repeat(100, 1_000, settledFrom, () => this.#changeInterest())
     this.#repeat(checkEveryMs, checkEveryMs, faultsMs + healingMs, () => this.#check())
     this.#repeat(refreshEveryMs, refreshEveryMs, faultsMs + healingMs, () => this.#refreshAll())
+    this.#repeat(watchEveryMs, watchEveryMs, faultsMs + healingMs, () => this.#look())
     this.network.runUntil(faultsMs)
     this.#heal()
-    this.network.runUntil(faultsMs + healingMs)
+    this.network.runUntil(faultsMs + healingMs - aliasedMs)
     this.#breaks(checkWhole(this.running(), this.network.now))
+    this.#addAliases(this.running().slice(0, 5))
+    this.network.runUntil(faultsMs + healingMs)
     return this.broken
   }
 
@@ -77,22 +88,45 @@ export class Simulation {
       this.network.start(
         { nodeId: `node-${index}`, address, incarnation },
         {
-          onHint: (hint) => (hint.kind === 'EVERYTHING' ? own.look('loss') : own.told(hint.scope)),
-          onHintsLost: () => own.look('loss'),
+          onHint: (hint, from) => this.#hinted(own, hint, from),
+          onHintsLost: (from) => this.#alarmed(own, from),
+          onPeer: (peer, event) => {
+            own.peerChanged(peer, event)
+            this.#watch.told(own, peer.nodeId)
+          },
           onInterestEchoed: (version) => {
             own.echoed = version
           },
         },
       ),
     )
-    if (this.#hasFallback) app.startFallback()
+    if (this.#sabotage !== 'no fallback') app.startFallback()
     this.apps[index] = app
     this.#refresh(app)
   }
 
+  #hinted(app: Application, { kind, scope }: Hint, from: string): void {
+    const isEverything = kind === 'EVERYTHING'
+    this.#watch.told(app, from, isEverything ? undefined : scope)
+    if (isEverything) app.look('loss')
+    else app.told(scope)
+  }
+
+  #alarmed(app: Application, from: string): void {
+    if (this.#sabotage === 'losses unnoticed') return
+    const sender = this.running().find(({ node }) => node.nodeId === from)
+    this.#breaks(this.#watch.alarmed(app, sender))
+    this.#watch.told(app, from)
+    app.look('loss')
+  }
+
+  #look(): void {
+    this.#breaks(this.#watch.look())
+  }
+
   /** What the list of nodes in the database is for. */
   #refresh({ node }: Application): void {
-    const addresses = this.running().map((app) => app.node.address)
+    const addresses = this.running().flatMap((app) => [app.node.address, ...app.node.aliases])
     this.network.act(node, (core, nowMs) => core.discovered(addresses, nowMs))
   }
 
@@ -116,7 +150,19 @@ export class Simulation {
       () => this.#restartAll(),
       () => this.#changeQuality(),
       () => this.#changeQuality(),
+      () => this.#addAliases([app]),
     ])()
+    this.#watch.disturbed()
+    this.#look()
+  }
+
+  /** Found by another name, behind another interface, … */
+  #addAliases(apps: readonly Application[]): void {
+    for (const { node } of apps) {
+      const alias = `10.2.${this.#random.fault.below(65_536)}.1:4601`
+      if (node.isRunning) this.network.addAlias(node, alias)
+    }
+    this.#refreshAll()
   }
 
   #cutBoth(app: Application, other: Application): void {
@@ -167,12 +213,15 @@ export class Simulation {
     Object.assign(this.network.quality, perfect)
     this.network.mendAll()
     this.#refreshAll()
+    this.#watch.disturbed()
+    this.#look()
   }
 
   #push(): void {
     const key = `q/${this.#random.push.below(keyCount)}`
     const app = this.#random.push.pick(this.apps)
     if (!this.#isAwake(app.node)) return
+    if (!app.waits.has(key)) this.#watch.pushed(app, key, this.running())
     const message = app.push(key)
     const { now } = this.network
     this.network.at(now + fallbackMs + 1, () => {

@@ -27,6 +27,12 @@ export interface FiguresResult {
 
 const wakesPerLoss = 2_000
 
+/** A thousand nodes send half a million datagrams in a second. So most of their runs are short: all join, some are
+ * cut off or restart, the whole is mended. Every tenth lasts until nodes were given up and interests withdrawn. */
+const large = { nodesMin: 200, longEvery: 10 }
+const short = { faultsMs: 3_000, faultGapMs: [300, 900], healingMs: 6_000 } as const
+const long = { faultsMs: 22_000, healingMs: 20_000 }
+
 process.on('message', (task: SeedTask) => {
   process.send?.(task.kind === 'seed' ? runSeed(task) : takeFigures(task))
 })
@@ -37,8 +43,7 @@ function runSeed({ seed, nodeCount, isSigned }: SeedTask): SeedResult {
     nodeCount,
     isSigned,
     ...(nodeCount > 20 ? { checkedMax: 10 } : {}),
-    // A thousand nodes send half a million datagrams in a second.
-    ...(nodeCount > 200 ? { faultsMs: 3_000, healingMs: 6_000 } : {}),
+    ...(nodeCount > large.nodesMin ? (seed % large.longEvery === 0 ? long : short) : {}),
   })
   const broken = simulation.run()
   const { datagrams } = simulation.network

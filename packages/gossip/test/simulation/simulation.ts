@@ -13,6 +13,8 @@ export interface SimulationOptions {
   readonly seed: number
   readonly nodeCount: number
   readonly faultsMs?: number
+  /** Between two faults, at least and at most. */
+  readonly faultGapMs?: readonly [number, number]
   /** Enough for the rarest greeting, one in 15 s, and the handshake. */
   readonly healingMs?: number
   readonly isSigned?: boolean
@@ -45,7 +47,13 @@ export class Simulation {
 
   constructor({ isSigned = false, sabotage, ...options }: SimulationOptions) {
     const { seed, nodeCount } = options
-    this.#options = { faultsMs: 30_000, healingMs: 25_000, checkedMax: nodeCount, ...options }
+    this.#options = {
+      faultsMs: 30_000,
+      faultGapMs: [1_000, 3_000],
+      healingMs: 25_000,
+      checkedMax: nodeCount,
+      ...options,
+    }
     this.#sabotage = sabotage
     const stream = (concern: number) => seededRandom(seed * 31 + 10 + concern)
     this.#random = { fault: stream(1), push: stream(2), interest: stream(3), check: stream(4) }
@@ -59,9 +67,9 @@ export class Simulation {
 
   /** The rules that were broken. */
   run(): readonly string[] {
-    const { nodeCount, faultsMs, healingMs } = this.#options
+    const { nodeCount, faultsMs, faultGapMs, healingMs } = this.#options
     for (let index = 0; index < nodeCount; index += 1) this.#start(index, addressOf(index))
-    this.#repeat(1_000, 3_000, faultsMs, () => this.#breakSomething())
+    this.#repeat(...faultGapMs, faultsMs, () => this.#breakSomething())
     this.#repeat(20, 200, faultsMs + healingMs, () => this.#push())
     const settledFrom = Math.max(faultsMs, faultsMs + healingMs - 12_000)
     this.#repeat(100, 1_000, settledFrom, () => this.#changeInterest())

@@ -3,13 +3,14 @@
 // was sent hints gets some more of them soon after: they tell it what it should have got.
 import type { GossipParts } from './gossip-parts.ts'
 import type { Member } from './member.ts'
-import { peersMax } from './message-reader.ts'
+import { durationMsMax, peersBytesMax, peersMax } from './message-reader.ts'
 import type { Heartbeat, Hello, Message, Peers } from './messages.ts'
 
 const rttWeight = 0.2
 const jitter = 0.1
 const peersShare = 0.1
 const peersMin = 3
+const textOverheadBytes = 2
 /** Answers out of turn to one member; the next heartbeat brings what they leave out. */
 const answerGapMs = 100
 
@@ -105,7 +106,7 @@ export class Heartbeats {
       type: 'heartbeat',
       token,
       ...echo,
-      sinceHeardMs: member === undefined ? 0 : Math.floor(now - member.heardAt),
+      sinceHeardMs: member === undefined ? 0 : wholeMs(now - member.heardAt),
       intervalMs: Math.ceil(this.#parts.intervalMs()),
       ...(member === undefined ? outbox.countForNewcomer() : outbox.countFor(member)),
       interestVersion: interest.news.version,
@@ -153,12 +154,20 @@ export class Heartbeats {
     const all = this.#parts.members.all()
     const addresses = new Set<string>()
     const wanted = Math.min(Math.ceil(count), peersMax, all.length)
+    let room = peersBytesMax
     for (let tries = 0; tries < wanted * 2 && addresses.size < wanted; tries += 1) {
       const member = all[Math.floor(this.#parts.random() * all.length)]
-      if (member !== undefined && member !== to) addresses.add(member.address)
+      if (member === undefined || member === to || addresses.has(member.address)) continue
+      room -= Buffer.byteLength(member.address) + textOverheadBytes
+      if (room < 0) break
+      addresses.add(member.address)
     }
     return addresses.size === 0 ? [] : [{ type: 'peers', addresses: [...addresses] }]
   }
+}
+
+function wholeMs(ms: number): number {
+  return Math.min(Math.floor(ms), durationMsMax)
 }
 
 function tenths(ms: number): number {

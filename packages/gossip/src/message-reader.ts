@@ -12,9 +12,11 @@ export const messagesMax = 16
 export const batchesMax = 64
 export const hintsMax = 400
 export const peersMax = 20
+/** What they may take: beside them go a hello and a heartbeat. */
+export const peersBytesMax = 900
 export const nodeIdBytesMax = 64
 const interestBytesMax = 1_200
-const durationMsMax = 2 ** 31
+export const durationMsMax = 2 ** 31
 
 // Not unpackMultiple: nine bytes are enough to make it loop forever.
 const unpackr = new Unpackr({

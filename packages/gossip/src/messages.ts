@@ -106,8 +106,9 @@ export const messageTypes = {
   vouch: 11,
 } as const satisfies Record<Message['type'], number>
 
-/** A hello is padded, so that the answer to a forged sender is no longer than the question. */
-const helloPadding = '.'.repeat(92)
+/** A hello is padded together with its node id, so that the answer to a forged sender is no longer than the
+ * question, whatever either is called and however far they have counted. */
+const paddedIdBytes = 165
 
 const packr = new Packr({ useRecords: false, structuredClone: false })
 
@@ -120,7 +121,7 @@ function toArray(message: Message): unknown[] {
   switch (message.type) {
     case 'hello': {
       const { isReply, nodeId, token } = message
-      return [type, isReply, nodeId, token, isReply ? '' : helloPadding]
+      return [type, isReply, nodeId, token, isReply ? '' : paddingFor(nodeId)]
     }
     case 'heartbeat':
       return [
@@ -158,4 +159,8 @@ function toArray(message: Message): unknown[] {
         message.echo,
       ]
   }
+}
+
+function paddingFor(nodeId: string): string {
+  return '.'.repeat(Math.max(0, paddedIdBytes - Buffer.byteLength(nodeId)))
 }

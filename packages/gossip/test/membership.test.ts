@@ -128,18 +128,25 @@ test('who left stays away, though its datagrams still come', async (t) => {
   t.ok(cluster.at(1).node.core.stats().drops.stale > 0)
 })
 
-test('the answer to a greeting is no longer than the greeting', async (t) => {
-  const cluster = new VirtualCluster()
-  const { network } = cluster
-  const sizes: number[] = []
-  network.onSend = (bytes) => sizes.push(bytes.length)
-  const { node } = cluster.start(0)
-  cluster.start(1)
-  network.act(node, (core, now) => core.discovered([addressOf(1)], now))
-  network.runFor(5)
-  const [greeting = 0, answer = 0] = sizes
-  t.ok(answer > 0 && answer <= greeting, `${answer} bytes for ${greeting}`)
-})
+for (const [greeter, answerer] of [
+  ['a', 'z'.repeat(64)],
+  ['z'.repeat(64), 'a'],
+] as const) {
+  const title = `the answer to a greeting is no longer than it, ${greeter.length} bytes of id to ${answerer.length}`
+  test(title, async (t) => {
+    const { network } = new VirtualCluster()
+    const sizes: number[] = []
+    network.onSend = (bytes) => sizes.push(bytes.length)
+    const [one] = [greeter, answerer].map((nodeId, index) => {
+      const name = { nodeId, address: addressOf(index), incarnation: 1 }
+      return network.start(name, { onHint: () => undefined })
+    })
+    if (one !== undefined) network.act(one, (core, now) => core.discovered([addressOf(1)], now))
+    network.runFor(5)
+    const [greeting = 0, answer = 0] = sizes
+    t.ok(answer > 0 && answer <= greeting, `${answer} bytes for ${greeting}`)
+  })
+}
 
 test('a node is a member whatever name it advertises elsewhere', async (t) => {
   const cluster = VirtualCluster.of(2)

@@ -1,0 +1,99 @@
+// Nothing that is sent is longer than a datagram may be, however long names are and however far nodes have counted.
+import { test } from 'tap'
+import { bodyBytesMax, frameBytesMax } from '../src/frame.ts'
+import { hintLimits } from '../src/hint.ts'
+import { presets } from '../src/index.ts'
+import { nodeIdBytesMax, peersBytesMax, peersMax } from '../src/message-reader.ts'
+import { type Heartbeat, type Hello, type Message, packMessages } from '../src/messages.ts'
+import { interestKeysMax } from '../src/own-interest.ts'
+import { unsigned } from './simulation/unsigned.ts'
+import { VirtualNetwork } from './simulation/virtual-network.ts'
+
+const most = Number.MAX_SAFE_INTEGER
+const heartbeat: Heartbeat = {
+  type: 'heartbeat',
+  token: most,
+  echo: most,
+  heldTenthMs: most,
+  sinceHeardMs: most,
+  intervalMs: most,
+  countedFrom: most,
+  settledBatch: most,
+  batchesSent: most,
+  interestVersion: most,
+  interestHeld: most,
+  view: most,
+}
+
+function hello(isReply: boolean, idBytes: number): Hello {
+  return { type: 'hello', isReply, nodeId: 'x'.repeat(idBytes), token: most }
+}
+
+test('the longest answer is no longer than the shortest greeting', async (t) => {
+  const answer = packMessages([hello(true, nodeIdBytesMax), heartbeat]).length
+  for (let idBytes = 1; idBytes <= nodeIdBytesMax; idBytes += 1) {
+    const greeting = packMessages([{ ...hello(false, idBytes), token: 2 ** 50 }]).length
+    if (greeting < answer) t.fail(`${greeting} bytes with an id of ${idBytes}`)
+  }
+  t.ok(packMessages([hello(false, nodeIdBytesMax)]).length < answer + 20, 'nor much shorter')
+})
+
+test('the longest welcome fits', async (t) => {
+  const longest = Math.floor(peersBytesMax / peersMax) - 2
+  const addresses = Array.from({ length: peersMax }, () => 'x'.repeat(longest))
+  const messages: Message[] = [hello(true, nodeIdBytesMax), heartbeat, { type: 'peers', addresses }]
+  t.ok(packMessages(messages).length <= bodyBytesMax)
+})
+
+test('the longest interest and notices fit', async (t) => {
+  const hashes = new Uint8Array(interestKeysMax * 6)
+  t.ok(packMessages([{ type: 'interest', version: most, hashes }]).length <= bodyBytesMax)
+  const sender = '12345678'
+  const rest: Message[] = [
+    { type: 'stale', incarnation: most, echo: most },
+    { type: 'vouch request', sender, incarnation: most, token: most },
+    { type: 'vouch', sender, incarnation: most, sinceHeardMs: most, echo: most },
+    { type: 'leave' },
+  ]
+  t.ok(packMessages(rest).length <= bodyBytesMax)
+})
+
+test('nodes with the longest names and addresses meet, and tell each other of the longest hints', async (t) => {
+  const network = new VirtualNetwork({ seed: 1, signer: unsigned })
+  let longest = 0
+  network.onSend = (bytes) => {
+    longest = Math.max(longest, bytes.length)
+  }
+  const addressOf = (index: number) =>
+    `[fe80::aaaa:bbbb:cccc:${4_096 + index}%an-interface-name]:46001`
+  const start = (index: number) => {
+    const nodeId = `node-${index}-`.padEnd(nodeIdBytesMax, 'x')
+    const name = { nodeId, address: addressOf(index), incarnation: 2 ** 52 + index }
+    return network.start(name, { onHint: () => undefined })
+  }
+  const nodes = Array.from({ length: 40 }, (_, index) => start(index))
+  for (const node of nodes) {
+    network.act(node, (core, now) =>
+      core.discovered(
+        nodes.map(({ address }) => address),
+        now,
+      ),
+    )
+  }
+  network.runFor(1_000)
+  const late = start(nodes.length)
+  network.act(late, (core, now) => core.discovered([addressOf(0)], now))
+  network.runFor(3_000)
+  t.equal(late.core.memberCount, nodes.length)
+  for (let index = 0; index < 30; index += 1) {
+    const name = `${index}`.padEnd(hintLimits.nameBytesMax, 'x')
+    const hint = { kind: 'SCHEDULED', scope: name, part: name, count: most, value: most } as const
+    const labels = [name, name, null, '']
+    network.act(late, (core, now) =>
+      core.hint({ ...hint, labels: labels.slice(0, index % 5) }, now),
+    )
+    network.runFor(index % 3)
+  }
+  network.runFor(presets.lan.rideAfterMs * 2)
+  t.ok(longest > 1_000 && longest <= frameBytesMax, `${longest} bytes`)
+})

@@ -9,10 +9,13 @@ import {
   isNumeric,
   parseAddress,
 } from './address.ts'
+import { candidatesMax } from './candidates.ts'
 
 const resolveEveryMs = 15_000
 const resolveEveryAloneMs = 1_000
-const namesMax = 64
+/** There is no room for the addresses of more. */
+const namesMax = candidatesMax
+const resolvedAtOnce = 32
 const srvPrefix = 'srv:'
 
 /** Of node:dns/promises, or of a Resolver with servers of its own. */
@@ -38,6 +41,8 @@ export class Discovery {
   #timer: NodeJS.Timeout | undefined
   #isRunning = false
   #resolving: Promise<void> | undefined
+  /** A name came while others were being resolved. */
+  #isDueAgain = false
 
   constructor(options: DiscoveryOptions) {
     this.#options = options
@@ -63,27 +68,42 @@ export class Discovery {
   }
 
   #resolveSoon(afterMs: number): void {
-    if (!this.#isRunning || this.#resolving !== undefined) return
+    if (!this.#isRunning) return
+    if (this.#resolving !== undefined) {
+      this.#isDueAgain = true
+      return
+    }
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
+      this.#isDueAgain = false
       this.#resolving = this.#resolveAll().finally(() => {
         this.#resolving = undefined
-        const everyMs = this.#options.isAlone() ? resolveEveryAloneMs : resolveEveryMs
-        if (this.#names().length > 0)
-          this.#resolveSoon(everyMs * (0.8 + 0.4 * this.#options.random()))
+        if (this.#names().length > 0) this.#resolveSoon(this.#isDueAgain ? 0 : this.#pauseMs())
       })
     }, afterMs)
   }
 
+  #pauseMs(): number {
+    const everyMs = this.#options.isAlone() ? resolveEveryAloneMs : resolveEveryMs
+    return everyMs * (0.8 + 0.4 * this.#options.random())
+  }
+
   async #resolveAll(): Promise<void> {
-    await Promise.all(
-      this.#names().map(async (name) => {
-        const addresses = await this.#resolve(name)
-        if (addresses.length > 0) this.#answers.set(name, addresses)
-      }),
-    )
+    const names = new Set(this.#names())
+    for (const name of this.#answers.keys()) if (!names.has(name)) this.#answers.delete(name)
+    const left = names.values()
+    await Promise.all(Array.from({ length: resolvedAtOnce }, () => this.#resolveEach(left)))
     if (!this.#isRunning) return
     for (const [source, texts] of this.#sources) this.#tell(source, texts)
+  }
+
+  /** One of several that take names from the same list. */
+  async #resolveEach(left: Iterator<string>): Promise<void> {
+    for (let next = left.next(); next.done !== true; next = left.next()) {
+      if (!this.#isRunning) return
+      const addresses = await this.#resolve(next.value)
+      if (addresses.length > 0) this.#answers.set(next.value, addresses)
+    }
   }
 
   #tell(source: string, texts: readonly string[]): void {

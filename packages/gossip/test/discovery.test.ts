@@ -1,6 +1,6 @@
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { Discovery } from '../src/discovery.ts'
+import { Discovery, type NameService } from '../src/discovery.ts'
 import { formatAddress, parseAddress } from '../src/index.ts'
 import { startNameServer, type Zone } from './support/name-server.ts'
 import { alive, startNode } from './support/transport-suite.ts'
@@ -64,6 +64,62 @@ test('names are asked for again, and no answer takes nothing back', async (t) =>
   zone.a = {}
   discovery.set('database', ['rouse.test:1', 'nobody.invalid:1'])
   t.same(found.get('database'), ['10.0.0.2:1', '10.0.0.3:1'])
+})
+
+test('every name is asked for, however many there are', async (t) => {
+  const hosts = Array.from({ length: 150 }, (_, index) => `node-${index}.rouse.test`)
+  const a = Object.fromEntries(hosts.map((host, index) => [host, [`10.0.0.${index + 1}`]]))
+  const { discovery, found } = await discover(t, { a })
+  discovery.set(
+    'database',
+    hosts.map((host) => `${host}:1`),
+  )
+  await eventually(() => found.get('database')?.length === hosts.length)
+})
+
+test('a name that comes while others are asked for is the next', async (t) => {
+  const asked: string[] = []
+  let answerFirst: ((addresses: string[]) => void) | undefined
+  const names: NameService = {
+    resolve4: (name) => {
+      asked.push(name)
+      if (name !== 'slow.test') return Promise.resolve(['10.0.0.2'])
+      return new Promise((resolve) => {
+        answerFirst = resolve
+      })
+    },
+    resolve6: async () => [],
+    resolveSrv: async () => [],
+  }
+  const found = new Map<string, readonly string[]>()
+  const discovery = new Discovery({
+    names,
+    random: () => 0,
+    isAlone: () => false,
+    onAddresses: (source, addresses) => found.set(source, addresses),
+  })
+  t.teardown(() => discovery.stop())
+  discovery.start()
+  discovery.set('static', ['slow.test:1'])
+  await eventually(() => answerFirst !== undefined)
+  discovery.set('database', ['late.test:1'])
+  answerFirst?.(['10.0.0.1'])
+  await eventually(() => asked.includes('late.test') && asked.length > 2)
+  answerFirst?.(['10.0.0.1'])
+  await eventually(() => found.get('database')?.join() === '10.0.0.2:1')
+  t.same(found.get('static'), ['10.0.0.1:1'])
+})
+
+test('the answer to a name that nobody lists is forgotten', async (t) => {
+  const zone: Zone = { a: { 'one.test': ['10.0.0.1'], 'two.test': ['10.0.0.2'] } }
+  const { discovery, found } = await discover(t, zone)
+  discovery.set('database', ['one.test:1'])
+  await eventually(() => found.get('database')?.length === 1)
+  discovery.set('database', ['two.test:1'])
+  await eventually(() => found.get('database')?.join() === '10.0.0.2:1')
+  zone.a = {}
+  discovery.set('database', ['one.test:1'])
+  t.same(found.get('database'), [])
 })
 
 test('one name for all nodes, their own address among the answers', async (t) => {

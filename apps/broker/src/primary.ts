@@ -40,7 +40,8 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const { workers, host, link, time, superseded } = parts
   process.on('SIGHUP', () => renewSecret(link, reload, log))
   const failed = workers.start()
-  await time.start()
+  // A database that falls silent now does not keep the node from hearing that it should end.
+  await Promise.race([time.start(), stopped])
   const reason = await Promise.race([stopped, failed, superseded])
   if (reason instanceof ConfigError) log.fatal(reason.message)
   else log.info({ signal: reason }, 'draining')

@@ -1,7 +1,7 @@
 // What one node committed and could not announce reaches those who wait at another: its worker died before it told, or its
 // connection was lost before the answer.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { startCluster, startNode, statsOf, untilAllHeard } from './support/cluster.ts'
 import { cuttableWay } from './support/cuttable-way.ts'
 import { apiOf } from './support/http.ts'
@@ -27,7 +27,8 @@ async function untilCommitted({ pool }: TestDatabase): Promise<void> {
   await eventually(async () => (await pool.query('select from rouse.messages')).rowCount === 1)
 }
 
-test('a worker dies after its commit, before it told anybody', { timeout }, async (t) => {
+/** Somebody waits at b, and a push through a is at its commit. */
+async function pushAboutToCommit(t: Test) {
   const database = await testDatabase(t)
   const [a, b] = await startCluster(t, { nodes: 2, database, env })
   if (a === undefined || b === undefined) throw new Error('two nodes')
@@ -37,6 +38,11 @@ test('a worker dies after its commit, before it told anybody', { timeout }, asyn
   const pushed = apiOf(a.url).push({ queue: 'q', payload: 'x' })
   pushed.catch(() => {})
   await barrier.reached()
+  return { database, a, b, waiting, barrier, pushed }
+}
+
+test('a worker dies after its commit, before it told anybody', { timeout }, async (t) => {
+  const { database, a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
   const [worker] = childrenOf(a.child.pid as number) as [number]
   process.kill(worker, 'SIGSTOP')
   await barrier.release()
@@ -55,15 +61,7 @@ test('a worker dies after its commit, before it told anybody', { timeout }, asyn
 test('a worker dies, and what it had sent commits when peers have looked', {
   timeout,
 }, async (t) => {
-  const database = await testDatabase(t)
-  const [a, b] = await startCluster(t, { nodes: 2, database, env })
-  if (a === undefined || b === undefined) throw new Error('two nodes')
-  const waiting = apiOf(b.url).pop('q', query)
-  await untilWaiting(b, 'q', 1)
-  const barrier = await database.armBarrier(committing)
-  const pushed = apiOf(a.url).push({ queue: 'q', payload: 'x' })
-  pushed.catch(() => {})
-  await barrier.reached()
+  const { a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
   const before = (await statsOf(b.url)).wakes.udp ?? 0
   const wakes = await wakesDuring(b, async () => {
     for (const worker of childrenOf(a.child.pid as number)) process.kill(worker, 'SIGKILL')

@@ -13,6 +13,7 @@ import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Logger } from '../log.ts'
+import { wordsOf } from '../setting.ts'
 import type { ClusterIdentity, NodeRecord, SeenNode } from '../statements/nodes.ts'
 import { version } from '../version.ts'
 import { fromGossip, interestKey, toGossip, type WakeKind } from './hint-words.ts'
@@ -85,7 +86,7 @@ export class ClusterLink {
       incarnation: identity.incarnation,
       bind: { host: config.gossipHost, port: config.gossipPort },
       advertise: config.gossipAdvertise,
-      secrets: secretsOf(config.gossipSecret),
+      secrets: wordsOf(config.gossipSecret ?? ''),
       peers: config.gossipPeers,
       preset: config.gossipPreset,
       onHint: (hint) => this.#heard(hint),
@@ -168,7 +169,7 @@ export class ClusterLink {
 
   /** Takes new secrets into use without a restart. */
   replaceSecret(secret: string | undefined): void {
-    this.#gossip.replaceSecrets(secretsOf(secret))
+    this.#gossip.replaceSecrets(wordsOf(secret ?? ''))
   }
 
   stats(): ClusterStats {
@@ -258,9 +259,4 @@ function isGone({ state }: PeerView): boolean {
 function reachable(url: string, host: string): string {
   if (host !== '0.0.0.0' && host !== '::') return url
   return `http://${hostname()}:${new URL(url).port}`
-}
-
-function secretsOf(secret: string | undefined): string[] {
-  const secrets = (secret ?? '').split(',').map((one) => one.trim())
-  return secrets.filter((one) => one !== '')
 }

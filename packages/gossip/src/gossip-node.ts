@@ -89,7 +89,9 @@ export class GossipNode {
   }
 
   stats(): GossipNodeStats {
-    return { ...this.#core.stats(), verifiedByKey: this.#keyRing.verifiedByKey() }
+    const { failures = 0, receiveBufferBytes = 0 } = this.#transport
+    const verifiedByKey = this.#keyRing.verifiedByKey()
+    return { ...this.#core.stats(), verifiedByKey, sendFailures: failures, receiveBufferBytes }
   }
 
   async #start(): Promise<Address> {
@@ -140,6 +142,10 @@ export class GossipNode {
 export interface GossipNodeStats extends GossipStats {
   /** A secret may be removed when nothing is verified with it any more. */
   readonly verifiedByKey: ReturnType<KeyRing['verifiedByKey']>
+  /** Datagrams that could not be sent, and errors of the socket. */
+  readonly sendFailures: number
+  /** What the system grants for datagrams that wait to be read. Linux names twice what it was asked for. */
+  readonly receiveBufferBytes: number
 }
 
 function random(): number {

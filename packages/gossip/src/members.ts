@@ -4,6 +4,8 @@ import type { Member } from './member.ts'
 
 export const membersMax = 2_048
 const departedMax = 256
+/** How long statistics show a node that is gone. */
+const departedForMs = 3_600_000
 /** How long what a node said before it left may still be under way. A token that brings a node back is
  * fresher than this, so nothing recorded does. */
 const leftForMs = 10_000
@@ -46,7 +48,12 @@ export class Members {
     return this.#order
   }
 
-  departed(): Iterable<Departed> {
+  /** Those who were members in the last hour, oldest first. */
+  departed(now: number): Iterable<Departed> {
+    for (const [sender, { at }] of this.#departed) {
+      if (now - at < departedForMs) break
+      this.#departed.delete(sender)
+    }
     return this.#departed.values()
   }
 

@@ -62,7 +62,7 @@ export class Roster {
 
   views(now: number): PeerView[] {
     const { members } = this.#parts
-    const departed = Array.from(members.departed(), ({ member, how, at }) => {
+    const departed = Array.from(members.departed(now), ({ member, how, at }) => {
       return { ...this.#view(member, now), state: how, inStateMs: now - at }
     })
     return [...members.all().map((member) => this.#view(member, now)), ...departed]

@@ -26,7 +26,6 @@ export class UdpTransport implements Transport {
   #socket: SocketAsPromised | undefined
   #isIPv6 = false
   #address: Address = ''
-  /** Datagrams that could not be sent, and errors of the socket. */
   failures = 0
 
   constructor(bind: HostAndPort) {
@@ -51,7 +50,11 @@ export class UdpTransport implements Transport {
     )
     socket.socket.on('error', this.#countFailure)
     // Exclusive: in a cluster of processes the socket is this one's, and nobody else shares the port.
-    const bound = await socket.bind({ address: host, port: this.#bind.port, exclusive: true })
+    const where = { address: host, port: this.#bind.port, exclusive: true }
+    const bound = await socket.bind(where).catch(async (error: unknown) => {
+      await socket.close()
+      throw error
+    })
     this.#socket = socket
     this.#address = formatAddress({ host: bound.address, port: bound.port })
     setBuffer(receiveBufferBytes, (size) => socket.setRecvBufferSize(size))

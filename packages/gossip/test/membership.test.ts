@@ -115,6 +115,19 @@ test('two processes with one id tell each other, with nobody else there', async 
   t.same([later.superseded, latest.superseded], [[], []])
 })
 
+test('a node that is gone is shown for an hour', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  network.act(cluster.at(0).node, (core, now) => core.leave(now))
+  network.crash(cluster.at(2).node)
+  network.runFor(10_000)
+  t.same(cluster.statesSeenBy(1), { 'node-0': 'left', 'node-2': 'dead' })
+  network.runFor(3_592_000)
+  t.same(cluster.statesSeenBy(1), { 'node-2': 'dead' })
+  network.runFor(10_000)
+  t.same(cluster.statesSeenBy(1), {})
+})
+
 test('who left stays away, though its datagrams still come', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster

@@ -61,10 +61,13 @@ test('a port that is taken is refused, and the next try is a new one', async (t)
   await one.start(() => {})
   const port = Number(one.address.split(':')[1])
   const other = new UdpTransport({ host: '127.0.0.1', port })
+  const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'UDPWrap').length
+  const before = sockets()
   await t.rejects(
     other.start(() => {}),
     { code: 'EADDRINUSE' },
   )
+  t.equal(sockets(), before, 'nothing of the refused one stays open')
   await one.stop()
   await other.start(() => {})
   t.equal(other.address, `127.0.0.1:${port}`)
@@ -79,6 +82,12 @@ test('a socket counts what it cannot send', async (t) => {
   one.send(Buffer.from('x'), 'a.name:4601')
   one.send(Buffer.alloc(70_000), '127.0.0.1:9')
   await eventually(() => one.failures === 3)
+})
+
+test('a node counts what its socket could not send, and tells what it may receive', async (t) => {
+  const { gossip } = await startNode(t, 0, undefined, { peers: ['[fd00::1]:4601'] })
+  await eventually(() => gossip.stats().sendFailures > 0)
+  t.ok(gossip.stats().receiveBufferBytes >= 400_000)
 })
 
 test('nodes told of each other by name meet', async (t) => {

@@ -1,0 +1,62 @@
+// Each preset in the network that it is for: nobody is missed who is there, who is gone is missed in time, and hints arrive.
+import { test } from 'tap'
+import { type OutgoingHint, type PresetName, presets } from '../src/index.ts'
+import { unsigned } from './simulation/unsigned.ts'
+import type { LinkQuality } from './simulation/virtual-network.ts'
+import { nodeIdOf, VirtualCluster } from './support/virtual-cluster.ts'
+
+const networks: Readonly<Record<PresetName, Partial<LinkQuality>>> = {
+  loopback: { delayMs: 0.05, jitterMs: 0.1 },
+  lan: { delayMs: 0.3, jitterMs: 1, loss: 0.001 },
+  wan: { delayMs: 80, jitterMs: 60, loss: 0.02, reordering: 0.01, duplication: 0.01 },
+}
+const hint: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }
+const nodeCount = 5
+const hintCount = 200
+
+for (const name of Object.keys(networks) as PresetName[]) {
+  const preset = presets[name]
+
+  test(`${name}: five nodes keep hold of each other, and of no other`, async (t) => {
+    const cluster = new VirtualCluster({ seed: 3, preset, signer: unsigned })
+    const { network } = cluster
+    Object.assign(network.quality, networks[name])
+    for (let index = 0; index < nodeCount; index += 1) cluster.start(index)
+    cluster.discoverAll()
+    network.runFor(600_000)
+    const events = cluster.nodes.flatMap((one) => one.events.map(({ event }) => event))
+    t.equal(
+      events.length,
+      nodeCount * (nodeCount - 1),
+      'all joined, and nothing else in ten minutes',
+    )
+    t.same(new Set(events), new Set(['joined']))
+    const diedAt = network.now
+    network.crash(cluster.at(0).node)
+    network.runFor(20 * preset.heartbeatMs)
+    for (const { events: seen } of cluster.nodes.slice(1)) {
+      const dead = seen.find(({ nodeId, event }) => nodeId === nodeIdOf(0) && event === 'dead')
+      const afterMs = (dead?.at ?? Number.POSITIVE_INFINITY) - diedAt
+      t.ok(afterMs <= 11 * preset.heartbeatMs, `missed after ${Math.round(afterMs)} ms`)
+    }
+  })
+
+  test(`${name}: hints arrive, the lost ones by their second ride or as lost`, async (t) => {
+    const cluster = new VirtualCluster({ seed: 4, preset, signer: unsigned })
+    const { network } = cluster
+    Object.assign(network.quality, networks[name])
+    for (let index = 0; index < 2; index += 1) cluster.start(index)
+    cluster.discoverAll()
+    network.runFor(10_000)
+    for (let sent = 0; sent < hintCount; sent += 1) {
+      network.act(cluster.at(0).node, (core, now) => core.hint(hint, now))
+      network.runFor(1_000)
+    }
+    network.runFor(2 * preset.heartbeatMs)
+    const { hints, lost } = cluster.at(1)
+    const noticed = lost.reduce((sum, { count }) => sum + count, 0)
+    // Some are missed and come after all, where a heartbeat overtakes them.
+    t.ok(hints.length + noticed >= hintCount, `${hints.length} came, ${noticed} were missed`)
+    t.ok(hints.length >= 0.99 * hintCount)
+  })
+}

@@ -86,29 +86,34 @@ export class Heartbeats {
   }
 
   forMember(member: Member, now: number): Heartbeat {
-    const echo = { echo: member.token, heldTenthMs: tenths(now - member.tokenAt) }
-    return this.#compose(member, this.#parts.tokens.issue(now), echo, now)
+    const token = this.#parts.tokens.issue(now)
+    return this.#compose(member, token, member.token, tenths(now - member.tokenAt), now)
   }
 
   /** Beside a hello with this token: sends back that of another hello. Its sender need not be a member. */
   forHello(hello: Hello, member: Member | undefined, token: number, now: number): Heartbeat {
-    return this.#compose(member, token, { echo: hello.token, heldTenthMs: 0 }, now)
+    return this.#compose(member, token, hello.token, 0, now)
   }
 
   #compose(
     member: Member | undefined,
     token: number,
-    echo: Pick<Heartbeat, 'echo' | 'heldTenthMs'>,
+    echo: number,
+    heldTenthMs: number,
     now: number,
   ): Heartbeat {
     const { outbox, interest, members } = this.#parts
+    const count = member === undefined ? outbox.countForNewcomer() : outbox.countFor(member)
     return {
       type: 'heartbeat',
       token,
-      ...echo,
+      echo,
+      heldTenthMs,
       sinceHeardMs: member === undefined ? 0 : wholeMs(now - member.heardAt),
       intervalMs: Math.ceil(this.#parts.intervalMs()),
-      ...(member === undefined ? outbox.countForNewcomer() : outbox.countFor(member)),
+      countedFrom: count.countedFrom,
+      settledBatch: count.settledBatch,
+      batchesSent: count.batchesSent,
       interestVersion: interest.news.version,
       interestHeld: member?.interest.version ?? 0,
       view: members.view,

@@ -9,7 +9,7 @@ import type { Heartbeats } from './heartbeats.ts'
 import type { InterestDesk } from './interest-desk.ts'
 import type { Member } from './member.ts'
 import { readMessages } from './message-reader.ts'
-import type { Heartbeat, Hints, Message } from './messages.ts'
+import type { Heartbeat, Hello, Hints, Message } from './messages.ts'
 import type { GossipPorts } from './ports.ts'
 import type { Roster } from './roster.ts'
 import type { SilenceWatch } from './silence-watch.ts'
@@ -89,10 +89,12 @@ export class Inbound {
     now: number,
   ): DropReason | undefined {
     const { handshake, roster, heartbeats } = this.#options
-    this.#supersession.note(messages, now)
     const arrival = handshake.receive(frame, messages, from, now)
     if (arrival === 'answered') return undefined
-    if (typeof arrival === 'string') return arrival
+    if (typeof arrival === 'string') {
+      this.#supersession.noteAll(messages, now)
+      return arrival
+    }
     if (this.#parts.members.isFull) return 'full'
     const member = roster.admit(arrival, now)
     heartbeats.begin(now)
@@ -114,8 +116,12 @@ export class Inbound {
   ): DropReason | undefined {
     member.datagramsReceived += 1
     const { handshake, heartbeats } = this.#options
-    const hello = messages.find((message) => message.type === 'hello')
-    const heartbeat = messages.find((message) => message.type === 'heartbeat')
+    let hello: Hello | undefined
+    let heartbeat: Heartbeat | undefined
+    for (const message of messages) {
+      if (message.type === 'hello') hello = message
+      else if (message.type === 'heartbeat') heartbeat = message
+    }
     // What goes to many in the same words may be recorded elsewhere: it does not show that a member lives.
     if (heartbeat !== undefined) {
       if (!heartbeats.isForUs(member, heartbeat)) return 'misdirected'
@@ -144,7 +150,6 @@ export class Inbound {
 
   #handle(member: Member, messages: readonly Message[], now: number): void {
     const { silence, heartbeats, roster } = this.#options
-    this.#supersession.note(messages, now)
     for (const message of messages) {
       switch (message.type) {
         case 'heartbeat':
@@ -168,8 +173,10 @@ export class Inbound {
         case 'vouch':
           silence.vouchedFor(message, now)
           break
-        case 'hello':
         case 'stale':
+          this.#supersession.note(message, now)
+          break
+        case 'hello':
           break
       }
     }

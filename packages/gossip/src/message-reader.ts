@@ -66,32 +66,33 @@ function readHello([, isReply, nodeId, token]: readonly unknown[]): Message | un
   return { type: 'hello', isReply, nodeId, token }
 }
 
+/** By far the most frequent, so it is read without intermediate lists. */
 function readHeartbeat(fields: readonly unknown[]): Message | undefined {
-  const numbers = fields.slice(1, 1 + heartbeatNumbers)
-  if (numbers.length < heartbeatNumbers || !numbers.every(isCount)) return undefined
-  const [token, echo, heldTenthMs, sinceHeardMs, intervalMs, ...counts] = numbers as Five
-  const [countedFrom, settledBatch, batchesSent, interestVersion, interestHeld, view] =
-    counts as Six
-  if (intervalMs > durationMsMax || sinceHeardMs > durationMsMax) return undefined
+  for (let index = 1; index <= heartbeatNumbers; index += 1) {
+    if (!isCount(fields[index])) return undefined
+  }
+  const numbers = fields as HeartbeatFields
+  if (numbers[4] > durationMsMax || numbers[5] > durationMsMax) return undefined
   return {
     type: 'heartbeat',
-    token,
-    echo,
-    heldTenthMs,
-    sinceHeardMs,
-    intervalMs,
-    countedFrom,
-    settledBatch,
-    batchesSent,
-    interestVersion,
-    interestHeld,
-    view,
+    token: numbers[1],
+    echo: numbers[2],
+    heldTenthMs: numbers[3],
+    sinceHeardMs: numbers[4],
+    intervalMs: numbers[5],
+    countedFrom: numbers[6],
+    settledBatch: numbers[7],
+    batchesSent: numbers[8],
+    interestVersion: numbers[9],
+    interestHeld: numbers[10],
+    view: numbers[11],
   }
 }
 
 const heartbeatNumbers = 11
-type Five = [number, number, number, number, number, ...number[]]
 type Six = [number, number, number, number, number, number]
+/** The type, then the numbers. */
+type HeartbeatFields = readonly [...Six, ...Six]
 
 function readPeers([, addresses]: readonly unknown[]): Message | undefined {
   if (!Array.isArray(addresses) || addresses.length > peersMax) return undefined

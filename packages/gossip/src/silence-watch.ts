@@ -11,6 +11,9 @@ export class SilenceWatch {
   readonly #onVerdict: (member: Member, verdict: Verdict, now: number) => void
   /** Members that are not alive. */
   readonly #watched = new Set<Member>()
+  /** When to look at them. Being heard puts it off: then it is too early, which costs one look. To be asked for with
+   * every datagram, while half of a large cluster may be silent. */
+  #nextAt = Number.POSITIVE_INFINITY
 
   constructor(
     parts: GossipParts,
@@ -21,11 +24,7 @@ export class SilenceWatch {
   }
 
   get nextAt(): number {
-    const { preset } = this.#parts
-    const ownMs = this.#parts.intervalMs()
-    let nextAt = Number.POSITIVE_INFINITY
-    for (const member of this.#watched) nextAt = Math.min(nextAt, nextLook(member, preset, ownMs))
-    return nextAt
+    return this.#nextAt
   }
 
   /** Judges these, and whoever was silent before. */
@@ -40,6 +39,7 @@ export class SilenceWatch {
       this.#askAbout(member, now)
       this.#judge(member, now)
     }
+    this.#plan()
   }
 
   /** A token of ours came back: it hears us, and we hear it. */
@@ -64,6 +64,15 @@ export class SilenceWatch {
     const lately = preset.suspectAfter * this.#parts.intervalMs()
     const askedAt = tokens.issuedAt(echo, now) ?? Number.NEGATIVE_INFINITY
     if (sinceHeardMs < lately && now - askedAt < lately) member.vouchedAt = now
+  }
+
+  #plan(): void {
+    const { preset } = this.#parts
+    const ownMs = this.#parts.intervalMs()
+    this.#nextAt = Number.POSITIVE_INFINITY
+    for (const member of this.#watched) {
+      this.#nextAt = Math.min(this.#nextAt, nextLook(member, preset, ownMs))
+    }
   }
 
   #judge(member: Member, now: number): void {

@@ -4,7 +4,7 @@ import type { Address } from './address.ts'
 import type { Frame } from './frame.ts'
 import type { GossipParts } from './gossip-parts.ts'
 import { readMessages } from './message-reader.ts'
-import type { Message } from './messages.ts'
+import type { Message, Stale } from './messages.ts'
 import type { GossipPorts } from './ports.ts'
 
 const answerGapMs = 1_000
@@ -34,14 +34,16 @@ export class Supersession {
   }
 
   /** Tells the caller of each later life once. */
-  note(messages: readonly Message[], now: number): void {
-    for (const message of messages) {
-      if (message.type !== 'stale' || message.incarnation <= this.#latest) continue
-      const issuedAt = this.#parts.tokens.issuedAt(message.echo, now)
-      if (issuedAt === undefined || now - issuedAt > noticeLifeMs) continue
-      this.#latest = message.incarnation
-      this.#ports.onSuperseded?.(message.incarnation)
-    }
+  note({ incarnation, echo }: Stale, now: number): void {
+    if (incarnation <= this.#latest) return
+    const issuedAt = this.#parts.tokens.issuedAt(echo, now)
+    if (issuedAt === undefined || now - issuedAt > noticeLifeMs) return
+    this.#latest = incarnation
+    this.#ports.onSuperseded?.(incarnation)
+  }
+
+  noteAll(messages: readonly Message[], now: number): void {
+    for (const message of messages) if (message.type === 'stale') this.note(message, now)
   }
 
   /** Somebody uses our id. What says so may be recorded, so the one is told and the other is asked: it tells
@@ -50,7 +52,7 @@ export class Supersession {
     const own = this.#parts.wire.origin.incarnation
     if (frame.incarnation < own) return this.answer(frame, own, from, now)
     const messages = readMessages(frame.body)
-    if (typeof messages !== 'string') this.note(messages, now)
+    if (typeof messages !== 'string') this.noteAll(messages, now)
     if (frame.incarnation > this.#latest) this.#parts.candidates.heardStranger(from, now)
   }
 }

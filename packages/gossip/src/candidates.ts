@@ -107,6 +107,7 @@ export class Candidates {
 
   /** It left: there is nobody to be expected there for now. */
   rest(owner: SenderKey, now: number): void {
+    this.#retried.delete(owner)
     for (const candidate of this.#candidates.values()) {
       if (candidate.owner !== owner) continue
       candidate.learnedUntil = now

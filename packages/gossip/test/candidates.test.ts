@@ -86,6 +86,24 @@ test('a listed address finds room where others are only told of or overheard', a
   t.equal(candidates.size, candidatesMax, 'and never more than so many')
 })
 
+test('an address is tried anew when its owner falls silent, and rests when it leaves', async (t) => {
+  const candidates = new Candidates(presets.lan)
+  const { helloFirstMs, helloMaxMs } = presets.lan
+  candidates.replace('database', ['a:1', 'b:1'], 0)
+  for (const address of ['a:1', 'b:1']) candidates.answered(address, 'owner')
+  t.same(
+    candidates.take(0, () => true),
+    [],
+  )
+  candidates.retry('owner', 'a:1', 1_000)
+  t.same(candidates.take(1_000, nobody), [])
+  t.same(candidates.take(1_000 + helloFirstMs, nobody), ['a:1', 'b:1'])
+  candidates.retry('owner', 'a:1', 2_000)
+  candidates.rest('owner', 2_000)
+  t.same(candidates.take(1_999 + helloMaxMs, nobody), [])
+  t.same(candidates.take(2_000 + helloMaxMs, nobody), ['a:1', 'b:1'])
+})
+
 test('a full list has room again for what a source lists in place of others', async (t) => {
   const candidates = new Candidates(presets.lan)
   candidates.replace('database', addresses(candidatesMax), 0)

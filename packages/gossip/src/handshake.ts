@@ -114,7 +114,8 @@ export class Handshake {
       if (this.#tokens.size <= tokensMax && now - at <= tokenLifeMs) break
       this.#tokens.delete(old)
     }
-    return { type: 'hello', isReply, nodeId: this.#options.nodeId, token }
+    const known = this.#parts.candidates.size
+    return { type: 'hello', isReply, nodeId: this.#options.nodeId, token, known }
   }
 
   #mayReply(now: number): boolean {

@@ -8,8 +8,8 @@ import type { Heartbeat, Hello, Message, Peers } from './messages.ts'
 
 const rttWeight = 0.2
 const jitter = 0.1
-const peersShare = 0.1
-const peersMin = 3
+/** Whoever lacks a member sees others than all who have it, and each of them tells it of so many. */
+const peersPerBeat = 3
 const textOverheadBytes = 2
 /** Answers out of turn to one member; the next heartbeat brings what they leave out. */
 const answerGapMs = 100
@@ -152,13 +152,10 @@ export class Heartbeats {
   }
 
   /** Some members at random, for one who sees others than we do. */
-  somePeers(
-    to: Member,
-    count = Math.max(peersMin, this.#parts.members.size * peersShare),
-  ): Peers[] {
+  somePeers(to: Member, count = peersPerBeat): Peers[] {
     const all = this.#parts.members.all()
     const addresses = new Set<string>()
-    const wanted = Math.min(Math.ceil(count), peersMax, all.length)
+    const wanted = Math.min(count, peersMax, all.length)
     let room = peersBytesMax
     for (let tries = 0; tries < wanted * 2 && addresses.size < wanted; tries += 1) {
       const member = all[Math.floor(this.#parts.random() * all.length)]

@@ -101,7 +101,8 @@ export class Inbound {
     this.#handle(member, messages, now)
     const hello = messages.find((message) => message.type === 'hello')
     if (hello !== undefined) {
-      const peers = heartbeats.somePeers(member, peersOnArrival)
+      const knowsAll = hello.known > this.#parts.members.size
+      const peers = knowsAll ? [] : heartbeats.somePeers(member, peersOnArrival)
       handshake.welcome(member, hello, peers, now)
     }
     this.#options.interest.sendIfBehind(member, now)

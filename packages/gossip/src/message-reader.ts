@@ -60,10 +60,10 @@ const readers = new Map<number, Reader>([
   [messageTypes.vouch, readVouch],
 ])
 
-function readHello([, isReply, nodeId, token]: readonly unknown[]): Message | undefined {
-  if (typeof isReply !== 'boolean' || !isCount(token)) return undefined
+function readHello([, isReply, nodeId, token, known]: readonly unknown[]): Message | undefined {
+  if (typeof isReply !== 'boolean' || !isCount(token) || !isCount(known)) return undefined
   if (!isText(nodeId, nodeIdBytesMax) || nodeId === '') return undefined
-  return { type: 'hello', isReply, nodeId, token }
+  return { type: 'hello', isReply, nodeId, token, known }
 }
 
 /** By far the most frequent, so it is read without intermediate lists. */

@@ -14,6 +14,8 @@ export interface Hello {
   readonly isReply: boolean
   readonly nodeId: string
   readonly token: number
+  /** How many addresses its sender knows. */
+  readonly known: number
 }
 
 export interface Heartbeat extends BatchCount {
@@ -108,7 +110,7 @@ export const messageTypes = {
 
 /** A hello is padded together with its node id, so that the answer to a forged sender is no longer than the
  * question, whatever either is called and however far they have counted. */
-const paddedIdBytes = 165
+const paddedIdBytes = 171
 
 const packr = new Packr({ useRecords: false, structuredClone: false })
 
@@ -120,8 +122,8 @@ function toArray(message: Message): unknown[] {
   const type = messageTypes[message.type]
   switch (message.type) {
     case 'hello': {
-      const { isReply, nodeId, token } = message
-      return [type, isReply, nodeId, token, isReply ? '' : paddingFor(nodeId)]
+      const { isReply, nodeId, token, known } = message
+      return [type, isReply, nodeId, token, known, isReply ? '' : paddingFor(nodeId)]
     }
     case 'heartbeat':
       return [

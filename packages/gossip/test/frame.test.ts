@@ -24,6 +24,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     isReply: fc.boolean(),
     nodeId: fc.string({ minLength: 1, maxLength: 16 }),
     token: count,
+    known: count,
   }),
   fc.record({
     type: fc.constant('heartbeat' as const),

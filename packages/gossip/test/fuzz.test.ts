@@ -15,7 +15,7 @@ const mutationCount = 10_000
 const seeds: Uint8Array[] = [
   packMessages([{ type: 'leave' }]),
   packMessages([
-    { type: 'hello', isReply: false, nodeId: 'node-1', token: 2 ** 50 },
+    { type: 'hello', isReply: false, nodeId: 'node-1', token: 2 ** 50, known: 3 },
     { type: 'interest', version: 3, hashes: new Uint8Array(60) },
     {
       type: 'hints',

@@ -1,4 +1,6 @@
 import { test } from 'tap'
+import { headerBytes, tagBytes } from '../src/frame.ts'
+import { readMessages } from '../src/message-reader.ts'
 import type { VirtualNode } from './simulation/virtual-network.ts'
 import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
@@ -185,6 +187,22 @@ test('nodes that know one seed only find each other through it', async (t) => {
     const states = Object.values(cluster.statesSeenBy(index))
     t.equal(states.filter((state) => state === 'alive').length, 11)
   }
+})
+
+test('who knows everybody is welcomed without names of others', async (t) => {
+  const cluster = VirtualCluster.of(6)
+  let told = 0
+  cluster.network.onSend = (bytes) => {
+    const messages = readMessages(Buffer.from(bytes).subarray(headerBytes, -tagBytes))
+    if (typeof messages === 'string') return
+    const types = messages.map(({ type }) => type)
+    if (types.includes('hello') && types.includes('peers')) told += 1
+  }
+  cluster.start(6)
+  cluster.discoverAll()
+  cluster.network.runFor(100)
+  t.equal(Object.keys(cluster.statesSeenBy(6)).length, 6)
+  t.equal(told, 0)
 })
 
 test('a stalled node blames nobody', async (t) => {

@@ -1,6 +1,6 @@
 // Each preset in the network that it is for: nobody is missed who is there, who is gone is missed in time, and hints arrive.
 import { test } from 'tap'
-import { type OutgoingHint, type PresetName, presets } from '../src/index.ts'
+import { type OutgoingHint, type PeerEvent, type PresetName, presets } from '../src/index.ts'
 import { unsigned } from './simulation/unsigned.ts'
 import type { LinkQuality } from './simulation/virtual-network.ts'
 import { nodeIdOf, VirtualCluster } from './support/virtual-cluster.ts'
@@ -25,12 +25,10 @@ for (const name of Object.keys(networks) as PresetName[]) {
     cluster.discoverAll()
     network.runFor(600_000)
     const events = cluster.nodes.flatMap((one) => one.events.map(({ event }) => event))
-    t.equal(
-      events.length,
-      nodeCount * (nodeCount - 1),
-      'all joined, and nothing else in ten minutes',
-    )
-    t.same(new Set(events), new Set(['joined']))
+    const count = (wanted: PeerEvent) => events.filter((event) => event === wanted).length
+    t.equal(count('joined'), nodeCount * (nodeCount - 1))
+    t.equal(count('dead') + count('unreachable'), 0, 'nobody was given up in ten minutes')
+    t.ok(count('suspect') <= 2, 'three heartbeats in a row are hardly ever lost')
     const diedAt = network.now
     network.crash(cluster.at(0).node)
     network.runFor(20 * preset.heartbeatMs)

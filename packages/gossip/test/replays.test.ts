@@ -163,6 +163,8 @@ test('nobody is superseded by a notice to another, or by a life that is over', a
   t.same(earlier.superseded, [4])
   network.onSend = undefined
   for (const { node } of [earlier, later]) network.crash(node)
+  // Until nobody who lives would tell of them.
+  network.runFor(20_000)
   // A database restored from a backup hands out lower numbers.
   const name = { nodeId: 'node-0', address: addressOf(0), incarnation: 1 }
   const superseded: number[] = []

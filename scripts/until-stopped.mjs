@@ -9,8 +9,7 @@ const parentCheckMs = 250
  */
 export function untilStopped() {
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
-      process.on(signal, () => resolve(signal))
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => resolve(signal))
     if (process.env.npm_lifecycle_event === undefined) return
     const parent = process.ppid
     const timer = setInterval(() => {

@@ -3,9 +3,8 @@ import { createHash } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { startEmbeddedPostgres } from '@rouse/database'
 import { KeyRing } from '@rouse/gossip'
-import { eventually } from '@rouse/testkit'
+import { eventually, raiseLoopback } from '@rouse/testkit'
 import pg from 'pg'
-import { raiseLoopback } from './cluster-network.ts'
 import { BenchNode, gossipSecret } from './cluster-node.ts'
 import { percentile } from './http-figures.ts'
 
@@ -26,6 +25,8 @@ export interface ClusterFigures {
   readonly p99: number
   readonly max: number
   readonly within10Ms: number
+  /** From when the push was sent to its answer. */
+  readonly pushP50?: number
   /** The same from the moment when the push was sent: a commit more. */
   readonly wholeP50?: number
   readonly wholeP99?: number
@@ -108,6 +109,7 @@ export function benchCluster({ nodes }: BenchCluster) {
     const before = (await stats(to)).wakes
     const took: number[] = []
     const tookWhole: number[] = []
+    const pushes: number[] = []
     for (let i = 0; i < trials; i += 1) {
       queues += 1
       const queue = `q${queues % 20}`
@@ -132,12 +134,18 @@ export function benchCluster({ nodes }: BenchCluster) {
       if (status !== 200) throw new Error('a waiter got nothing')
       took.push(Math.max(0, answeredAt - pushedAt))
       tookWhole.push(answeredAt - sentAt)
+      pushes.push(pushedAt - sentAt)
       await acknowledge(to, text)
     }
     const after = (await stats(to)).wakes
-    const whole = figuresOf(tookWhole)
-    const sources = sourcesOf(before, after)
-    return { ...figuresOf(took), wholeP50: whole.p50, wholeP99: whole.p99, sources }
+    const [push, whole] = [figuresOf(pushes), figuresOf(tookWhole)]
+    return {
+      ...figuresOf(took),
+      pushP50: push.p50,
+      wholeP50: whole.p50,
+      wholeP99: whole.p99,
+      sources: sourcesOf(before, after),
+    }
   }
 
   async function acknowledge(node: BenchNode, answer: string): Promise<void> {

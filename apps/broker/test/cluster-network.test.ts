@@ -1,16 +1,13 @@
 // Nodes whose datagrams are lost: some of them, all of them, and in one direction. In a network namespace of its own, by the
 // program that also measures it (`npm run bench -- cluster`).
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { privateNetworkMissing } from '@rouse/testkit'
 import { test } from 'tap'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const probe =
-  'ip link set lo up && iptables -A INPUT -p udp -m statistic --mode random --probability 0.3 -j DROP'
-const { status, stderr } = spawnSync('unshare', ['-n', '--', 'sh', '-c', probe])
-const complaint = String(stderr ?? 'no unshare').trim()
-const skip = status === 0 ? false : `no network namespace with iptables is to be had: ${complaint}`
+const skip = privateNetworkMissing()
 
 interface Figures {
   readonly max: number

@@ -16,5 +16,13 @@ export { createPostgresServer } from './postgres-server.ts'
 export type { PostgresSource } from './postgres-source.ts'
 export { choosePostgresSource, sharedPostgresUrl } from './postgres-source.ts'
 export { postgresSourceSuite } from './postgres-source-suite.ts'
+export type { UdpLoss } from './private-network.ts'
+export {
+  dropUdp,
+  healUdp,
+  privateNetworkMissing,
+  raiseLoopback,
+  runInPrivateNetwork,
+} from './private-network.ts'
 export type { Random } from './random.ts'
 export { seededRandom } from './random.ts'

@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Coordinator, Grant, GrantOutcome } from './coordinator.ts'
 import type { LeaveSignal, PopOutcome, PopSpec } from './operation.ts'
-import { type PopRunnerPorts, runPop, settle } from './pop-runner.ts'
+import { noPop, type PopRun, type PopRunnerPorts, runPop, settle } from './pop-runner.ts'
 import type { Semaphore } from './semaphore.ts'
 import { SidecarError } from './sidecar-error.ts'
 import { nothing, type Waiter, Waiters, type WaitingGroup } from './waiters.ts'
@@ -35,6 +35,8 @@ export class PopDesk {
   /** How many wait by group, as the primary was told last. */
   readonly #announced = new Map<string, number>()
   readonly #asked = new Set<string>()
+  /** Groups with a pop under way, or in line for a slot. */
+  readonly #popping = new Set<string>()
   readonly #running = new Set<Promise<void>>()
   #draining = false
 
@@ -104,12 +106,12 @@ export class PopDesk {
 
   onGrant(grant: Grant): void {
     const group = this.#waiting.groupOf(grant.description)
-    this.#options.coordinator.grantTaken(grant)
-    if (group === undefined || this.#draining) {
-      this.#options.coordinator.releaseGroup(grant, 'unused', 0)
-      return
-    }
-    this.#track(this.#popGranted(group, grant))
+    const { coordinator } = this.#options
+    coordinator.grantTaken(grant)
+    if (group === undefined || this.#draining) coordinator.releaseGroup(grant, 'unused', 0)
+    // An older grant was taken back, but its pop goes on with those who wait here.
+    else if (this.#popping.has(group.key)) coordinator.releaseGroup(grant, 'contended', 0)
+    else this.#track(this.#popGranted(group, grant))
   }
 
   /** PostgreSQL is back: whatever came in meanwhile was not announced. */
@@ -136,14 +138,12 @@ export class PopDesk {
   async #popGranted(group: WaitingGroup, grant: Grant): Promise<void> {
     let outcome: GrantOutcome = 'error'
     let found = 0
+    this.#popping.add(group.key)
     try {
       let more = true
       while (more) {
-        const run = await this.#options.slots.use(
-          () => runPop(this.#waiting, group, this.#options),
-          'urgent',
-        )
-        outcome = run.outcome
+        const run = await this.#options.slots.use(() => this.#popFor(grant), 'urgent')
+        if (run.outcome !== 'unused' || found === 0) outcome = run.outcome
         found += run.found
         more = run.more
       }
@@ -151,8 +151,15 @@ export class PopDesk {
       // Waiters keep waiting: the database's return or a fallback check finds what they missed.
       this.#options.translate(error)
     }
+    this.#popping.delete(group.key)
     this.#announce(group)
     this.#options.coordinator.releaseGroup(grant, outcome, found)
+  }
+
+  /** For those who wait now: all of the group may have left, and others come, while there was no slot. */
+  async #popFor({ description }: Grant): Promise<PopRun> {
+    const group = this.#waiting.groupOf(description)
+    return group === undefined ? noPop : runPop(this.#waiting, group, this.#options)
   }
 
   #ask(group: WaitingGroup): void {

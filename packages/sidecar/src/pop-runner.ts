@@ -22,6 +22,9 @@ export interface PopRun {
   readonly more: boolean
 }
 
+/** There was nobody to pop for. */
+export const noPop: PopRun = { outcome: 'unused', found: 0, more: false }
+
 /** Pops once for the group's waiters and settles those that got something. Rejects as `ports.pop` does. */
 export async function runPop(
   waiters: Waiters,
@@ -29,7 +32,7 @@ export async function runPop(
   ports: PopRunnerPorts,
 ): Promise<PopRun> {
   const { served, more } = chooseWaiters(group)
-  if (served.length === 0) return { outcome: 'unused', found: 0, more: false }
+  if (served.length === 0) return noPop
   for (const waiter of served) waiter.inFlight = true
   let result: PopResult
   try {

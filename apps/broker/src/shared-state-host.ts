@@ -209,7 +209,7 @@ export class SharedStateHost {
         return manager.announceEverything('outcome_unknown')
       case 'figures':
         this.#figures.set(workerId, message.figures)
-        return
+        return manager.heardSidecar(workerId)
       case 'askStats': {
         const stats = this.#options.stats(manager.getStats(), this.#figures)
         return this.#options.post(workerId, { type: 'stats', id: message.id, stats })

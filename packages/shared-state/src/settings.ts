@@ -11,6 +11,8 @@ export interface SharedStateSettings {
   readonly aggressiveExitThreshold: number
   readonly deliveryTimeoutMs: number
   readonly popDurationMaxMs: number
+  /** A worker says something every second; one that is silent for so long has stopped. */
+  readonly sidecarSilentMs: number
   readonly contendedRetryMs: number
   /** From then on a contended group is retried at `baseIntervalMs`. */
   readonly contendedRetriesMax: number
@@ -35,6 +37,7 @@ export const sharedStateDefaults: SharedStateSettings = Object.freeze({
   aggressiveExitThreshold: 5,
   deliveryTimeoutMs: 100,
   popDurationMaxMs: 30_000,
+  sidecarSilentMs: 2_500,
   contendedRetryMs: 5,
   contendedRetriesMax: 200,
   groupLingerMs: 10_000,

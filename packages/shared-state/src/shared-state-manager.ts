@@ -18,7 +18,7 @@ import { GroupTable } from './group-table.ts'
 import { describeAll, Interest } from './interest.ts'
 import { PacedChecks } from './paced-checks.ts'
 import type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
-import type { PopOutcome, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
+import type { GrantSource, PopOutcome, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
 import { buildStats, type SharedStateStats } from './stats.ts'
 import { WakeCounters } from './wake-counters.ts'
@@ -69,6 +69,11 @@ export class SharedStateManager {
       throw new RangeError(`more than ${this.#settings.sidecarsMax} sidecars`)
     }
     this.#sidecars.add(sidecarId)
+  }
+
+  /** A worker said something that is none of the calls here: it has not stopped. */
+  heardSidecar(sidecarId: SidecarId): void {
+    if (this.#sidecars.has(sidecarId)) this.#wakePath.heard(sidecarId, this.#ports.now())
   }
 
   /** Frees what it held. One that died may have committed what nobody told of: that is looked for. */
@@ -171,16 +176,7 @@ export class SharedStateManager {
 
   /** Anything may have been committed: a peer died, or hints were lost. */
   notifyEverything(source: WakeSource): void {
-    const waiting = this.#table.waiting()
-    const now = this.#ports.now()
-    if (waiting.size <= this.#settings.wakeAllGroupsMax) {
-      for (const group of Array.from(waiting)) this.#wakePath.wake(group, { source }, now)
-      return
-    }
-    for (const group of waiting) {
-      if (group.lock.state === 'free') this.#paced.checks.makeDue(group, now)
-      else this.#wakePath.wake(group, { source }, now)
-    }
+    this.#wakeAll([...this.#table.waiting()], source)
   }
 
   /** Something that carries hints broke. `listener_lost` and `peer_silent` stand until cleared. */
@@ -199,16 +195,10 @@ export class SharedStateManager {
 
   /** The newest version that every peer holds. */
   interestEchoed(version: number): void {
-    const now = this.#ports.now()
     const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
     // Nobody told of anything: it is the first query once more.
-    for (const group of missed) this.#wakePath.wake(group, { source: 'request' }, now)
+    this.#wakeAll(missed, 'request')
     if (isLess) this.#paced.checks.touchAll()
-  }
-
-  /** What a tracked key stands for, to ask the database about it. */
-  describeGroup(key: GroupKey): GroupDescription | undefined {
-    return this.#table.get(key)?.description
   }
 
   /** The groups to ask the database about now, in one query. Answer with one of the next two. */
@@ -277,6 +267,16 @@ export class SharedStateManager {
   #wakeMatching(hint: Hint, cause: Cause): void {
     const now = this.#ports.now()
     for (const group of this.#table.index.matching(hint)) this.#wakePath.wake(group, cause, now)
+  }
+
+  /** A pop for each, or, if there are very many, one query about those that nobody pops for already. */
+  #wakeAll(groups: readonly Group[], source: GrantSource): void {
+    const now = this.#ports.now()
+    const areMany = groups.length > this.#settings.wakeAllGroupsMax
+    for (const group of groups) {
+      if (areMany && group.lock.state === 'free') this.#paced.checks.makeDue(group, now)
+      else this.#wakePath.wake(group, { source }, now)
+    }
   }
 
   #setWaiting(group: Group, sidecarId: SidecarId, count: number): void {

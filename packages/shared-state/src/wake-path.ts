@@ -15,6 +15,7 @@ import {
 import type { MomentaryFault } from './poll-mode.ts'
 import type { GrantSource, SharedStatePorts, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
+import { SilentSidecars } from './silent-sidecars.ts'
 import type { WakeCounters } from './wake-counters.ts'
 
 export interface WakePathContext {
@@ -34,10 +35,11 @@ export class WakePath {
   readonly #context: WakePathContext
   readonly #untaken: DeadlineQueue<Group>
   readonly #popping: DeadlineQueue<Group>
+  /** Those of `#popping` whose worker may have stopped. */
+  readonly #watched: DeadlineQueue<Group>
   readonly #retries: DeadlineQueue<Group>
   readonly #slowRetries: DeadlineQueue<Group>
-  /** Workers that left a grant untaken and have not been heard since. */
-  readonly #silent = new Set<SidecarId>()
+  readonly #silent: SilentSidecars
   readonly #overdue = new Set<Group>()
   #lastGrantId = 0
 
@@ -46,6 +48,8 @@ export class WakePath {
     this.#context = context
     this.#untaken = new DeadlineQueue(settings.deliveryTimeoutMs)
     this.#popping = new DeadlineQueue(settings.popDurationMaxMs)
+    this.#watched = new DeadlineQueue(settings.sidecarSilentMs)
+    this.#silent = new SilentSidecars(settings.sidecarSilentMs)
     this.#retries = new DeadlineQueue(settings.contendedRetryMs)
     this.#slowRetries = new DeadlineQueue(settings.baseIntervalMs)
   }
@@ -55,7 +59,7 @@ export class WakePath {
     group.hintedAt = now
     if (cause.source !== 'fallback') group.backoff = startBackoff(this.#context.settings)
     group.announced += cause.count ?? Number.POSITIVE_INFINITY
-    this.#check(group, group.waiters.next(this.#silent), cause, now)
+    this.#check(group, group.waiters.next(this.#silent.all), cause, now)
   }
 
   /** A new waiter wants its first query; that of another worker, begun from now on, does as well. */
@@ -93,7 +97,6 @@ export class WakePath {
       return false
     }
     this.#unlock(group)
-    this.#silent.delete(grant.sidecarId)
     if (outcome === 'unused') this.#context.onUnused(group, grant.sidecarId)
     noteOutcome(group, report, now, this.#context.settings)
     if (outcome === 'contended') this.#context.counters.contended += 1
@@ -109,7 +112,7 @@ export class WakePath {
 
   /** A worker that was silent lives, and may pop where another's overdue grant stands in its way. */
   heard(sidecarId: SidecarId, now: number): void {
-    if (!this.#silent.delete(sidecarId)) return
+    if (!this.#silent.heard(sidecarId, now)) return
     for (const group of this.#overdue) {
       const grant = heldGrant(group)
       if (grant === undefined || grant.sidecarId === sidecarId) continue
@@ -119,7 +122,7 @@ export class WakePath {
 
   /** Frees what a worker held. What it may have done is for the caller to announce. */
   sidecarGone(groups: Iterable<Group>, sidecarId: SidecarId): void {
-    this.#silent.delete(sidecarId)
+    this.#silent.forget(sidecarId)
     for (const group of groups) {
       if (heldGrant(group)?.sidecarId !== sidecarId) continue
       this.#unlock(group)
@@ -131,6 +134,7 @@ export class WakePath {
     return Math.min(
       this.#untaken.firstDueAt(),
       this.#popping.firstDueAt(),
+      this.#watched.firstDueAt(),
       this.#retries.firstDueAt(),
       this.#slowRetries.firstDueAt(),
     )
@@ -139,6 +143,7 @@ export class WakePath {
   tick(now: number): void {
     for (const group of this.#untaken.takeDue(now)) this.#deliveryTimedOut(group, now)
     for (const group of this.#popping.takeDue(now)) this.#popTimedOut(group, now)
+    for (const group of this.#watched.takeDue(now)) this.#popIsSlow(group, now)
     for (const queue of [this.#retries, this.#slowRetries]) {
       for (const group of queue.takeDue(now)) this.#grantNext(group, { source: 'chain' }, now)
     }
@@ -162,7 +167,7 @@ export class WakePath {
   }
 
   #grantNext(group: Group, cause: Cause, now: number): void {
-    const sidecarId = group.waiters.next(this.#silent)
+    const sidecarId = group.waiters.next(this.#silent.all)
     this.#unlock(group)
     if (sidecarId === undefined) this.#settle(group)
     else this.#grant(group, sidecarId, cause, now)
@@ -192,6 +197,7 @@ export class WakePath {
     this.#overdue.delete(group)
     group.lock = { ...grant, state: 'popping' }
     this.#popping.add(group, now)
+    this.#watched.add(group, now)
   }
 
   #noteLatency({ cause, sidecarId }: Grant, now: number): void {
@@ -208,9 +214,8 @@ export class WakePath {
   #unlock(group: Group): void {
     group.lock = { state: 'free' }
     this.#overdue.delete(group)
-    for (const queue of [this.#untaken, this.#popping, this.#retries, this.#slowRetries]) {
-      queue.delete(group)
-    }
+    for (const queue of [this.#untaken, this.#popping, this.#watched]) queue.delete(group)
+    for (const queue of [this.#retries, this.#slowRetries]) queue.delete(group)
   }
 
   #settle(group: Group): void {
@@ -228,18 +233,31 @@ export class WakePath {
   #deliveryTimedOut(group: Group, now: number): void {
     const grant = heldGrant(group)
     if (grant === undefined) return
-    const { counters, onFault } = this.#context
+    this.#context.counters.deliveryTimeouts += 1
+    this.#passOver(group, grant, now)
+  }
+
+  /** A worker that lives waits for PostgreSQL, and another would wait as well. One that says nothing at all has
+   * stopped, with everybody's lock in its hands. */
+  #popIsSlow(group: Group, now: number): void {
+    const grant = heldGrant(group)
+    if (grant === undefined) return
+    if (this.#silent.isSilent(grant.sidecarId, now)) this.#passOver(group, grant, now)
+    else this.#watched.add(group, now)
+  }
+
+  /** The next worker's turn; where nobody else waits, that of the first other one that asks. */
+  #passOver(group: Group, grant: Grant, now: number): void {
     const isWakeLate = grant.cause.source !== 'request' || isWake(group.dirty)
-    counters.deliveryTimeouts += 1
     this.#silent.add(grant.sidecarId)
-    const next = group.waiters.next(this.#silent)
-    if (next !== undefined && this.#silent.has(next)) {
+    const next = group.waiters.next(this.#silent.all)
+    if (next !== undefined && this.#silent.all.has(next)) {
       group.lock = { ...grant, state: 'granted', isOverdue: true }
       this.#overdue.add(group)
       this.#popping.add(group, now)
     } else this.#grantNext(group, grant.cause, now)
     // A waiter's own first query that comes late tells of a busy worker; no hint went astray.
-    if (isWakeLate) onFault('grant_untaken')
+    if (isWakeLate) this.#context.onFault('grant_untaken')
   }
 
   /** The worker is alive and says nothing: its pop is worth no more than one that failed. */

@@ -1,7 +1,7 @@
 // Workers that are silent, slow, or gone: grants that nobody takes, pops that never end, deaths.
 import { test } from 'tap'
 import { sharedStateDefaults } from '../src/index.ts'
-import { hint, nodeFixture, orders } from './support/node-fixture.ts'
+import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
 
 test('a grant that nobody takes within 100 ms goes to the next worker', async (t) => {
   const node = nodeFixture()
@@ -130,4 +130,115 @@ test('so are they for a write whose outcome is unknown, and we look for longer',
   t.same(node.broadcasts, ['everything'])
   t.match(node.lastGrant(), { source: 'ipc' })
   t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['outcome_unknown'] })
+})
+
+const { sidecarSilentMs } = sharedStateDefaults
+
+test('a worker that stops in the middle of a pop does not keep the others from theirs', async (t) => {
+  const node = nodeFixture()
+  node.manager.setWaiting(1, orders, 1)
+  node.manager.setWaiting(2, orders, 1)
+  node.manager.handleMessageAvailable(hint)
+  node.take()
+  const stopped = node.lastGrant()
+  node.tickAt(1_000 + sidecarSilentMs - 1)
+  t.equal(node.grants.length, 1)
+  node.tickAt(1_000 + sidecarSilentMs)
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'udp' })
+  t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['grant_untaken'] })
+  t.notOk(node.pops('messages', 1, stopped), 'what it says when it goes on changes nothing')
+  node.pops('messages', 1)
+  t.notOk(node.group()?.inFlight)
+})
+
+test('a pop that takes long is waited for while its worker lives', async (t) => {
+  const node = nodeFixture()
+  node.manager.setWaiting(1, orders, 1)
+  node.manager.setWaiting(2, orders, 1)
+  node.manager.handleMessageAvailable(hint)
+  node.take()
+  for (let second = 1; second <= 8; second += 1) {
+    node.tickAt(1_000 + second * 1_000)
+    node.manager.heardSidecar(1)
+  }
+  t.equal(node.grants.length, 1)
+  t.equal(node.manager.getStats().mode.mode, 'healthy')
+})
+
+test('a waiter that comes while a stopped worker holds the lock gets it', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.take()
+  node.tickAt(1_000 + sidecarSilentMs)
+  t.ok(node.group()?.inFlight, 'nobody else waits')
+  node.waits(2)
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'request' })
+})
+
+test('after a pop that never ended the next grant goes to another worker', async (t) => {
+  const node = nodeFixture()
+  for (const id of [1, 2]) node.manager.setWaiting(id, orders, 1)
+  node.manager.handleMessageAvailable(hint)
+  node.take()
+  const lastMs = 1_000 + sharedStateDefaults.popDurationMaxMs
+  for (let now = 2_000; now < lastMs; now += 1_000) {
+    node.clock.now = now
+    node.manager.heardSidecar(1)
+    node.manager.tick()
+  }
+  node.tickAt(lastMs)
+  t.notOk(node.group()?.inFlight)
+  node.manager.setWaiting(3, orders, 1)
+  for (const _ of [2, 3, 2]) {
+    node.manager.handleMessageAvailable(hint)
+    t.not(node.lastGrant().sidecarId, 1, 'not to the one that was given up')
+    node.pops('empty')
+  }
+})
+
+test('a worker that leaves with a grant in hand leaves it to another', async (t) => {
+  const node = nodeFixture()
+  for (const id of [1, 2]) node.manager.setWaiting(id, orders, 1)
+  node.manager.handleMessageAvailable(hint)
+  node.take()
+  node.manager.unregisterSidecar(1, 'left')
+  t.match(node.lastGrant(), { sidecarId: 2, source: 'ipc' })
+})
+
+test('with very many groups, one whose pop is under way is popped once more', async (t) => {
+  const node = nodeFixture({ wakeAllGroupsMax: 2 })
+  for (const queue of ['a', 'b', 'c']) node.waits(2, { queue, group: 'g' })
+  const last = node.lastGrant()
+  node.take(last)
+  node.manager.notifyEverything('udp')
+  node.pops('empty', 0, last)
+  t.match(node.lastGrant(), { key: 'c/*/g', source: 'udp' })
+})
+
+test('a peer that joins is one query about very many groups, not a pop for each', async (t) => {
+  const node = nodeFixture({ wakeAllGroupsMax: 2 }, { interestChanged: () => {} })
+  for (const queue of ['a', 'b', 'c']) {
+    node.waits(2, { queue, group: 'g' })
+    node.pops('empty')
+  }
+  const { version } = node.manager.interests()
+  node.manager.interestEchoed(version)
+  const before = node.grants.length
+  node.manager.interestEchoed(0)
+  node.manager.interestEchoed(version)
+  t.equal(node.grants.length, before)
+  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g', 'c/*/g'])
+})
+
+test('while a peer does not know yet what is waited for, groups are on their ladder', async (t) => {
+  const node = nodeFixture({}, { interestChanged: () => {} })
+  node.waits(1)
+  node.pops('empty')
+  node.manager.interestEchoed(node.manager.interests().version)
+  node.pops('empty')
+  node.clock.now = 2_000
+  t.same(node.manager.dueForFallback(), [], 'it is known to all')
+  t.equal(node.manager.nextWakeAt(), 1_000 + sharedStateDefaults.idleIntervalMs)
+  node.manager.interestEchoed(0)
+  t.same(node.manager.dueForFallback(), [ordersKey])
 })

@@ -9,7 +9,7 @@ import type { Due } from '../ipc.ts'
 import type { Logger } from '../log.ts'
 import type { DueTimes } from '../statements/due-times.ts'
 import { DatabaseClock } from './database-clock.ts'
-import { DeadlineHeap } from './deadline-heap.ts'
+import { DeadlineList } from './deadline-list.ts'
 import { type ChoreRunner, oneAtATime } from './one-at-a-time.ts'
 import type { Chore, FiredBy, Service } from './service.ts'
 
@@ -36,7 +36,7 @@ export interface TimersOptions {
 export class Timers implements Service {
   readonly #options: TimersOptions
   readonly #runners: Readonly<Record<ChoreName, ChoreRunner>>
-  readonly #due = new DeadlineHeap<ChoreName>()
+  readonly #due = new DeadlineList<ChoreName>()
   readonly #databaseClock = new DatabaseClock()
   #running = false
   #timer: NodeJS.Timeout | undefined
@@ -45,7 +45,7 @@ export class Timers implements Service {
   #lookBegunMs = Number.NEGATIVE_INFINITY
   #looking: Promise<void> | undefined
   /** Told while a look was under way, which may not have seen them. */
-  #toldMeanwhile: { readonly dueAtMs: number; readonly chore: ChoreName }[] = []
+  #toldMeanwhile = new DeadlineList<ChoreName>()
   #askedMeanwhile = false
   #overdueMs = overdueAgainMs
   #hasWindows = false
@@ -80,7 +80,7 @@ export class Timers implements Service {
 
   /** Something falls due at this time of the database's clock. An earlier time replaces a later one. */
   expect(dueAtMs: number, chore: ChoreName = 'promote'): void {
-    if (this.#looking !== undefined) this.#toldMeanwhile.push({ dueAtMs, chore })
+    if (this.#looking !== undefined) this.#toldMeanwhile.add(dueAtMs, chore)
     this.#due.add(dueAtMs, chore)
     this.#arm()
   }
@@ -157,7 +157,7 @@ export class Timers implements Service {
     const sentAtMs = clock.nowMs()
     this.#lookBegunMs = sentAtMs
     this.#looks += 1
-    this.#toldMeanwhile = []
+    this.#toldMeanwhile = new DeadlineList()
     this.#askedMeanwhile = false
     let againMs = lookEveryMs
     try {
@@ -180,7 +180,7 @@ export class Timers implements Service {
   /** Answers in how many ms to look again. */
   #take(times: DueTimes): number {
     this.#due.forgetUntil(times.completeUntilMs)
-    for (const { dueAtMs, chore } of this.#toldMeanwhile) this.#due.add(dueAtMs, chore)
+    this.#due.addAll(this.#toldMeanwhile)
     this.#hasWindows = times.hasWindows
     for (const chore of choreNames) {
       for (const dueAtMs of times[chore]) {

@@ -1,64 +1,76 @@
-// The deadline heap against a plain sorted list, and the estimate of the database's clock against a clock that is known.
+// The list of deadlines against a plain array, and the estimate of the database's clock against a clock that is known.
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
 import { DatabaseClock } from '../src/services/database-clock.ts'
-import { DeadlineHeap } from '../src/services/deadline-heap.ts'
+import { DeadlineList, deadlinesMax } from '../src/services/deadline-list.ts'
 
 const ascending = (a: number, b: number): number => a - b
 
 test('an earlier deadline comes before a later one that was there first', async (t) => {
-  const heap = new DeadlineHeap<string>()
-  heap.add(200, 'a')
-  t.equal(heap.firstDueAt(), 200)
-  heap.add(100, 'b')
-  t.equal(heap.firstDueAt(), 100)
-  t.same([...heap.takeDue(99)], [], 'nothing is early')
-  t.same([...heap.takeDue(100)], ['b'])
-  t.same([...heap.takeDue(1_000)], ['a'])
-  t.equal(heap.firstDueAt(), Number.POSITIVE_INFINITY)
+  const list = new DeadlineList<string>()
+  list.add(200, 'a')
+  t.equal(list.firstDueAt(), 200)
+  list.add(100, 'b')
+  t.equal(list.firstDueAt(), 100)
+  t.same([...list.takeDue(99)], [], 'nothing is early')
+  t.same([...list.takeDue(100)], ['b'])
+  t.same([...list.takeDue(1_000)], ['a'])
+  t.equal(list.firstDueAt(), Number.POSITIVE_INFINITY)
 })
 
 test('a time that is told twice is one deadline, of all kinds it was told for', async (t) => {
-  const heap = new DeadlineHeap<string>()
-  heap.add(100, 'a')
-  heap.add(100, 'a')
-  heap.add(100, 'b')
-  t.equal(heap.size, 1)
-  t.same([...heap.takeDue(100)].sort(), ['a', 'b'])
+  const list = new DeadlineList<string>()
+  list.add(100, 'a')
+  list.add(100, 'a')
+  list.add(100, 'b')
+  t.equal(list.size, 1)
+  t.same([...list.takeDue(100)].sort(), ['a', 'b'])
 })
 
-test('a full heap takes only what is earlier than all it has', async (t) => {
-  const heap = new DeadlineHeap<string>(2)
-  t.ok(heap.add(100, 'a'))
-  t.ok(heap.add(200, 'a'))
-  t.notOk(heap.add(150, 'a'))
-  t.ok(heap.add(50, 'a'))
-  t.equal(heap.firstDueAt(), 50)
+test('in a full list the latest gives way to an earlier one', async (t) => {
+  const list = new DeadlineList<string>(2)
+  t.ok(list.add(100, 'a'))
+  t.ok(list.add(200, 'b'))
+  t.notOk(list.add(300, 'c'), 'the latest is the one that comes')
+  t.ok(list.add(150, 'd'))
+  t.ok(list.add(150, 'e'), 'a time that is there needs no place')
+  t.same([...list.takeDue(1_000)], ['a', 'd', 'e'])
 })
 
-test('the heap gives what a sorted list gives, over random sequences', async (t) => {
+test('however many come, each earlier than the last, a list keeps to its maximum', async (t) => {
+  const list = new DeadlineList<string>()
+  for (let at = 60_000; at > 0; at -= 1) list.add(at, 'a')
+  t.equal(list.size, deadlinesMax)
+  t.equal(list.firstDueAt(), 1)
+})
+
+test('the list gives what a plain array gives, over random sequences', async (t) => {
+  const max = 20
   for (let seed = 1; seed <= 50; seed += 1) {
     const random = seededRandom(seed)
-    const heap = new DeadlineHeap<number>()
-    let list: { at: number; kind: number }[] = []
+    const list = new DeadlineList<number>(max)
+    let plain: { at: number; kind: number }[] = []
     for (let step = 0; step < 300; step += 1) {
       const at = random.below(1_000)
       const kind = random.below(3)
-      const choice = random.below(10)
-      if (choice < 7) {
-        heap.add(at, kind)
-        list.push({ at, kind })
-      } else if (choice < 9) {
-        const due = [...heap.takeDue(at)].sort(ascending)
-        const wanted = new Set(list.filter((one) => one.at <= at).map((one) => one.kind))
-        list = list.filter((one) => one.at > at)
+      const choice = random.below(20)
+      if (choice < 18) {
+        list.add(at, kind)
+        plain.push({ at, kind })
+        const times = [...new Set(plain.map((one) => one.at))].sort(ascending).slice(0, max)
+        plain = plain.filter((one) => times.includes(one.at))
+        if (list.size !== times.length) t.fail(`seed ${seed}: ${list.size} for ${times.length}`)
+      } else if (choice === 18) {
+        const due = [...list.takeDue(at)].sort(ascending)
+        const wanted = new Set(plain.filter((one) => one.at <= at).map((one) => one.kind))
+        plain = plain.filter((one) => one.at > at)
         t.same(due, [...wanted].sort(ascending), `seed ${seed}`)
       } else {
-        heap.forgetUntil(at)
-        list = list.filter((one) => one.at > at)
+        list.forgetUntil(at)
+        plain = plain.filter((one) => one.at > at)
       }
-      const first = Math.min(Number.POSITIVE_INFINITY, ...list.map((one) => one.at))
-      if (heap.firstDueAt() !== first) t.fail(`seed ${seed}: ${heap.firstDueAt()} for ${first}`)
+      const first = Math.min(Number.POSITIVE_INFINITY, ...plain.map((one) => one.at))
+      if (list.firstDueAt() !== first) t.fail(`seed ${seed}: ${list.firstDueAt()} for ${first}`)
     }
   }
 })

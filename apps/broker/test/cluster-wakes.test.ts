@@ -1,7 +1,9 @@
 // A push anywhere wakes waiters everywhere: seed 004's checklist, multi-node half.
+import { GossipNode, type Hint } from '@rouse/gossip'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import type { RunningBroker } from './support/broker.ts'
+import { joinCluster } from '../src/statements/nodes.ts'
+import { type RunningBroker, startBroker } from './support/broker.ts'
 import { startCluster, statsOf } from './support/cluster.ts'
 import { apiOf, send } from './support/http.ts'
 import { stateOf } from './support/node-state.ts'
@@ -117,6 +119,43 @@ test('a due time that one node knows is met by another that has not seen it', {
   const { wakes } = await stateOf(b)
   t.match(wakes, { timer: 1, fallback: 0 }, 'woken by a timer of its own')
 })
+
+test('peers are told of what is due soon, and look by themselves for what is due later', {
+  timeout,
+}, async (t) => {
+  const node = await startBroker(t)
+  await eventually(async () => (await stateOf(node)).time.skewMs !== null)
+  const heard = await hearHints(t, node)
+  const [hourMs, soonMs] = [3_600_000, 1_000]
+  const { push } = apiOf(node.url)
+  await push({ queue: 'later', payload: 1, delayMs: hourMs })
+  await push({ queue: 'later', payload: 2, runAt: new Date(Date.now() + hourMs).toISOString() })
+  await push({ queue: 'soon', payload: 3, delayMs: soonMs })
+  const scheduled = () => heard.filter(({ kind }) => kind === 'SCHEDULED')
+  await eventually(() => scheduled().some(({ scope }) => scope === 'soon'))
+  t.same(
+    scheduled().filter(({ scope }) => scope === 'later'),
+    [],
+  )
+})
+
+/** Joins the cluster of a node, as a peer that only listens. */
+async function hearHints(t: Test, node: RunningBroker): Promise<readonly Hint[]> {
+  const heard: Hint[] = []
+  const identity = await joinCluster(node.database.pool)
+  const listener = new GossipNode({
+    ...identity,
+    nodeId: 'listener',
+    secrets: [],
+    bind: { host: '127.0.0.1', port: 0 },
+    peers: [(await send('GET', `${node.url}/stats`)).body.gossip.address],
+    onHint: (hint) => heard.push(hint),
+  })
+  await listener.start()
+  t.teardown(() => listener.stop())
+  await eventually(async () => (await statsOf(node.url)).peers.some(({ hearsUs }) => hearsUs))
+  return heard
+}
 
 /** Has a function of the database fail for whoever connects under this name. */
 async function refuse({ pool }: TestDatabase, name: string, applicationName: string) {

@@ -3,7 +3,8 @@
 //
 // Where times come from: a look at the database each second, which sees all that falls due in the next one and a half;
 // and, for what is due sooner, whoever made it so tells: a worker, NOTIFY, a peer. What is told and not exactly known
-// is replaced by the next look. Nothing is lost with a node: all nodes look, all fire, row locks arbitrate.
+// is replaced by the next look; what is told and far ahead is not kept, as looks see it in time, those of peers as well.
+// Nothing is lost with a node: all nodes look, all fire, row locks arbitrate.
 import type { Clock } from '../clock.ts'
 import type { Due } from '../ipc.ts'
 import type { Logger } from '../log.ts'
@@ -19,6 +20,9 @@ export type ChoreName = (typeof choreNames)[number]
 const lookEveryMs = 1_000
 /** More than the time between looks, so that what is a second away has been seen when it comes. */
 const horizonMs = 1_500
+/** What is told is kept this far ahead. Once the horizon would do: whatever is told was committed, so looks to come see
+ * it. Twice, as a look may be slow or fail, and nodes know the database's clock to within a round trip only. */
+const toldHorizonMs = 2 * horizonMs
 /** However many ask for a look, there are no more than forty a second. */
 const lookGapMs = 25
 /** What is overdue and could not be moved is locked by somebody just now. */
@@ -78,27 +82,28 @@ export class Timers implements Service {
     await Promise.all(choreNames.map((chore) => this.#runners[chore].stop()))
   }
 
-  /** Something falls due at this time of the database's clock. An earlier time replaces a later one. */
-  expect(dueAtMs: number, chore: ChoreName = 'promote'): void {
+  /** Something falls due at this time of the database's clock. An earlier time replaces a later one. False: it is so far
+   * ahead that it is left to looks. */
+  expect(dueAtMs: number, chore: ChoreName = 'promote'): boolean {
+    if (this.#isFar(dueAtMs)) return false
     if (this.#looking !== undefined) this.#toldMeanwhile.add(dueAtMs, chore)
     this.#due.add(dueAtMs, chore)
     this.#arm()
+    return true
   }
 
-  /** The same, counted from now. Answers that time, unless the database's clock is not known yet. */
+  /** The same, counted from now. Answers that time, unless it is far ahead or the database's clock is not known yet. */
   expectIn(inMs: number, chore: ChoreName = 'promote'): number | undefined {
     const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
     if (nowMs === undefined) return undefined
     const dueAtMs = Math.ceil(nowMs + inMs)
-    this.expect(dueAtMs, chore)
-    return dueAtMs
+    return this.expect(dueAtMs, chore) ? dueAtMs : undefined
   }
 
-  /** As workers tell it; the answer is for peers. */
+  /** As workers tell it; the answer is for peers, who look for themselves at what is far ahead. */
   expectDue(due: Due): number | undefined {
     if ('inMs' in due) return this.expectIn(due.inMs)
-    this.expect(due.atMs)
-    return due.atMs
+    return this.expect(due.atMs) ? due.atMs : undefined
   }
 
   /** Something may have become due, or will, that nobody told the time of. */
@@ -128,6 +133,12 @@ export class Timers implements Service {
       skewMs: databaseMs === undefined ? null : Math.round(databaseMs - clock.wallMs()),
       roundTripMs: this.#databaseClock.roundTripMs() ?? null,
     }
+  }
+
+  /** Surely so: as long as the database's clock is not known, nothing is. */
+  #isFar(dueAtMs: number): boolean {
+    const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
+    return nowMs !== undefined && dueAtMs > nowMs + toldHorizonMs
   }
 
   /** One timer, for whatever comes first. */

@@ -32,6 +32,8 @@ export class HostClient extends pg.Client {
   readonly #options: HostClientOptions
   readonly #socket: Socket
   readonly #reported = new Map<string, string>()
+  #backendPid = 0
+  #underWay = 0
   #isUnconfirmed = false
 
   constructor(config: pg.ClientConfig, options: HostClientOptions) {
@@ -42,6 +44,9 @@ export class HostClient extends pg.Client {
     this.#socket = socket
     this.connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
       this.#reported.set(parameterName, parameterValue)
+    })
+    this.connection.on('backendKeyData', ({ processID }) => {
+      this.#backendPid = processID
     })
     this.connection.on('errorMessage', ({ code }) => {
       if (code === readOnlyState) this.#unfit()
@@ -54,10 +59,20 @@ export class HostClient extends pg.Client {
     return this.#socket.bytesRead
   }
 
+  /** The process that serves it, by the word of the server; or of a pooler, which makes one up. 0: nobody said. */
+  get backendPid(): number {
+    return this.#backendPid
+  }
+
+  /** Whether a statement waits for its answer. */
+  get isAsking(): boolean {
+    return this.#underWay > 0
+  }
+
   /** Lets go without a goodbye, which a silent server would not hear. */
-  abandon(): void {
+  abandon(reason = 'the server is silent'): void {
     this.isRetired = true
-    this.#socket.destroy(new Error('Connection terminated: the server is silent'))
+    this.#socket.destroy(new Error(`Connection terminated: ${reason}`))
   }
 
   /** A silent server hears no goodbye: then the connection is cut, or whoever waits for the end would wait for ever. */
@@ -118,14 +133,20 @@ export class HostClient extends pg.Client {
     })
     const query = this.query.bind(this) as (...parameters: unknown[]) => unknown
     const confirmed = (...parameters: unknown[]): unknown => {
+      this.#underWay += 1
       const callback = parameters.at(-1)
       if (typeof callback === 'function') {
         parameters[parameters.length - 1] = (error: Error | null, result: unknown) => {
+          this.#underWay -= 1
           callback(error ?? this.#takeDoubt(), result)
         }
+        return query(...parameters)
       }
-      const answer = query(...parameters)
-      return answer instanceof Promise ? answer.then((result) => this.#orThrow(result)) : answer
+      return (query(...parameters) as Promise<unknown>)
+        .finally(() => {
+          this.#underWay -= 1
+        })
+        .then((result) => this.#orThrow(result))
     }
     this.query = confirmed as pg.Client['query']
   }

@@ -49,8 +49,12 @@ export class HostPool extends pg.Pool {
     })
     this.#finder = finder
     this.#watch = new SilenceWatch({
-      newClient: (server) => new HostClient(clientConfig, { server, readWrite: false }),
+      newClient: (server) => {
+        const config = { ...clientConfig, query_timeout: connectTimeoutMs }
+        return new HostClient(config, { server, readWrite: false })
+      },
       onSilent: (server) => this.#leave(server),
+      onLost: (client) => this.#letGo(client),
     })
     this.#listen()
   }
@@ -109,6 +113,15 @@ export class HostPool extends pg.Pool {
     for (const client of this.#clients) {
       if (!this.#finder.isPassedOver(client.server)) continue
       if (!this.#watch.isInUse(client)) client.abandon()
+    }
+  }
+
+  /** Whatever lost one connection on the way may have lost others: idle ones are replaced, to be sure. */
+  #letGo(lost: HostClient): void {
+    lost.abandon('the server does not know what was asked')
+    for (const client of this.#clients) {
+      const isIdle = !this.#watch.isInUse(client)
+      if (isIdle && client.server === lost.server) client.abandon()
     }
   }
 

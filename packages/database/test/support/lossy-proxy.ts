@@ -1,0 +1,43 @@
+import { connect, createServer, type Socket } from 'node:net'
+import { once } from 'node:events'
+import type { Test } from 'tap'
+
+export interface LossyProxy {
+  /** The same database, by way of the proxy. */
+  readonly url: string
+  /** What is connected now hears nothing any more and is told nothing, as behind a firewall that forgot it. New
+   * connections work. */
+  loseFlows(): void
+}
+
+export async function lossyProxy(t: Test, databaseUrl: string): Promise<LossyProxy> {
+  const target = new URL(databaseUrl)
+  const sockets = new Set<Socket>()
+  const lost = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const upstream = connect({ port: Number(target.port), host: target.hostname })
+    const pass = (from: Socket, to: Socket): void => {
+      sockets.add(from)
+      from.on('error', () => {})
+      from.on('data', (bytes) => lost.has(from) || to.write(bytes))
+      from.on('close', () => lost.has(from) || to.destroy())
+    }
+    pass(client, upstream)
+    pass(upstream, client)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const url = new URL(databaseUrl)
+  url.hostname = '127.0.0.1'
+  url.port = String((server.address() as { port: number }).port)
+  return {
+    url: url.href,
+    loseFlows() {
+      for (const socket of sockets) lost.add(socket)
+    },
+  }
+}

@@ -78,10 +78,12 @@ export class Simulation {
     this.#repeat(watchEveryMs, watchEveryMs, faultsMs + healingMs, () => this.#look())
     this.network.runUntil(faultsMs)
     this.#heal()
-    this.network.runUntil(faultsMs + healingMs - aliasedMs)
+    // Who is frozen begins to heal when it goes on.
+    const thawedAt = Math.max(faultsMs, ...this.running().map(({ node }) => node.stalledUntil))
+    this.network.runUntil(thawedAt + healingMs - aliasedMs)
     this.#breaks(checkWhole(this.running(), this.network.now))
     this.#addAliases(this.running().slice(0, 5))
-    this.network.runUntil(faultsMs + healingMs)
+    this.network.runUntil(thawedAt + healingMs)
     return this.broken
   }
 

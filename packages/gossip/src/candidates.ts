@@ -98,6 +98,13 @@ export class Candidates {
     if (candidate !== undefined) candidate.owner = owner
   }
 
+  /** A datagram of our own came from there. It may be ours by another name, or a recorded one that somebody sent
+   * again from anywhere: so it is greeted seldom, not never. */
+  slowDown(address: Address): void {
+    const candidate = this.#candidates.get(address)
+    if (candidate !== undefined) candidate.backoffMs = this.#preset.helloMaxMs
+  }
+
   /** A member is silent or gone: it is found soon where else it is, or who comes up next where it was. */
   retry(owner: SenderKey, address: Address, now: number): void {
     this.learn(address, now)

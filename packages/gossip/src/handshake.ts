@@ -54,7 +54,7 @@ export class Handshake {
   greet(now: number): void {
     const { candidates, members, wire } = this.#parts
     const isTaken = (address: Address, owner: string | undefined) => {
-      if (address === this.#options.advertise() || owner === wire.sender) return true
+      if (address === this.#options.advertise()) return true
       const answeredThere = owner === undefined ? undefined : members.get(owner)
       return members.at(address)?.state === 'alive' || answeredThere?.state === 'alive'
     }

@@ -75,7 +75,7 @@ export class Inbound {
   /** DNS and the database list this node, too. And another process may use its name. */
   #takeOwn(frame: Frame, from: Address, now: number): DropReason {
     if (frame.incarnation === this.#parts.wire.origin.incarnation) {
-      this.#parts.candidates.answered(from, frame.sender)
+      this.#parts.candidates.slowDown(from)
       return 'self'
     }
     this.#supersession.heardNamesake(frame, from, now)

@@ -99,3 +99,23 @@ test('where a member moves to, nobody else is any more', async (t) => {
   t.same(cluster.statesSeenBy(0), { 'node-1': 'alive', 'node-2': 'dead', 'node-3': 'alive' })
   t.equal(addressSeen(cluster, 0, 'node-1'), addressOf(2))
 })
+
+test('a node never greets the address it advertises, and seldom another of its own', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  const { node } = cluster.at(0)
+  const alias = '10.5.5.5:4601'
+  const greeted: string[] = []
+  network.onSend = (bytes, from, to) => {
+    if (from === node.address) greeted.push(to)
+    const comeBack = () => {
+      network.act(node, (core, now) => core.receive(Buffer.from(bytes), alias, now))
+    }
+    if (to === alias) network.at(network.now + 0.1, comeBack)
+  }
+  network.act(node, (core, now) => core.discovered([node.address, alias], now, 'static'))
+  network.runFor(60_000)
+  t.equal(greeted.filter((to) => to === node.address).length, 0)
+  t.equal(greeted.filter((to) => to === alias).length, 5, 'once more, then every 15 s')
+  t.equal(node.core.stats().drops.self, 5)
+})

@@ -225,3 +225,28 @@ test('who left may come back with a lower number, when what it said before has p
   t.equal(cluster.at(0).stateOf('node-2'), 'alive')
   t.equal(cluster.at(1).stateOf('node-2'), 'alive')
 })
+
+test('our own datagrams that come from a peer do not keep us from meeting it again', async (t) => {
+  const { cluster, recorded } = record(2)
+  const { network } = cluster
+  network.onSend = undefined
+  const comeBack = () => {
+    for (const [index, other] of [addressOf(1), addressOf(0)].entries()) {
+      const own = recorded.filter(({ from }) => from === addressOf(index))
+      replay(cluster, index, own.slice(-1), other)
+    }
+  }
+  comeBack()
+  network.cut(addressOf(0), addressOf(1))
+  network.cut(addressOf(1), addressOf(0))
+  network.runFor(6_000)
+  t.equal(cluster.at(0).stateOf('node-1'), 'dead')
+  comeBack()
+  network.mendAll()
+  for (let second = 0; second < 31; second += 1) {
+    comeBack()
+    network.runFor(1_000)
+  }
+  t.equal(cluster.at(0).stateOf('node-1'), 'alive')
+  t.equal(cluster.at(1).stateOf('node-0'), 'alive')
+})

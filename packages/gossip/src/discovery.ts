@@ -2,6 +2,7 @@
 // (every answer counts, so that one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`.
 // Names are asked for again and again, quickly while nobody has answered yet.
 import { lookup } from 'node:dns/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   type Address,
   formatAddress,
@@ -16,6 +17,8 @@ const resolveEveryAloneMs = 1_000
 /** There is no room for the addresses of more. */
 const namesMax = candidatesMax
 const resolvedAtOnce = 32
+/** What was asked cannot always be taken back, and nobody waits for the answer any more. */
+const stopMsMax = 500
 const srvPrefix = 'srv:'
 
 /** Of node:dns/promises, or of a Resolver with servers of its own. */
@@ -23,6 +26,8 @@ export interface NameService {
   resolve4(name: string): Promise<string[]>
   resolve6(name: string): Promise<string[]>
   resolveSrv(name: string): Promise<{ readonly name: string; readonly port: number }[]>
+  /** Takes back what was asked. */
+  cancel?(): void
 }
 
 export interface DiscoveryOptions {
@@ -64,7 +69,12 @@ export class Discovery {
   async stop(): Promise<void> {
     this.#isRunning = false
     clearTimeout(this.#timer)
-    await this.#resolving
+    if (this.#resolving === undefined) return
+    this.#options.names.cancel?.()
+    const ending = new AbortController()
+    const late = delay(stopMsMax, undefined, ending).catch(() => undefined)
+    await Promise.race([this.#resolving, late])
+    ending.abort()
   }
 
   #resolveSoon(afterMs: number): void {

@@ -107,11 +107,13 @@ export class GossipNode {
 
   async #stop(): Promise<void> {
     await this.#started?.catch(() => undefined)
-    await this.#discovery.stop()
+    // Goodbye comes first: peers hear of it though a name service takes its time.
+    const resolved = this.#discovery.stop()
     this.#core.leave(steadyNowMs())
     await this.#timer.idle()
     this.#timer.stop()
     await this.#transport.stop()
+    await resolved
   }
 
   #makeCore(options: GossipNodeOptions): GossipCore {

@@ -57,8 +57,11 @@ export class Discovery {
   set(source: string, texts: readonly string[]): void {
     this.#sources.set(source, texts)
     this.#tell(source, texts)
+    const names = this.#names()
     const isUnknown = (name: string) => !this.#answers.has(name)
-    if (this.#names().some(isUnknown)) this.#resolveSoon(0)
+    // With no names left nobody asks again; a name that returns was answered long ago, if it was.
+    const isIdle = this.#timer === undefined && this.#resolving === undefined
+    if (isIdle ? names.length > 0 : names.some(isUnknown)) this.#resolveSoon(0)
   }
 
   start(): void {
@@ -85,6 +88,7 @@ export class Discovery {
     }
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
+      this.#timer = undefined
       this.#isDueAgain = false
       this.#resolving = this.#resolveAll().finally(() => {
         this.#resolving = undefined

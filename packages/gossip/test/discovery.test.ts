@@ -6,16 +6,25 @@ import { startNameServer, type Zone } from './support/name-server.ts'
 import { alive, startNode } from './support/transport-suite.ts'
 
 async function discover(t: Test, zone: Zone) {
+  return discoverWith(t, await startNameServer(t, zone))
+}
+
+/** What each source stands for, and how often that was told. */
+function discoverWith(t: Test, names: NameService) {
   const found = new Map<string, readonly string[]>()
+  const told = { count: 0 }
   const discovery = new Discovery({
-    names: await startNameServer(t, zone),
+    names,
     random: () => 0,
     isAlone: () => true,
-    onAddresses: (source, addresses) => found.set(source, addresses),
+    onAddresses: (source, addresses) => {
+      found.set(source, addresses)
+      told.count += 1
+    },
   })
   t.teardown(() => discovery.stop())
   discovery.start()
-  return { discovery, found }
+  return { discovery, found, told }
 }
 
 test('every answer to a name is an address to try', async (t) => {
@@ -108,6 +117,27 @@ test('a name that comes while others are asked for is the next', async (t) => {
   answerFirst?.(['10.0.0.1'])
   await eventually(() => found.get('database')?.join() === '10.0.0.2:1')
   t.same(found.get('static'), ['10.0.0.1:1'])
+})
+
+test('a name that was taken off the list while it was asked for, and is back, is asked for again', async (t) => {
+  const questions: ((addresses: string[]) => void)[] = []
+  const names: NameService = {
+    resolve4: () => new Promise((resolve) => questions.push(resolve)),
+    resolve6: async () => [],
+    resolveSrv: async () => [],
+  }
+  const { discovery, found, told } = discoverWith(t, names)
+  discovery.set('database', ['rouse.test:1'])
+  await eventually(() => questions.length === 1)
+  questions[0]?.(['10.0.0.1'])
+  await eventually(() => found.get('database')?.join() === '10.0.0.1:1')
+  await eventually(() => questions.length === 2)
+  discovery.set('database', [])
+  const before = told.count
+  questions[1]?.(['10.0.0.1'])
+  await eventually(() => told.count > before)
+  discovery.set('database', ['rouse.test:1'])
+  await eventually(() => questions.length === 3)
 })
 
 test('the answer to a name that nobody lists is forgotten', async (t) => {

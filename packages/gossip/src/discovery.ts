@@ -1,16 +1,10 @@
 // From what people write down to addresses that can be tried: `10.0.0.5:4601`, `rouse.internal:4601`
 // (every answer counts, so that one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`.
 // Names are asked for again and again, quickly while nobody has answered yet.
-import { lookup } from 'node:dns/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  type Address,
-  formatAddress,
-  type HostAndPort,
-  isNumeric,
-  parseAddress,
-} from './address.ts'
+import type { Address } from './address.ts'
 import { candidatesMax } from './candidates.ts'
+import { isName, NameLookup, type NameService } from './name-lookup.ts'
 
 const resolveEveryMs = 15_000
 const resolveEveryAloneMs = 1_000
@@ -19,16 +13,6 @@ const namesMax = candidatesMax
 const resolvedAtOnce = 32
 /** What was asked cannot always be taken back, and nobody waits for the answer any more. */
 const stopMsMax = 500
-const srvPrefix = 'srv:'
-
-/** Of node:dns/promises, or of a Resolver with servers of its own. */
-export interface NameService {
-  resolve4(name: string): Promise<string[]>
-  resolve6(name: string): Promise<string[]>
-  resolveSrv(name: string): Promise<{ readonly name: string; readonly port: number }[]>
-  /** Takes back what was asked. */
-  cancel?(): void
-}
 
 export interface DiscoveryOptions {
   readonly names: NameService
@@ -41,8 +25,7 @@ export interface DiscoveryOptions {
 export class Discovery {
   readonly #options: DiscoveryOptions
   readonly #sources = new Map<string, readonly string[]>()
-  /** The last answer to each name; a failure does not wipe it out. */
-  readonly #answers = new Map<string, readonly Address[]>()
+  readonly #lookup: NameLookup
   #timer: NodeJS.Timeout | undefined
   #isRunning = false
   #resolving: Promise<void> | undefined
@@ -51,6 +34,7 @@ export class Discovery {
 
   constructor(options: DiscoveryOptions) {
     this.#options = options
+    this.#lookup = new NameLookup(options.names)
   }
 
   /** What a source lists now. Numeric addresses are tried at once, names when they are resolved. */
@@ -58,7 +42,7 @@ export class Discovery {
     this.#sources.set(source, texts)
     this.#tell(source, texts)
     const names = this.#names()
-    const isUnknown = (name: string) => !this.#answers.has(name)
+    const isUnknown = (name: string) => this.#lookup.addressesOf(name).length === 0
     // With no names left nobody asks again; a name that returns was answered long ago, if it was.
     const isIdle = this.#timer === undefined && this.#resolving === undefined
     if (isIdle ? names.length > 0 : names.some(isUnknown)) this.#resolveSoon(0)
@@ -103,8 +87,8 @@ export class Discovery {
   }
 
   async #resolveAll(): Promise<void> {
-    const names = new Set(this.#names())
-    for (const name of this.#answers.keys()) if (!names.has(name)) this.#answers.delete(name)
+    const names = this.#names()
+    this.#lookup.forgetAllBut(names)
     const left = names.values()
     await Promise.all(Array.from({ length: resolvedAtOnce }, () => this.#resolveEach(left)))
     if (!this.#isRunning) return
@@ -115,57 +99,18 @@ export class Discovery {
   async #resolveEach(left: Iterator<string>): Promise<void> {
     for (let next = left.next(); next.done !== true; next = left.next()) {
       if (!this.#isRunning) return
-      const addresses = await this.#resolve(next.value)
-      if (addresses.length > 0) this.#answers.set(next.value, addresses)
+      await this.#lookup.ask(next.value)
     }
   }
 
   #tell(source: string, texts: readonly string[]): void {
     const addresses = texts.flatMap((text) =>
-      isName(text) ? (this.#answers.get(text) ?? []) : [text],
+      isName(text) ? this.#lookup.addressesOf(text) : [text],
     )
     this.#options.onAddresses(source, addresses)
   }
 
   #names(): string[] {
     return Array.from(new Set([...this.#sources.values()].flat().filter(isName))).slice(0, namesMax)
-  }
-
-  async #resolve(text: string): Promise<Address[]> {
-    if (!text.startsWith(srvPrefix)) return this.#resolveHost(parseAddress(text))
-    const records = await settled(this.#options.names.resolveSrv(text.slice(srvPrefix.length)))
-    const answers = records.map(({ name, port }) => this.#resolveHost({ host: name, port }))
-    return (await Promise.all(answers)).flat()
-  }
-
-  async #resolveHost(target: HostAndPort | undefined): Promise<Address[]> {
-    if (target === undefined) return []
-    const { host, port } = target
-    const { names } = this.#options
-    const [v4, v6] = await Promise.all([
-      settled(names.resolve4(host)),
-      settled(names.resolve6(host)),
-    ])
-    const found = [...v4, ...v6]
-    // The name service knows nothing of /etc/hosts.
-    const hosts = found.length > 0 ? found : await settled(lookupAll(host))
-    return hosts.map((one) => formatAddress({ host: one, port }))
-  }
-}
-
-function isName(text: string): boolean {
-  const parsed = parseAddress(text)
-  return text.startsWith(srvPrefix) || (parsed !== undefined && !isNumeric(parsed.host))
-}
-
-async function lookupAll(host: string): Promise<string[]> {
-  return (await lookup(host, { all: true })).map(({ address }) => address)
-}
-
-async function settled<Item>(answer: Promise<Item[]>): Promise<Item[]> {
-  try {
-    return await answer
-  } catch {
-    return []
   }
 }

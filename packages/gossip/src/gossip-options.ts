@@ -6,10 +6,10 @@ import {
   isLoopback,
   parseAddress,
 } from './address.ts'
-import type { NameService } from './discovery.ts'
 import { GossipConfigError } from './gossip-config-error.ts'
 import { KeyRing, secretsMax } from './key-ring.ts'
 import { nodeIdBytesMax } from './message-reader.ts'
+import type { NameService } from './name-lookup.ts'
 import type { GossipPorts } from './ports.ts'
 import type { GossipPreset, PresetName } from './preset.ts'
 import type { Transport } from './transport.ts'

@@ -1,7 +1,8 @@
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { Discovery, type NameService } from '../src/discovery.ts'
+import { Discovery } from '../src/discovery.ts'
 import { formatAddress, parseAddress } from '../src/index.ts'
+import type { NameService } from '../src/name-lookup.ts'
 import { startNameServer, type Zone } from './support/name-server.ts'
 import { alive, startNode } from './support/transport-suite.ts'
 
@@ -63,16 +64,62 @@ test('a service names hosts and ports', async (t) => {
   t.same(found.get('static'), ['10.0.0.1:1', '10.0.0.2:2'])
 })
 
-test('names are asked for again, and no answer takes nothing back', async (t) => {
+test('names are asked for again, and no answer takes nothing back, but that there is none does', async (t) => {
   const zone: Zone = { a: { 'rouse.test': ['10.0.0.1'] } }
-  const { discovery, found } = await discover(t, zone)
+  const { discovery, found, told } = await discover(t, zone)
   discovery.set('database', ['rouse.test:1'])
   await eventually(() => found.get('database')?.length === 1)
   zone.a = { 'rouse.test': ['10.0.0.2', '10.0.0.3'] }
   await eventually(() => found.get('database')?.join() === '10.0.0.2:1,10.0.0.3:1')
-  zone.a = {}
+  zone.isBroken = true
   discovery.set('database', ['rouse.test:1', 'nobody.invalid:1'])
+  const before = told.count
+  // The first of these rounds may have begun before.
+  await eventually(() => told.count >= before + 2)
   t.same(found.get('database'), ['10.0.0.2:1', '10.0.0.3:1'])
+  zone.isBroken = false
+  zone.a = {}
+  await eventually(() => found.get('database')?.length === 0)
+})
+
+/** Answers from tables; what is not in them fails. */
+function tables(a: Record<string, string[]>, aaaa: Record<string, string[]>): NameService {
+  const answer = async (table: Record<string, string[]>, name: string) => {
+    const found = table[name]
+    if (found === undefined) throw Object.assign(new Error('no answer'), { code: 'ETIMEOUT' })
+    return found
+  }
+  return {
+    resolve4: (name) => answer(a, name),
+    resolve6: (name) => answer(aaaa, name),
+    resolveSrv: async () => [
+      { name: 'one.test', port: 1 },
+      { name: 'two.test', port: 2 },
+    ],
+  }
+}
+
+test('one family that fails takes back neither', async (t) => {
+  const a: Record<string, string[]> = { 'rouse.test': ['10.0.0.1'] }
+  const { discovery, found, told } = discoverWith(t, tables(a, { 'rouse.test': ['fd00::5'] }))
+  discovery.set('static', ['rouse.test:1'])
+  await eventually(() => found.get('static')?.join() === '10.0.0.1:1,[fd00::5]:1')
+  delete a['rouse.test']
+  const before = told.count
+  await eventually(() => told.count >= before + 2)
+  t.same(found.get('static'), ['10.0.0.1:1', '[fd00::5]:1'])
+})
+
+test('one host of a service that fails takes back neither', async (t) => {
+  const a: Record<string, string[]> = { 'one.test': ['10.0.0.1'], 'two.test': ['10.0.0.2'] }
+  const { discovery, found, told } = discoverWith(t, tables(a, {}))
+  discovery.set('static', ['srv:_gossip._udp.test'])
+  await eventually(() => found.get('static')?.join() === '10.0.0.1:1,10.0.0.2:2')
+  delete a['one.test']
+  a['two.test'] = ['10.0.0.3']
+  const before = told.count
+  await eventually(() => told.count >= before + 2)
+  t.same(found.get('static'), ['10.0.0.1:1', '10.0.0.3:2'])
 })
 
 test('every name is asked for, however many there are', async (t) => {

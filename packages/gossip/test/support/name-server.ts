@@ -8,9 +8,13 @@ export interface Zone {
   a?: Record<string, string[]>
   aaaa?: Record<string, string[]>
   srv?: Record<string, { name: string; port: number }[]>
+  /** It answers that it cannot answer. */
+  isBroken?: boolean
 }
 
 const types = { a: 1, aaaa: 28, srv: 33 } as const
+/** With the flags of an answer. */
+const codes = { found: 0x81_80, failed: 0x81_82, none: 0x81_83 } as const
 
 /** Changes to the zone show in the next answer. */
 export async function startNameServer(t: Test, zone: Zone): Promise<Resolver> {
@@ -33,10 +37,12 @@ function answer(query: Buffer, zone: Zone): Buffer {
     at += 1 + length
   }
   const question = query.subarray(12, at + 5)
-  const records = recordsOf(zone, labels.join('.'), query.readUInt16BE(at + 1))
+  const isBroken = zone.isBroken === true
+  const records = isBroken ? [] : recordsOf(zone, labels.join('.'), query.readUInt16BE(at + 1))
   const header = Buffer.alloc(12)
   query.copy(header, 0, 0, 2)
-  header.writeUInt16BE(records.length > 0 ? 0x81_80 : 0x81_83, 2)
+  const code = isBroken ? codes.failed : records.length > 0 ? codes.found : codes.none
+  header.writeUInt16BE(code, 2)
   header.writeUInt16BE(1, 4)
   header.writeUInt16BE(records.length, 6)
   const type = query.readUInt16BE(at + 1)

@@ -1,6 +1,6 @@
 // Where a node is reached: `10.0.0.5:4601` or `[fd00::5]:4601`. Inside the core an address is this text
 // and nothing more, so it is its own key in a map.
-import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 export type Address = string
 
@@ -24,6 +24,13 @@ export function parseAddress(text: string): HostAndPort | undefined {
   return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port }
 }
 
+/** One text for one address, however people wrote it down: `[FD00:0::5]:1` is `[fd00::5]:1`, and `[::ffff:10.0.0.5]:1`
+ * is `10.0.0.5:1`. What a socket tells is written so already. */
+export function normalAddress(text: string): Address | undefined {
+  const parsed = parseAddress(text)
+  return parsed && formatAddress({ host: normalHost(parsed.host), port: parsed.port })
+}
+
 export function isNumeric(host: string): boolean {
   return isIP(host) !== 0
 }
@@ -31,6 +38,13 @@ export function isNumeric(host: string): boolean {
 export function isLoopback(host: string): boolean {
   const plain = withoutMapping(host)
   return plain === '::1' || plain === 'localhost' || (isIPv4(plain) && plain.startsWith('127.'))
+}
+
+function normalHost(host: string): string {
+  if (!isIPv6(host)) return host
+  const [address = host, zone] = host.split('%')
+  const normal = new SocketAddress({ address, family: 'ipv6' }).address
+  return zone === undefined ? normal : `${normal}%${zone}`
 }
 
 /** A dual-stack socket names an IPv4 peer `::ffff:10.0.0.5`. */

@@ -2,7 +2,7 @@
 // (every answer counts, so that one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`.
 // Names are asked for again and again, quickly while nobody has answered yet.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Address } from './address.ts'
+import { type Address, normalAddress } from './address.ts'
 import { candidatesMax } from './candidates.ts'
 import { isName, NameLookup, type NameService } from './name-lookup.ts'
 
@@ -104,9 +104,9 @@ export class Discovery {
   }
 
   #tell(source: string, texts: readonly string[]): void {
-    const addresses = texts.flatMap((text) =>
-      isName(text) ? this.#lookup.addressesOf(text) : [text],
-    )
+    const addresses = texts.flatMap((text) => {
+      return isName(text) ? this.#lookup.addressesOf(text) : (normalAddress(text) ?? [])
+    })
     this.#options.onAddresses(source, addresses)
   }
 

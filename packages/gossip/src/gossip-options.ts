@@ -4,6 +4,7 @@ import {
   formatAddress,
   type HostAndPort,
   isLoopback,
+  normalAddress,
   parseAddress,
 } from './address.ts'
 import { GossipConfigError } from './gossip-config-error.ts'
@@ -94,9 +95,10 @@ const hostBytesMax = 253
 
 function parseAdvertised(advertise: string, boundPort: number): Address {
   const withPort = formatAddress({ host: advertise, port: boundPort })
-  const given = parseAddress(advertise) ?? parseAddress(withPort)
-  if (given !== undefined && Buffer.byteLength(given.host) <= hostBytesMax) {
-    return formatAddress(given)
+  const given = normalAddress(advertise) ?? normalAddress(withPort)
+  const host = parseAddress(given ?? '')?.host
+  if (given !== undefined && host !== undefined && Buffer.byteLength(host) <= hostBytesMax) {
+    return given
   }
   throw new GossipConfigError(
     'gossip_address_invalid',

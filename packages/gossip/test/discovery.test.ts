@@ -1,6 +1,8 @@
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
+import { normalAddress } from '../src/address.ts'
 import { Discovery } from '../src/discovery.ts'
+import { advertisedAddress } from '../src/gossip-options.ts'
 import { formatAddress, parseAddress } from '../src/index.ts'
 import type { NameService } from '../src/name-lookup.ts'
 import { startNameServer, type Zone } from './support/name-server.ts'
@@ -212,6 +214,28 @@ test('one name for all nodes, their own address among the answers', async (t) =>
   const nodes = [first, ...others]
   await eventually(() => nodes.every(({ gossip }) => alive(gossip).length === 2))
   t.ok(others.every(({ gossip }) => gossip.stats().drops.self <= 1))
+})
+
+test('an address has one text, however it was written down', async (t) => {
+  const { discovery, found } = await discover(t, {})
+  discovery.set('static', [
+    '[::FFFF:10.0.0.5]:4601',
+    '[FD00:0::5]:1',
+    '10.0.0.6:0001',
+    'no address',
+  ])
+  t.same(found.get('static'), ['10.0.0.5:4601', '[fd00::5]:1', '10.0.0.6:1'])
+  t.equal(normalAddress('[::ffff:a00:5]:1'), '10.0.0.5:1')
+  t.equal(normalAddress('[FE80::0:1%eth0]:1'), '[fe80::1%eth0]:1')
+  t.equal(normalAddress('Rouse.internal:1'), 'Rouse.internal:1')
+  t.equal(advertisedAddress('FD00:0::5', '[::]:7'), '[fd00::5]:7')
+})
+
+test('nodes meet where one is listed by an address of the other family', async (t) => {
+  const first = await startNode(t, 1, undefined)
+  const port = first.address.split(':')[1]
+  await startNode(t, 2, undefined, { peers: [`[::ffff:127.0.0.1]:${port}`] })
+  await eventually(() => alive(first.gossip).length === 1)
 })
 
 test('addresses are read and written in both families', async (t) => {

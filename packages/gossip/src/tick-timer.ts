@@ -2,9 +2,10 @@ import type { GossipCore } from './gossip-core.ts'
 
 const timeoutMsMax = 2 ** 31 - 1
 
-/** Calls a core's tick when it is due. A timer that fires waits for one look at the socket before it
- * ticks: after a stall Node runs timers first, and peers whose datagrams lie in the socket unread would be
- * judged silent. */
+/** Calls a core's tick when it is due. A timer that fires waits for one look at the socket before it ticks: after a
+ * stall Node runs timers first, while datagrams of peers lie in the socket unread. One look reads some thirty of
+ * them, so it makes a short stall harmless; what keeps a node that stood still from blaming its peers is that the core
+ * sees how late the tick is, and forgives. */
 export class TickTimer {
   readonly #core: Pick<GossipCore, 'tick' | 'nextTickAt'>
   readonly #now: () => number
@@ -54,8 +55,12 @@ export class TickTimer {
   #afterSocket(): void {
     this.#immediate ??= setImmediate(() => {
       this.#immediate = undefined
-      this.#core.tick(this.#now())
-      this.#rearm()
+      try {
+        this.#core.tick(this.#now())
+      } finally {
+        // A port that throws is its caller's fault, and no reason to be silent from now on.
+        this.#rearm()
+      }
     })
   }
 

@@ -48,8 +48,10 @@ export class GossipNode {
     this.#discovery.set('static', options.peers ?? [])
   }
 
-  /** Resolves, with the address to be told to others, when datagrams can come. */
+  /** Resolves, with the address to be told to others, when datagrams can come. There is no start after the stop: a
+   * life that has ended is known to peers as such. */
   start(): Promise<Address> {
+    if (this.#stopped !== undefined) return Promise.reject(new Error('gossip was stopped'))
     this.#started ??= this.#start()
     return this.#started
   }

@@ -1,8 +1,19 @@
 // When a node starts and stops, and what of it is left.
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { MemoryNetwork, type PeerEvent } from '../src/index.ts'
+import { headerBytes, tagBytes } from '../src/frame.ts'
+import { GossipNode, MemoryNetwork, type PeerEvent, type Transport } from '../src/index.ts'
+import { readMessages } from '../src/message-reader.ts'
 import { alive, startNode } from './support/transport-suite.ts'
+
+const options = {
+  clusterId: 'test',
+  nodeId: 'node',
+  incarnation: 1,
+  secrets: [],
+  bind: { host: '127.0.0.1', port: 0 },
+  onHint: () => {},
+}
 
 /** Two nodes that know each other, and what becomes of the first one in the eyes of the second. */
 async function startTwo(t: Test, options: Parameters<typeof startNode>[3] = {}) {
@@ -54,4 +65,42 @@ test('stop takes back what was asked', async (t) => {
   await eventually(() => takeBack !== undefined)
   await one.stop()
   t.ok(isTakenBack)
+})
+
+test('a node that was stopped does not start again, and leaves no socket', async (t) => {
+  const transport = new MemoryNetwork().transport('10.0.0.1:1')
+  const starts: unknown[] = []
+  const counted = Object.assign(Object.create(transport) as Transport, {
+    start: async (...args: Parameters<Transport['start']>) => {
+      starts.push(args)
+    },
+    stop: async () => {},
+  })
+  const node = new GossipNode({ ...options, transport: counted })
+  await node.stop()
+  await t.rejects(node.start(), { message: 'gossip was stopped' })
+  t.same(starts, [])
+})
+
+test('start and stop may be called twice', async (t) => {
+  const node = new GossipNode({
+    ...options,
+    transport: new MemoryNetwork().transport('10.0.0.1:1'),
+  })
+  t.same(await Promise.all([node.start(), node.start()]), ['10.0.0.1:1', '10.0.0.1:1'])
+  await Promise.all([node.stop(), node.stop()])
+  await t.rejects(node.start(), { message: 'gossip was stopped' })
+})
+
+test('stop waits until goodbye was said three times', async (t) => {
+  const { one, network } = await startTwo(t)
+  let goodbyes = 0
+  network.delivers = (bytes, from) => {
+    const messages = readMessages(Buffer.from(bytes).subarray(headerBytes, -tagBytes))
+    const isGoodbye = typeof messages !== 'string' && messages.some(({ type }) => type === 'leave')
+    if (isGoodbye && from === '10.0.0.1:1') goodbyes += 1
+    return false
+  }
+  await one.stop()
+  t.equal(goodbyes, 3)
 })

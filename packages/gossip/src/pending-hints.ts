@@ -96,9 +96,12 @@ function toPending({ keys, ...outgoing }: OutgoingHint): PendingHint {
   return { identity: identityOf(hint), hint, hashes, bytes: hintBytes(hint) }
 }
 
-/** Names too long for the wire are left out, which makes the hint mean more. */
+/** Names too long for the wire are left out, which makes the hint mean more, and numbers are made whole: receivers refuse
+ * a datagram with others, and all that goes with it. Rather more of them than fewer, rather due too early than late. */
 function fitted(hint: Hint): Hint {
-  const { kind, scope, count, value } = hint
+  const { kind, scope } = hint
+  const count = whole(Math.ceil(hint.count)) ?? 1
+  const value = hint.value === undefined ? undefined : whole(hint.value)
   if (!fits(scope)) return { kind: 'EVERYTHING', scope: '', count }
   const part = hint.part !== undefined && fits(hint.part) ? hint.part : undefined
   const labels = hint.labels !== undefined && fitTogether(hint.labels) ? hint.labels : undefined
@@ -116,6 +119,12 @@ function fitTogether(labels: HintLabels): boolean {
 
 function fits(name: string): boolean {
   return Buffer.byteLength(name) <= hintLimits.nameBytesMax
+}
+
+/** Undefined for what is no number. */
+function whole(number: number): number | undefined {
+  if (Number.isNaN(number)) return undefined
+  return Math.min(Math.max(0, Math.floor(number)), Number.MAX_SAFE_INTEGER)
 }
 
 function identityOf({ kind, scope, part, labels }: Hint): string {

@@ -80,6 +80,39 @@ test('every datagram of a flood fits, and the flood arrives', async (t) => {
   t.ok(cluster.at(1).hints.length < 300, 'what did not fit was widened')
 })
 
+test('numbers that are not whole, or out of bounds, are made to fit and spoil no datagram', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  const scheduled = { kind: 'SCHEDULED', count: 1 } as const
+  const hints: OutgoingHint[] = [
+    { ...scheduled, scope: 'a', value: 1_500.7 },
+    { ...scheduled, scope: 'b', value: -3 },
+    { ...scheduled, scope: 'c', value: Number.POSITIVE_INFINITY },
+    { ...scheduled, scope: 'd', value: Number.NaN },
+    { ...orders, scope: 'e', count: 2.5 },
+    { ...orders, scope: 'f', count: -1 },
+    { ...orders, scope: 'g', count: Number.NaN },
+    { ...orders, scope: 'h', count: 2 ** 60 },
+  ]
+  for (const hint of hints) network.act(cluster.at(0).node, (core, now) => core.hint(hint, now))
+  network.runFor(50)
+  const most = Number.MAX_SAFE_INTEGER
+  t.same(
+    cluster.at(1).hints.map(({ hint: { scope, count, value } }) => [scope, count, value]),
+    [
+      ['a', 1, 1_500],
+      ['b', 1, 0],
+      ['c', 1, most],
+      ['d', 1, undefined],
+      ['e', 3, undefined],
+      ['f', 0, undefined],
+      ['g', 1, undefined],
+      ['h', most, undefined],
+    ],
+  )
+  t.equal(cluster.at(1).node.core.stats().drops.shape, 0)
+})
+
 test('the first hint leaves at once, the next ones together', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster

@@ -20,10 +20,12 @@ import { Inbound } from './inbound.ts'
 import { InterestDesk } from './interest-desk.ts'
 import type { Member } from './member.ts'
 import { Members } from './members.ts'
+import type { HintBatch } from './messages.ts'
 import { type Interest, OwnInterest } from './own-interest.ts'
 import { keyHash } from './peer-interest.ts'
 import type { PeerView } from './peer-view.ts'
 import type { GossipCoreOptions, GossipPorts } from './ports.ts'
+import { inGroups, writeRecipients } from './recipients.ts'
 import { Roster } from './roster.ts'
 import { SilenceWatch } from './silence-watch.ts'
 import { SteadyTime } from './steady-time.ts'
@@ -174,10 +176,18 @@ export class GossipCore {
   #sendHints(now: number): void {
     const { outbox, members, preset, wire } = this.#parts
     const toEveryone = members.size < preset.everyoneMax
-    for (const { to, batches } of outbox.take(now, members.all(), toEveryone)) {
+    for (const { to, batches, isForAll } of outbox.take(now, members.all(), toEveryone)) {
       const present = to.filter((member) => members.get(member.sender) === member)
-      wire.sendTo(present, [{ type: 'hints', batches }])
+      if (isForAll) wire.sendTo(present, [{ type: 'hints', batches }])
+      else this.#sendHintsToSome(present, batches)
       this.#heartbeats.hurry(present, now)
+    }
+  }
+
+  #sendHintsToSome(recipients: readonly Member[], batches: readonly HintBatch[]): void {
+    for (const group of inGroups(recipients)) {
+      const to = writeRecipients(group.map(({ sender }) => sender))
+      this.#parts.wire.sendTo(group, [{ type: 'hints', batches, to }])
     }
   }
 

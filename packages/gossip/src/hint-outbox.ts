@@ -26,6 +26,8 @@ export interface Recipient {
 
 export interface Parcel<To> {
   readonly to: readonly To[]
+  /** Whoever else hears it got the same. */
+  readonly isForAll: boolean
   readonly batches: readonly HintBatch[]
 }
 
@@ -33,6 +35,8 @@ interface Batch<To> {
   readonly number: number
   readonly bytes: number
   readonly rideAt: number
+  /** Every recipient gets all of it. */
+  readonly isForAll: boolean
   /** What each recipient got the first time. Equal lists are the same list. */
   readonly audience: Map<To, PendingHint[]>
 }
@@ -115,6 +119,7 @@ export class HintOutbox<To extends Recipient> {
         number: this.#flushNumber * batchesPerFlushMax + part,
         bytes: hints.reduce((sum, { bytes }) => sum + bytes, batchOverheadBytes),
         rideAt: now + this.#settings.rideAfterMs,
+        isForAll: toEveryone || isWhole(audience, recipients),
         audience,
       }
     })
@@ -163,14 +168,18 @@ function audienceOf<To extends Recipient>(
   return audience
 }
 
+function isWhole<To>(audience: Map<To, PendingHint[]>, recipients: readonly To[]): boolean {
+  return audience.size === recipients.length && new Set(audience.values()).size === 1
+}
+
 /** Recipients who get the same are served with the same bytes. */
 function parcelsOf<To>(batches: readonly Batch<To>[]): Parcel<To>[] {
   const numbers = new Map<PendingHint[], number>()
-  const parcels = new Map<string, { to: To[]; batches: HintBatch[] }>()
+  const parcels = new Map<string, Parcel<To> & { readonly to: To[] }>()
   for (const recipient of new Set(batches.flatMap(({ audience }) => [...audience.keys()]))) {
-    const parts = batches.flatMap(({ number, audience }) => {
+    const parts = batches.flatMap(({ number, isForAll, audience }) => {
       const list = audience.get(recipient)
-      return list === undefined ? [] : [{ number, list }]
+      return list === undefined ? [] : [{ number, isForAll, list }]
     })
     const signature = parts.map(({ number, list }) => `${number}:${idOf(list, numbers)}`).join()
     const parcel = parcels.get(signature)
@@ -182,7 +191,8 @@ function parcelsOf<To>(batches: readonly Batch<To>[]): Parcel<To>[] {
       number,
       hints: list.map(({ hint }) => hint),
     }))
-    parcels.set(signature, { to: [recipient], batches: content })
+    const isForAll = parts.every((part) => part.isForAll)
+    parcels.set(signature, { to: [recipient], isForAll, batches: content })
   }
   return [...parcels.values()]
 }

@@ -11,6 +11,7 @@ import type { Member } from './member.ts'
 import { readMessages } from './message-reader.ts'
 import type { Heartbeat, Hello, Hints, Message } from './messages.ts'
 import type { GossipPorts } from './ports.ts'
+import { isAmong } from './recipients.ts'
 import type { Roster } from './roster.ts'
 import type { SilenceWatch } from './silence-watch.ts'
 import { Supersession } from './supersession.ts'
@@ -122,6 +123,7 @@ export class Inbound {
     for (const message of messages) {
       if (message.type === 'hello') hello = message
       else if (message.type === 'heartbeat') heartbeat = message
+      else if (message.type === 'hints' && !this.#isForUs(message)) return 'misdirected'
     }
     // What goes to many in the same words may be recorded elsewhere: it does not show that a member lives.
     if (heartbeat !== undefined) {
@@ -191,6 +193,10 @@ export class Inbound {
     if (member.interestHeld !== interestHeld) interest.membersChanged(now)
     interest.sendIfBehind(member, now)
     if (lost > 0) ports.onHintsLost?.(member.nodeId, lost)
+  }
+
+  #isForUs({ to }: Hints): boolean {
+    return to === undefined || isAmong(this.#parts.wire.sender, to)
   }
 
   #hints(member: Member, { batches }: Hints): void {

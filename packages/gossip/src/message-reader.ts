@@ -6,6 +6,7 @@ import type { SenderKey } from './frame.ts'
 import type { Hint } from './hint.ts'
 import { hintFromArray, isOfKnownKind } from './hint-wire.ts'
 import { type Message, messageTypes } from './messages.ts'
+import { recipientBytes } from './recipients.ts'
 import { isBytes, isCount, isText } from './wire-values.ts'
 
 export const messagesMax = 16
@@ -109,8 +110,9 @@ function readInterest([, version, hashes]: readonly unknown[]): Message | undefi
   return { type: 'interest', version, hashes }
 }
 
-function readHints([, items]: readonly unknown[]): Message | undefined {
+function readHints([, items, to]: readonly unknown[]): Message | undefined {
   if (!Array.isArray(items) || items.length > batchesMax) return undefined
+  if (to !== undefined && (!isBytes(to) || to.length % recipientBytes !== 0)) return undefined
   const batches: { number: number; hints: Hint[] }[] = []
   let hintCount = 0
   for (const item of items as unknown[]) {
@@ -123,7 +125,7 @@ function readHints([, items]: readonly unknown[]): Message | undefined {
     if (!hints.every((hint) => hint !== undefined)) return undefined
     batches.push({ number, hints })
   }
-  return { type: 'hints', batches }
+  return { type: 'hints', batches, ...(to === undefined ? {} : { to }) }
 }
 
 function readStale([, incarnation, echo]: readonly unknown[]): Message | undefined {

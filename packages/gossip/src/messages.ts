@@ -58,6 +58,8 @@ export interface HintBatch {
 export interface Hints {
   readonly type: 'hints'
   readonly batches: readonly HintBatch[]
+  /** For whom; see recipients.ts. Absent: for everybody. */
+  readonly to?: Uint8Array | undefined
 }
 
 /** The receiver's id was seen in a later life. */
@@ -146,8 +148,10 @@ function toArray(message: Message): unknown[] {
       return [type]
     case 'interest':
       return [type, message.version, message.hashes === 'all' ? null : message.hashes]
-    case 'hints':
-      return [type, message.batches.map(({ number, hints }) => [number, hints.map(hintToArray)])]
+    case 'hints': {
+      const batches = message.batches.map(({ number, hints }) => [number, hints.map(hintToArray)])
+      return message.to === undefined ? [type, batches] : [type, batches, message.to]
+    }
     case 'stale':
       return [type, message.incarnation, message.echo]
     case 'vouch request':

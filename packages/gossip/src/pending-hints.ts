@@ -5,8 +5,8 @@ import { type Hint, type HintLabels, hintLimits, type OutgoingHint } from './hin
 import { hintBytes } from './hint-wire.ts'
 import { keyHash } from './peer-interest.ts'
 
-/** What one batch may take on the wire; it must fit into a datagram together with its frame. */
-export const batchBytesMax = 1_100
+/** What one batch may take on the wire; it must fit into a datagram together with its frame and recipients. */
+export const batchBytesMax = 1_070
 export const batchesPerFlushMax = 4
 
 export interface PendingHint {

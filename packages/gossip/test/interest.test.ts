@@ -92,6 +92,27 @@ test('in a cluster of more than eight only the interested are told', async (t) =
   t.ok(cluster.nodes.every(({ lost }) => lost.length === 0))
 })
 
+test('all who are interested are told, though they do not share one datagram', async (t) => {
+  const cluster = VirtualCluster.of(30)
+  const { network } = cluster
+  for (const [index, { node }] of cluster.nodes.entries()) {
+    const keys = index < 26 ? ['q/orders'] : ['q/else']
+    network.act(node, (core, now) => core.setInterest({ version: 1, keys }, now))
+  }
+  network.runFor(100)
+  const contents = new Set<string>()
+  network.onSend = (bytes) => contents.add(Buffer.from(bytes).toString('latin1'))
+  network.act(cluster.at(29).node, (core, now) => core.hint({ ...hint, keys: ['q/orders'] }, now))
+  network.runFor(1)
+  t.equal(contents.size, 3, '26 of them in groups of 12')
+  network.runFor(2_000)
+  t.same(
+    cluster.nodes.map(({ hints }) => hints.length),
+    [...Array(26).fill(1), 0, 0, 0, 0],
+  )
+  t.ok(cluster.nodes.every(({ lost }) => lost.length === 0))
+})
+
 test('in a cluster of eight everybody is told', async (t) => {
   const cluster = VirtualCluster.of(8)
   const { network } = cluster

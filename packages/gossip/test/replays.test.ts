@@ -226,6 +226,41 @@ test('who left may come back with a lower number, when what it said before has p
   t.equal(cluster.at(1).stateOf('node-2'), 'alive')
 })
 
+test('hints to another neither pass for ours nor hide that ours were lost', async (t) => {
+  const { cluster, recorded } = record(10)
+  const { network } = cluster
+  for (const [index, { node }] of cluster.nodes.entries()) {
+    const interest = { version: 50, keys: [`q/${index}`] }
+    network.act(node, (core, now) => core.setInterest(interest, now))
+  }
+  // Until the interests before are over, too.
+  network.runFor(12_000)
+  const tell = (...indexes: number[]) => {
+    recorded.length = 0
+    for (const index of indexes) {
+      const keyed = { ...hint, scope: `${index}`, keys: [`q/${index}`] }
+      network.act(cluster.at(9).node, (core, now) => core.hint(keyed, now))
+    }
+    network.runFor(1)
+    return recorded.filter(({ from, to }) => from === addressOf(9) && to === addressOf(1))
+  }
+  const scopes = () => cluster.at(0).hints.map((one) => one.hint.scope)
+  network.cut(addressOf(9), addressOf(0))
+  replay(cluster, 0, tell(0, 1))
+  network.mendAll()
+  network.runFor(1_000)
+  t.same(scopes().slice(-1), ['0'], 'the second ride comes')
+  const before = cluster.at(0).hints.length
+  network.cut(addressOf(9), addressOf(0))
+  tell(0)
+  network.runFor(10)
+  network.mendAll()
+  replay(cluster, 0, tell(1))
+  network.runFor(1_000)
+  t.equal(cluster.at(0).hints.length, before)
+  t.same(cluster.at(0).lost, [{ from: 'node-9', count: 1 }])
+})
+
 test('our own datagrams that come from a peer do not keep us from meeting it again', async (t) => {
   const { cluster, recorded } = record(2)
   const { network } = cluster

@@ -7,6 +7,8 @@ import { presets } from '../src/index.ts'
 import { nodeIdBytesMax, peersBytesMax, peersMax } from '../src/message-reader.ts'
 import { type Heartbeat, type Hello, type Message, packMessages } from '../src/messages.ts'
 import { interestKeysMax } from '../src/own-interest.ts'
+import { PendingHints } from '../src/pending-hints.ts'
+import { recipientBytes, recipientsMax } from '../src/recipients.ts'
 import { unsigned } from './simulation/unsigned.ts'
 import { VirtualNetwork } from './simulation/virtual-network.ts'
 
@@ -57,6 +59,21 @@ test('the longest interest and notices fit', async (t) => {
     { type: 'leave' },
   ]
   t.ok(packMessages(rest).length <= bodyBytesMax)
+})
+
+test('the longest hints fit, together with those whom they are for', async (t) => {
+  const pending = new PendingHints()
+  const name = 'x'.repeat(hintLimits.nameBytesMax)
+  const hint = { kind: 'SCHEDULED', count: most, value: most } as const
+  pending.add({ ...hint, scope: name, part: name, labels: [name, name, '', ''] })
+  for (let index = 0; index < 30; index += 1) pending.add({ ...hint, scope: `${index}` })
+  const to = new Uint8Array(recipientsMax * recipientBytes)
+  const batches = pending.take()
+  t.equal(batches.length, 2)
+  for (const hints of batches) {
+    const batch = { number: most, hints: hints.map((one) => one.hint) }
+    t.ok(packMessages([{ type: 'hints', batches: [batch], to }]).length <= bodyBytesMax)
+  }
 })
 
 test('nodes with the longest names and addresses meet, and tell each other of the longest hints', async (t) => {

@@ -1,6 +1,7 @@
 // Datagrams over one UDP socket. Of dgram-as-promised only createSocket with a callback, bind and close are
 // used: its recv() and iterator lose what arrives between two calls, a failed socket remembers its error for
 // the next call, and its send() makes a promise per datagram that nobody waits for.
+import * as dgram from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
 import { DgramAsPromised, type SocketAsPromised } from 'dgram-as-promised'
@@ -20,16 +21,21 @@ const sendBufferBytes = 2 ** 20
 const queuedBytesMax = 256 * 2 ** 10
 const parsedMax = 8_192
 
+/** `node:dgram`, or what stands for it in a test. */
+type SocketMaker = typeof dgram
+
 export class UdpTransport implements Transport {
   readonly #bind: HostAndPort
+  readonly #sockets: SocketMaker
   readonly #parsed = new Map<Address, HostAndPort | undefined>()
   #socket: SocketAsPromised | undefined
   #isIPv6 = false
   #address: Address = ''
   failures = 0
 
-  constructor(bind: HostAndPort) {
+  constructor(bind: HostAndPort, sockets: SocketMaker = dgram) {
     this.#bind = bind
+    this.#sockets = sockets
   }
 
   get address(): Address {
@@ -45,7 +51,7 @@ export class UdpTransport implements Transport {
     const host = await numericHost(this.#bind.host)
     this.#isIPv6 = isIPv6(host)
     const socket = DgramAsPromised.createSocket(
-      { type: this.#isIPv6 ? 'udp6' : 'udp4', lookup: asItIs },
+      { type: this.#isIPv6 ? 'udp6' : 'udp4', lookup: asItIs, dgram: this.#sockets },
       (bytes, { address, port }) => onDatagram(bytes, formatAddress({ host: address, port })),
     )
     socket.socket.on('error', this.#countFailure)

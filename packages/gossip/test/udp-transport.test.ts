@@ -1,6 +1,8 @@
+import type { BindOptions, Socket, SocketOptions } from 'node:dgram'
+import * as dgram from 'node:dgram'
 import { networkInterfaces } from 'node:os'
 import { eventually } from '@rouse/testkit'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { UdpTransport } from '../src/index.ts'
 import { alive, startNode, transportSuite } from './support/transport-suite.ts'
 
@@ -73,6 +75,60 @@ test('a port that is taken is refused, and the next try is a new one', async (t)
   await other.start(() => {})
   t.equal(other.address, `127.0.0.1:${port}`)
   await other.stop()
+})
+
+/** A transport whose socket the test holds, and how it was asked for. */
+async function startWatched(t: Test) {
+  const asked: { lookup?: SocketOptions['lookup']; bind?: BindOptions } = {}
+  let socket: Socket | undefined
+  const createSocket = (options: SocketOptions, onMessage: () => void) => {
+    const made = dgram.createSocket(options, onMessage)
+    const bind = made.bind.bind(made) as (...args: unknown[]) => Socket
+    made.bind = (...args: unknown[]) => {
+      asked.bind = args[0] as BindOptions
+      return bind(...args)
+    }
+    asked.lookup = options.lookup
+    socket = made
+    return made
+  }
+  const transport = new UdpTransport({ host: '127.0.0.1', port: 0 }, {
+    ...dgram,
+    createSocket,
+  } as typeof dgram)
+  t.teardown(() => transport.stop())
+  await transport.start(() => {})
+  if (socket === undefined) throw new Error('no socket was made')
+  return { transport, socket, asked }
+}
+
+test('the socket is shared with no other process, and asks nobody for addresses', async (t) => {
+  const { asked } = await startWatched(t)
+  t.equal(asked.bind?.exclusive, true)
+  let isCalled = false
+  asked.lookup?.('10.0.0.5', 4 as never, (error, address, family) => {
+    isCalled = true
+    t.same([error, address, family], [null, '10.0.0.5', 4])
+  })
+  t.ok(isCalled, 'at once')
+})
+
+test('an error of the socket is counted, and the node lives on', async (t) => {
+  const { transport, socket } = await startWatched(t)
+  socket.emit('error', new Error('the network is gone'))
+  t.equal(transport.failures, 1)
+})
+
+test('what the network does not take is not piled up', async (t) => {
+  const { transport, socket } = await startWatched(t)
+  const sent: unknown[] = []
+  socket.send = (...args: unknown[]) => sent.push(args)
+  socket.getSendQueueSize = () => 256 * 2 ** 10
+  transport.send(Buffer.from('x'), '127.0.0.1:9')
+  socket.getSendQueueSize = () => 256 * 2 ** 10 + 1
+  transport.send(Buffer.from('x'), '127.0.0.1:9')
+  t.equal(sent.length, 1)
+  t.equal(transport.failures, 1)
 })
 
 test('a socket counts what it cannot send', async (t) => {

@@ -1,6 +1,8 @@
 // Where a member is reached: it stays where it is alive, and is found again where it answers.
 import { test } from 'tap'
+import { headerBytes, tagBytes } from '../src/frame.ts'
 import type { OutgoingHint } from '../src/index.ts'
+import { readMessages } from '../src/message-reader.ts'
 import type { VirtualNetwork } from './simulation/virtual-network.ts'
 import { addressOf, type ClusterNode, VirtualCluster } from './support/virtual-cluster.ts'
 
@@ -119,3 +121,31 @@ test('a node never greets the address it advertises, and seldom another of its o
   t.equal(greeted.filter((to) => to === alias).length, 5, 'once more, then every 15 s')
   t.equal(node.core.stats().drops.self, 5)
 })
+
+test('a member does not move to where it was tried when it answers from elsewhere', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { network } = cluster
+  const alias = '10.5.5.5:4601'
+  network.addAlias(cluster.at(1).node, alias)
+  network.cut(addressOf(0), addressOf(1))
+  network.runFor(7_000)
+  t.equal(cluster.at(0).stateOf('node-1'), 'suspect', 'it is heard, and does not hear')
+  const { answered } = watchAnswers(network)
+  network.act(cluster.at(0).node, (core, now) => core.discovered([alias], now, 'static'))
+  network.runFor(2_000)
+  t.ok(answered.size > 0, 'it answers what was sent to its other address')
+  t.equal(addressSeen(cluster, 0, 'node-1'), addressOf(1))
+})
+
+/** Where replies to greetings come from that went to node 0. */
+function watchAnswers(network: VirtualNetwork) {
+  const answered = new Set<string>()
+  network.onSend = (bytes, from, to) => {
+    const messages = readMessages(Buffer.from(bytes).subarray(headerBytes, -tagBytes))
+    const isReply =
+      typeof messages !== 'string' &&
+      messages.some((message) => message.type === 'hello' && message.isReply)
+    if (isReply && to === addressOf(0)) answered.add(from)
+  }
+  return { answered }
+}

@@ -213,7 +213,6 @@ test('one name for all nodes, their own address among the answers', async (t) =>
   const others = await Promise.all([start(2), start(3)])
   const nodes = [first, ...others]
   await eventually(() => nodes.every(({ gossip }) => alive(gossip).length === 2))
-  t.ok(others.every(({ gossip }) => gossip.stats().drops.self <= 1))
 })
 
 test('an address has one text, however it was written down', async (t) => {

@@ -3,7 +3,7 @@ import { test } from 'tap'
 import type { OutgoingHint } from '../src/index.ts'
 import { interestKeysMax, OwnInterest } from '../src/own-interest.ts'
 import { keyHash, PeerInterest } from '../src/peer-interest.ts'
-import { VirtualCluster } from './support/virtual-cluster.ts'
+import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
 const lingerMs = 10_000
 const hint: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }
@@ -155,4 +155,59 @@ test('an interest that was lost is sent again, and held back only by who is hear
   t.same(waiter.echoed, [1])
   network.runFor(5_000)
   t.same(waiter.echoed, [1, 2])
+})
+
+test('a member that cannot be heard does not hold the version back', async (t) => {
+  const cluster = VirtualCluster.of(4)
+  const { network } = cluster
+  const waiter = cluster.at(0)
+  network.cut(addressOf(1), addressOf(0))
+  network.runFor(10_000)
+  t.equal(waiter.stateOf('node-1'), 'unreachable')
+  network.act(waiter.node, (core, now) => core.setInterest({ version: 1, keys: ['q/a'] }, now))
+  network.runFor(500)
+  t.equal(waiter.echoed.at(-1), 1)
+})
+
+test('a heartbeat that was overtaken by a later one says nothing any more', async (t) => {
+  const cluster = VirtualCluster.of(2)
+  const { network } = cluster
+  const waiter = cluster.at(0)
+  let overtaken = Buffer.alloc(0)
+  network.cut(addressOf(1), addressOf(0))
+  network.onSend = (bytes, from) => {
+    if (from === addressOf(1)) overtaken = Buffer.from(bytes)
+  }
+  network.runFor(600)
+  network.onSend = undefined
+  network.mendAll()
+  network.act(waiter.node, (core, now) => core.setInterest({ version: 1, keys: ['q/a'] }, now))
+  network.runFor(600)
+  t.same(waiter.echoed, [1])
+  const { drops } = waiter.node.core.stats()
+  network.act(waiter.node, (core, now) => core.receive(overtaken, addressOf(1), now))
+  network.runFor(100)
+  t.same(waiter.node.core.stats().drops, drops, 'it was read')
+  t.same(waiter.echoed, [1], 'and does not take back that the interest is held')
+})
+
+test('a peer that knows of a newer interest than it holds sends every hint', async (t) => {
+  const cluster = VirtualCluster.of(10)
+  const { network } = cluster
+  const [waiter, sender] = [cluster.at(0).node, cluster.at(1).node]
+  const setInterest = (version: number, key: string) => {
+    network.act(waiter, (core, now) => core.setInterest({ version, keys: [key] }, now))
+  }
+  setInterest(1, 'q/old')
+  network.runFor(600)
+  t.notOk(sender.core.tells('node-0', ['q/new']))
+  network.cut(waiter.address, sender.address)
+  setInterest(2, 'q/new')
+  network.runFor(10)
+  // The news is lost, and the waiter does not hear that it is missing.
+  network.mendAll()
+  network.cut(sender.address, waiter.address)
+  network.runFor(600)
+  t.ok(sender.core.tells('node-0', ['q/new']))
+  t.equal(sender.core.peers(network.now).find(({ nodeId }) => nodeId === 'node-0')?.interest, 1)
 })

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { headerBytes, tagBytes } from '../src/frame.ts'
 import { readMessages } from '../src/message-reader.ts'
-import type { VirtualNode } from './simulation/virtual-network.ts'
+import type { VirtualNode } from './simulation/virtual-node.ts'
 import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
 test('a node that falls silent is suspect, then dead, and returns when it is heard', async (t) => {

@@ -1,7 +1,8 @@
 // What runs on a simulated node above gossip: waiters for some keys, who look into a common store when they
 // are told to, and once a second anyway.
 import type { OutgoingHint, PeerEvent, PeerView } from '../../src/index.ts'
-import type { VirtualNetwork, VirtualNode } from './virtual-network.ts'
+import type { VirtualNetwork } from './virtual-network.ts'
+import type { VirtualNode } from './virtual-node.ts'
 
 export const fallbackMs = 1_000
 

@@ -1,28 +1,45 @@
 import { type PeerView, presets } from '../../src/index.ts'
 import type { Application } from './application.ts'
+import type { VirtualNetwork } from './virtual-network.ts'
+import { lifeOf, stalledMsSince } from './virtual-node.ts'
 
 const { lan } = presets
 
-/** Nobody is alive for a node whose datagrams did not lately reach it and come back as an echo. */
+/** Nobody is alive for a node but who lately heard it, and was heard after that; the time in which the node stood still
+ * itself does not count. What the node says of it counts for nothing here. */
 export function checkEchoes(
   checked: readonly Application[],
-  running: readonly Application[],
-  now: number,
+  network: VirtualNetwork,
+  nodeCount: number,
 ): string[] {
-  const byId = new Map(running.map(({ node }) => [node.nodeId, node]))
+  const { now } = network
   return checked.flatMap((app) => {
     return peersOf(app, now).flatMap((peer) => {
       if (peer.state !== 'alive') return []
-      const other = byId.get(peer.nodeId)
-      // Not for the time in which it stood still itself.
-      const allowedMs = silenceMs(running.length) + app.node.stalledMs
-      const reachedAt = other?.heardFrom.get(app.node) ?? Number.NEGATIVE_INFINITY
-      const isSameLife = other?.incarnation === peer.incarnation
-      if (isSameLife && now - reachedAt <= allowedMs) return []
-      if (!isSameLife && peer.heardAgoMs <= allowedMs) return []
-      return [`${app.node.nodeId} takes ${peer.nodeId} for alive, reached at ${reachedAt}`]
+      const answeredAt = lastAnswer(app, peer, network)
+      const allowedMs = silenceMs(nodeCount) + stalledMsSince(app.node, answeredAt, now)
+      if (now - answeredAt <= allowedMs) return []
+      return [`${app.node.nodeId} takes ${lifeOf(peer)} for alive, which heard it at ${answeredAt}`]
     })
   })
+}
+
+/** Who was silent is alive again only if it has heard the node lately, however lately it was heard. */
+export function checkReturn(
+  app: Application,
+  peer: PeerView,
+  network: VirtualNetwork,
+  nodeCount: number,
+): string[] {
+  const answeredAt = lastAnswer(app, peer, network)
+  if (network.now - answeredAt <= lan.deadAfter * intervalMs(nodeCount)) return []
+  return [`${lifeOf(peer)} came back for ${app.node.nodeId}, and heard it at ${answeredAt}`]
+}
+
+/** When the last datagram was sent to a peer that it heard before it sent one that came. */
+function lastAnswer({ node }: Application, peer: PeerView, { lives }: VirtualNetwork): number {
+  const other = lives.get(lifeOf(peer))
+  return (other && node.answeredBy.get(other)) ?? Number.NEGATIVE_INFINITY
 }
 
 /** Where a node was told that every peer holds its interest, every peer it knows of sends it hints: for
@@ -48,8 +65,9 @@ export function checkInterest(
       if (peer.state !== 'alive' && peer.state !== 'suspect') return []
       const missing = keys.find((key) => !other.node.core.tells(node.nodeId, [key]))
       if (missing === undefined) return []
-      const noticedAfterMs = silenceMs(awake.length) + node.stalledMs
-      if (!other.knows(app) && now - other.gaveUpAt(app) <= noticedAfterMs) return []
+      const gaveUpAt = other.gaveUpAt(app)
+      const noticedAfterMs = silenceMs(awake.length) + stalledMsSince(node, gaveUpAt, now)
+      if (!other.knows(app) && now - gaveUpAt <= noticedAfterMs) return []
       return [`${peer.nodeId} does not tell ${node.nodeId} of ${missing}`]
     })
   })
@@ -57,19 +75,22 @@ export function checkInterest(
 
 /** How long nothing may come back until a member is not taken for alive any more: it is judged once in T. */
 function silenceMs(nodeCount: number): number {
-  const intervalMs = Math.max(lan.heartbeatMs, lan.heartbeatPerNodeMs * nodeCount)
-  return (lan.deadAfter + 2) * intervalMs * 1.1
+  return (lan.deadAfter + 2) * intervalMs(nodeCount) * 1.1
+}
+
+function intervalMs(nodeCount: number): number {
+  return Math.max(lan.heartbeatMs, lan.heartbeatPerNodeMs * nodeCount)
 }
 
 /** Everybody sees everybody, and nobody else. */
 export function checkWhole(running: readonly Application[], now: number): string[] {
-  const expected = new Set(running.map(({ node }) => `${node.nodeId}/${node.incarnation}`))
+  const expected = new Set(running.map(({ node }) => lifeOf(node)))
   return running.flatMap((app) => {
-    const own = `${app.node.nodeId}/${app.node.incarnation}`
+    const own = lifeOf(app.node)
     const seen = new Set(
       peersOf(app, now)
         .filter(({ state }) => state === 'alive')
-        .map(({ nodeId, incarnation }) => `${nodeId}/${incarnation}`),
+        .map(lifeOf),
     )
     const missing = [...expected].filter((name) => name !== own && !seen.has(name))
     const ghosts = [...seen].filter((name) => !expected.has(name))
@@ -80,6 +101,6 @@ export function checkWhole(running: readonly Application[], now: number): string
   })
 }
 
-function peersOf(app: Application, now: number): PeerView[] {
-  return app.node.core.peers(now + app.node.clockOffsetMs)
+function peersOf({ node }: Application, now: number): PeerView[] {
+  return node.core.peers(now + node.clockOffsetMs)
 }

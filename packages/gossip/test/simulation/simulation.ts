@@ -4,10 +4,12 @@
 import { type Random, seededRandom } from '@rouse/testkit'
 import { type GossipPreset, type Hint, presets } from '../../src/index.ts'
 import { Application, fallbackMs, Store } from './application.ts'
-import { checkEchoes, checkInterest, checkWhole } from './invariants.ts'
+import { checkEchoes, checkInterest, checkReturn, checkWhole } from './invariants.ts'
+import { changeQuality, cutBoth, failInTurn, splitInTwo } from './network-faults.ts'
 import { NoticeWatch } from './notice-watch.ts'
 import { unsigned } from './unsigned.ts'
-import { perfect, VirtualNetwork, type VirtualNode } from './virtual-network.ts'
+import { perfect, VirtualNetwork } from './virtual-network.ts'
+import type { VirtualNode } from './virtual-node.ts'
 
 export interface SimulationOptions {
   readonly seed: number
@@ -103,6 +105,8 @@ export class Simulation {
           onPeer: (peer, event) => {
             own.peerChanged(peer, event)
             this.#watch.told(own, peer.nodeId)
+            if (event === 'alive')
+              this.#breaks(checkReturn(own, peer, this.network, this.apps.length))
           },
           onInterestEchoed: (version) => {
             own.echoed = version
@@ -150,20 +154,20 @@ export class Simulation {
     const other = random.pick(this.apps)
     random.pick<() => void>([
       () => this.network.cut(app.node.address, other.node.address),
-      () => this.#cutBoth(app, other),
-      () => this.#splitInTwo(),
+      () => cutBoth(this.network, app.node, other.node),
+      () => splitInTwo(this.network, this.#nodes(), random),
+      () => failInTurn(this.network, app.node, other.node, (...when) => this.#later(...when)),
       () => this.network.mendAll(),
       () => this.network.stall(app.node, 50 + random.below(6_000)),
       () => this.network.stepClock(app.node, random.below(20_000) - 10_000),
       () => this.#restart(app, { isGraceful: false }),
       () => this.#restart(app, { isGraceful: true }),
       () => this.#restartAll(),
-      () => this.#changeQuality(),
-      () => this.#changeQuality(),
+      () => changeQuality(this.network, random),
+      () => changeQuality(this.network, random),
       () => this.#addAliases([app]),
     ])()
-    this.#watch.disturbed()
-    this.#look()
+    this.#disturbed()
   }
 
   /** Found by another name, behind another interface, … */
@@ -175,17 +179,18 @@ export class Simulation {
     this.#refreshAll()
   }
 
-  #cutBoth(app: Application, other: Application): void {
-    this.network.cut(app.node.address, other.node.address)
-    this.network.cut(other.node.address, app.node.address)
+  #nodes(): VirtualNode[] {
+    return this.apps.map(({ node }) => node)
   }
 
-  #splitInTwo(): void {
-    const random = this.#random.fault
-    const left = new Set(this.apps.filter(() => random.below(2) === 0))
-    for (const one of left) {
-      for (const other of this.apps) if (!left.has(other)) this.#cutBoth(one, other)
-    }
+  /** Another step of a fault, unless all is over by then. */
+  #later(afterMs: number, action: () => void): void {
+    const at = this.network.now + afterMs
+    if (at >= this.#options.faultsMs) return
+    this.network.at(at, () => {
+      action()
+      this.#disturbed()
+    })
   }
 
   #restartAll(): void {
@@ -209,20 +214,14 @@ export class Simulation {
     })
   }
 
-  #changeQuality(): void {
-    const random = this.#random.fault
-    Object.assign(this.network.quality, {
-      loss: random.pick([0, 0.01, 0.05, 0.3, 0.6, 1]),
-      duplication: random.pick([0, 0.2]),
-      reordering: random.pick([0, 0.1, 0.5]),
-      delayMs: random.pick([0.2, 2, 40]),
-    })
-  }
-
   #heal(): void {
     Object.assign(this.network.quality, perfect)
     this.network.mendAll()
     this.#refreshAll()
+    this.#disturbed()
+  }
+
+  #disturbed(): void {
     this.#watch.disturbed()
     this.#look()
   }
@@ -268,7 +267,7 @@ export class Simulation {
     const from = this.#random.check.below(awake.length)
     const checked = awake.slice(from, from + checkedMax)
     const { now } = this.network
-    this.#breaks(checkEchoes(checked, this.running(), now))
+    this.#breaks(checkEchoes(checked, this.network, this.running().length))
     this.#breaks(checkInterest(checked, awake, now))
   }
 

@@ -12,6 +12,7 @@ import {
   presets,
 } from '../../src/index.ts'
 import { EventQueue } from './event-queue.ts'
+import { lifeOf, raise, type VirtualNode } from './virtual-node.ts'
 
 export interface LinkQuality {
   loss: number
@@ -48,36 +49,23 @@ export interface NodeName {
   readonly signer?: GossipCoreOptions['signer'] | undefined
 }
 
-export interface VirtualNode {
-  address: Address
-  readonly nodeId: string
-  readonly incarnation: number
-  readonly core: GossipCore
-  isRunning: boolean
-  /** Frozen until then: what arrives meanwhile waits. */
-  stalledUntil: number
-  /** By how much its clock differs from the virtual one. */
-  clockOffsetMs: number
-  /** How far its clock has jumped ahead, all in all. */
-  skippedMs: number
-  armedFor: number
-  bytesSent: number
-  bytesReceived: number
-  /** How long it has been frozen, all in all. */
-  stalledMs: number
-  /** When the last datagram of each node that arrived here had been sent. */
-  readonly heardFrom: Map<VirtualNode, number>
-  /** Where else it is reached. Its own datagrams come from its address. */
-  readonly aliases: Address[]
-}
-
 const ipAndUdpBytes = 28
 /** No timer fires at once, and virtual time must go on. */
 const leastMs = 0.001
 
+interface Sending {
+  readonly from: VirtualNode
+  readonly bytes: Uint8Array
+  readonly to: Address
+  readonly sentAt: number
+  readonly heardTo: number | undefined
+}
+
 export class VirtualNetwork {
   readonly quality: LinkQuality = { ...perfect }
   readonly nodes = new Map<Address, VirtualNode>()
+  /** All there ever were. */
+  readonly lives = new Map<string, VirtualNode>()
   readonly #options: NetworkOptions
   readonly #events = new EventQueue<() => void>()
   /** From whom to whom nothing comes through. */
@@ -127,11 +115,13 @@ export class VirtualNetwork {
       armedFor: Number.POSITIVE_INFINITY,
       bytesSent: 0,
       bytesReceived: 0,
-      stalledMs: 0,
+      stalls: [],
       heardFrom: new Map(),
+      answeredBy: new Map(),
       aliases: [],
     }
     this.nodes.set(name.address, node)
+    this.lives.set(lifeOf(node), node)
     return node
   }
 
@@ -162,8 +152,9 @@ export class VirtualNetwork {
   }
 
   stall(node: VirtualNode, forMs: number): void {
-    node.stalledUntil = Math.max(node.stalledUntil, this.now + forMs)
-    node.stalledMs += forMs
+    const until = Math.max(node.stalledUntil, this.now + forMs)
+    node.stalls.push({ from: Math.max(node.stalledUntil, this.now), until })
+    node.stalledUntil = until
   }
 
   stepClock(node: VirtualNode, byMs: number): void {
@@ -234,22 +225,30 @@ export class VirtualNetwork {
     if (this.#random.reorder.next() < reordering) {
       afterMs += reorderedByMs * this.#random.reorder.next()
     }
-    const sentAt = this.now
-    this.#events.push(sentAt + afterMs, () => this.#deliver(from, sentAt, bytes, to))
+    const sending = { from, bytes, to, sentAt: this.now, heardTo: this.#heardTo(from, to) }
+    this.#events.push(this.now + afterMs, () => this.#deliver(sending))
   }
 
-  #deliver(from: VirtualNode, sentAt: number, bytes: Uint8Array, to: Address): void {
+  /** What the sender has heard of the receiver by now. */
+  #heardTo(from: VirtualNode, to: Address): number | undefined {
+    const receiver = this.nodes.get(to)
+    return receiver && from.heardFrom.get(receiver)
+  }
+
+  #deliver(sending: Sending): void {
+    const { from, bytes, to, sentAt, heardTo } = sending
     const node = this.nodes.get(to)
     if (node === undefined) return
     // After a stall Node's timers run first, the socket is read then.
     if (this.now < node.stalledUntil) {
       const resumedAt = node.stalledUntil + 0.002
-      this.#events.push(resumedAt, () => this.#deliver(from, sentAt, bytes, to))
+      this.#events.push(resumedAt, () => this.#deliver(sending))
       return
     }
     node.bytesReceived += bytes.length + ipAndUdpBytes
     if (this.#options.recordsHeard !== false) {
-      node.heardFrom.set(from, Math.max(sentAt, node.heardFrom.get(from) ?? 0))
+      raise(node.heardFrom, from, sentAt)
+      if (heardTo !== undefined) raise(node.answeredBy, from, heardTo)
     }
     // No copy: the core changes no bytes.
     const received = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

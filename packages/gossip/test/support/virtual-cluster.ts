@@ -1,10 +1,7 @@
 // A few nodes of the production core in a virtual network, and all that they were told.
 import type { Hint, PeerEvent, PeerState } from '../../src/index.ts'
-import {
-  type NetworkOptions,
-  VirtualNetwork,
-  type VirtualNode,
-} from '../simulation/virtual-network.ts'
+import { type NetworkOptions, VirtualNetwork } from '../simulation/virtual-network.ts'
+import type { VirtualNode } from '../simulation/virtual-node.ts'
 
 export interface Told {
   readonly hints: { readonly hint: Hint; readonly from: string; readonly at: number }[]

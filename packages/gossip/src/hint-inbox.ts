@@ -1,3 +1,16 @@
+// How a lost batch is noticed. A flush takes four numbers, whether it needs them or not: 4 to 7, 8 to 11, 12 to 15. We
+// became a member after batch 3; then 4 was for us, 8 for others, 12 for us, and 12 is lost twice.
+//
+//   a heartbeat says                               we have   missing
+//   counted from 3, settled 7,  sent 1             4         0
+//   counted from 3, settled 11, sent 1             4         0        12 rides once more, so it does not count yet
+//   counted from 3, settled 15, sent 2             4         1        one more than before: one look
+//   counted from 3, settled 15, sent 2             4         1        as before
+//   counted from 3, settled 19, sent 3             4, 16     1        12 is still missing, 16 is not
+//   counted from 23, settled 23, sent 0            4, 16              it had given us up in between: one look
+//
+// If 12 had come on its first ride, we would have 4 and 12 at the second heartbeat, and 12 would be left out of the sum:
+// it is not settled. If it comes after the third it is missing no more, or it would make up for the next one that is.
 import { ReplayWindow } from './replay-window.ts'
 
 /** What a peer says of the batches it sent us. */

@@ -1,7 +1,7 @@
 // What a sender says it sent, and what a receiver makes of it.
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
-import { HintInbox } from '../src/hint-inbox.ts'
+import { type BatchCount, HintInbox } from '../src/hint-inbox.ts'
 import { HintOutbox } from '../src/hint-outbox.ts'
 import { PeerInterest } from '../src/peer-interest.ts'
 
@@ -28,6 +28,48 @@ test('hints of any size that all come raise no alarm', async (t) => {
     if (lost > 0) t.fail(`${lost} of round ${round}`)
   }
   t.equal(inbox.lost, 0)
+})
+
+test('the example in hint-inbox.ts is as it says', async (t) => {
+  const outbox = new HintOutbox<ReturnType<typeof makePeer>>({ hintHoldMs: 1, rideAfterMs: 2 })
+  const inbox = new HintInbox()
+  const [us, others] = [
+    { ...makePeer(), countedFrom: outbox.lastBatch },
+    { ...makePeer(), countedFrom: outbox.lastBatch },
+  ]
+  const flush = (now: number, to: typeof us) => {
+    outbox.add({ kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }, now)
+    return outbox.take(now, [to], true).flatMap(({ batches }) => batches.map((one) => one.number))
+  }
+  const heard: [BatchCount, number][] = []
+  const beat = () => {
+    const count = outbox.countFor(us)
+    heard.push([count, inbox.compare(count)])
+  }
+  const ride = (now: number) => outbox.take(now, [], true)
+  t.same(flush(10, us), [4])
+  inbox.accept(4)
+  ride(12)
+  beat()
+  t.same(flush(20, others), [8])
+  ride(22)
+  t.same(flush(30, us), [12])
+  beat()
+  ride(32)
+  beat()
+  beat()
+  t.same(flush(40, us), [16])
+  inbox.accept(16)
+  ride(42)
+  beat()
+  t.same(heard, [
+    [{ countedFrom: 3, settledBatch: 7, batchesSent: 1 }, 0],
+    [{ countedFrom: 3, settledBatch: 11, batchesSent: 1 }, 0],
+    [{ countedFrom: 3, settledBatch: 15, batchesSent: 2 }, 1],
+    [{ countedFrom: 3, settledBatch: 15, batchesSent: 2 }, 0],
+    [{ countedFrom: 3, settledBatch: 19, batchesSent: 3 }, 0],
+  ])
+  t.equal(inbox.compare({ countedFrom: 23, settledBatch: 23, batchesSent: 0 }), 1)
 })
 
 test('a batch that comes late does not hide another that is lost', async (t) => {

@@ -89,7 +89,9 @@ export class Candidates {
     const candidate = this.#candidates.get(address)
     if (candidate === undefined || candidate.isStranger) return
     candidate.isStranger = true
-    candidate.helloAt = Math.min(candidate.helloAt, now + candidate.backoffMs)
+    // At an address that is listed it is likely a node that we gave up while it stood still.
+    const waitMs = this.#isListed(address) ? this.#preset.helloFirstMs : candidate.backoffMs
+    candidate.helloAt = Math.min(candidate.helloAt, now + waitMs)
     this.#nextAt = Math.min(this.#nextAt, candidate.helloAt)
   }
 

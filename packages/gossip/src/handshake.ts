@@ -4,6 +4,8 @@
 //   B → A   hello, with token b and a sent back     A: B is a member
 //   A → B   hello, with b sent back                 B: A is a member
 //
+// A may know B already and be forgotten by it, after it stood still for long: it sends b back all the same.
+//
 // Recorded traffic never adds, revives or moves a member. Whoever answers a hello learns no more than the
 // hello itself told. A member that is silent is greeted again, wherever it ever answered: it moves to where it
 // answers from. One that is alive is reached where it is, and stays.
@@ -30,6 +32,15 @@ interface HandshakeOptions {
 export interface Proof {
   readonly to: Address
   readonly at: number
+  /** It went with a greeting of ours, not with an answer. */
+  readonly isGreeting: boolean
+}
+
+interface MemberHello {
+  readonly member: Member
+  readonly proof: Proof | undefined
+  readonly from: Address
+  readonly now: number
 }
 
 /** The new member; or that it was answered; or why there is nothing to answer. */
@@ -80,9 +91,11 @@ export class Handshake {
     return this.#mayReply(now) ? this.#reply(hello, undefined, from, now) : 'limit'
   }
 
-  /** A member greets: it does not know us (any more), or tries an address of ours. */
-  receiveFromMember(hello: Hello, member: Member, from: Address, now: number): void {
-    if (!hello.isReply && this.#mayReply(now)) this.#reply(hello, member, from, now)
+  /** A member greets: it does not know us (any more), or tries an address of ours. Or it answers our greeting, as one does
+   * that has given us up and waits for its token; that is answered once. */
+  receiveFromMember(hello: Hello, { member, proof, from, now }: MemberHello): void {
+    const isWaitedFor = !hello.isReply || proof?.isGreeting === true
+    if (isWaitedFor && this.#mayReply(now)) this.#reply(hello, member, from, now)
   }
 
   /** Tells a new member that it is one, with all that it needs. */
@@ -109,7 +122,7 @@ export class Handshake {
 
   #hello(to: Address, isReply: boolean, now: number): Hello {
     const token = this.#parts.tokens.issueForHello(now)
-    this.#tokens.set(token, { to, at: now })
+    this.#tokens.set(token, { to, at: now, isGreeting: !isReply })
     for (const [old, { at }] of this.#tokens) {
       if (this.#tokens.size <= tokensMax && now - at <= tokenLifeMs) break
       this.#tokens.delete(old)

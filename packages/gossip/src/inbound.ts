@@ -133,7 +133,7 @@ export class Inbound {
     if (hello !== undefined) {
       const proof = handshake.provenBy(messages, now)
       if (proof !== undefined) this.#answeredAt(member, proof, from, now)
-      if (!this.isLeaving) handshake.receiveFromMember(hello, member, from, now)
+      if (!this.isLeaving) handshake.receiveFromMember(hello, { member, proof, from, now })
     } else if (from !== member.address && heartbeat !== undefined) {
       this.#parts.candidates.overhear(from, now)
     }

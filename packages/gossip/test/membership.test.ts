@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { headerBytes, tagBytes } from '../src/frame.ts'
 import { readMessages } from '../src/message-reader.ts'
 import type { VirtualNode } from './simulation/virtual-node.ts'
-import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
+import { addressOf, type ClusterNode, VirtualCluster } from './support/virtual-cluster.ts'
 
 test('a node that falls silent is suspect, then dead, and returns when it is heard', async (t) => {
   const cluster = VirtualCluster.of(3)
@@ -230,4 +230,21 @@ test('a clock that is set neither kills nor revives', async (t) => {
   network.crash(cluster.at(1).node)
   network.runFor(6_500)
   t.equal(cluster.at(0).stateOf('node-1'), 'dead')
+})
+
+test('a node that was given up while it stood still is found soon after it goes on', async (t) => {
+  for (const frozenMs of [8_000, 14_000, 22_000, 24_000, 40_000, 94_000]) {
+    const cluster = VirtualCluster.of(3)
+    const { network } = cluster
+    const [a, b, frozen] = cluster.nodes as [ClusterNode, ClusterNode, ClusterNode]
+    network.stall(frozen.node, frozenMs)
+    network.runFor(frozenMs)
+    t.equal(a.stateOf('node-2'), 'dead', `after ${frozenMs} ms`)
+    network.runFor(1_500)
+    const seen = [a.stateOf('node-2'), b.stateOf('node-2'), frozen.stateOf('node-0')]
+    t.same(seen, ['alive', 'alive', 'alive'], `frozen for ${frozenMs} ms`)
+    const before = frozen.events.length
+    network.runFor(10_000)
+    t.equal(frozen.events.length, before, 'and nothing changes after that')
+  }
 })

@@ -98,7 +98,9 @@ export class SilenceWatch {
     client.connect().then(
       () => {
         this.#greetings.delete(server)
-        void this.#findLost(client).finally(() => client.end().catch(() => {}))
+        void this.#findLost(client)
+          .then(() => client.end())
+          .catch(() => {})
         this.#lookAgainLater(server)
       },
       (error: unknown) => {

@@ -2,6 +2,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { Clock } from './clock.ts'
 import { ConfigError } from './config-error.ts'
+import { closeUntaken } from './handed-connections.ts'
 import {
   createOutbox,
   type Outbox,
@@ -85,6 +86,7 @@ export class WorkerProcesses {
   #fork(): void {
     const { clock, log, onMessages } = this.#options
     const worker = cluster.fork()
+    closeUntaken(worker)
     const outbox = createOutbox<PrimaryMessage>({
       send: (batch, done) => {
         if (worker.isConnected()) worker.send(batch, done)

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { eventually } from '@rouse/testkit'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { spawnBroker, startBroker } from './support/broker.ts'
 import { apiOf, send } from './support/http.ts'
 
@@ -64,6 +66,24 @@ test('a worker that dies is replaced, and what it held is free', async (t) => {
   t.equal(child.exitCode, null)
 })
 
+test('clients of a worker that is killed before it takes them see their connections end', async (t) => {
+  const { url, log } = await startBroker(t)
+  const port = Number(new URL(url).port)
+  const doomed = log.find((entry) => entry.msg === 'worker is ready')?.workerPid as number
+  process.kill(doomed, 'SIGSTOP')
+  t.teardown(() => isRunning(doomed) && process.kill(doomed, 'SIGKILL'))
+  await eventually(() => stateOf(doomed) === 'T')
+  const clients = Array.from({ length: 6 }, () => askOnce(t, port))
+  await eventually(() => clients.filter(({ answered }) => answered).length === 5)
+  const untaken = clients.find(({ answered }) => !answered)
+  t.equal(untaken?.readyState, 'open', 'it waits for the worker that stands still')
+  process.kill(doomed, 'SIGKILL')
+  await eventually(() => clients.every(({ readyState }) => readyState === 'closed'), {
+    timeoutMs: 2_000,
+  })
+  t.same(connectionsLeftBy(port), [])
+})
+
 test('workers do not outlive their primary', async (t) => {
   const { log, child, exited } = await startBroker(t)
   const pids = log.filter((entry) => entry.workerPid).map((entry) => entry.workerPid as number)
@@ -95,6 +115,34 @@ test('a port that is taken ends the program with code 1', async (t) => {
   t.equal(code, 1)
   t.match(log, /EADDRINUSE/)
 })
+
+/** A client that sends one request on its own connection, and hangs up when it has the answer. */
+function askOnce(t: Test, port: number): Socket & { answered?: boolean } {
+  const client: Socket & { answered?: boolean } = connect(port, '127.0.0.1')
+  t.teardown(() => client.destroy())
+  client.on('error', () => {})
+  client.once('data', () => {
+    client.answered = true
+    client.end()
+  })
+  client.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n')
+  return client
+}
+
+/** `T`: stopped. */
+function stateOf(pid: number): string | undefined {
+  return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
+}
+
+/** What the system calls CLOSE_WAIT: the other side has hung up, and the program that has the socket does not. */
+function connectionsLeftBy(port: number): string[] {
+  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n')
+  return lines.filter((line) => {
+    const [, local, , state] = line.trim().split(/\s+/)
+    return local?.endsWith(end) && state === '08'
+  })
+}
 
 function isRunning(pid: number): boolean {
   try {

@@ -62,6 +62,10 @@ test('a node is killed with waiters and leases, and comes back', { timeout }, as
     await eventually(async () => (await peerOf(node, 'node-1'))?.state === 'dead', patience)
     const deadMs = loggedAt(node, 'dead') - killedAt
     t.ok(deadMs < 3 * deadMsMax, `marked dead ${deadMs} ms after it was killed`)
+    t.match((await send('GET', `${node.url}/stats?scope=cluster`)).body, {
+      totals: { nodes: 2 },
+      unreachable: [{ id: 'node-1', state: 'dead', error: /^it has been silent for [1-9]\d* s$/ }],
+    })
   }
 
   const again = await startNode(t, 0, { database: b.database })
@@ -80,6 +84,7 @@ test('a node that leaves is not missed', { timeout }, async (t) => {
   t.match(await a.stop(), { code: 0 })
   await eventually(async () => (await peerOf(b, 'node-1'))?.state === 'left', patience)
   t.equal((await statsOf(b.url)).mode.mode, 'healthy')
+  t.match((await send('GET', `${b.url}/stats?scope=cluster`)).body.unreachable, [])
   await untilAllHeard([b, await startNode(t, 0, { database: b.database })])
 })
 

@@ -1,5 +1,6 @@
 // How values are read from a command line and shown to a person.
 import { InvalidArgumentError } from 'commander'
+import type { Json } from './api.ts'
 
 const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
@@ -31,6 +32,11 @@ export function ago(ms: number | null | undefined): string {
 
 export function since(time: string | null | undefined, nowMs: number): string {
   return time === null || time === undefined ? '–' : ago(nowMs - Date.parse(time))
+}
+
+/** Of a node that is missing in the figures of all. */
+export function absence({ id, state, error }: Json): string {
+  return `${id} ${state === 'dead' ? 'is dead' : 'does not answer'}: ${error}`
 }
 
 /** On one line, and no longer than fits. */

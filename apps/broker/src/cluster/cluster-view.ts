@@ -6,12 +6,11 @@ interface Peer {
   readonly id: string
   readonly state: string
   readonly url?: string | null
+  readonly heardAgoMs?: number
 }
 
 /** A node that is asked is alive or silent; either way people wait for this answer. */
 const answerMsMax = 1_000
-/** It left or died: what it was is history. */
-const gone = new Set(['dead', 'left'])
 
 /** `GET /api/v1/nodes`, made of a node's own `/stats`. */
 export function describeNodes(stats: Figures): { readonly nodes: readonly Figures[] } {
@@ -29,16 +28,18 @@ export async function clusterStats(
   own: Figures,
   ask: (url: string) => Promise<Figures> = fetchStats,
 ): Promise<Figures> {
-  const peers = peersOf(own).filter(({ state }) => !gone.has(state))
+  // One that said goodbye is history. One that died is missed, and would only keep whoever asks it waiting.
+  const peers = peersOf(own).filter(({ state }) => state !== 'left')
   const nodes = [own]
   const unreachable: Figures[] = []
   await Promise.all(
-    peers.map(async ({ id, url }) => {
+    peers.map(async ({ id, url, state, heardAgoMs }) => {
       try {
+        if (state === 'dead') throw new Error(`it has been silent for ${seconds(heardAgoMs)} s`)
         if (!url) throw new Error('its address is not known yet')
         nodes.push(await ask(url))
       } catch (error) {
-        unreachable.push({ id, url, error: (error as Error).message })
+        unreachable.push({ id, url, state, error: (error as Error).message })
       }
     }),
   )
@@ -66,6 +67,10 @@ async function fetchStats(url: string): Promise<Figures> {
 
 function peersOf(stats: Figures): readonly Peer[] {
   return stats.peers as readonly Peer[]
+}
+
+function seconds(ms = 0): number {
+  return Math.round(ms / 1_000)
 }
 
 function addressOf(gossip: unknown): unknown {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Json } from '../api.ts'
 import { sessionOf, verb } from '../verb.ts'
+import { absence } from '../words.ts'
 
 interface Options {
   readonly cluster?: boolean
@@ -38,5 +39,6 @@ rouse stats --cluster --json`,
         ],
         'no figures',
       )
+      for (const node of (body.unreachable ?? []) as readonly Json[]) output.note(absence(node))
     })
 }

@@ -5,7 +5,7 @@ import type { Json } from '../api.ts'
 import { nowMs } from '../clock.ts'
 import { formatTable } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { ago } from '../words.ts'
+import { absence, ago } from '../words.ts'
 import { queueColumns } from './queues.ts'
 
 interface Options {
@@ -90,7 +90,7 @@ function screenOf(
   const busiest = [...queues].sort((a, b) => b.messages - a.messages)
   return [
     `${colors.bold('rouse')}  ${totals.nodes} nodes  ${totals.waiting} waiting  ${queries.toFixed(0)} queries/s`,
-    ...unreachable.map(({ id, error }: Json) => colors.red(`${id} does not answer: ${error}`)),
+    ...unreachable.map((node: Json) => colors.red(absence(node))),
     '',
     ...formatTable<Json>(nodes, [
       { title: 'NODE', value: ({ node }) => node },

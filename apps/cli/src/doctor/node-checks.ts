@@ -1,4 +1,5 @@
 import type { Api, Json } from '../api.ts'
+import { absence } from '../words.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
 const skewMsMax = 1_000
@@ -30,13 +31,7 @@ async function checkCluster(api: Api): Promise<Finding[]> {
     ...body.nodes.flatMap((node: Json) =>
       node.peers.flatMap((peer: Json) => checkPeer(node, peer)),
     ),
-    ...body.unreachable.map(({ id, error }: Json) =>
-      problem(
-        'http',
-        `${id} does not answer over HTTP: ${error}`,
-        'is it running, and its ROUSE_ADVERTISE_URL right?',
-      ),
-    ),
+    ...body.unreachable.map(checkAbsent),
     ...versionsOf(body.nodes),
     ...body.nodes.flatMap(checkSkew),
   ]
@@ -66,6 +61,19 @@ function checkPeer({ node }: Json, { id, state, hearsUs, rttMs }: Json): Finding
       'let UDP through between the nodes; the same ROUSE_GOSSIP_SECRET on each?',
     ),
   ]
+}
+
+/** A dead one may be meant to be gone: nobody tells apart who was killed and who was taken away. */
+function checkAbsent({ id, state, error }: Json): Finding {
+  if (state === 'dead') {
+    const fix = 'start it again; if it is gone for good, it is forgotten after an hour'
+    return warning('dead', absence({ id, state, error }), fix)
+  }
+  return problem(
+    'http',
+    `${id} does not answer over HTTP: ${error}`,
+    'is it running, and its ROUSE_ADVERTISE_URL right?',
+  )
 }
 
 function versionsOf(nodes: readonly Json[]): Finding[] {

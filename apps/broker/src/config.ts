@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { parseConnectionTarget } from '@rouse/database'
 import { checkAdvertise, checkNodeId, checkPeers, checkSecrets } from '@rouse/gossip'
+import { checkAddresses } from './address-checks.ts'
 import { ConfigError } from './config-error.ts'
 import { readEncryptionKeys } from './encryption.ts'
 import { type Setting, wordsOf } from './setting.ts'
@@ -56,7 +57,10 @@ export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest 
     values[key] = resolve(key, setting, { file, env, flags: flags.values, readFile })
   }
   const config = complete(values, isWorker ? process.ppid : process.pid)
-  if (!isWorker) checkGossip(config)
+  if (!isWorker) {
+    checkAddresses(config)
+    checkGossip(config)
+  }
   return { config, checkOnly: flags.checkOnly }
 }
 
@@ -71,7 +75,9 @@ export function describeConfig(config: Config): string {
 }
 
 /** A Kubernetes service called rouse makes `ROUSE_PORT=tcp://10.0.0.1:4600`, which is not meant for us. */
-const serviceLink = /^(tcp|udp|sctp):\/\//
+function isServiceLink(name: string, value = ''): boolean {
+  return name.endsWith('PORT') && /^(tcp|udp|sctp):\/\//.test(value)
+}
 
 interface Layers {
   readonly file: Readonly<Record<string, unknown>>
@@ -91,7 +97,7 @@ function resolve(key: string, setting: Setting<unknown>, layers: Layers): unknow
     throw new ConfigError(setting.env, `and ${setting.env}_FILE are both set`)
   }
   // An empty variable is how compose files and shells say "not set".
-  if (fromEnv !== undefined && fromEnv !== '' && !serviceLink.test(fromEnv)) {
+  if (fromEnv !== undefined && fromEnv !== '' && !isServiceLink(setting.env, fromEnv)) {
     return setting.parse(fromEnv)
   }
   if (path) return setting.parse(readSecret(setting, path, layers))
@@ -205,16 +211,20 @@ function readFlags(args: readonly string[]): { values: Map<string, string>; chec
   return { values, checkOnly }
 }
 
-/** Names of other programs that begin like ours: the client's, the tests', and Kubernetes' links to services. */
-const foreign = /^ROUSE_(URL$|TEST_|.*(SERVICE_HOST$|SERVICE_PORT|PORT$|PORT_\d))/
+/**
+ * Names of other programs that begin like ours: the client's, the tests', and Kubernetes' links to services. Those that
+ * end in PORT are told by their value, or a mistyped one of ours would pass for a link.
+ */
+const foreign = /^ROUSE_(URL$|TEST_|.*(SERVICE_HOST$|SERVICE_PORT(_|$)|PORT_\d))/
 
 function refuseUnknown(env: ConfigSources['env']): void {
   const known = Object.values(all).flatMap(({ env: name, secret }) =>
     secret ? [name, `${name}_FILE`] : [name],
   )
   known.push('ROUSE_CONFIG')
-  for (const name of Object.keys(env)) {
+  for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith('ROUSE_') || known.includes(name) || foreign.test(name)) continue
+    if (isServiceLink(name, value)) continue
     throw new ConfigError(name, `is no setting of this program${suggestion(name, known)}`)
   }
 }

@@ -77,6 +77,53 @@ test('what other programs set is left alone', async (t) => {
   t.match(load(links), { port: 4600, gossipPort: 4601 })
 })
 
+test('a port by a wrong name is no link to a service', async (t) => {
+  for (const name of ['ROUSE_GOSIP_PORT', 'ROUSE_HTTP_PORT', 'ROUSE_NODE_2_PORT', 'ROUSE_PRT']) {
+    for (const value of ['4700', '', 'tcp:4700']) {
+      t.throws(() => load({ [name]: value }), { message: new RegExp(`^${name} is no setting`) })
+    }
+  }
+  t.throws(() => load({ ROUSE_GOSIP_PORT: '4700' }), { message: /did you mean ROUSE_GOSSIP_PORT/ })
+})
+
+test('only a port can be a link to a service', async (t) => {
+  const link = 'tcp://10.0.0.1:5432'
+  t.throws(() => load({ ROUSE_DATABASE_URL: link }), { message: /must be a postgres:\/\/ URL/ })
+  t.throws(() => load({ ROUSE_HOST: link }), { message: /^ROUSE_HOST is no address/ })
+})
+
+test('what is no address is refused as such', async (t) => {
+  for (const [name, value, problem] of [
+    ['ROUSE_HOST', 'nope..', /no address and no name/],
+    ['ROUSE_HOST', 'http://one', /no address and no name/],
+    ['ROUSE_GOSSIP_HOST', '[::1]', /no address and no name.*without brackets/],
+    ['ROUSE_GOSSIP_HOST', '999.1.1.1', /no address and no name/],
+    ['ROUSE_GOSSIP_ADVERTISE', '0.0.0.0', /every address of this machine/],
+    ['ROUSE_GOSSIP_ADVERTISE', '0.0.0.0:4601', /every address of this machine/],
+    ['ROUSE_GOSSIP_ADVERTISE', '::', /every address of this machine/],
+    ['ROUSE_GOSSIP_ADVERTISE', '[::]:4601', /every address of this machine/],
+    ['ROUSE_ADVERTISE_URL', 'foo', /http:\/\/ or https:\/\//],
+    ['ROUSE_ADVERTISE_URL', 'foo:4600', /http:\/\/ or https:\/\//],
+  ] as const) {
+    const refusal = { name: 'ConfigError', setting: name, message: problem }
+    t.throws(() => load({ [name]: value }), refusal, `${name}=${value}`)
+  }
+  const names = [
+    '0.0.0.0',
+    '::',
+    'fe80::1%eth0',
+    'localhost',
+    'node-1',
+    'node_1.internal.',
+    '10.eu',
+  ]
+  for (const host of names) t.equal(load({ ROUSE_HOST: host }).host, host)
+  t.equal(load({ ROUSE_GOSSIP_ADVERTISE: '10.0.0.0' }).gossipAdvertise, '10.0.0.0')
+  for (const url of ['http://one:4600', 'https://rouse.example/behind']) {
+    t.equal(load({ ROUSE_ADVERTISE_URL: url }).advertiseUrl, url)
+  }
+})
+
 test('a value beyond its bounds or of another kind is refused by name', async (t) => {
   for (const [name, value] of [
     ['ROUSE_PORT', '65536'],

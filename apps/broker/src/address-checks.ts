@@ -1,0 +1,38 @@
+// Addresses that no system would bind or reach, refused by name before a node tries.
+import { isIP } from 'node:net'
+import { parseAddress } from '@rouse/gossip'
+import type { Config } from './config.ts'
+import { ConfigError } from './config-error.ts'
+
+type Addresses = Pick<Config, 'host' | 'gossipHost' | 'gossipAdvertise' | 'advertiseUrl'>
+
+export function checkAddresses(config: Addresses): void {
+  const { host, gossipHost, gossipAdvertise, advertiseUrl } = config
+  checkHost('ROUSE_HOST', host)
+  checkHost('ROUSE_GOSSIP_HOST', gossipHost)
+  if (gossipAdvertise !== undefined) checkAdvertised(gossipAdvertise)
+  if (advertiseUrl !== undefined) checkUrl(advertiseUrl)
+}
+
+/** Words with dots between them; the last is not all digits, or a mistyped address would be a name. */
+const hostName = /^([a-z0-9_-]{1,63}\.)*(?=[^.]*[a-z_-])[a-z0-9_-]{1,63}\.?$/i
+
+function checkHost(name: string, host: string): void {
+  if (isIP(host) !== 0 || hostName.test(host)) return
+  const way = host.startsWith('[') ? ': write it without brackets' : ''
+  throw new ConfigError(name, `is no address and no name of a host${way}: ${JSON.stringify(host)}`)
+}
+
+/** Every interface is a place to listen at and none to be found at. */
+function checkAdvertised(advertise: string): void {
+  const host = parseAddress(advertise)?.host ?? advertise.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(host) === 0 || !/^[0:]+(\.0){0,3}$|^::ffff:0\.0\.0\.0$/i.test(host)) return
+  const problem = 'is every address of this machine, and peers want one that they reach'
+  throw new ConfigError('ROUSE_GOSSIP_ADVERTISE', `${problem}: ${JSON.stringify(advertise)}`)
+}
+
+function checkUrl(url: string): void {
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return
+  const problem = 'is no address that begins with http:// or https://'
+  throw new ConfigError('ROUSE_ADVERTISE_URL', `${problem}: ${JSON.stringify(url)}`)
+}

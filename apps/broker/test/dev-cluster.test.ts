@@ -71,12 +71,6 @@ test('a port that is taken is said in so many words', { timeout }, async (t) => 
   t.match(cluster.output(), /node-1 did not start.*EADDRINUSE/s)
 })
 
-test('a bad number of nodes is refused', { timeout }, async (t) => {
-  const cluster = await startDevCluster(t, { nodes: 99, port: port + 600 })
-  t.equal(await cluster.exited, 1)
-  t.match(cluster.output(), /--nodes must be a number from 1 to 16/)
-})
-
 const stages = [
   ['while it is built', 'SIGTERM', ({ output }) => output() !== ''],
   ['while initdb runs', 'SIGINT', initialises],

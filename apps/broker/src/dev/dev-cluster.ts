@@ -32,6 +32,7 @@ interface DevNode {
 const host = '127.0.0.1'
 const nodesMax = 16
 const portStep = 10
+const portMax = 65_535
 const restartMs = 1_000
 /** Much longer than a start takes: no node that lives goes without a name for more than this. */
 const namedMsMax = 10_000
@@ -50,11 +51,13 @@ export class DevCluster {
   #stopped: Promise<void> | undefined
 
   constructor(options: DevClusterOptions) {
-    if (!(options.nodes >= 1 && options.nodes <= nodesMax)) {
-      throw new DevError('bad_argument', `--nodes must be a number from 1 to ${nodesMax}`)
+    const { nodes, port } = options
+    if (!(Number.isInteger(nodes) && nodes >= 1 && nodes <= nodesMax)) {
+      throw new DevError('bad_argument', `--nodes must be a whole number from 1 to ${nodesMax}`)
     }
-    if (!(options.port >= 1 && options.port + (options.nodes + 1) * portStep <= 65_535)) {
-      throw new DevError('bad_argument', '--port must be a port number with room above it')
+    const portHighest = portMax - (nodes + 1) * portStep
+    if (!(Number.isInteger(port) && port >= 1 && port <= portHighest)) {
+      throw new DevError('bad_argument', `--port must be a whole number from 1 to ${portHighest}`)
     }
     this.#options = options
     this.#file = new ClusterFile(join(options.dataDir, 'cluster.json'))

@@ -18,6 +18,8 @@ export interface RunningDevCluster {
   readonly describe: () => Promise<ClusterDescription>
   /** The words of every process that names the data folder: nodes, their workers, PostgreSQL, its watchdog. */
   readonly processes: () => string[]
+  /** The first of them with this word, too. */
+  readonly pidOf: (word: string) => number | undefined
 }
 
 export interface DevClusterOptions {
@@ -25,6 +27,7 @@ export interface DevClusterOptions {
   readonly port: number
   /** Else a new one. */
   readonly dataDir?: string
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const start = fileURLToPath(new URL('../../../../scripts/start.mjs', import.meta.url))
@@ -40,38 +43,46 @@ export function freePortBase(): number {
   return 20_000 + ((process.pid * 617) % 1_000) * 10
 }
 
-/** What `npm start` runs, without the loaders that tap puts into every process. */
 export async function startDevCluster(
   t: Test,
-  { nodes, port, dataDir: given }: DevClusterOptions,
+  { nodes, port, dataDir: given, env }: DevClusterOptions,
 ): Promise<RunningDevCluster> {
   const dataDir = given ?? (await newDataFolder(t))
-  const { PATH = '', HOME = '' } = process.env
   const flags = ['--nodes', String(nodes), '--port', String(port), '--data', dataDir]
-  const child = spawn(
-    'env',
-    ['-i', `PATH=${PATH}`, `HOME=${HOME}`, process.execPath, start, ...flags],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
-  )
+  const run = runStart(t, flags, env)
+  return {
+    ...run,
+    dataDir,
+    describe: async () => JSON.parse(await readFile(join(dataDir, 'cluster.json'), 'utf8')),
+    processes: () => processesNaming(dataDir).map(({ command }) => command),
+    pidOf: (word) => processesNaming(dataDir).find(({ command }) => command.includes(word))?.pid,
+  }
+}
+
+/** What `npm start` runs, without the loaders that tap puts into every process. It ends with the test at the latest. */
+export function runStart(
+  t: Test,
+  flags: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Pick<RunningDevCluster, 'child' | 'exited' | 'output'> {
+  const { PATH = '', HOME = '' } = process.env
+  const settings = Object.entries({ PATH, HOME, ...env }).map(([name, value]) => `${name}=${value}`)
+  const child = spawn('env', ['-i', ...settings, process.execPath, start, ...flags], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (bytes: Buffer) => (output += bytes.toString()))
   }
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  // Closed, not only ended: all that it said has been read then.
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   t.teardown(async () => {
     child.kill('SIGTERM')
     const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
     await exited
     clearTimeout(timer)
   })
-  return {
-    child,
-    dataDir,
-    exited,
-    output: () => output,
-    describe: async () => JSON.parse(await readFile(join(dataDir, 'cluster.json'), 'utf8')),
-    processes: () => processesNaming(dataDir),
-  }
+  return { child, exited, output: () => output }
 }
 
 /** Open to PostgreSQL, which is no root: it would keep its data outside, where nobody removes them. */
@@ -95,9 +106,11 @@ export async function untilReady(cluster: RunningDevCluster): Promise<ClusterDes
   return description as ClusterDescription
 }
 
-function processesNaming(word: string): string[] {
+function processesNaming(word: string): { readonly pid: number; readonly command: string }[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return pids.map(commandOf).filter((command) => command.includes(word))
+  return pids
+    .map((pid) => ({ pid: Number(pid), command: commandOf(pid) }))
+    .filter(({ command }) => command.includes(word))
 }
 
 function commandOf(pid: string): string {

@@ -79,3 +79,17 @@ test('a client that leaves takes its connection to the node along', async (t) =>
   await eventually(async () => closed)
   t.ok(closed)
 })
+
+test('many nodes that are gone leave nothing behind on a connection', async (t) => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => void warnings.push(warning)
+  process.on('warning', note)
+  t.teardown(() => process.off('warning', note))
+  const gone = await startServer(t, 'gone')
+  await new Promise((resolve) => gone.server.close(resolve))
+  const a = await startServer(t, 'a')
+  const nowhere = Array.from({ length: 15 }, () => ({ host, port: gone.port }))
+  const url = await balancerOf(t, [...nowhere, a])
+  t.equal(await ask(url), 'a')
+  t.same(warnings, [])
+})

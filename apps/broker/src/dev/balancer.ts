@@ -58,14 +58,16 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
       client.pipe(server)
       server.pipe(client)
     })
+    const leave = (): void => void server.destroy()
+    client.once('close', leave)
     server.once('close', () => {
       clearTimeout(timer)
+      client.off('close', leave)
       connections.set(backend, loadOf(backend) - 1)
       // Nothing of the client's was read yet, so the next may have it.
       if (!connected) forward(client, others)
       else if (!client.writableFinished) client.destroySoon()
     })
-    client.once('close', () => server.destroy())
   }
 
   function track(socket: Socket): void {

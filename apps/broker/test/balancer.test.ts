@@ -80,6 +80,23 @@ test('a client that leaves takes its connection to the node along', async (t) =>
   t.ok(closed)
 })
 
+test('a balancer that is closed refuses newcomers and lets the others finish', async (t) => {
+  const a = await startServer(t, 'a')
+  const balancer = await startBalancer({ host, port: 0, backends: [a], isReady: () => true })
+  t.teardown(() => balancer.stop())
+  let answer: (() => void) | undefined
+  a.server.removeAllListeners('request')
+  a.server.on('request', (_request, response) => (answer = () => response.end('late')))
+  const url = `http://${host}:${balancer.port}`
+  const asked = ask(url)
+  await eventually(() => answer !== undefined)
+  balancer.close()
+  await t.rejects(ask(url))
+  answer?.()
+  t.equal(await asked, 'late')
+  await balancer.stop()
+})
+
 test('many nodes that are gone leave nothing behind on a connection', async (t) => {
   const warnings: Error[] = []
   const note = (warning: Error) => void warnings.push(warning)

@@ -66,6 +66,17 @@ test('rouse dev that is told to end while it starts leaves nothing', { timeout }
   await t.rejects(described(data), { code: 'ENOENT' })
 })
 
+test('rouse dev says in one line what it cannot use', { timeout }, async (t) => {
+  for (const [flags, code, problem] of [
+    [['--nodes', '99'], 1, /^rouse: --nodes must be a whole number from 1 to 16\n$/],
+    [['--nodes', '1.5'], 1, /Write a whole number/],
+    [['--data', ''], 1, /Name a folder/],
+    [['--data', '/proc/rouse'], 5, /^rouse: --data \/proc\/rouse cannot be used: .*\n$/],
+  ] as const) {
+    t.match(await rouse(['dev', ...flags]), { code, err: problem })
+  }
+})
+
 /** In the background, without the loaders that tap puts into every process; it ends with the test at the latest. */
 function run(t: Test, args: readonly string[]): Running {
   const { PATH = '', HOME = '' } = process.env

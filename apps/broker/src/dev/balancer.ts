@@ -9,6 +9,9 @@ export interface Backend {
 
 export interface Balancer {
   readonly port: number
+  /** Takes no more connections; those that are open go on. */
+  close(): void
+  /** Resolves when none is left. */
   stop(): Promise<void>
 }
 
@@ -77,12 +80,18 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
     socket.once('close', () => open.delete(socket))
   }
 
+  let closed: Promise<void> | undefined
+  function close(): Promise<void> {
+    closed ??= new Promise((resolve) => server.close(() => resolve()))
+    return closed
+  }
+
   return {
     port: (server.address() as { port: number }).port,
+    close: () => void close(),
     async stop() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       for (const socket of open) socket.destroy()
-      await closed
+      await close()
     },
   }
 }

@@ -1,14 +1,13 @@
 // What `npm start` runs: an embedded PostgreSQL, nodes on it, and one port before them. Whatever dies is started again
 // after a second, so that `kill -9` is a demonstration and not the end of it.
 import { once } from 'node:events'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
 import { type Balancer, startBalancer } from './balancer.ts'
 import { ClusterFile } from './cluster-file.ts'
+import { makeDataFolder } from './data-folder.ts'
 import { DevError } from './dev-error.ts'
-import { gossipSecret } from './gossip-secret.ts'
 import { type NodeProcess, startNode } from './node-process.ts'
 import { type ReadinessWatch, watchReadiness } from './readiness-watch.ts'
 import { readyWords } from './ready-words.ts'
@@ -19,6 +18,8 @@ export interface DevClusterOptions {
   readonly port: number
   readonly dataDir: string
   readonly say: (line: string) => void
+  /** How long a stop waits for a start that is under way. */
+  readonly startingMsMax?: number
 }
 
 interface DevNode {
@@ -34,6 +35,8 @@ const nodesMax = 16
 const portStep = 10
 const portMax = 65_535
 const restartMs = 1_000
+/** Longer than any that goes well. */
+const startingMsMaxDefault = 30_000
 /** Much longer than a start takes: no node that lives goes without a name for more than this. */
 const namedMsMax = 10_000
 
@@ -97,22 +100,36 @@ export class DevCluster {
 
   async #stop(): Promise<void> {
     this.#stopping.abort()
-    // Whoever called start hears of its failure; here it only matters that it is over.
-    await this.#started?.catch(() => {})
+    await this.#untilStartIsOver()
     // Without PostgreSQL the folder has not been ours, nor the file in it.
     if (this.#postgres !== undefined) await this.#file.remove()
     this.#watch?.stop()
-    await this.#balancer?.stop()
+    // Who waits for messages is answered by the nodes, through the balancer, as these drain.
+    this.#balancer?.close()
     await Promise.all(this.#nodes.map((node) => node.process.stop()))
+    await this.#balancer?.stop()
     await this.#mending
     await this.#postgres?.stop()
   }
 
+  /** Whoever called start hears of its failure. One that hangs is given up: what it started ends with this process. */
+  async #untilStartIsOver(): Promise<void> {
+    const { startingMsMax = startingMsMaxDefault } = this.#options
+    const over = Promise.resolve(this.#started).then(isTrue, isTrue)
+    const timer = new AbortController()
+    const late = delay(startingMsMax, false, { signal: timer.signal }).catch(() => false)
+    if (!(await Promise.race([over, late]))) {
+      const problem = `the start did not end within ${startingMsMax / 1_000} s, and is given up`
+      throw new DevError('stuck', problem)
+    }
+    timer.abort()
+  }
+
   async #prepareFolder(): Promise<void> {
-    const { dataDir } = this.#options
-    await mkdir(dataDir, { recursive: true })
+    const { dataDir, nodes } = this.#options
+    const logs = Array.from({ length: nodes }, (_, i) => this.#logFile(idOf(i)))
+    this.#secretFile = await makeDataFolder(dataDir, logs)
     await this.#file.removeIfDead()
-    this.#secretFile = await gossipSecret(dataDir)
   }
 
   /** Its lock says whose the folder is: until then the file in it may be another cluster's. */
@@ -127,24 +144,36 @@ export class DevCluster {
   async #startNodes(): Promise<void> {
     const { nodes, port } = this.#options
     for (let i = 0; i < nodes; i += 1) {
-      const node = { id: `node-${i + 1}`, port: port + (i + 1) * portStep }
+      const node = { id: idOf(i), port: port + (i + 1) * portStep }
       const process = this.#launch(node)
       this.#nodes.push({ ...node, process, named: process })
     }
-    const ready = Promise.all(this.#nodes.map((node) => node.process.ready))
+    const ready = Promise.all(this.#nodes.map((node) => this.#untilServes(node)))
     await Promise.race([ready, once(this.#stopping.signal, 'abort')])
     for (const node of this.#nodes) this.#watchNode(node)
   }
 
+  /** One that is killed is started again, as it is later on; one that ends by itself would do so again. */
+  async #untilServes(node: DevNode): Promise<void> {
+    while (!(await node.process.ready.then(isTrue, isFalse))) {
+      const { how, isKilled } = await node.process.exited
+      if (!isKilled) return node.process.ready
+      if (!(await this.#pause(`${node.id} ended (${how}); starting it again`))) return
+      node.process = this.#launch(node)
+      node.named = node.process
+    }
+  }
+
   #launch({ id, port }: { readonly id: string; readonly port: number }): NodeProcess {
-    const { dataDir } = this.#options
     const node = startNode({
       id,
       port,
       gossipPort: port + 1,
       databaseUrl: this.#postgres?.url ?? '',
       gossipSecretFile: this.#secretFile,
-      logFile: join(dataDir, `${id}.log`),
+      logFile: this.#logFile(id),
+      onLogLost: (error) =>
+        this.#say(`the log of ${id} is lost, and ${id} goes on: ${error.message}`),
     })
     node.ready.catch(() => {})
     return node
@@ -166,7 +195,7 @@ export class DevCluster {
   }
 
   #watchNode(node: DevNode): void {
-    void node.process.exited.then(async (how) => {
+    void node.process.exited.then(async ({ how }) => {
       if (!(await this.#pause(`${node.id} ended (${how}); starting it again`))) return
       node.process = this.#launch(node)
       this.#watchNode(node)
@@ -185,10 +214,7 @@ export class DevCluster {
       await this.#describe()
     }
     const late = setTimeout(() => void name(), namedMsMax)
-    const isReady = await process.ready.then(
-      () => true,
-      () => false,
-    )
+    const isReady = await process.ready.then(isTrue, isFalse)
     clearTimeout(late)
     if (!isReady) return
     await name()
@@ -239,6 +265,10 @@ export class DevCluster {
     })
   }
 
+  #logFile(id: string): string {
+    return join(this.#options.dataDir, `${id}.log`)
+  }
+
   #say(line: string): void {
     if (!this.#stopping.signal.aborted) this.#options.say(`Rouse: ${line}`)
   }
@@ -249,6 +279,13 @@ export class DevCluster {
     const postgresUrl = this.#postgres?.url ?? ''
     for (const line of readyWords({ url: this.url, nodes, postgresUrl, dataDir })) say(line)
   }
+}
+
+const isTrue = () => true
+const isFalse = () => false
+
+function idOf(index: number): string {
+  return `node-${index + 1}`
 }
 
 function urlOf(port: number): string {

@@ -1,6 +1,6 @@
 /** Why a development cluster could not start; the message is meant for whoever typed the command. */
 export class DevError extends Error {
-  readonly code: 'node_failed' | 'port_taken' | 'bad_argument'
+  readonly code: 'node_failed' | 'port_taken' | 'bad_argument' | 'bad_folder' | 'stuck'
 
   constructor(code: DevError['code'], message: string) {
     super(message)

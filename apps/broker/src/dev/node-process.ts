@@ -12,44 +12,58 @@ export interface NodeOptions {
   readonly gossipSecretFile: string
   /** Where its JSON log goes. */
   readonly logFile: string
-  readonly flags?: readonly string[]
+  /** It cannot be written any more. Told once. */
+  readonly onLogLost: (error: Error) => void
 }
 
 export interface NodeProcess {
   readonly pid: number
   /** Resolves when the node serves; rejects if it ends before. */
   readonly ready: Promise<void>
-  readonly exited: Promise<string>
+  readonly exited: Promise<NodeExit>
   stop(): Promise<void>
+}
+
+export interface NodeExit {
+  /** The signal or the exit code. */
+  readonly how: string
+  /** By somebody else: it did not end by itself. */
+  readonly isKilled: boolean
 }
 
 /** The program beside this folder, in whichever form this file runs: TypeScript or built. */
 const main = fileURLToPath(
   new URL(`../main.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url),
 )
+const host = '127.0.0.1'
 const stopMsMax = 12_000
 const complaintsMax = 3
 
-/** Flags, not environment: what the user has set there reaches the node as it is. */
+/**
+ * Flags, not environment: what the user has set there reaches the node as it is. But where nodes are is not for it to
+ * say: a cluster for development is for this machine only, and its nodes do not share an address.
+ */
 export function startNode(options: NodeOptions): NodeProcess {
   const flags = [
     ['node-id', options.id],
+    ['host', host],
     ['port', options.port],
+    ['advertise-url', `http://${host}:${options.port}`],
+    ['gossip-host', host],
     ['gossip-port', options.gossipPort],
+    ['gossip-advertise', `${host}:${options.gossipPort}`],
     ['database-url', options.databaseUrl],
     ['gossip-secret-file', options.gossipSecretFile],
   ].map(([name, value]) => `--${name}=${value}`)
-  const child = spawn(
-    process.execPath,
-    [...process.execArgv, main, ...flags, ...(options.flags ?? [])],
-    {
-      // With a channel: should we be killed, the node hears that we are gone and ends.
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    },
-  )
-  const exited = new Promise<string>((resolve) => {
-    child.once('error', (error) => resolve(error.message))
-    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+  const child = spawn(process.execPath, [...process.execArgv, main, ...flags], {
+    // With a channel: should we be killed, the node hears that we are gone and ends.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  const exited = new Promise<NodeExit>((resolve) => {
+    child.once('error', (error) => resolve({ how: error.message, isKilled: false }))
+    child.once('exit', (code, signal) =>
+      resolve({ how: signal ?? `exit code ${code}`, isKilled: signal !== null }),
+    )
   })
   return { pid: child.pid ?? 0, ready: untilReady(child, options), exited, stop }
 
@@ -62,8 +76,11 @@ export function startNode(options: NodeOptions): NodeProcess {
 }
 
 /** Keeps the log, and reads from it when the node is ready and why it failed. */
-function untilReady(child: ChildProcess, { id, logFile }: NodeOptions): Promise<void> {
+function untilReady(child: ChildProcess, { id, logFile, onLogLost }: NodeOptions): Promise<void> {
   const file = createWriteStream(logFile, { flags: 'a' })
+  file.once('error', onLogLost)
+  // Later ones say the same.
+  file.on('error', () => {})
   const complaints = new Set<string>()
   return new Promise((resolve, reject) => {
     const listen = (stream: NodeJS.ReadableStream | null): void => {

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { CliError } from '../cli-error.ts'
 import { verb } from '../verb.ts'
 import { count } from '../words.ts'
@@ -19,7 +19,7 @@ export function devVerb(program: Command): void {
   )
     .option('--nodes <count>', 'how many', count, 3)
     .option('--port <port>', 'the balanced one', count, 4600)
-    .option('--data <folder>', 'where everything is kept', '.rouse')
+    .option('--data <folder>', 'where everything is kept', folder, '.rouse')
     .action(async (options: Options) => {
       const stopped = new Promise<void>((done) => {
         for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => done())
@@ -38,9 +38,20 @@ export function devVerb(program: Command): void {
           await dev.stop()
         }
       } catch (error) {
-        // A code means that the message is meant for whoever reads it here.
-        if (error instanceof Error && 'code' in error) throw new CliError('failed', error.message)
-        throw error
+        throw forReader(error)
       }
     })
+}
+
+/** A code means that the message is meant for whoever reads it here. */
+function forReader(error: unknown): unknown {
+  if (!(error instanceof Error && 'code' in error)) return error
+  // What was given up may still be under way, and would keep this process.
+  if (error.code === 'stuck') setImmediate(() => process.exit())
+  return new CliError(error.code === 'bad_argument' ? 'usage' : 'failed', error.message)
+}
+
+function folder(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('Name a folder.')
+  return text
 }

@@ -23,8 +23,13 @@ export function createOutput(options: { readonly json?: boolean | undefined }): 
     json: (value) => line(JSON.stringify(value)),
     table(rows, columns, nothing) {
       if (rows.length === 0) line(colors.dim(nothing))
-      else for (const text of formatTable(rows, columns, process.stdout.columns)) line(text)
+      else for (const text of formatTable(rows, columns, screenWidth())) line(text)
     },
     note: (text) => void process.stderr.write(`${text}\n`),
   }
+}
+
+/** A terminal that does not know its width says 0. */
+function screenWidth(): number | undefined {
+  return process.stdout.columns || undefined
 }

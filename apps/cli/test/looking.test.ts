@@ -54,6 +54,12 @@ test('all of it on a terminal', { timeout, skip }, async (t) => {
   t.match(await shown('why', queue), /dead/)
 })
 
+test('a terminal that does not know its width gets whole tables', { timeout, skip }, async (t) => {
+  const size = { columns: 0, rows: 0 }
+  const shown = plain((await rouseOnTerminal(['nodes'], { env, size })).out)
+  t.match(shown, /^NODE +STATE +URL.*VERSION\r?\n.*alive +http/)
+})
+
 test('tail prints what comes, one document a line, and takes nothing', { timeout }, async (t) => {
   const queue = unique()
   await push({ queue, payload: 'before' })

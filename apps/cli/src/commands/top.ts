@@ -52,7 +52,8 @@ async function runScreen(look: () => Promise<{ cluster: Json; queues: Json[] }>)
   try {
     while (!stopped.signal.aborted) {
       const lines = await look().then(
-        (seen) => screenOf(seen, process.stdout.rows),
+        // A terminal that does not know its height says 0.
+        (seen) => screenOf(seen, process.stdout.rows || undefined),
         (error: unknown) => [colors.red((error as Error).message)],
       )
       process.stdout.write(`${home}${lines.join('\n')}`)

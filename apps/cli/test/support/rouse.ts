@@ -14,6 +14,8 @@ export interface Run {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
+  /** What the terminal says of itself; else 100 columns and 40 rows. */
+  readonly size?: { readonly columns: number; readonly rows: number }
 }
 
 /** In a pipe, without the loaders that tap puts into every process. */
@@ -21,7 +23,7 @@ export function rouse(args: readonly string[], options: RunOptions = {}): Promis
   return run(['env', '-i', ...environment(options.env), process.execPath, bin, ...args], options)
 }
 
-/** On a terminal of 100 columns. */
+/** On a terminal. */
 export function rouseOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Run> {
   return run(terminalOf(args, options), options)
 }
@@ -62,7 +64,8 @@ export async function terminalMissing(): Promise<string | false> {
 
 function terminalOf(args: readonly string[], options: RunOptions): string[] {
   const words = ['env', '-i', ...environment(options.env), process.execPath, bin, ...args]
-  const command = `stty cols 100 rows 40; ${words.map(quote).join(' ')}`
+  const { columns, rows } = options.size ?? { columns: 100, rows: 40 }
+  const command = `stty cols ${columns} rows ${rows}; ${words.map(quote).join(' ')}`
   return ['script', '-qec', command, '/dev/null']
 }
 

@@ -26,7 +26,7 @@ export function describeNodes(stats: Figures): { readonly nodes: readonly Figure
 /** `GET /stats?scope=cluster`: every node's figures, and sums of those that add up. */
 export async function clusterStats(
   own: Figures,
-  ask: (url: string) => Promise<Figures> = fetchStats,
+  ask: (url: string) => Promise<unknown> = fetchStats,
 ): Promise<Figures> {
   // One that said goodbye is history. One that died is missed, and would only keep whoever asks it waiting.
   const peers = peersOf(own).filter(({ state }) => state !== 'left')
@@ -37,7 +37,7 @@ export async function clusterStats(
       try {
         if (state === 'dead') throw new Error(`it has been silent for ${seconds(heardAgoMs)} s`)
         if (!url) throw new Error('its address is not known yet')
-        nodes.push(await ask(url))
+        nodes.push(readFigures(await ask(url)))
       } catch (error) {
         unreachable.push({ id, url, state, error: (error as Error).message })
       }
@@ -59,10 +59,48 @@ export async function clusterStats(
   }
 }
 
-async function fetchStats(url: string): Promise<Figures> {
+async function fetchStats(url: string): Promise<unknown> {
   const response = await fetch(`${url}/stats`, { signal: AbortSignal.timeout(answerMsMax) })
   if (!response.ok) throw new Error(`it answered ${response.status}`)
-  return (await response.json()) as Figures
+  return await response.json()
+}
+
+/** What is added up here, and what readers of the answer rely on. */
+const expected: Readonly<Record<string, (value: unknown) => boolean>> = {
+  node: (value) => typeof value === 'string',
+  local_sidecars: isNumber,
+  requests: isNumber,
+  wakes: isRecord,
+  queries_per_second: isRecord,
+  mode: isRecord,
+  peers: Array.isArray,
+  waiting: (value) => isRecord(value) && isNumber(value.total),
+  group_backoff: (value) => isRecord(value) && isListOfGroups(value.groups),
+}
+
+/** Behind the address of a node may be anything: another version, a proxy, somebody else's server. */
+function readFigures(answer: unknown): Figures {
+  if (!isRecord(answer)) throw new Error('its answer is not that of a node')
+  const odd = Object.entries(expected).filter(([name, fits]) => !fits(answer[name]))
+  if (odd.length === 0) return answer
+  throw new Error(`its answer is not that of a node: ${odd.map(([name]) => name).join(', ')}`)
+}
+
+function isListOfGroups(value: unknown): boolean {
+  return (
+    Array.isArray(value) &&
+    value.every((group) => {
+      return isRecord(group) && typeof group.key === 'string' && isNumber(group.waiting)
+    })
+  )
+}
+
+function isRecord(value: unknown): value is Figures {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
 }
 
 function peersOf(stats: Figures): readonly Peer[] {

@@ -56,6 +56,21 @@ test('names cannot be made to look like others', (t) => {
   ]) {
     t.notOk(keys.includes(interestKey(other)), JSON.stringify(other))
   }
-  t.equal(keysOf({ queue: 'q' }), undefined, 'where the place is not known, everybody gets it')
+  t.end()
+})
+
+test('where the place is not known, or half of it, everybody gets the hint and nobody reads one into it', (t) => {
+  for (const place of [
+    {},
+    { namespace: 'a' },
+    { task: 'b' },
+    { namespace: null },
+    { task: null },
+  ]) {
+    const one = { queue: 'q', partition: null, group: null, ...place, count: 1 }
+    t.equal(keysOf(one), undefined, JSON.stringify(place))
+    const arrived = fromGossip(toGossip('MESSAGE_AVAILABLE', one))
+    t.same(arrived, { queue: 'q', partition: null, group: null, count: 1 }, JSON.stringify(place))
+  }
   t.end()
 })

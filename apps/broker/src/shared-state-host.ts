@@ -1,8 +1,6 @@
 // Gives the SharedStateManager its world: messages of workers in, grants out, timers, and the one fallback query.
 import {
-  type GroupDescription as FlatDescription,
   type GroupKey,
-  groupKey,
   type Hint,
   SharedStateManager,
   type SharedStateStats,
@@ -12,6 +10,7 @@ import type pg from 'pg'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Due, PrimaryMessage, WorkerFigures, WorkerMessage } from './ipc.ts'
+import { flat, KnownGroups, keyOf } from './known-groups.ts'
 import type { Logger } from './log.ts'
 import { groupsWithWork } from './statements/groups-with-work.ts'
 
@@ -45,19 +44,13 @@ export interface TimePort {
   readonly popFoundNothing: () => void
 }
 
-/** A group that somebody waits for, in the words of the workers. */
-interface KnownGroup {
-  readonly description: GroupDescription
-  readonly workers: Set<number>
-}
-
 /** setTimeout takes no more, and an early look costs nothing. */
 const timerMsMax = 60_000
 
 export class SharedStateHost {
   readonly #options: SharedStateHostOptions
   readonly #manager: SharedStateManager
-  readonly #groups = new Map<GroupKey, KnownGroup>()
+  readonly #groups = new KnownGroups()
   readonly #figures = new Map<number, WorkerFigures>()
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
@@ -72,7 +65,7 @@ export class SharedStateHost {
       {
         now: clock.nowMs,
         grant: (sidecarId, key, grantId) => {
-          const description = this.#groups.get(key)?.description
+          const description = this.#groups.describe(key)
           // Without waiters there is nobody to pop for; the manager takes the grant back by itself.
           if (description === undefined) return
           post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
@@ -102,7 +95,7 @@ export class SharedStateHost {
   workerGone(workerId: number, how: 'died' | 'left'): void {
     this.#manager.unregisterSidecar(workerId, how)
     this.#figures.delete(workerId)
-    for (const [key, group] of this.#groups) this.#forget(key, group, workerId)
+    this.#groups.removeWorker(workerId)
     this.#schedule()
   }
 
@@ -219,20 +212,11 @@ export class SharedStateHost {
 
   #setWaiting(workerId: number, description: GroupDescription, count: number): void {
     const key = keyOf(description)
-    const known = this.#groups.get(key) ?? { description, workers: new Set() }
-    if (count > 0) {
-      known.workers.add(workerId)
-      this.#groups.set(key, known)
-    }
+    if (count > 0) this.#groups.add(workerId, key, description)
     if (!this.#manager.setWaiting(workerId, flat(description), count)) {
       this.#options.log.warn({ group: key }, 'too many groups: this one is not woken')
     }
-    if (count === 0) this.#forget(key, known, workerId)
-  }
-
-  #forget(key: GroupKey, group: KnownGroup, workerId: number): void {
-    group.workers.delete(workerId)
-    if (group.workers.size === 0) this.#groups.delete(key)
+    if (count === 0) this.#groups.remove(workerId, key)
   }
 
   /** One timer, for whatever comes first. */
@@ -258,14 +242,16 @@ export class SharedStateHost {
   }
 
   async #check(keys: readonly GroupKey[]): Promise<void> {
-    const known = keys.filter((key) => this.#groups.has(key))
+    const known = keys.flatMap((key) => {
+      const description = this.#groups.describe(key)
+      return description === undefined ? [] : [{ key, description }]
+    })
     try {
-      const positions = await groupsWithWork(
-        this.#options.pool,
-        known.map((key) => (this.#groups.get(key) as KnownGroup).description),
-      )
+      const { pool } = this.#options
+      const descriptions = known.map(({ description }) => description)
+      const positions = await groupsWithWork(pool, descriptions)
       this.#failing = false
-      this.#manager.fallbackResult(positions.map((position) => known[position] as GroupKey))
+      this.#manager.fallbackResult(positions.flatMap((position) => known[position]?.key ?? []))
     } catch (error) {
       if (this.#stopped) return
       if (!this.#failing) {
@@ -276,12 +262,4 @@ export class SharedStateHost {
     }
     this.#schedule()
   }
-}
-
-function flat({ source, group }: GroupDescription): FlatDescription {
-  return { ...source, group }
-}
-
-function keyOf(description: GroupDescription): GroupKey {
-  return groupKey(flat(description))
 }

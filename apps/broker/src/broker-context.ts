@@ -1,5 +1,6 @@
 import type { Limits } from '@rouse/protocol'
-import type { Coordinator, SidecarDbPool, Woken } from '@rouse/sidecar'
+import type { Hint } from '@rouse/shared-state'
+import type { Coordinator, SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -22,8 +23,8 @@ export interface BrokerContext {
     Coordinator,
     'notifyMessageAvailable' | 'notifyPartitionFree' | 'notifyOutcomeUnknown'
   >
-  /** Every node looks again at a queue whose options have changed. */
-  readonly tellConfigured: (hint: Woken, version: number) => void
+  /** The options of a queue have changed: every node looks at it again, and reads anew what it remembers of queues. */
+  readonly tellConfigured: (hint: Hint) => void
   /** Something may fall due sooner than the timers know. */
   readonly lookForDue: () => void
   /** Who holds a lease, for operators. */

@@ -3,14 +3,17 @@
 // never stores a payload in the clear. To seal for a queue that no longer wants it harms nobody.
 import { type Operation, type PushItem, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
 import type pg from 'pg'
+import { EncryptedNames } from './encrypted-names.ts'
 import { isSealed, type PayloadCipher } from './encryption.ts'
 import type { Logger } from './log.ts'
-import { encryptedQueues } from './statements/encrypted-queues.ts'
 
 type Submit = SidecarDbPool['submit']
 
 export interface EncryptedQueues {
-  /** Resolves when the database was asked. A database that is away is asked again when it refuses. */
+  /** Resolves when the database was asked for the first time. */
+  start(): Promise<void>
+  stop(): void
+  /** Options of queues have changed, or may have. */
   refresh(): Promise<void>
   /** The sidecar, with payloads of encrypted queues sealed. */
   around(sidecar: Pick<SidecarDbPool, 'submit'>): Pick<SidecarDbPool, 'submit'>
@@ -20,21 +23,16 @@ export function createEncryptedQueues(options: {
   readonly cipher: PayloadCipher
   readonly pool: pg.Pool
   readonly log: Logger
+  /** How old the memory may become. */
+  readonly everyMs?: number
 }): EncryptedQueues {
-  const { cipher, pool, log } = options
-  let names: ReadonlySet<string> = new Set()
-
-  async function refresh(): Promise<void> {
-    if (!cipher.canSeal) return
-    try {
-      names = new Set(await encryptedQueues(pool))
-    } catch (error) {
-      log.warn({ reason: (error as Error).message }, 'could not ask which queues are encrypted')
-    }
-  }
+  const { cipher } = options
+  // A node without a key has nothing to do: the database refuses for it.
+  if (!cipher.canSeal) return withoutKey
+  const names = new EncryptedNames(options)
 
   function seal(items: readonly PushItem[]): readonly PushItem[] {
-    if (names.size === 0 || !items.some(({ queue }) => names.has(queue))) return items
+    if (!items.some(({ queue }) => names.has(queue))) return items
     return items.map((item) => {
       if (!names.has(item.queue) || isSealed(item.payload)) return item
       return { ...item, payload: cipher.seal(item, item.payload) }
@@ -57,18 +55,18 @@ export function createEncryptedQueues(options: {
     return sidecar.submit(sealed(operation)).catch(async (error: unknown) => {
       const queue = refusedQueue(error)
       if (queue === undefined || refused.includes(queue)) throw error
-      await refresh()
+      await names.refresh()
       // Queues that the refused push would have created are encrypted by default, and not there to be found.
-      names = new Set([...names, ...refused, queue])
+      names.add([...refused, queue])
       return attempt(sidecar, operation, [...refused, queue])
     })
   }
 
   return {
-    refresh,
+    start: () => names.start(),
+    stop: () => names.stop(),
+    refresh: () => names.refresh(),
     around(sidecar) {
-      // A node without a key has nothing to do: the database refuses for it.
-      if (!cipher.canSeal) return sidecar
       const submit: Submit = (operation) => {
         if (operation.kind !== 'PUSH' && operation.kind !== 'TRANSACTION') {
           return sidecar.submit(operation)
@@ -78,6 +76,13 @@ export function createEncryptedQueues(options: {
       return { submit }
     },
   }
+}
+
+const withoutKey: EncryptedQueues = {
+  start: async () => {},
+  stop: () => {},
+  refresh: async () => {},
+  around: (sidecar) => sidecar,
 }
 
 /** Undefined: it failed for another reason. */

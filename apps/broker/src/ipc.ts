@@ -2,7 +2,8 @@
 //
 //   worker → primary   ready · waiting · check · taken · release · available · free · configured · scheduled · look ·
 //                      hintsLost · outcomeUnknown · figures · askStats
-//   primary → worker   grant · drain · stats
+//   primary → worker   grant · configured · drain · stats
+import type { Hint } from '@rouse/shared-state'
 import type { Grant, GrantOutcome, GroupDescription, SidecarStats, Woken } from '@rouse/sidecar'
 
 export type WorkerMessage =
@@ -18,8 +19,8 @@ export type WorkerMessage =
     }
   | { readonly type: 'available'; readonly woken: readonly Woken[] }
   | { readonly type: 'free'; readonly woken: readonly Woken[] }
-  /** The options of a queue have a new version. */
-  | { readonly type: 'configured'; readonly hint: Woken; readonly version: number }
+  /** The options of a queue have changed. */
+  | { readonly type: 'configured'; readonly hint: Hint }
   /** A call made something fall due: then, or in so many ms from now. */
   | { readonly type: 'scheduled'; readonly queue: string; readonly due: Due }
   /** A call may have made something fall due, nobody here knows when. */
@@ -42,6 +43,8 @@ export interface WorkerFigures extends SidecarStats {
 
 export type PrimaryMessage =
   | { readonly type: 'grant'; readonly grant: Grant }
+  /** Options of queues have changed, here or elsewhere, or may have: whatever is remembered of any is read anew. */
+  | { readonly type: 'configured' }
   | { readonly type: 'drain' }
   | {
       readonly type: 'stats'

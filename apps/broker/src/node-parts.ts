@@ -46,11 +46,11 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
     log,
     pool,
     post: (id, message) => workers.post(id, message),
+    postAll: (message) => workers.postAll(message),
     peers: {
       broadcast: (hint, kind) => link.broadcast(hint, kind),
       broadcastEverything: () => link.broadcastEverything(),
       interestChanged: (version) => link.interestChanged(version),
-      configured: (hint, version) => link.tellConfigured(hint, version),
     },
     time: {
       scheduled(queue, due) {
@@ -78,6 +78,7 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
     log,
     events: {
       onHint: (hint) => host.heard(hint),
+      onConfigured: (hint) => host.heardConfigured(hint),
       onEverything: () => host.heardEverything(),
       onScheduled: (dueAtMs) => time.timers.expect(dueAtMs),
       onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),

@@ -20,6 +20,7 @@ export interface SharedStateHostOptions {
   readonly log: Logger
   readonly pool: pg.Pool
   readonly post: (workerId: number, message: PrimaryMessage) => void
+  readonly postAll: (message: PrimaryMessage) => void
   readonly peers: PeerPort
   readonly time: TimePort
   readonly stats: (
@@ -30,11 +31,9 @@ export interface SharedStateHostOptions {
 
 /** What the other nodes are told. */
 export interface PeerPort {
-  readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
+  readonly broadcast: (hint: Hint, kind: 'available' | 'free' | 'configured') => void
   readonly broadcastEverything: () => void
   readonly interestChanged: (version: number) => void
-  /** The options of a queue have a new version. */
-  readonly configured: (hint: Hint, version: number) => void
 }
 
 /** What the timers of the node are told. */
@@ -71,7 +70,10 @@ export class SharedStateHost {
           post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
         broadcast: peers.broadcast,
-        broadcastEverything: peers.broadcastEverything,
+        broadcastEverything: () => {
+          this.#queuesChanged()
+          peers.broadcastEverything()
+        },
         interestChanged: peers.interestChanged,
       },
       {
@@ -135,8 +137,15 @@ export class SharedStateHost {
     this.#schedule()
   }
 
+  /** A peer gave a queue other options. */
+  heardConfigured(hint: Hint): void {
+    this.#queuesChanged()
+    this.heard(hint)
+  }
+
   /** Anything may have happened at a peer. */
   heardEverything(): void {
+    this.#queuesChanged()
     this.#manager.notifyEverything('udp')
     this.#schedule()
   }
@@ -189,9 +198,10 @@ export class SharedStateHost {
         for (const hint of message.woken) manager.notifyPartitionFree(hint, { sidecarId: workerId })
         return
       case 'configured':
+        this.#queuesChanged()
         // New options may let messages go that were held back, and a namespace may have gained a queue.
         manager.handleMessageAvailable(message.hint, 'ipc')
-        return this.#options.peers.configured(message.hint, message.version)
+        return this.#options.peers.broadcast(message.hint, 'configured')
       case 'scheduled':
         return this.#options.time.scheduled(message.queue, message.due)
       case 'look':
@@ -208,6 +218,12 @@ export class SharedStateHost {
         return this.#options.post(workerId, { type: 'stats', id: message.id, stats })
       }
     }
+  }
+
+  /** What workers and timers of this node remember of queues may no longer be so. */
+  #queuesChanged(): void {
+    this.#options.postAll({ type: 'configured' })
+    this.#options.time.look()
   }
 
   #setWaiting(workerId: number, description: GroupDescription, count: number): void {

@@ -66,6 +66,10 @@ export class WorkerProcesses {
     this.#running.get(workerId)?.outbox.post(message)
   }
 
+  postAll(message: PrimaryMessage): void {
+    for (const { outbox } of this.#running.values()) outbox.post(message)
+  }
+
   /** Resolves when no worker is left. After the time given, those that remain are killed. */
   async drain(msMax: number): Promise<void> {
     this.#draining = true
@@ -92,6 +96,9 @@ export class WorkerProcesses {
         if (worker.isConnected()) worker.send(batch, done)
         else done(null)
       },
+      // A worker that stands still finds one of them as good as many.
+      droppable: ({ type }) => type === 'configured',
+      dropped: { type: 'configured' },
     })
     this.#running.set(worker.id, { worker, outbox, startedAtMs: clock.nowMs() })
     worker.on('message', (value: unknown) => {

@@ -9,7 +9,7 @@ import type { BrokerContext } from './broker-context.ts'
 import { systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createDeliveryLog } from './delivery-log.ts'
-import { createEncryptedQueues } from './encrypted-queues.ts'
+import { createEncryptedQueues, type EncryptedQueues } from './encrypted-queues.ts'
 import { payloadCipherOf } from './encryption.ts'
 import {
   createOutbox,
@@ -54,7 +54,10 @@ export async function runWorker(config: Config): Promise<void> {
     connections: () => connectionsOf(app.server),
     delayMs: config.drainDelayMs,
     close: () => app.close(),
-    stop: () => statsDesk.stop(),
+    stop() {
+      statsDesk.stop()
+      encrypted.stop()
+    },
   })
 
   const context: BrokerContext = {
@@ -68,10 +71,7 @@ export async function runWorker(config: Config): Promise<void> {
     cipher,
     coordinator,
     lookForDue: () => outbox.post({ type: 'look' }),
-    tellConfigured(hint, version) {
-      outbox.post({ type: 'configured', hint, version })
-      void encrypted.refresh()
-    },
+    tellConfigured: (hint) => outbox.post({ type: 'configured', hint }),
     holder: `${config.nodeId}/${workerId}`,
     newMessageId: newMessageIds(),
     isDraining: () => drain.isDraining(),
@@ -84,8 +84,8 @@ export async function runWorker(config: Config): Promise<void> {
     done()
   })
 
-  obeyPrimary({ sidecar, statsDesk, drain })
-  await encrypted.refresh()
+  obeyPrimary({ sidecar, encrypted, statsDesk, drain })
+  await encrypted.start()
   const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
     log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
     process.exit(cannotListenExitCode)
@@ -96,13 +96,15 @@ export async function runWorker(config: Config): Promise<void> {
 
 function obeyPrimary(parts: {
   readonly sidecar: SidecarDbPool
+  readonly encrypted: EncryptedQueues
   readonly statsDesk: ReturnType<typeof createStatsDesk>
   readonly drain: ReturnType<typeof createWorkerDrain>
 }): void {
-  const { sidecar, statsDesk, drain } = parts
+  const { sidecar, encrypted, statsDesk, drain } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
+      else if (message.type === 'configured') void encrypted.refresh()
       else if (message.type === 'stats') statsDesk.answered(message.id, message.stats)
       else drain.begin()
     }

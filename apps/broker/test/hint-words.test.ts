@@ -27,6 +27,17 @@ test('a hint arrives as it left', (t) => {
   t.end()
 })
 
+test('that options have changed is for every node, whatever it waits for, and counts nothing', (t) => {
+  fc.assert(
+    fc.property(hint, (one) => {
+      const outgoing = toGossip('QUEUE_CONFIG_CHANGED', one)
+      t.match(outgoing, { kind: 'QUEUE_CONFIG_CHANGED', scope: one.queue, keys: undefined })
+      t.same(fromGossip(outgoing), { ...one, count: 0 })
+    }),
+  )
+  t.end()
+})
+
 test('whoever may wait for a hint is among those who get it', (t) => {
   fc.assert(
     fc.property(hint, fc.boolean(), fc.boolean(), (one, byNamespace, byTask) => {

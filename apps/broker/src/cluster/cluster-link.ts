@@ -16,13 +16,15 @@ import type { Logger } from '../log.ts'
 import { wordsOf } from '../setting.ts'
 import type { ClusterIdentity, NodeRecord, SeenNode } from '../statements/nodes.ts'
 import { version } from '../version.ts'
-import { fromGossip, interestKey, toGossip, type WakeKind } from './hint-words.ts'
+import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-words.ts'
 import { createNodeDirectory, type NodeDirectory } from './node-directory.ts'
 import { SilentPeers } from './silent-peers.ts'
 
 /** What the link does to the wake path. */
 export interface ClusterEvents {
   readonly onHint: (hint: Hint) => void
+  /** A queue has other options now; the values are in the database. */
+  readonly onConfigured: (hint: Hint) => void
   /** Anything may have happened at a peer. */
   readonly onEverything: () => void
   /** Something falls due then, by the database's clock. */
@@ -133,8 +135,8 @@ export class ClusterLink {
     await Promise.all([this.#gossip.stop(), this.#directory?.stop()])
   }
 
-  broadcast(hint: Hint, kind: 'available' | 'free'): void {
-    this.#gossip.hint(toGossip(wakeKinds[kind], hint))
+  broadcast(hint: Hint, kind: keyof typeof gossipKinds): void {
+    this.#gossip.hint(toGossip(gossipKinds[kind], hint))
   }
 
   /** Anything may have been committed here, and what was in flight may yet be: peers look at all that they wait for, now
@@ -146,12 +148,6 @@ export class ClusterLink {
 
   tellScheduled(queue: string, dueAtMs: number): void {
     this.#gossip.hint({ kind: 'SCHEDULED', scope: queue, count: 1, value: dueAtMs })
-  }
-
-  /** Peers read the values from the database. */
-  tellConfigured(place: Hint, version: number): void {
-    const hint = toGossip('PARTITION_FREE', place)
-    this.#gossip.hint({ ...hint, kind: 'QUEUE_CONFIG_CHANGED', value: version })
   }
 
   /** Many waiters come at once: peers are told after the last of them. */
@@ -212,9 +208,17 @@ export class ClusterLink {
 
   #heard(hint: GossipHint): void {
     const { events } = this.#options
-    if (hint.kind === 'EVERYTHING') events.onEverything()
-    else if (hint.kind !== 'SCHEDULED') events.onHint(fromGossip(hint))
-    else if (hint.value !== undefined) events.onScheduled(hint.value)
+    switch (hint.kind) {
+      case 'EVERYTHING':
+        return events.onEverything()
+      case 'QUEUE_CONFIG_CHANGED':
+        return events.onConfigured(fromGossip(hint))
+      case 'SCHEDULED':
+        return hint.value === undefined ? undefined : events.onScheduled(hint.value)
+      case 'MESSAGE_AVAILABLE':
+      case 'PARTITION_FREE':
+        return events.onHint(fromGossip(hint))
+    }
   }
 
   #discovered(others: readonly SeenNode[]): void {
@@ -246,9 +250,10 @@ export class ClusterLink {
 /** What a peer committed before it fell silent, or before we knew each other, was perhaps not announced here. */
 const mayHaveMissed: ReadonlySet<PeerEvent> = new Set(['joined', 'suspect', 'dead', 'left'])
 
-const wakeKinds: Readonly<Record<'available' | 'free', WakeKind>> = {
+const gossipKinds: Readonly<Record<'available' | 'free' | 'configured', QueueHintKind>> = {
   available: 'MESSAGE_AVAILABLE',
   free: 'PARTITION_FREE',
+  configured: 'QUEUE_CONFIG_CHANGED',
 }
 
 function isGone({ state }: PeerView): boolean {

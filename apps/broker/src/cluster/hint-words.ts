@@ -6,14 +6,15 @@
 import type { Hint as GossipHint, OutgoingHint } from '@rouse/gossip'
 import { type GroupDescription, type Hint, sharedSelector } from '@rouse/shared-state'
 
-export type WakeKind = 'MESSAGE_AVAILABLE' | 'PARTITION_FREE'
+/** What is said of a queue: there are messages, a lane opened, its options have changed. */
+export type QueueHintKind = 'MESSAGE_AVAILABLE' | 'PARTITION_FREE' | 'QUEUE_CONFIG_CHANGED'
 
 /** What one group of waiters waits for. */
 export function interestKey(group: GroupDescription): string {
   return 'queue' in group ? queueKey(group.queue) : sharedSelector(group.namespace, group.task)
 }
 
-export function toGossip(kind: WakeKind, hint: Hint): OutgoingHint {
+export function toGossip(kind: QueueHintKind, hint: Hint): OutgoingHint {
   const { queue, partition, group, namespace, task, count } = hint
   return {
     kind,
@@ -21,7 +22,8 @@ export function toGossip(kind: WakeKind, hint: Hint): OutgoingHint {
     part: partition ?? undefined,
     count: count ?? 1,
     labels: [group ?? null, ...(hasPlace(hint) ? [namespace ?? null, task ?? null] : [])],
-    keys: keysOf(hint),
+    // Nodes remember options of queues that nobody waits for there: news of them go to all.
+    keys: kind === 'QUEUE_CONFIG_CHANGED' ? undefined : keysOf(hint),
   }
 }
 

@@ -31,7 +31,7 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
       })
       const place = { namespace: configured.namespace, task: configured.task }
       const hint = { queue, partition: null, group: null, ...place, count: 0 }
-      context.tellConfigured(hint, configured.version)
+      context.tellConfigured(hint)
       return { configured: true, queueId: configured.queueId, options: configured.options }
     },
   )

@@ -1,0 +1,94 @@
+// What the primary tells its own workers and timers when options of queues have changed, or may have.
+import type { Hint } from '@rouse/shared-state'
+import type pg from 'pg'
+import { type Test, test } from 'tap'
+import { systemClock } from '../src/clock.ts'
+import { loadConfig } from '../src/config.ts'
+import type { PrimaryMessage } from '../src/ipc.ts'
+import { createLogger } from '../src/log.ts'
+import { SharedStateHost } from '../src/shared-state-host.ts'
+
+const hint: Hint = {
+  queue: 'q',
+  partition: null,
+  group: null,
+  namespace: 'n',
+  task: null,
+  count: 0,
+}
+
+function startHost(t: Test) {
+  const toWorkers: PrimaryMessage[] = []
+  const toPeers: unknown[] = []
+  let looks = 0
+  const env = { ROUSE_DATABASE_URL: 'postgres://localhost/x' }
+  const host = new SharedStateHost({
+    config: loadConfig({ env, args: [] }).config,
+    clock: systemClock,
+    log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
+    // Nobody waits, so nothing is asked.
+    pool: {} as pg.Pool,
+    post: () => {},
+    postAll: (message) => toWorkers.push(message),
+    peers: {
+      broadcast: (one, kind) => toPeers.push({ kind, hint: one }),
+      broadcastEverything: () => toPeers.push({ kind: 'everything' }),
+      interestChanged: () => {},
+    },
+    time: {
+      scheduled: () => {},
+      look: () => {
+        looks += 1
+      },
+      popFoundNothing: () => {},
+    },
+    stats: () => ({}),
+  })
+  t.teardown(() => host.stop())
+  host.handle(1, [{ type: 'ready', url: '' }])
+  return { host, toWorkers, toPeers, looks: () => looks }
+}
+
+test('options changed through a worker: all workers read anew, timers look, peers are told', async (t) => {
+  const { host, toWorkers, toPeers, looks } = startHost(t)
+  host.handle(1, [{ type: 'configured', hint }])
+  t.same(toWorkers, [{ type: 'configured' }])
+  t.equal(looks(), 1)
+  t.same(toPeers, [{ kind: 'configured', hint }])
+})
+
+test('options changed through a peer: the same, and nobody is told again', async (t) => {
+  const { host, toWorkers, toPeers, looks } = startHost(t)
+  host.heardConfigured(hint)
+  t.same(toWorkers, [{ type: 'configured' }])
+  t.equal(looks(), 1)
+  t.same(toPeers, [])
+})
+
+test('where the word of it may be lost with others, all is read anew', async (t) => {
+  const doubts: readonly [string, (host: SharedStateHost) => void][] = [
+    ['hints of a peer were lost', (host) => host.heardEverything()],
+    ['a worker died', (host) => host.workerGone(1, 'died')],
+    ['a write has an unknown outcome', (host) => host.handle(1, [{ type: 'outcomeUnknown' }])],
+    ['a chore has', (host) => host.outcomeUnknown()],
+    ['the channel of a worker was full', (host) => host.handle(1, [{ type: 'hintsLost' }])],
+  ]
+  for (const [what, doubt] of doubts) {
+    const { host, toWorkers, looks } = startHost(t)
+    doubt(host)
+    t.same(toWorkers, [{ type: 'configured' }], what)
+    t.equal(looks(), 1, what)
+  }
+})
+
+test('plain wakes are no reason to read anything anew', async (t) => {
+  const { host, toWorkers, looks } = startHost(t)
+  const woken = [{ queue: 'q', partition: 'p', group: null, namespace: null, task: null, count: 1 }]
+  host.handle(1, [
+    { type: 'available', woken },
+    { type: 'free', woken },
+  ])
+  host.heard(hint)
+  t.same(toWorkers, [])
+  t.equal(looks(), 0)
+})

@@ -12,6 +12,7 @@ import type { Config } from './config.ts'
 import type { Due, PrimaryMessage, WorkerFigures, WorkerMessage } from './ipc.ts'
 import { flat, KnownGroups, keyOf } from './known-groups.ts'
 import type { Logger } from './log.ts'
+import { MovedQueues } from './moved-queues.ts'
 import { groupsWithWork } from './statements/groups-with-work.ts'
 
 export interface SharedStateHostOptions {
@@ -51,6 +52,10 @@ export class SharedStateHost {
   readonly #manager: SharedStateManager
   readonly #groups = new KnownGroups()
   readonly #figures = new Map<number, WorkerFigures>()
+  readonly #moved = new MovedQueues({
+    again: (hint) => this.#lookAgain(hint),
+    tooMany: () => this.#manager.announceEverything(),
+  })
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
@@ -168,6 +173,7 @@ export class SharedStateHost {
 
   stop(): void {
     this.#stopped = true
+    this.#moved.stop()
     clearTimeout(this.#timer)
   }
 
@@ -201,6 +207,7 @@ export class SharedStateHost {
         this.#queuesChanged()
         // New options may let messages go that were held back, and a namespace may have gained a queue.
         manager.handleMessageAvailable(message.hint, 'ipc')
+        if (message.hasMoved) this.#moved.add(message.hint)
         return this.#options.peers.broadcast(message.hint, 'configured')
       case 'scheduled':
         return this.#options.time.scheduled(message.queue, message.due)
@@ -224,6 +231,12 @@ export class SharedStateHost {
   #queuesChanged(): void {
     this.#options.postAll({ type: 'configured' })
     this.#options.time.look()
+  }
+
+  /** Here and at peers. */
+  #lookAgain(hint: Hint): void {
+    this.#manager.notifyPartitionFree(hint, 'timer')
+    this.#schedule()
   }
 
   #setWaiting(workerId: number, description: GroupDescription, count: number): void {

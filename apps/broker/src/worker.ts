@@ -71,7 +71,7 @@ export async function runWorker(config: Config): Promise<void> {
     cipher,
     coordinator,
     lookForDue: () => outbox.post({ type: 'look' }),
-    tellConfigured: (hint) => outbox.post({ type: 'configured', hint }),
+    tellConfigured: (hint, hasMoved) => outbox.post({ type: 'configured', hint, hasMoved }),
     holder: `${config.nodeId}/${workerId}`,
     newMessageId: newMessageIds(),
     isDraining: () => drain.isDraining(),

@@ -1,9 +1,11 @@
-// Options that change through one worker of one node hold for all workers of all nodes.
+// Options that change through one worker of one node hold for all workers of all nodes, and for what is under way.
 import { randomBytes } from 'node:crypto'
-import { eventually, type TestDatabase } from '@rouse/testkit'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { startCluster } from './support/cluster.ts'
+import type { RunningBroker } from './support/broker.ts'
+import { startCluster, statsOf } from './support/cluster.ts'
 import { apiOf } from './support/http.ts'
+import { stateOf } from './support/node-state.ts'
 
 const timeout = 120_000
 /** At once, so that they come by several connections: the workers of a node take turns with these. */
@@ -65,4 +67,65 @@ test('a queue that is no longer encrypted is stored in the clear by every worker
       }
     },
   )
+})
+
+/** Fallback checks so rare that none of them can be what woke a waiter. */
+const never = '600000'
+const hintsOnly = {
+  POP_WAIT_IDLE_INTERVAL_MS: never,
+  POP_WAIT_BASE_INTERVAL_MS: never,
+  POP_WAIT_MAX_INTERVAL_MS: never,
+  ROUSE_WRITE_TIMEOUT_MS: '60000',
+}
+
+const wakesOf = async ({ url }: RunningBroker) => {
+  const { wakes } = await statsOf(url)
+  return Object.values(wakes).reduce((sum, count) => sum + count, 0)
+}
+
+async function untilNothingInFlight(node: RunningBroker): Promise<void> {
+  await eventually(async () => (await stateOf(node)).group_backoff.groups_in_flight === 0)
+}
+
+/** One waits at each node for a namespace in which there is no queue yet. Groups that have consumed what is there. */
+async function waitForNamespace(t: Test) {
+  const database = await testDatabase(t)
+  const nodes = await startCluster(t, { nodes: 2, database, env: hintsOnly })
+  const api = apiOf(nodes[0]?.url as string)
+  await api.post('/configure', { queue: 'q', namespace: 'old', task: 'mail' })
+  await api.push({ queue: 'q', payload: 'before' })
+  const waiting = []
+  for (const [i, node] of nodes.entries()) {
+    await api.pop('q', `?autoAck=true&consumerGroup=g${i}`)
+    const path = `/pop?namespace=new&wait=true&timeout=60000&autoAck=true&consumerGroup=g${i}`
+    waiting.push(apiOf(node.url).get(path))
+    await eventually(async () => (await statsOf(node.url)).waiting.total === 1)
+    await untilNothingInFlight(node)
+  }
+  return { database, nodes, api, waiting }
+}
+
+test('a queue moves to another namespace while a push to it is under way', {
+  timeout,
+}, async (t) => {
+  const { database, nodes, api, waiting } = await waitForNamespace(t)
+  const barrier = await database.armBarrier('push-inserted')
+  const pushed = api.push({ queue: 'q', payload: 'x' })
+  await barrier.reached()
+  const before = await Promise.all(nodes.map(wakesOf))
+  await api.post('/configure', { queue: 'q', namespace: 'new' })
+  for (const [i, node] of nodes.entries()) {
+    await eventually(async () => (await wakesOf(node)) > (before[i] as number))
+    await untilNothingInFlight(node)
+  }
+  await barrier.release()
+  t.equal((await pushed).status, 201)
+  for (const answer of waiting) {
+    t.match(await answer, { status: 200, body: { messages: [{ data: 'x' }] } })
+  }
+  for (const node of nodes) {
+    const { wakes, mode } = await stateOf(node)
+    t.equal(wakes.fallback, 0, 'all looked again')
+    t.equal(mode.mode, 'healthy', 'and nobody takes it for a fault')
+  }
 })

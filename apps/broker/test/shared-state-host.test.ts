@@ -1,5 +1,6 @@
 // What the primary tells its own workers and timers when options of queues have changed, or may have.
 import type { Hint } from '@rouse/shared-state'
+import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 import { systemClock } from '../src/clock.ts'
@@ -51,10 +52,18 @@ function startHost(t: Test) {
 
 test('options changed through a worker: all workers read anew, timers look, peers are told', async (t) => {
   const { host, toWorkers, toPeers, looks } = startHost(t)
-  host.handle(1, [{ type: 'configured', hint }])
+  host.handle(1, [{ type: 'configured', hint, hasMoved: false }])
   t.same(toWorkers, [{ type: 'configured' }])
   t.equal(looks(), 1)
   t.same(toPeers, [{ kind: 'configured', hint }])
+})
+
+test('a queue moved: peers are told to look again at where it is now', async (t) => {
+  const { host, toPeers } = startHost(t)
+  host.handle(1, [{ type: 'configured', hint, hasMoved: true }])
+  t.same(toPeers, [{ kind: 'configured', hint }])
+  await eventually(() => toPeers.length > 1)
+  t.same(toPeers[1], { kind: 'free', hint })
 })
 
 test('options changed through a peer: the same, and nobody is told again', async (t) => {

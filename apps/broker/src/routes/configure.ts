@@ -6,12 +6,13 @@ import {
   parseQueueName,
   parseTask,
 } from '@rouse/protocol'
-import { configure } from '@rouse/sidecar'
+import { type ConfiguredQueue, configure } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
 import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { bodySchema } from '../request-schema.ts'
+import { type QueuePlace, queuePlace } from '../statements/queue-details.ts'
 
 export function configureRoute(app: FastifyInstance, context: BrokerContext): void {
   app.post(
@@ -26,13 +27,27 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
       const namespace = body.namespace === undefined ? undefined : parseNamespace(body.namespace)
       const task = body.task === undefined ? undefined : parseTask(body.task)
       const options = body.options ?? {}
+      const mayMove = namespace !== undefined || task !== undefined
+      const before = mayMove
+        ? await administer(context.pool, () => queuePlace(context.pool, queue))
+        : undefined
       const configured = await administer(context.pool, (executor) => {
         return configure(executor, { queue, namespace, task, options })
       })
       const place = { namespace: configured.namespace, task: configured.task }
       const hint = { queue, partition: null, group: null, ...place, count: 0 }
-      context.tellConfigured(hint)
+      context.tellConfigured(hint, mayMove && hasMoved(before, configured))
       return { configured: true, queueId: configured.queueId, options: configured.options }
     },
+  )
+}
+
+/** Also where somebody else created or changed the queue in between: it may have been elsewhere for a moment. */
+function hasMoved(before: QueuePlace | undefined, after: ConfiguredQueue): boolean {
+  return (
+    before === undefined ||
+    after.version !== before.version + 1 ||
+    after.namespace !== before.namespace ||
+    after.task !== before.task
   )
 }

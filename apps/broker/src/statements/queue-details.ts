@@ -15,6 +15,24 @@ export async function queueOptions(
   return row?.[0] as Record<string, unknown> | undefined
 }
 
+export interface QueuePlace {
+  readonly version: number
+  readonly namespace: string | null
+  readonly task: string | null
+}
+
+/** Where a queue is now; undefined where there is no such queue. */
+export async function queuePlace(pool: pg.Pool, queue: string): Promise<QueuePlace | undefined> {
+  const [row] = await callStatement(
+    pool,
+    'select version::float8, namespace, task from rouse.queues where name = $1',
+    [queue],
+  )
+  if (row === undefined) return undefined
+  const [version, namespace, task] = row as [number, string | null, string | null]
+  return { version, namespace, task }
+}
+
 /** Creates a group where it does not exist yet. False: there is no such queue. */
 export async function subscribe(
   pool: pg.Pool,

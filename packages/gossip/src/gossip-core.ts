@@ -4,7 +4,7 @@
 //   receive(bytes, from)      signature and replay first, then what each message asks for
 //   tick()                    heartbeats, verdicts, greetings, hints and interest that are due
 //   nextTickAt()              when tick has something to do; look again after every call
-//   hint(), setInterest(), discovered(), leave()      what the node has to say
+//   hint(), setInterest(), discovered(), leave(), fallSilent()   what the node has to say
 //
 // The parts: handshake.ts (who is a member), heartbeats.ts and silence-watch.ts (who still is),
 // hint-outbox.ts and hint-inbox.ts (hints), own-interest.ts and peer-interest.ts (who wants them).
@@ -55,6 +55,7 @@ export class GossipCore {
   #dueAt = Number.POSITIVE_INFINITY
   /** When to say goodbye; undefined while there is no wish to. */
   #leaveAt: number[] | undefined
+  #isFallingSilent = false
 
   constructor(options: GossipCoreOptions, ports: GossipPorts, nowMs: number) {
     const parts = makeParts(options, ports, this.#time.read(nowMs))
@@ -107,6 +108,13 @@ export class GossipCore {
     this.tick(nowMs)
   }
 
+  /** Ends without a goodbye: peers shall miss it. After the last hints are out `nextTickAt` is Infinity. */
+  fallSilent(nowMs: number): void {
+    this.#isFallingSilent = true
+    this.#inbound.isLeaving = true
+    this.tick(nowMs)
+  }
+
   receive(bytes: Buffer, from: Address, nowMs: number): void {
     this.#inbound.receive(bytes, from, this.#time.read(nowMs))
     this.#plan()
@@ -114,8 +122,9 @@ export class GossipCore {
 
   tick(nowMs: number): void {
     const now = this.#time.read(nowMs)
-    if (this.#leaveAt === undefined) this.#tick(now)
-    else this.#sayGoodbye(this.#leaveAt, now)
+    if (this.#leaveAt !== undefined) this.#sayGoodbye(this.#leaveAt, now)
+    else if (this.#isFallingSilent) this.#sendHints(now)
+    else this.#tick(now)
     this.#plan()
   }
 
@@ -155,7 +164,7 @@ export class GossipCore {
 
   #tick(now: number): void {
     this.#forgiveStall(now)
-    if (this.#parts.outbox.nextAt <= now) this.#sendHints(now)
+    this.#sendHints(now)
     if (this.#parts.candidates.nextAt <= now) this.#handshake.greet(now)
     this.#silence.look(this.#heartbeats.beat(now), now)
     this.#interest.tick(now)
@@ -175,6 +184,7 @@ export class GossipCore {
 
   #sendHints(now: number): void {
     const { outbox, members, preset, wire } = this.#parts
+    if (outbox.nextAt > now) return
     const toEveryone = members.size < preset.everyoneMax
     for (const { to, batches, isForAll } of outbox.take(now, members.all(), toEveryone)) {
       const present = to.filter((member) => members.get(member.sender) === member)
@@ -198,16 +208,18 @@ export class GossipCore {
   }
 
   #plan(): void {
-    this.#dueAt =
-      this.#leaveAt === undefined
-        ? Math.min(
-            this.#parts.outbox.nextAt,
-            this.#parts.candidates.nextAt,
-            this.#heartbeats.nextAt,
-            this.#silence.nextAt,
-            this.#interest.nextAt,
-          )
-        : (this.#leaveAt[0] ?? Number.POSITIVE_INFINITY)
+    const { outbox, candidates } = this.#parts
+    if (this.#leaveAt !== undefined) this.#dueAt = this.#leaveAt[0] ?? Number.POSITIVE_INFINITY
+    else if (this.#isFallingSilent) this.#dueAt = outbox.nextAt
+    else {
+      this.#dueAt = Math.min(
+        outbox.nextAt,
+        candidates.nextAt,
+        this.#heartbeats.nextAt,
+        this.#silence.nextAt,
+        this.#interest.nextAt,
+      )
+    }
   }
 }
 

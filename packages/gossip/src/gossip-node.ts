@@ -56,9 +56,9 @@ export class GossipNode {
     return this.#started
   }
 
-  /** Says goodbye. Resolves when nothing is left running. */
-  stop(): Promise<void> {
-    this.#stopped ??= this.#stop()
+  /** Says goodbye, unless peers shall miss it like one that was killed. Resolves when nothing is left running. */
+  stop({ goodbye = true }: { readonly goodbye?: boolean } = {}): Promise<void> {
+    this.#stopped ??= this.#stop(goodbye)
     return this.#stopped
   }
 
@@ -107,11 +107,12 @@ export class GossipNode {
     return this.#address
   }
 
-  async #stop(): Promise<void> {
+  async #stop(goodbye: boolean): Promise<void> {
     await this.#started?.catch(() => undefined)
     // Goodbye comes first: peers hear of it though a name service takes its time.
     const resolved = this.#discovery.stop()
-    this.#core.leave(steadyNowMs())
+    if (goodbye) this.#core.leave(steadyNowMs())
+    else this.#core.fallSilent(steadyNowMs())
     await this.#timer.idle()
     this.#timer.stop()
     await this.#transport.stop()

@@ -51,6 +51,30 @@ test('peers hold the interest, and the node is told which version', async (t) =>
   t.equal(waiter.hints.length, 1)
 })
 
+test('a node that falls silent has its last hints out, and is missed like one that died', async (t) => {
+  const cluster = VirtualCluster.of(3)
+  const { node } = cluster.at(0)
+  const others = [cluster.at(1), cluster.at(2)]
+  cluster.network.act(node, (core, now) => core.hint(orders, now))
+  cluster.network.act(node, (core, now) => core.hint({ ...orders, scope: 'last' }, now))
+  cluster.network.act(node, (core, now) => core.fallSilent(now))
+  cluster.network.runFor(100)
+  for (const other of others) {
+    t.same(
+      other.hints.map(({ hint }) => hint.scope),
+      ['orders', 'last'],
+    )
+    t.equal(other.stateOf('node-0'), 'alive')
+  }
+  t.equal(node.core.nextTickAt(), Number.POSITIVE_INFINITY)
+  cluster.network.runFor(6_000)
+  for (const { events, lost } of others) {
+    const fate = events.filter(({ nodeId }) => nodeId === 'node-0').map(({ event }) => event)
+    t.same(fate.slice(-2), ['suspect', 'dead'])
+    t.same(lost, [])
+  }
+})
+
 test('a node that leaves is gone at once', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { node } = cluster.at(0)

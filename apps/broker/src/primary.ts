@@ -46,19 +46,26 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   if (reason instanceof ConfigError) log.fatal(reason.message)
   else log.info({ signal: reason }, 'draining')
   // Together: no chore that takes long, and no database that is silent, keeps workers from saying that they drain.
-  await Promise.all([atMost(drainMsMax, time.stop()), workers.drain(drainMsMax)])
+  const [areChoresDone, areWorkersDone] = await Promise.all([
+    atMost(drainMsMax, time.stop()),
+    workers.drain(drainMsMax),
+  ])
+  if (!areChoresDone) host.outcomeUnknown()
   host.stop()
+  // What was left under way may yet be committed, and nobody will tell: peers shall look for it as they do after a crash.
+  const isDone = areChoresDone && areWorkersDone
+  if (!isDone) log.warn('something is left under way: the node ends without a goodbye')
   await atMost(
     goodbyeMsMax,
-    link.stop().then(() => pool.end()),
+    link.stop({ goodbye: isDone }).then(() => pool.end()),
   )
   log.info('stopped')
-  return reason instanceof ConfigError ? 1 : 0
+  return reason instanceof ConfigError || !isDone ? 1 : 0
 }
 
-/** What takes longer is left: the process ends, and PostgreSQL finishes or undoes the statement. */
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  await Promise.race([work, delay(ms)])
+/** False: it takes longer and is left. The process ends, and PostgreSQL finishes or undoes the statement. */
+async function atMost(ms: number, work: Promise<void>): Promise<boolean> {
+  return await Promise.race([work.then(() => true), delay(ms, false)])
 }
 
 /** The one setting that changes without a restart: what signs gossip, so that it can be replaced node by node. */

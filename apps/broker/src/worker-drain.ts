@@ -2,13 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Logger } from './log.ts'
+import { unfinishedExitCode } from './worker-processes.ts'
 
 /** The primary kills at 9.5 s what has not ended by itself. */
 const drainMsMax = 9_000
 
 export interface WorkerDrain {
   isDraining(): boolean
-  /** From here on every answer closes its connection, and the worker ends when nothing is under way. Safe twice. */
+  /** From here on every answer closes its connection, and the worker ends when nothing is under way, or when its time is
+   * over. Its exit code says whether it left anything under way: that may yet be committed, and nobody was told of it.
+   * Safe twice. */
   begin(): void
 }
 
@@ -42,13 +45,18 @@ export function createWorkerDrain(options: {
       if (draining) return
       draining = true
       const timer = setTimeout(() => {
-        log.warn('did not finish in time')
-        process.exit(0)
+        const underWay = pool.totalCount - pool.idleCount
+        log.warn({ underWay }, 'did not finish in time')
+        process.exit(underWay === 0 ? 0 : unfinishedExitCode)
       }, drainMsMax)
       timer.unref()
-      drain()
-        .catch((error: unknown) => log.error({ err: error }, 'the drain failed'))
-        .finally(() => process.exit(0))
+      drain().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.error({ err: error }, 'the drain failed')
+          process.exit(unfinishedExitCode)
+        },
+      )
     },
   }
 }

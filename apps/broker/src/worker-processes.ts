@@ -15,6 +15,9 @@ import type { Logger } from './log.ts'
 /** A worker that cannot listen says so by its exit code: forking it again would not help. */
 export const cannotListenExitCode = 98
 
+/** A worker whose drain took too long says so, too: what it had under way may yet be committed. */
+export const unfinishedExitCode = 97
+
 /** V8 would let what is young take 48 MB in each worker, and keep them; much less serves as well. */
 const youngGeneration = '--max-semi-space-size=4'
 
@@ -37,6 +40,7 @@ interface Running {
   readonly worker: Worker
   readonly outbox: Outbox<PrimaryMessage>
   readonly startedAtMs: number
+  isReady: boolean
 }
 
 export class WorkerProcesses {
@@ -46,6 +50,7 @@ export class WorkerProcesses {
   #respawnMs = respawnMsMin
   #everReady = false
   #draining = false
+  #haveAllLeft = true
   #allGone: (() => void) | undefined
   #fail: (error: ConfigError) => void = () => {}
 
@@ -70,11 +75,12 @@ export class WorkerProcesses {
     for (const { outbox } of this.#running.values()) outbox.post(message)
   }
 
-  /** Resolves when no worker is left. After the time given, those that remain are killed. */
-  async drain(msMax: number): Promise<void> {
+  /** Resolves when no worker is left; with false where one that had served left anything under way. After the time given,
+   * those that remain are killed. */
+  async drain(msMax: number): Promise<boolean> {
     this.#draining = true
     for (const timer of this.#respawns) clearTimeout(timer)
-    if (this.#running.size === 0) return
+    if (this.#running.size === 0) return true
     const gone = new Promise<void>((resolve) => {
       this.#allGone = resolve
     })
@@ -85,6 +91,7 @@ export class WorkerProcesses {
     }, msMax)
     await gone
     clearTimeout(timer)
+    return this.#haveAllLeft
   }
 
   #fork(): void {
@@ -100,7 +107,8 @@ export class WorkerProcesses {
       droppable: ({ type }) => type === 'configured',
       dropped: { type: 'configured' },
     })
-    this.#running.set(worker.id, { worker, outbox, startedAtMs: clock.nowMs() })
+    const startedAtMs = clock.nowMs()
+    this.#running.set(worker.id, { worker, outbox, startedAtMs, isReady: false })
     worker.on('message', (value: unknown) => {
       const messages = readBatch<WorkerMessage>(value)
       const ready = messages.find((message) => message.type === 'ready')
@@ -118,14 +126,20 @@ export class WorkerProcesses {
     log.info({ worker: worker.id, workerPid: worker.process.pid, url }, 'worker is ready')
     if (!this.#everReady) log.info({ url, workers: count }, 'node is ready')
     this.#everReady = true
+    const running = this.#running.get(worker.id)
+    if (running !== undefined) running.isReady = true
     this.#options.onReady(url)
   }
 
   #exited(worker: Worker, code: number | null, signal: string | null): void {
     const { clock, log, onExit } = this.#options
-    const startedAtMs = this.#running.get(worker.id)?.startedAtMs ?? 0
+    const { startedAtMs = 0, isReady = false } = this.#running.get(worker.id) ?? {}
     this.#running.delete(worker.id)
     onExit(worker.id, code === 0 ? 'left' : 'died')
+    if (this.#draining && code !== 0 && isReady) {
+      log.warn({ worker: worker.id, code, signal }, 'worker ended before it was done')
+      this.#haveAllLeft = false
+    }
     if (this.#running.size === 0) this.#allGone?.()
     if (this.#draining) return
     if (code === cannotListenExitCode && !this.#everReady) {

@@ -1,5 +1,5 @@
 // What one node committed and could not announce reaches those who wait at another: its worker died before it told, or its
-// connection was lost before the answer.
+// drain took too long, or its connection was lost before the answer.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startCluster, startNode, statsOf, untilAllHeard } from './support/cluster.ts'
@@ -73,6 +73,31 @@ test('a worker dies, and what it had sent commits when peers have looked', {
   })
   t.ok((wakes.udp ?? 0) >= 2, 'told once more')
   t.equal(wakes.fallback, 0)
+})
+
+test('a node ends because its drain takes too long, and what it left commits then', {
+  timeout,
+}, async (t) => {
+  const { a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
+  const before = (await statsOf(b.url)).wakes.udp ?? 0
+  const wakes = await wakesDuring(b, async () => {
+    t.same(await a.stop(), { code: 1, signal: null }, 'it says that something was left')
+    await t.rejects(pushed)
+    await eventually(async () => ((await statsOf(b.url)).wakes.udp ?? 0) > before)
+    await untilWaiting(b, 'q', 1)
+    await barrier.release()
+    t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
+  })
+  t.ok((wakes.udp ?? 0) >= 2, 'told when it gave up, and by its silence')
+  t.equal(wakes.fallback, 0)
+  await eventually(async () => (await statsOf(b.url)).mode.why.includes('peer_silent'), {
+    timeoutMs: 20_000,
+  })
+  const news = b.log.filter(({ msg, peer }) => msg === 'peer' && peer === 'node-1')
+  t.notOk(
+    news.some(({ event }) => event === 'left'),
+    'it did not say goodbye',
+  )
 })
 
 test('a push commits, and its connection is lost before the answer', { timeout }, async (t) => {

@@ -84,7 +84,7 @@ test('a chore that hangs keeps a node neither from draining nor from ending', {
   await barrier.reached()
   node.child.kill('SIGTERM')
   await eventually(async () => (await send('GET', `${node.url}/ready`)).status === 503)
-  t.match(await endOf(node), { code: 0, signal: null })
+  t.match(await endOf(node), { code: 1, signal: null }, 'which says that something was left')
 })
 
 /** How it ended, in order; its last words may be heard after its end. */

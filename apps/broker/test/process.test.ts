@@ -51,6 +51,19 @@ test('while it drains a node is not ready, and finishes what is under way', asyn
   t.match(await exited, { code: 0 })
 })
 
+test('a client that never ends its request holds a drain up, and leaves nothing under way', async (t) => {
+  const { url, stop } = await startBroker(t)
+  const { hostname, port } = new URL(url)
+  const client = connect(Number(port), hostname)
+  client.on('error', () => {})
+  t.teardown(() => client.destroy())
+  client.write('POST /api/v1/push HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{')
+  await eventually(async () => (await send('GET', `${url}/stats`)).body.requests >= 2)
+  const began = performance.now()
+  t.match(await stop(), { code: 0, signal: null })
+  t.comment(`ended after ${Math.round(performance.now() - began)} ms`)
+})
+
 test('a worker that dies is replaced, and what it held is free', async (t) => {
   const { url, log, child } = await startBroker(t)
   const api = apiOf(url)

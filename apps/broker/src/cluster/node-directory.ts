@@ -30,6 +30,8 @@ export interface NodeDirectoryOptions {
 
 export interface NodeDirectory extends Service {
   others(): readonly SeenNode[]
+  /** Without a goodbye our row stays, and others miss us until it is old. */
+  stop(how?: { readonly goodbye: boolean }): Promise<void>
   /** Our row has changed: does not wait for the next round. */
   rewrite(): void
   /** Gossip says that a later process has our id. Only the database's word counts, and it is asked soon. */
@@ -95,12 +97,12 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       begin()
       await round
     },
-    async stop() {
+    async stop({ goodbye } = { goodbye: true }) {
       if (!running) return
       running = false
       clearTimeout(timer)
       await round
-      await removeNode(pool, own(), deadMs).catch(() => {})
+      if (goodbye) await removeNode(pool, own(), deadMs).catch(() => {})
     },
   }
 }

@@ -25,7 +25,7 @@ export interface BrokerContext {
   >
   /** The options of a queue have changed: every node looks at it again, and reads anew what it remembers of queues. It
    * has moved if its namespace or task is another. */
-  readonly tellConfigured: (hint: Hint, hasMoved: boolean) => void
+  readonly tellConfigured: (hint: Hint, version: number, hasMoved: boolean) => void
   /** Something may fall due sooner than the timers know. */
   readonly lookForDue: () => void
   /** Who holds a lease, for operators. */

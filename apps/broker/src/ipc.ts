@@ -19,8 +19,13 @@ export type WorkerMessage =
     }
   | { readonly type: 'available'; readonly woken: readonly Woken[] }
   | { readonly type: 'free'; readonly woken: readonly Woken[] }
-  /** The options of a queue have changed; it moved if its namespace or task did. */
-  | { readonly type: 'configured'; readonly hint: Hint; readonly hasMoved: boolean }
+  /** The options of a queue have a new version; it moved if its namespace or task did. */
+  | {
+      readonly type: 'configured'
+      readonly hint: Hint
+      readonly version: number
+      readonly hasMoved: boolean
+    }
   /** A call made something fall due: then, or in so many ms from now. */
   | { readonly type: 'scheduled'; readonly queue: string; readonly due: Due }
   /** A call may have made something fall due, nobody here knows when. */

@@ -49,6 +49,7 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
     postAll: (message) => workers.postAll(message),
     peers: {
       broadcast: (hint, kind) => link.broadcast(hint, kind),
+      configured: (hint, version) => link.tellConfigured(hint, version),
       broadcastEverything: () => link.broadcastEverything(),
       interestChanged: (version) => link.interestChanged(version),
     },

@@ -32,7 +32,8 @@ export interface SharedStateHostOptions {
 
 /** What the other nodes are told. */
 export interface PeerPort {
-  readonly broadcast: (hint: Hint, kind: 'available' | 'free' | 'configured') => void
+  readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
+  readonly configured: (hint: Hint, version: number) => void
   readonly broadcastEverything: () => void
   readonly interestChanged: (version: number) => void
 }
@@ -208,7 +209,7 @@ export class SharedStateHost {
         // New options may let messages go that were held back, and a namespace may have gained a queue.
         manager.handleMessageAvailable(message.hint, 'ipc')
         if (message.hasMoved) this.#moved.add(message.hint)
-        return this.#options.peers.broadcast(message.hint, 'configured')
+        return this.#options.peers.configured(message.hint, message.version)
       case 'scheduled':
         return this.#options.time.scheduled(message.queue, message.due)
       case 'look':

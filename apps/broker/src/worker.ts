@@ -71,7 +71,8 @@ export async function runWorker(config: Config): Promise<void> {
     cipher,
     coordinator,
     lookForDue: () => outbox.post({ type: 'look' }),
-    tellConfigured: (hint, hasMoved) => outbox.post({ type: 'configured', hint, hasMoved }),
+    tellConfigured: (hint, version, hasMoved) =>
+      outbox.post({ type: 'configured', hint, version, hasMoved }),
     holder: `${config.nodeId}/${workerId}`,
     newMessageId: newMessageIds(),
     isDraining: () => drain.isDraining(),

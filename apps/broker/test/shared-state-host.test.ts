@@ -33,6 +33,7 @@ function startHost(t: Test) {
     postAll: (message) => toWorkers.push(message),
     peers: {
       broadcast: (one, kind) => toPeers.push({ kind, hint: one }),
+      configured: (one, version) => toPeers.push({ kind: 'configured', hint: one, version }),
       broadcastEverything: () => toPeers.push({ kind: 'everything' }),
       interestChanged: () => {},
     },
@@ -52,16 +53,16 @@ function startHost(t: Test) {
 
 test('options changed through a worker: all workers read anew, timers look, peers are told', async (t) => {
   const { host, toWorkers, toPeers, looks } = startHost(t)
-  host.handle(1, [{ type: 'configured', hint, hasMoved: false }])
+  host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: false }])
   t.same(toWorkers, [{ type: 'configured' }])
   t.equal(looks(), 1)
-  t.same(toPeers, [{ kind: 'configured', hint }])
+  t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
 })
 
 test('a queue moved: peers are told to look again at where it is now', async (t) => {
   const { host, toPeers } = startHost(t)
-  host.handle(1, [{ type: 'configured', hint, hasMoved: true }])
-  t.same(toPeers, [{ kind: 'configured', hint }])
+  host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: true }])
+  t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
   await eventually(() => toPeers.length > 1)
   t.same(toPeers[1], { kind: 'free', hint })
 })

@@ -140,6 +140,11 @@ export class ClusterLink {
     this.#gossip.hint(toGossip(gossipKinds[kind], hint))
   }
 
+  /** Peers read the values from the database. */
+  tellConfigured(hint: Hint, version: number): void {
+    this.#gossip.hint({ ...toGossip('QUEUE_CONFIG_CHANGED', hint), value: version })
+  }
+
   /** Anything may have been committed here, and what was in flight may yet be: peers look at all that they wait for, now
    * and a few times more, ever later. */
   broadcastEverything(): void {
@@ -208,11 +213,12 @@ export class ClusterLink {
   }
 
   #heard(hint: GossipHint): void {
-    const { events } = this.#options
+    const { events, log } = this.#options
     switch (hint.kind) {
       case 'EVERYTHING':
         return events.onEverything()
       case 'QUEUE_CONFIG_CHANGED':
+        log.debug({ queue: hint.scope, version: hint.value }, 'a queue has new options')
         return events.onConfigured(fromGossip(hint))
       case 'SCHEDULED':
         return hint.value === undefined ? undefined : events.onScheduled(hint.value)
@@ -251,10 +257,9 @@ export class ClusterLink {
 /** What a peer committed before it fell silent, or before we knew each other, was perhaps not announced here. */
 const mayHaveMissed: ReadonlySet<PeerEvent> = new Set(['joined', 'suspect', 'dead', 'left'])
 
-const gossipKinds: Readonly<Record<'available' | 'free' | 'configured', QueueHintKind>> = {
+const gossipKinds: Readonly<Record<'available' | 'free', QueueHintKind>> = {
   available: 'MESSAGE_AVAILABLE',
   free: 'PARTITION_FREE',
-  configured: 'QUEUE_CONFIG_CHANGED',
 }
 
 function isGone({ state }: PeerView): boolean {

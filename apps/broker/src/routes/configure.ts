@@ -36,7 +36,8 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
       })
       const place = { namespace: configured.namespace, task: configured.task }
       const hint = { queue, partition: null, group: null, ...place, count: 0 }
-      context.tellConfigured(hint, mayMove && hasMoved(before, configured))
+      const { version } = configured
+      context.tellConfigured(hint, version, mayMove && hasMoved(before, configured))
       return { configured: true, queueId: configured.queueId, options: configured.options }
     },
   )

@@ -14,6 +14,8 @@ const timeout = 240_000
 const patience = { timeoutMs: 60_000 }
 /** What the bench asks for on a machine of its own; here it is three times that. */
 const deadMsMax = 5_500
+/** By the times in the logs, so that slow requests of this test do not count: 60 to 354 with three of it at once. */
+const rejoinMsMax = 500
 
 const peerOf = async (node: RunningBroker, id: string) =>
   (await statsOf(node.url)).peers.find((peer) => peer.id === id)
@@ -74,7 +76,7 @@ test('a node is killed with waiters and leases, and comes back', { timeout }, as
   await eventually(async () => (await peerOf(c, 'node-1'))?.state === 'alive', patience)
   for (const node of [b, c]) {
     const afterMs = loggedAt(node, 'joined') - Date.parse(boundAt)
-    t.ok(afterMs < 2_000, `heard ${afterMs} ms after it had bound its socket`)
+    t.ok(afterMs < rejoinMsMax, `heard ${afterMs} ms after it had bound its socket`)
   }
 })
 

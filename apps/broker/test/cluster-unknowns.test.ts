@@ -1,12 +1,12 @@
-// What one node committed and could not announce reaches those who wait at another: its worker died before it told, or its
-// drain took too long, or its connection was lost before the answer.
+// What one node committed and could not announce reaches those who wait at another: its worker died before it told, or it
+// was killed, or its drain took too long, or its connection was lost before the answer.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startCluster, startNode, statsOf, untilAllHeard } from './support/cluster.ts'
 import { cuttableWay } from './support/cuttable-way.ts'
 import { apiOf } from './support/http.ts'
 import { untilWaiting, wakesDuring } from './support/node-state.ts'
-import { childrenOf } from './support/process-tree.ts'
+import { childrenOf, killTree } from './support/process-tree.ts'
 
 /** Fallback checks so rare that none of them can be what woke a waiter, and no deadline before the test says so. */
 const never = '600000'
@@ -19,6 +19,9 @@ const env = {
 }
 const timeout = 120_000
 const query = '?wait=true&timeout=30000&autoAck=true'
+
+/** A node killed between commit and hint: three heartbeats and a second, and here as much again for other work. */
+const killedMsMax = 2_500 + 1_500
 
 /** The last place of a push before it commits. */
 const committing = 'push-many-woken'
@@ -72,6 +75,26 @@ test('a worker dies, and what it had sent commits when peers have looked', {
     t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
   })
   t.ok((wakes.udp ?? 0) >= 2, 'told once more')
+  t.equal(wakes.fallback, 0)
+})
+
+test('a node is killed after its commit, before it told anybody', { timeout }, async (t) => {
+  const { database, a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
+  const [worker] = childrenOf(a.child.pid as number) as [number]
+  process.kill(worker, 'SIGSTOP')
+  await barrier.release()
+  await untilCommitted(database)
+  await untilWaiting(b, 'q', 1)
+
+  const wakes = await wakesDuring(b, async () => {
+    const killedAt = performance.now()
+    await killTree(a.child)
+    await t.rejects(pushed)
+    t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
+    const tookMs = Math.round(performance.now() - killedAt)
+    t.ok(tookMs < killedMsMax, `${tookMs} ms after it was killed`)
+  })
+  t.ok((wakes.udp ?? 0) >= 1, 'its silence is a reason to look')
   t.equal(wakes.fallback, 0)
 })
 

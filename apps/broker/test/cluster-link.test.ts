@@ -83,7 +83,7 @@ test('each kind of hint is heard as what it is', async (t) => {
   const { a, b } = await startPair(t)
   a.link.broadcast(hint, 'available')
   a.link.broadcast(hint, 'free')
-  a.link.broadcast(hint, 'configured')
+  a.link.tellConfigured(hint, 7)
   a.link.tellScheduled('q', 1_234)
   await eventually(() => b.heard.length === 4)
   const uncounted = { ...hint, count: 0 }

@@ -36,6 +36,7 @@ export class Candidates {
   /** Owners whose addresses are greeted anew. They are looked up together, as many may fall silent at once. */
   readonly #retried = new Set<SenderKey>()
   #nextAt = Number.POSITIVE_INFINITY
+  #tookAt = Number.NEGATIVE_INFINITY
 
   constructor(preset: GossipPreset) {
     this.#preset = preset
@@ -111,7 +112,7 @@ export class Candidates {
   retry(owner: SenderKey, address: Address, now: number): void {
     this.learn(address, now)
     this.#retried.add(owner)
-    this.#nextAt = Math.min(this.#nextAt, now)
+    this.#lookSoon(now)
   }
 
   /** It left: there is nobody to be expected there for now. */
@@ -150,6 +151,7 @@ export class Candidates {
       nextAt = Math.min(nextAt, Math.max(candidate.helloAt, now + burstGapMs))
     }
     this.#retried.clear()
+    this.#tookAt = now
     this.#nextAt = nextAt
     return due
   }
@@ -166,8 +168,13 @@ export class Candidates {
       isStranger: false,
     }
     this.#candidates.set(address, candidate)
-    this.#nextAt = Math.min(this.#nextAt, now)
+    this.#lookSoon(now)
     return candidate
+  }
+
+  /** A look goes over all of them. While a large cluster joins every datagram tells of somebody new, so one look serves many. */
+  #lookSoon(now: number): void {
+    this.#nextAt = Math.min(this.#nextAt, Math.max(now, this.#tookAt + burstGapMs))
   }
 
   #backOff(candidate: Candidate, now: number): void {

@@ -1,6 +1,7 @@
 // What may be wrong, or go wrong, around a development cluster.
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -67,8 +68,8 @@ test('a start that hangs does not keep a stop', async (t) => {
   const cluster = new DevCluster({ nodes: 1, port, dataDir, say: () => {}, startingMsMax: 10 })
   const starting = cluster.start()
   await t.rejects(cluster.stop(), { code: 'stuck', message: /did not end within/ })
-  writeFileSync(file, '')
-  await starting
+  // Not in this thread, which may have yet to open the other end.
+  await Promise.all([writeFile(file, ''), starting])
 })
 
 test('a node killed while it first starts is started again', { timeout }, async (t) => {

@@ -62,12 +62,12 @@ test('a peer that answers something else is named as unreachable, and the others
   for (const [error, answer] of odd) {
     const ask = answering({ 'http://b': figuresOf('b'), 'http://c': answer })
     const stats = await clusterStats(figuresOf('a', ['b', 'c']), ask)
-    t.same(stats.unreachable, [{ id: 'c', url: 'http://c', error }])
+    t.same(stats.unreachable, [{ id: 'c', url: 'http://c', state: 'alive', error }])
     t.match(stats, { nodes: [{ node: 'a' }, { node: 'b' }], totals: { nodes: 2, waiting: 6 } })
   }
 })
 
-test('a peer without an address is unreachable, and one that is gone is not asked', async (t) => {
+test('a peer without an address is unreachable, a dead one is named and not asked', async (t) => {
   const own = {
     ...figuresOf('a'),
     peers: [
@@ -78,6 +78,9 @@ test('a peer without an address is unreachable, and one that is gone is not aske
   }
   const asked: string[] = []
   const stats = await clusterStats(own, async (url) => void asked.push(url))
-  t.match(stats.unreachable, [{ id: 'b', error: 'its address is not known yet' }])
+  t.match(stats.unreachable, [
+    { id: 'b', error: 'its address is not known yet' },
+    { id: 'd', state: 'dead', error: /^it has been silent/ },
+  ])
   t.same(asked, [])
 })

@@ -22,17 +22,17 @@ async function startRoute(t: Test) {
     t.equal(statusCode, 200)
     return told.pop()
   }
-  const hasMoved = async (body: object) => (await configure(body))?.[1]
+  const hasMoved = async (body: object) => (await configure(body))?.[2]
   return { pool, configure, hasMoved }
 }
 
-test('a queue is told of with its place, whether or not it moved', async (t) => {
+test('a queue is told of with its place and version, whether or not it moved', async (t) => {
   const { configure } = await startRoute(t)
   const hint = { queue: 'q', partition: null, group: null, count: 0 }
   const place = { namespace: 'n', task: null }
-  t.same(await configure({ namespace: 'n' }), [{ ...hint, ...place }, true])
-  t.same(await configure({ options: { leaseTime: 5 } }), [{ ...hint, ...place }, false])
-  t.same(await configure({ task: 't' }), [{ ...hint, namespace: 'n', task: 't' }, true])
+  t.same(await configure({ namespace: 'n' }), [{ ...hint, ...place }, 2, true])
+  t.same(await configure({ options: { leaseTime: 5 } }), [{ ...hint, ...place }, 3, false])
+  t.same(await configure({ task: 't' }), [{ ...hint, namespace: 'n', task: 't' }, 4, true])
 })
 
 test('it moved if its namespace or task is another than before, or may have been', async (t) => {

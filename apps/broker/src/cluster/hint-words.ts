@@ -22,7 +22,7 @@ export function toGossip(kind: QueueHintKind, hint: Hint): OutgoingHint {
     part: partition ?? undefined,
     count: count ?? 1,
     labels: [group ?? null, ...(hasPlace(hint) ? [namespace ?? null, task ?? null] : [])],
-    // Nodes remember options of queues that nobody waits for there: news of them go to all.
+    // Nodes remember options of queues that nobody waits for there: news of them goes to all.
     keys: kind === 'QUEUE_CONFIG_CHANGED' ? undefined : keysOf(hint),
   }
 }

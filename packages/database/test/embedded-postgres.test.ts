@@ -143,6 +143,24 @@ test('a folder in use by a live process is refused', async (t) => {
   t.equal(isAlive(postgres.pid), true)
 })
 
+test('a folder is in use while its server still starts', async (t) => {
+  const dataDir = dataFolder(t)
+  let pid: number | undefined
+  const stopAtFirstLine = () => {
+    if (pid !== undefined) return
+    pid = Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10)
+    process.kill(pid, 'SIGSTOP')
+  }
+  const starting = startEmbeddedPostgres({ dataDir, log: stopAtFirstLine })
+  while (pid === undefined) await delay(5)
+  await t.rejects(startEmbeddedPostgres({ dataDir }), { code: 'data_dir_in_use' })
+  process.kill(pid as unknown as number, 'SIGCONT')
+  const first = await starting
+  t.teardown(() => first.stop())
+  t.equal(first.pid, pid)
+  t.same(await ask(first.url, 'select 1 as one'), [{ one: 1 }])
+})
+
 test('an orphan in the folder is stopped first', { skip: !hasProc }, async (t) => {
   const dataDir = dataFolder(t)
   const { child, postgres } = await startInChild(t, [dataDir])

@@ -4,7 +4,7 @@ import { findBinaries, type PostgresBinaries } from './binaries.ts'
 import { type DataFolder, prepareDataFolder, removeIfTemporary } from './data-folder.ts'
 import { EmbeddedPostgresError } from './embedded-error.ts'
 import { freePort } from './free-port.ts'
-import { clearPreviousServer, rememberLauncher } from './previous-server.ts'
+import { clearPreviousServer } from './previous-server.ts'
 import { type EmbeddedPostgres, RunningPostgres } from './running-postgres.ts'
 import { spawnServer } from './server-process.ts'
 import { startWatchdog } from './watchdog.ts'
@@ -73,7 +73,6 @@ async function startOnce(
     watchdog.dismiss()
     throw error
   }
-  await rememberLauncher(folder.path)
   return new RunningPostgres({ pgCtl: binaries.pgCtl, folder, server, watchdog, port })
 }
 

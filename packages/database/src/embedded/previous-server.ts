@@ -4,32 +4,35 @@
 //   our orphan        its launcher is gone: it is stopped, then the new server starts
 //   a server in use   its launcher lives: starting a second one is refused
 import { execFile } from 'node:child_process'
-import { readFile, readlink, rm, writeFile } from 'node:fs/promises'
+import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { EmbeddedPostgresError } from './embedded-error.ts'
 
-const launcherFile = 'rouse-launcher.pid'
 const stopWaitMs = 10_000
 
-/** Notes who launched the server now in this folder. */
-export async function rememberLauncher(dataDir: string): Promise<void> {
-  await writeFile(join(dataDir, launcherFile), `${process.pid}\n`)
+/**
+ * Names the launcher in the server's own command, as a setting that PostgreSQL takes from anybody: there it is before
+ * the server has touched the folder, and a second start never finds a server whose launcher it does not know.
+ */
+export function launcherWords(): string[] {
+  return ['-c', `rouse.launcher=${process.pid}`]
 }
 
 export async function clearPreviousServer(dataDir: string): Promise<void> {
   const pid = await readPid(join(dataDir, 'postmaster.pid'))
   if (pid === undefined || !isAlive(pid)) return
-  const parent = await parentOfServer(pid, dataDir)
-  if (parent === undefined) {
+  const server = await serverIn(dataDir, pid)
+  if (server === undefined) {
     await rm(join(dataDir, 'postmaster.pid'), { force: true })
     return
   }
-  if (parent === (await readPid(join(dataDir, launcherFile)))) {
+  // An orphan has been given another parent.
+  if (server.parent === Number(/rouse\.launcher=(\d+)/.exec(server.command)?.[1])) {
     throw new EmbeddedPostgresError(
       'data_dir_in_use',
-      `${dataDir} is in use by process ${parent} (PostgreSQL ${pid})`,
+      `${dataDir} is in use by process ${server.parent} (PostgreSQL ${pid})`,
     )
   }
   await stopOrphan(pid)
@@ -60,11 +63,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The parent of the process if it is a PostgreSQL on this folder, else undefined. */
-async function parentOfServer(pid: number, dataDir: string): Promise<number | undefined> {
+/** The process if it is a PostgreSQL on this folder, else undefined. */
+async function serverIn(dataDir: string, pid: number): Promise<ProcessInfo | undefined> {
   const info = process.platform === 'linux' ? await fromProc(pid) : await fromPs(pid)
   if (info === undefined || !info.command.includes('postgres')) return undefined
-  return info.command.includes(dataDir) || info.folder === dataDir ? info.parent : undefined
+  return info.command.includes(dataDir) || info.folder === dataDir ? info : undefined
 }
 
 interface ProcessInfo {

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { EmbeddedPostgresError } from './embedded-error.ts'
+import { launcherWords } from './previous-server.ts'
 import { serverEnvironment } from './server-environment.ts'
 import { serverUser } from './server-user.ts'
 
@@ -33,7 +34,7 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
   ])
   const child = spawn(
     options.program,
-    ['-D', options.dataDir, '-p', String(options.port), ...settings],
+    ['-D', options.dataDir, '-p', String(options.port), ...launcherWords(), ...settings],
     {
       ...serverUser(),
       cwd: options.dataDir,

@@ -31,7 +31,7 @@ export function nodeStats({
     uptime: Math.round(uptimeMs) / 1_000,
     workers: config.workers,
     ...others,
-    mode: { mode: mode.mode, sinceMs: Math.round(clock.nowMs() - mode.since), why: mode.why },
+    mode: modeStats(mode, clock),
     waiting: {
       total: sum(workers.map(([, worker]) => worker.waiting)),
       by_worker: Object.fromEntries(workers.map(([id, worker]) => [id, worker.waiting])),
@@ -46,6 +46,11 @@ export function nodeStats({
     requests: sum(workers.map(([, worker]) => worker.requests)),
     database_up: workers.every(([, worker]) => worker.databaseUp),
   }
+}
+
+function modeStats({ mode, since, why }: SharedStateStats['mode'], clock: Clock) {
+  const ageMs = Math.round(clock.nowMs() - since)
+  return { mode, since: new Date(clock.wallMs() - ageMs).toISOString(), sinceMs: ageMs, why }
 }
 
 function batchSizes(workers: readonly WorkerFigures[]): Record<string, unknown> {

@@ -135,7 +135,7 @@ test('live, ready and stats answer', async (t) => {
     },
     waiting: { total: 0, by_worker: {}, by_queue: {} },
     wakes: { local: Number, ipc: Number, udp: 0, notify: 0, timer: Number, chain: Number },
-    mode: { mode: 'healthy', sinceMs: Number, why: [] },
+    mode: { mode: 'healthy', since: /^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/, sinceMs: Number, why: [] },
     peers: [],
     pool: {},
     batches: { push: { calls: Number }, pop: { calls: Number, requests: Number, mean: Number } },

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { Time } from './name.ts'
 
 export const GroupBackoffSchema = Type.Object({
   groups_tracked: Type.Integer(),
@@ -52,6 +53,8 @@ export type WakeLatency = Static<typeof WakeLatencySchema>
 
 export const ModeSchema = Type.Object({
   mode: Type.Enum(['healthy', 'aggressive']),
+  since: Time,
+  /** The same as an age. */
   sinceMs: Type.Number(),
   why: Type.Array(Type.String()),
 })

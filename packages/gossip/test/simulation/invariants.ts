@@ -24,15 +24,19 @@ export function checkEchoes(
   })
 }
 
-/** Who was silent is alive again only if it has heard the node lately, however lately it was heard. */
+/** Who was silent is alive again only if it has heard the node lately, however lately it was heard. Here, too, the time in
+ * which the node stood still itself does not count. */
 export function checkReturn(
   app: Application,
   peer: PeerView,
   network: VirtualNetwork,
   nodeCount: number,
 ): string[] {
+  const { now } = network
   const answeredAt = lastAnswer(app, peer, network)
-  if (network.now - answeredAt <= lan.deadAfter * intervalMs(nodeCount)) return []
+  // A turn more: where a clock was set back, the time since its last tick is lost to the node.
+  const allowedMs = (lan.deadAfter + 1) * intervalMs(nodeCount)
+  if (now - answeredAt <= allowedMs + stalledMsSince(app.node, answeredAt, now)) return []
   return [`${lifeOf(peer)} came back for ${app.node.nodeId}, and heard it at ${answeredAt}`]
 }
 

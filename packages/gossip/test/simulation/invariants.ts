@@ -72,9 +72,17 @@ export function checkInterest(
       const gaveUpAt = other.gaveUpAt(app)
       const noticedAfterMs = silenceMs(awake.length) + stalledMsSince(node, gaveUpAt, now)
       if (!other.knows(app) && now - gaveUpAt <= noticedAfterMs) return []
+      // It has just become a member, and our half of the handshake may be under way: we are about to hear that not
+      // every peer holds our interest.
+      if (now - app.knownSince(other) <= justKnownMs(awake.length)) return []
       return [`${peer.nodeId} does not tell ${node.nodeId} of ${missing}`]
     })
   })
+}
+
+/** How soon a node compares what its peers hold after one joined. */
+function justKnownMs(nodeCount: number): number {
+  return Math.max(lan.interestGapMs, 0.5 * nodeCount)
 }
 
 /** How long nothing may come back until a member is not taken for alive any more: it is judged once in T. */

@@ -28,10 +28,11 @@ export interface FiguresResult {
 const wakesPerLoss = 2_000
 
 /** A thousand nodes send half a million datagrams in a second. So their runs are short: all join, some are cut off or
- * restart, the whole is mended. Every twentieth lasts until nodes were given up and interests withdrawn. */
+ * restart, the whole is mended. Every twentieth lasts until nodes were given up and interests withdrawn, and then
+ * until the rarest greeting, one in 15 s, has come. */
 const large = { nodesMin: 200, longEvery: 20 }
 const short = { faultsMs: 2_000, faultGapMs: [300, 900], healingMs: 5_000 } as const
-const long = { faultsMs: 24_000, healingMs: 6_000 }
+const long = { faultsMs: 24_000, healingMs: 18_000 }
 
 process.on('message', (task: SeedTask) => {
   process.send?.(task.kind === 'seed' ? runSeed(task) : takeFigures(task))

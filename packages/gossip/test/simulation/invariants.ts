@@ -90,12 +90,21 @@ function silenceMs(nodeCount: number): number {
   return (lan.deadAfter + 2) * intervalMs(nodeCount) * 1.1
 }
 
+/** How long a member may be gone until it is suspect: it is judged once in T, and where a clock was set back a turn is lost. */
+function missedMs(nodeCount: number): number {
+  return (lan.suspectAfter + 2) * intervalMs(nodeCount) * 1.1
+}
+
 function intervalMs(nodeCount: number): number {
   return Math.max(lan.heartbeatMs, lan.heartbeatPerNodeMs * nodeCount)
 }
 
-/** Everybody sees everybody, and nobody else. */
-export function checkWhole(running: readonly Application[], now: number): string[] {
+/** Everybody sees everybody, and nobody else: but for a life that ended so lately that nobody can have missed it. */
+export function checkWhole(
+  running: readonly Pick<Application, 'node'>[],
+  network: VirtualNetwork,
+): string[] {
+  const { now, lives } = network
   const expected = new Set(running.map(({ node }) => lifeOf(node)))
   return running.flatMap((app) => {
     const own = lifeOf(app.node)
@@ -105,7 +114,12 @@ export function checkWhole(running: readonly Application[], now: number): string
         .map(lifeOf),
     )
     const missing = [...expected].filter((name) => name !== own && !seen.has(name))
-    const ghosts = [...seen].filter((name) => !expected.has(name))
+    const ghosts = [...seen].filter((name) => {
+      if (expected.has(name)) return false
+      const stoppedAt = lives.get(name)?.stoppedAt ?? Number.NEGATIVE_INFINITY
+      const allowedMs = missedMs(running.length) + stalledMsSince(app.node, stoppedAt, now)
+      return now - stoppedAt > allowedMs
+    })
     if (missing.length === 0 && ghosts.length === 0) return []
     return [
       `${own} misses ${missing.join(' ') || 'nobody'}, sees ghosts ${ghosts.join(' ') || '-'}`,
@@ -113,6 +127,6 @@ export function checkWhole(running: readonly Application[], now: number): string
   })
 }
 
-function peersOf({ node }: Application, now: number): PeerView[] {
+function peersOf({ node }: Pick<Application, 'node'>, now: number): PeerView[] {
   return node.core.peers(now + node.clockOffsetMs)
 }

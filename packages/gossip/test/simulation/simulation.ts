@@ -83,7 +83,7 @@ export class Simulation {
     // Who is frozen begins to heal when it goes on.
     const thawedAt = Math.max(faultsMs, ...this.running().map(({ node }) => node.stalledUntil))
     this.network.runUntil(thawedAt + healingMs - aliasedMs)
-    this.#breaks(checkWhole(this.running(), this.network.now))
+    this.#breaks(checkWhole(this.running(), this.network))
     this.#addAliases(this.running().slice(0, 5))
     this.network.runUntil(thawedAt + healingMs)
     return this.broken

@@ -109,6 +109,7 @@ export class VirtualNetwork {
       ...name,
       core,
       isRunning: true,
+      stoppedAt: Number.POSITIVE_INFINITY,
       stalledUntil: 0,
       clockOffsetMs: 0,
       skippedMs: 0,
@@ -134,6 +135,7 @@ export class VirtualNetwork {
 
   crash(node: VirtualNode): void {
     node.isRunning = false
+    node.stoppedAt = Math.min(node.stoppedAt, this.now)
     for (const address of [node.address, ...node.aliases]) {
       if (this.nodes.get(address) === node) this.nodes.delete(address)
     }

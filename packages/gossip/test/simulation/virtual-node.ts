@@ -6,6 +6,8 @@ export interface VirtualNode {
   readonly incarnation: number
   readonly core: GossipCore
   isRunning: boolean
+  /** When its life ended; Infinity while it has not. */
+  stoppedAt: number
   /** Frozen until then: what arrives meanwhile waits. */
   stalledUntil: number
   /** By how much its clock differs from the virtual one. */

@@ -45,6 +45,8 @@ export interface TimePort {
   readonly popFoundNothing: () => void
 }
 
+/** Each may wait for a group of its own, and have waited for another a moment ago: so nobody who may wait is refused here. */
+const groupsPerWaiter = 2
 /** setTimeout takes no more, and an early look costs nothing. */
 const timerMsMax = 60_000
 
@@ -91,6 +93,7 @@ export class SharedStateHost {
         aggressivePollDurationMs: config.aggressivePollDurationMs,
         aggressiveExitThreshold: config.aggressiveExitThreshold,
         deliveryTimeoutMs: config.notifyDeliveryTimeoutMs,
+        groupsMax: groupsPerWaiter * config.workers * config.waitersMax,
       },
     )
   }

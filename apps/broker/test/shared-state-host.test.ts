@@ -1,5 +1,6 @@
-// What the primary tells its own workers and timers when options of queues have changed, or may have.
-import type { Hint } from '@rouse/shared-state'
+// What the primary tells its own workers and timers when options of queues have changed, or may have; and that it knows
+// of everybody who may wait.
+import type { Hint, SharedStateStats } from '@rouse/shared-state'
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
@@ -18,11 +19,12 @@ const hint: Hint = {
   count: 0,
 }
 
-function startHost(t: Test) {
+function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
   const toWorkers: PrimaryMessage[] = []
   const toPeers: unknown[] = []
   let looks = 0
-  const env = { ROUSE_DATABASE_URL: 'postgres://localhost/x' }
+  let shared: SharedStateStats | undefined
+  const env = { ROUSE_DATABASE_URL: 'postgres://localhost/x', ...settings }
   const host = new SharedStateHost({
     config: loadConfig({ env, args: [] }).config,
     clock: systemClock,
@@ -44,11 +46,18 @@ function startHost(t: Test) {
       },
       popFoundNothing: () => {},
     },
-    stats: () => ({}),
+    stats: (one) => {
+      shared = one
+      return {}
+    },
   })
   t.teardown(() => host.stop())
   host.handle(1, [{ type: 'ready', url: '' }])
-  return { host, toWorkers, toPeers, looks: () => looks }
+  const stats = () => {
+    host.handle(1, [{ type: 'askStats', id: 1 }])
+    return shared
+  }
+  return { host, toWorkers, toPeers, looks: () => looks, stats }
 }
 
 test('options changed through a worker: all workers read anew, timers look, peers are told', async (t) => {
@@ -101,4 +110,17 @@ test('plain wakes are no reason to read anything anew', async (t) => {
   host.heard(hint)
   t.same(toWorkers, [])
   t.equal(looks(), 0)
+})
+
+test('whoever a worker lets wait has a place here, each in a group of its own', async (t) => {
+  const count = 100_001
+  const { host, stats } = startHost(t, { ROUSE_WORKERS: '1', ROUSE_WAITERS_MAX: `${count}` })
+  for (let index = 0; index < count; index += 1) {
+    const group = { source: { queue: `q${index}` }, group: 'g' }
+    host.handle(1, [{ type: 'waiting', group, count: 1 }])
+  }
+  t.match(stats(), {
+    group_backoff: { groups_tracked: count },
+    counters: { refusedGroups: 0 },
+  })
 })

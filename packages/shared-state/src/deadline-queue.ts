@@ -18,8 +18,10 @@ export class DeadlineQueue<M> {
     this.#dueAt.delete(member)
   }
 
-  first(): M | undefined {
-    return this.#dueAt.keys().next().value
+  /** The one that is due first of those that fit. */
+  find(fits: (member: M) => boolean): M | undefined {
+    for (const member of this.#dueAt.keys()) if (fits(member)) return member
+    return undefined
   }
 
   /** Infinity when there is none. */

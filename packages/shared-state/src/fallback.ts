@@ -49,6 +49,7 @@ export class FallbackChecks {
   makeDue(group: Group, now: number): void {
     group.backoff = startBackoff(this.#context.settings)
     group.hintedAt = now
+    group.announced = Number.POSITIVE_INFINITY
     group.checkedAt = Number.NEGATIVE_INFINITY
     this.touch(group)
   }
@@ -82,8 +83,8 @@ export class FallbackChecks {
       const group = empty.get(key)
       if (group === undefined) continue
       empty.delete(key)
-      const isNews = group.lock.state === 'free' && group.hintedAt < asked.at
-      withWork.push({ group, isNews })
+      const wasTold = group.announced > 0 || group.hintedAt >= asked.at
+      withWork.push({ group, isNews: group.lock.state === 'free' && !wasTold })
     }
     for (const group of empty.values()) this.#foundEmpty(group, asked.at, now)
     return withWork
@@ -122,6 +123,8 @@ export class FallbackChecks {
 
   #foundEmpty(group: Group, askedAt: number, now: number): void {
     if (group.hintedAt < askedAt) {
+      // A waiter that came meanwhile has a pop of its own, which knows better.
+      if (group.lock.state === 'free') group.announced = 0
       group.backoff = afterEmpty(group.backoff, this.#context.settings)
       group.checkedAt = now
     }

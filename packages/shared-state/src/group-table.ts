@@ -76,8 +76,8 @@ export class GroupTable {
   }
 
   #makeRoom(): boolean {
-    const oldest = this.#lingering.first()
-    if (oldest === undefined || oldest.lock.state !== 'free') return false
+    const oldest = this.#lingering.find(({ lock }) => lock.state === 'free')
+    if (oldest === undefined) return false
     this.#forget(oldest)
     return true
   }

@@ -27,6 +27,8 @@ export class PacedChecks {
   readonly checks: FallbackChecks
   #mode: PollMode
   #lookedAfterAt = Number.NEGATIVE_INFINITY
+  /** The number of the last check that counted as quiet. */
+  #quietCheck = 0
 
   constructor(context: PacedChecksContext, now: number) {
     this.#context = context
@@ -67,11 +69,14 @@ export class PacedChecks {
     return withWork
   }
 
-  /** What a check found, by the word of its pop where there was one. */
+  /** What the last check found: by its own word, or by that of the pops for the groups that it found work for. However many
+   * they are, it is quiet once. */
   checked(found: 'nothing' | 'unannounced', now: number): void {
-    const { counters, settings } = this.#context
+    const { counters } = this.#context
     if (found === 'unannounced') counters.unannounced += 1
-    this.#mode = afterCheck(this.#mode, found, now, settings)
+    else if (this.#quietCheck === counters.fallbackChecks) return
+    else this.#quietCheck = counters.fallbackChecks
+    this.#note(found, now)
   }
 
   failed(now: number): void {
@@ -84,7 +89,11 @@ export class PacedChecks {
   #lookedAfter(now: number): void {
     if (now - this.#lookedAfterAt < this.#context.settings.maxIntervalMs) return
     this.#lookedAfterAt = now
-    this.checked('nothing', now)
+    this.#note('nothing', now)
+  }
+
+  #note(found: 'nothing' | 'unannounced', now: number): void {
+    this.#mode = afterCheck(this.#mode, found, now, this.#context.settings)
   }
 
   /** Where nobody waits there is nothing to check, only perhaps a mode to leave. */

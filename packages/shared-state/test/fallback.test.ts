@@ -1,12 +1,5 @@
 import { test } from 'tap'
-import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
-
-function idleNode(settings = {}) {
-  const node = nodeFixture(settings)
-  node.waits(1)
-  node.pops('empty')
-  return node
-}
+import { hint, idleNode, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
 
 /** How many queries the node makes where every one of them finds nothing. */
 function queriesUntil(node: ReturnType<typeof nodeFixture>, end: number): number {
@@ -83,27 +76,13 @@ test('work that a check finds is granted', async (t) => {
   })
 })
 
-test('work that a hint told of meanwhile was announced', async (t) => {
+test('a pop that failed moves the ladder on, whatever was told meanwhile', async (t) => {
   const node = idleNode()
-  node.clock.now = 6_000
-  node.manager.dueForFallback()
-  node.clock.now = 6_001
   node.manager.handleMessageAvailable(hint)
-  node.manager.fallbackResult([ordersKey])
-  t.equal(node.manager.getStats().counters.unannounced, 0)
-  node.pops('empty')
-  t.equal(node.grants.length, 3, 'and still it is looked for once more')
-})
-
-test('work whose hint comes while a check pops for it was announced', async (t) => {
-  const node = idleNode()
-  node.clock.now = 6_000
-  node.manager.dueForFallback()
-  node.manager.fallbackResult([ordersKey])
   node.take()
   node.manager.handleMessageAvailable(hint)
-  node.pops('messages', 1)
-  t.equal(node.manager.getStats().counters.unannounced, 0)
+  node.pops('error')
+  t.equal(node.group()?.consecutiveEmpty, 1)
 })
 
 test('a group in flight is being checked already', async (t) => {

@@ -1,11 +1,9 @@
 // When a node trusts hints again: by what its checks find in truth, not by what they take for work.
 import { test } from 'tap'
-import { hint, nodeFixture, ordersKey } from './support/node-fixture.ts'
+import { hint, idleNode, nodeFixture, ordersKey } from './support/node-fixture.ts'
 
-function aggressiveNode() {
-  const node = nodeFixture()
-  node.waits(1)
-  node.pops('empty')
+function aggressiveNode(settings: Parameters<typeof nodeFixture>[0] = {}) {
+  const node = idleNode(settings)
   node.manager.reportFault('fetch_error')
   return node
 }
@@ -58,4 +56,45 @@ test('a node too busy for any check leaves aggressive mode all the same', async 
   }
   t.equal(checks, 0)
   t.equal(node.manager.getStats().mode.mode, 'healthy')
+})
+
+test('nor does it leave at once: pops are as good as a check once in a while, not each by itself', async (t) => {
+  const node = aggressiveNode({ aggressivePollDurationMs: 0 })
+  const modeAt = (end: number) => {
+    for (; node.clock.now < end; node.clock.now += 50) {
+      node.manager.tick()
+      t.same(node.manager.dueForFallback(), [])
+      node.manager.notifyMessageAvailable(hint, { sidecarId: 1 })
+      node.pops('messages', 1)
+    }
+    return node.manager.getStats().mode.mode
+  }
+  t.equal(modeAt(4_500), 'aggressive')
+  t.equal(modeAt(7_000), 'healthy')
+})
+
+test('a check about many groups is quiet once, however many pops find nothing', async (t) => {
+  const node = nodeFixture({ aggressivePollDurationMs: 0 })
+  const groups = Array.from({ length: 6 }, (_, i) => ({ queue: `q${i}`, group: 'g' }))
+  for (const group of groups) {
+    node.waits(1, group)
+    node.pops('empty')
+  }
+  node.manager.reportFault('fetch_error')
+  const check = () => {
+    node.clock.now += 1_000
+    const keys = node.manager.dueForFallback()
+    t.equal(keys.length, groups.length)
+    const before = node.grants.length
+    node.manager.fallbackResult(keys)
+    for (const grant of node.grants.slice(before)) node.pops('empty', 0, grant)
+    return node.manager.getStats().mode.mode
+  }
+  t.same(Array.from({ length: 5 }, check), [
+    'aggressive',
+    'aggressive',
+    'aggressive',
+    'aggressive',
+    'healthy',
+  ])
 })

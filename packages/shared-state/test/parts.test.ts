@@ -57,7 +57,18 @@ test('what was added first is due first, and adding again starts anew', async (t
   queue.add('a', 5)
   queue.add('c', 6)
   t.equal(queue.firstDueAt(), 12)
-  t.equal(queue.first(), 'b')
+  t.equal(
+    queue.find(() => true),
+    'b',
+  )
+  t.equal(
+    queue.find((member) => member > 'b'),
+    'c',
+  )
+  t.equal(
+    queue.find(() => false),
+    undefined,
+  )
   t.same(queue.takeDue(11), [])
   t.same(queue.takeDue(15), ['b', 'a'])
   queue.delete('c')

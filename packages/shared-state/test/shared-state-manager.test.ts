@@ -181,6 +181,20 @@ test('a full table refuses a new group, after forgetting those that nobody needs
   t.equal(node.manager.getStats().counters.refusedGroups, 1)
 })
 
+test('a full table forgets no group whose pop is under way, but one after it', async (t) => {
+  const node = nodeFixture({ groupsMax: 2 })
+  const [second, third] = ['second', 'third'].map((queue) => ({ queue, group: 'g' }))
+  if (second === undefined || third === undefined) throw new Error('two of them')
+  node.waits(1)
+  const first = node.lastGrant()
+  node.take(first)
+  node.manager.setWaiting(1, orders, 0)
+  node.manager.setWaiting(1, second, 1)
+  node.manager.setWaiting(1, second, 0)
+  t.ok(node.manager.setWaiting(1, third, 1), 'the second goes')
+  t.ok(node.pops('empty', 0, first), 'the first is still known')
+})
+
 test('a group without waiters is forgotten after a while', async (t) => {
   const node = nodeFixture()
   node.waits(1)

@@ -69,3 +69,11 @@ export function nodeFixture(
     group: (key = ordersKey) => manager.getStats().group_backoff.groups.find((g) => g.key === key),
   }
 }
+
+/** One on which somebody waits for what is not there. */
+export function idleNode(settings: Partial<SharedStateSettings> = {}) {
+  const node = nodeFixture(settings)
+  node.waits(1)
+  node.pops('empty')
+  return node
+}

@@ -84,3 +84,19 @@ test('a peer without an address is unreachable, a dead one is named and not aske
   ])
   t.same(asked, [])
 })
+
+test('one that only our datagrams do not reach is asked: it writes to the database', async (t) => {
+  const peer = { state: 'dead', heardAgoMs: 9_000 }
+  const own = {
+    ...figuresOf('a'),
+    peers: [
+      { ...peer, id: 'b', url: 'http://b', wroteAgoMs: 8_999 },
+      { ...peer, id: 'c', url: 'http://c', wroteAgoMs: 9_000 },
+    ],
+  }
+  const ask = answering({ 'http://b': figuresOf('b'), 'http://c': figuresOf('c') })
+  t.match(await clusterStats(own, ask), {
+    nodes: [{ node: 'a' }, { node: 'b' }],
+    unreachable: [{ id: 'c', error: 'it has been silent for 9 s' }],
+  })
+})

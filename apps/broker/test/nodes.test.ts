@@ -1,6 +1,7 @@
 import { eventually, testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
+import { systemClock } from '../src/clock.ts'
 import { createNodeDirectory } from '../src/cluster/node-directory.ts'
 import { createLogger } from '../src/log.ts'
 import {
@@ -124,12 +125,24 @@ test('a process whose row was taken from it is superseded, and told of it once',
   t.equal(superseded.length, 1)
 })
 
+test('how long ago others wrote goes on between two rounds', async (t) => {
+  const { pool } = await testDatabase(t)
+  await exchangeNodes(pool, node('b', 2), freshMs)
+  let nowMs = 1_000
+  const { directory } = await startDirectory(t, pool, { ...systemClock, nowMs: () => nowMs })
+  const silentMs = () => directory.others()[0]?.silentMs ?? Number.NaN
+  const atFirst = silentMs()
+  nowMs += 7_000
+  t.equal(silentMs(), atFirst + 7_000)
+})
+
 /** The list of nodes as a process with incarnation 4 of node `a` keeps it. */
-async function startDirectory(t: Test, pool: pg.Pool) {
+async function startDirectory(t: Test, pool: pg.Pool, clock = systemClock) {
   let rounds = 0
   const superseded: SeenNode[] = []
   const directory = createNodeDirectory({
     pool,
+    clock,
     log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
     own: () => node('a', 4),
     onNodes: () => {

@@ -54,6 +54,8 @@ export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {
   readonly state: PeerView['state'] | 'unheard'
   readonly url: string | null
   readonly version: string | null
+  /** Since it last wrote its row in the database. */
+  readonly wroteAgoMs: number | null
 }
 
 export interface ClusterStats {
@@ -104,11 +106,12 @@ export class ClusterLink {
 
   /** Throws where the socket cannot be bound or may not be used so. */
   async start(): Promise<void> {
-    const { pool, log, events } = this.#options
+    const { pool, clock, log, events } = this.#options
     this.#address = await this.#gossip.start()
     log.info({ gossip: this.#address }, 'gossip listens')
     this.#directory = createNodeDirectory({
       pool,
+      clock,
       log,
       own: () => this.#own(),
       onNodes: (others) => this.#discovered(others),
@@ -185,7 +188,8 @@ export class ClusterLink {
         const node = listed.find((one) => one.id === id)
         const { nodeId: _, ...peer } = heard.find((one) => one.nodeId === id) ?? { nodeId: id }
         const listing = { url: node?.httpUrl ?? null, version: node?.version ?? null }
-        return { id, state: 'unheard', ...listing, ...peer }
+        const wroteAgoMs = node === undefined ? null : Math.round(node.silentMs)
+        return { id, state: 'unheard', ...listing, wroteAgoMs, ...peer }
       }),
       gossip: { address: this.#address, ...this.#gossip.stats() },
     }

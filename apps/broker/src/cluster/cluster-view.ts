@@ -7,6 +7,7 @@ interface Peer {
   readonly state: string
   readonly url?: string | null
   readonly heardAgoMs?: number
+  readonly wroteAgoMs?: number | null
 }
 
 /** A node that is asked is alive or silent; either way people wait for this answer. */
@@ -33,9 +34,10 @@ export async function clusterStats(
   const nodes = [own]
   const unreachable: Figures[] = []
   await Promise.all(
-    peers.map(async ({ id, url, state, heardAgoMs }) => {
+    peers.map(async (peer) => {
+      const { id, url, state, heardAgoMs } = peer
       try {
-        if (state === 'dead') throw new Error(`it has been silent for ${seconds(heardAgoMs)} s`)
+        if (isGone(peer)) throw new Error(`it has been silent for ${seconds(heardAgoMs)} s`)
         if (!url) throw new Error('its address is not known yet')
         nodes.push(readFigures(await ask(url)))
       } catch (error) {
@@ -57,6 +59,11 @@ export async function clusterStats(
       queries_per_second: addUp(nodes.map((node) => node.queries_per_second as Figures)),
     },
   }
+}
+
+/** Dead, and not only cut off from our datagrams: then it would go on writing to the database. */
+function isGone({ state, heardAgoMs = 0, wroteAgoMs }: Peer): boolean {
+  return state === 'dead' && (wroteAgoMs ?? Number.POSITIVE_INFINITY) >= heardAgoMs
 }
 
 async function fetchStats(url: string): Promise<unknown> {

@@ -1,6 +1,7 @@
 // Who is in the cluster, by the word of the database: each node writes its row every few seconds and reads the others'.
 // Gossip finds its peers here, and a node that writes but is not heard shows that gossip is broken.
 import type pg from 'pg'
+import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
 import type { Service } from '../services/service.ts'
 import {
@@ -20,6 +21,7 @@ const deadMs = 3_600_000
 
 export interface NodeDirectoryOptions {
   readonly pool: pg.Pool
+  readonly clock: Clock
   readonly log: Logger
   /** What our row says; asked anew in every round. */
   readonly own: () => NodeRecord
@@ -29,6 +31,7 @@ export interface NodeDirectoryOptions {
 }
 
 export interface NodeDirectory extends Service {
+  /** As of the last round, but for the time since they wrote. */
   others(): readonly SeenNode[]
   /** Without a goodbye our row stays, and others miss us until it is old. */
   stop(how?: { readonly goodbye: boolean }): Promise<void>
@@ -39,8 +42,9 @@ export interface NodeDirectory extends Service {
 }
 
 export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirectory {
-  const { pool, log, own, onNodes, onSuperseded } = options
+  const { pool, clock, log, own, onNodes, onSuperseded } = options
   let others: readonly SeenNode[] = []
+  let readAtMs = clock.nowMs()
   let timer: NodeJS.Timeout | undefined
   let round: Promise<void> = Promise.resolve()
   let running = false
@@ -54,9 +58,10 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
     inDoubt = false
     try {
       const exchange = await exchangeNodes(pool, own(), freshMs)
-      const later = namesakes.find(exchange)
-      if (later !== undefined) onSuperseded(later)
+      const namesake = namesakes.find(exchange)
+      if (namesake !== undefined) onSuperseded(namesake)
       others = exchange.others
+      readAtMs = clock.nowMs()
       failing = false
       if (running) onNodes(others)
     } catch (error) {
@@ -78,7 +83,7 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
   }
 
   return {
-    others: () => others,
+    others: () => later(others, clock.nowMs() - readAtMs),
     rewrite() {
       clearTimeout(timer)
       if (running) round = round.then(runRound)
@@ -105,6 +110,11 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       if (goodbye) await removeNode(pool, own(), deadMs).catch(() => {})
     },
   }
+}
+
+/** As they are so long after they were read. */
+function later(nodes: readonly SeenNode[], byMs: number): SeenNode[] {
+  return nodes.map((node) => ({ ...node, silentMs: node.silentMs + byMs }))
 }
 
 /**

@@ -1,9 +1,13 @@
 // Who is alive, suspect, unreachable or dead, where datagrams come late, on one way only, or from another life.
 import { test } from 'tap'
 import { headerBytes, tagBytes } from '../src/frame.ts'
+import type { GossipParts } from '../src/gossip-parts.ts'
 import { presets } from '../src/index.ts'
 import { judge, Member } from '../src/member.ts'
+import { Members } from '../src/members.ts'
 import { readMessages } from '../src/message-reader.ts'
+import { SilenceWatch } from '../src/silence-watch.ts'
+import { TokenClock } from '../src/token-clock.ts'
 import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
 const [zero, one] = [addressOf(0), addressOf(1)]
@@ -41,6 +45,22 @@ test('nobody vouches for a life by another', async (t) => {
   network.runFor(8_000)
   t.equal(cluster.at(2).stateOf('node-1'), 'alive', 'they know the later one')
   t.equal(cluster.at(0).stateOf('node-1'), 'dead')
+})
+
+test('a word for an earlier life, said before the next one came, is none for that', async (t) => {
+  const members = new Members('87654321')
+  const tokens = new TokenClock(() => 0.5, 0)
+  const parts = { members, tokens, preset: presets.lan, intervalMs: () => 500 } as GossipParts
+  const options = { nodeId: 'one', sender: '12345678', address: one, sequence: 1, echoedAt: 0 }
+  const member = new Member({ ...options, incarnation: 2 }, 0, 0)
+  members.add(member)
+  const silence = new SilenceWatch(parts, () => {})
+  const echo = tokens.issue(100)
+  const word = { type: 'vouch', sender: member.sender, sinceHeardMs: 10, echo } as const
+  silence.vouchedFor({ ...word, incarnation: 1 }, 110)
+  t.equal(member.vouchedAt, Number.NEGATIVE_INFINITY)
+  silence.vouchedFor({ ...word, incarnation: 2 }, 110)
+  t.equal(member.vouchedAt, 110)
 })
 
 test('a node that stood still does not forget that a member was vouched for', async (t) => {

@@ -102,14 +102,15 @@ test('nodes are on this machine only, and their waiters are answered when they s
     ROUSE_GOSSIP_HOST: '0.0.0.0',
     ROUSE_ADVERTISE_URL: 'http://elsewhere:1',
     ROUSE_GOSSIP_ADVERTISE: 'elsewhere',
+    ROUSE_GOSSIP_PEERS: '127.0.0.9:4601',
+    ROUSE_LISTEN_URL: 'postgres://127.0.0.1:1/elsewhere',
   }
   const cluster = await startDevCluster(t, { nodes: 2, port, env })
   const { url, nodes } = await untilReady(cluster)
   for (const node of nodes) {
-    t.match((await send('GET', `${node.url}/stats`)).body, {
-      url: node.url,
-      gossip: { address: node.gossip },
-    })
+    const { body } = await send('GET', `${node.url}/stats`)
+    t.match(body, { url: node.url, gossip: { address: node.gossip, candidates: 1 } })
+    t.notOk(body.mode.why.includes('listener_lost'), 'it listens where its database is')
     await t.rejects(fetch(node.url.replace('127.0.0.1', '127.0.0.2')), 'nobody else gets in')
   }
   const waiting = Array.from({ length: 4 }, () => apiOf(url).pop('q', '?wait=true&timeout=60000'))

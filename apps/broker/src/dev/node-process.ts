@@ -40,8 +40,8 @@ const stopMsMax = 12_000
 const complaintsMax = 3
 
 /**
- * Flags, not environment: what the user has set there reaches the node as it is. But where nodes are is not for it to
- * say: a cluster for development is for this machine only, and its nodes do not share an address.
+ * Flags, not environment: what the user has set there reaches the node as it is. But where nodes and their database are is
+ * not for it to say: a cluster for development is for this machine only, and its nodes do not share an address.
  */
 export function startNode(options: NodeOptions): NodeProcess {
   const flags = [
@@ -52,7 +52,9 @@ export function startNode(options: NodeOptions): NodeProcess {
     ['gossip-host', host],
     ['gossip-port', options.gossipPort],
     ['gossip-advertise', `${host}:${options.gossipPort}`],
+    ['gossip-peers', ''],
     ['database-url', options.databaseUrl],
+    ['listen-url', options.databaseUrl],
     ['gossip-secret-file', options.gossipSecretFile],
   ].map(([name, value]) => `--${name}=${value}`)
   const child = spawn(process.execPath, [...process.execArgv, main, ...flags], {

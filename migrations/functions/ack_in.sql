@@ -35,6 +35,11 @@ begin
       insert into rouse.freed (partition_id, group_id, lease_id) values (v.partition_id, v.group_id, v.id);
     else
       update rouse.leases s set unacked = v_bits where s.id = v.id and s.partition_id = v.partition_id;
+      if v.limited then
+        -- The group has room again. No lease has this id, so the lane stays as it is.
+        insert into rouse.freed (partition_id, group_id, lease_id)
+        values (v.partition_id, v.group_id, '00000000-0000-0000-0000-000000000000');
+      end if;
     end if;
   end loop;
   if v_done = 0 then

@@ -111,7 +111,8 @@ begin
   elsif not p_lease.limited then
     return;
   end if;
-  select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - l.next, case when p_again then 1 else 0 end)
+  -- Where in-flight is limited it is the group that has room again, in any of its lanes.
+  select q.name, case when not p_lease.limited then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, case when p_again then 1 else 0 end)
   into queue, partition, consumer_group, namespace, task, count
   from rouse.partitions p, rouse.lanes l, rouse.groups g, rouse.queues q
   where p.id = p_lease.partition_id and l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id

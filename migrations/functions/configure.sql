@@ -2,8 +2,9 @@
 -- Parameters: queue, namespace and task (null: as they are), the options to change (null value: back to the default).
 -- Result: one row: the queue's id, its version, all its options resolved. It may make messages deliverable, so the
 --   queue counts as `woken`, with its namespace and task.
--- Locks: the queue row; its lanes by (partition, group) where the ordering changes, so that no pop is on its way to a
---   lease of the old ordering; its leases and their lanes where the in-flight limit begins or ends.
+-- Locks: the queue row; its lanes by (partition, group) where the ordering changes, or what closes lanes, so that no pop is
+--   on its way to a lease of the old ordering, or closes a lane by the old rule; its leases and their lanes where the
+--   in-flight limit begins or ends.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
@@ -11,6 +12,7 @@ as $$
 declare
   v_queue rouse.queues;
   v_merged jsonb;
+  v_new jsonb;
 begin
   perform rouse.check_name('queue', p_queue);
   if p_namespace is not null then
@@ -32,16 +34,23 @@ begin
   end if;
   -- barrier: configure-locked
   v_merged := jsonb_strip_nulls(v_queue.options || p_options);
-  if rouse.resolve_options(v_merged) ->> 'ordering' <> v_queue.ordering then
+  v_new := rouse.resolve_options(v_merged);
+  if v_new ->> 'ordering' <> v_queue.ordering or v_new ->> 'onFailure' <> v_queue.on_failure
+     or (v_new ->> 'windowBuffer')::bigint * 1000 <> v_queue.window_ms then
     perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
     where p.queue_id = v_queue.id
     order by l.partition_id, l.group_id for no key update of l;
+    -- What closed a lane may no longer hold: the next pop looks at it anew, and closes it again where it must.
+    update rouse.lanes l set blocked_until = null from rouse.partitions p
+    where p.queue_id = v_queue.id and l.partition_id = p.id and l.blocked_until is not null;
+  end if;
+  if v_new ->> 'ordering' <> v_queue.ordering then
     if exists (select from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id) then
       perform rouse.raise('RS409', 'queue_in_use', 'ordering cannot change while messages of the queue are leased', '{"field": "ordering"}');
     end if;
   end if;
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true);
-  if ((rouse.resolve_options(v_merged) ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
+  if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
     -- Acknowledgements take leases with SKIP LOCKED. Without this they would find theirs locked, and be refused.
     perform rouse.lock_leases(array(
       select s.id from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id), true);

@@ -81,7 +81,7 @@ begin
     where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
   )
   -- Every lane is woken, opened or not: where in-flight is limited, it is the group that has room again.
-  select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
+  select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
   from (select distinct d.partition_id, d.group_id from done d) d
   join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
   join rouse.partitions p on p.id = d.partition_id

@@ -41,7 +41,7 @@ begin
     -- barrier: release-written
     lease_id := v.id;
     count := bit_count(v.unacked);
-    select q.name, p.name, g.name, q.namespace, q.task into queue, partition, consumer_group, namespace, task
+    select q.name, case when not v.limited then p.name end, g.name, q.namespace, q.task into queue, partition, consumer_group, namespace, task
     from rouse.partitions p join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = v.group_id
     where p.id = v.partition_id;
     return next;

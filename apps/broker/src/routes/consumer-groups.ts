@@ -14,12 +14,26 @@ import { administer, noSuchGroup } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { bodySchema } from '../request-schema.ts'
+import { queuePlace } from '../statements/queue-details.ts'
 import { toGroup } from './resources.ts'
 
 type Params = { readonly group: string; readonly queue: string }
 
 export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, coordinator } = context
+
+  /** Whoever waits for it makes it anew, and gets all that is kept. */
+  async function deleteFrom(queue: string, group: string): Promise<boolean> {
+    const existed = await administer(pool, (executor) => deleteGroup(executor, queue, group))
+    const place = existed ? await administer(pool, () => queuePlace(pool, queue)) : undefined
+    if (place !== undefined) {
+      const { namespace, task } = place
+      coordinator.notifyPartitionFree([
+        { queue, partition: null, group, namespace, task, count: 0 },
+      ])
+    }
+    return existed
+  }
 
   app.get('/api/v1/consumer-groups', async (): Promise<GroupsAnswer> => {
     const queues = await administer(pool, (executor) => stats(executor))
@@ -34,7 +48,7 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
     const having = queues.filter(({ groups }) => groups.some((one) => one.group === group))
     let found = false
     for (const { queue } of having) {
-      found = (await administer(pool, (executor) => deleteGroup(executor, queue, group))) || found
+      found = (await deleteFrom(queue, group)) || found
     }
     if (!found) throw noSuchGroup(group)
     return { deleted: true }
@@ -44,7 +58,7 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
     '/api/v1/consumer-groups/:group/queues/:queue',
     async (request): Promise<DeletedAnswer> => {
       const { queue, group } = readTarget(request.params as Params)
-      const existed = await administer(pool, (executor) => deleteGroup(executor, queue, group))
+      const existed = await deleteFrom(queue, group)
       if (!existed) throw noSuchGroup(group)
       return { deleted: true }
     },

@@ -55,13 +55,15 @@ export class Timers implements Service {
   #hasWindows = false
   #failing = false
   #looks = 0
+  /** Chores that were not called for by a look. */
+  readonly #unseen = new Set<ChoreName>()
 
   constructor(options: TimersOptions) {
     const { chores, log } = options
     this.#options = options
     this.#runners = {
-      reap: oneAtATime('reap', chores.reap, log),
-      promote: oneAtATime('promote', chores.promote, log),
+      reap: oneAtATime('reap', this.#lookingAfter('reap', chores.reap), log),
+      promote: oneAtATime('promote', this.#lookingAfter('promote', chores.promote), log),
       cron: oneAtATime('cron', chores.cron, log),
       retain: oneAtATime('retain', chores.retain, log),
     }
@@ -107,9 +109,9 @@ export class Timers implements Service {
   }
 
   /** Something may have become due, or will, that nobody told the time of. */
-  look(): void {
+  look(inMs = 0): void {
     this.#askedMeanwhile = true
-    const soonestMs = Math.max(this.#options.clock.nowMs(), this.#lookBegunMs + lookGapMs)
+    const soonestMs = Math.max(this.#options.clock.nowMs() + inMs, this.#lookBegunMs + lookGapMs)
     this.#lookAtMs = Math.min(this.#lookAtMs, soonestMs)
     this.#arm()
   }
@@ -120,7 +122,9 @@ export class Timers implements Service {
   }
 
   run(chore: ChoreName, firedBy: FiredBy): void {
-    if (this.#running) this.#runners[chore].run(firedBy)
+    if (!this.#running) return
+    this.#unseen.add(chore)
+    this.#runners[chore].run(firedBy)
   }
 
   stats(): Readonly<Record<string, unknown>> {
@@ -132,6 +136,18 @@ export class Timers implements Service {
       runs: Object.fromEntries(choreNames.map((chore) => [chore, this.#runners[chore].runs])),
       skewMs: databaseMs === undefined ? null : Math.round(databaseMs - clock.wallMs()),
       roundTripMs: this.#databaseClock.roundTripMs() ?? null,
+    }
+  }
+
+  /** A chore passes over what somebody has locked just now. A look shows whether it did, and comes again while it is so. */
+  #lookingAfter(name: ChoreName, chore: Chore): Chore {
+    return {
+      run: async (firedBy) => {
+        const isUnseen = this.#unseen.delete(name)
+        const isMore = await chore.run(firedBy)
+        if (isUnseen) this.look(overdueAgainMs)
+        return isMore
+      },
     }
   }
 
@@ -157,7 +173,7 @@ export class Timers implements Service {
     const nowMs = this.#options.clock.nowMs()
     const databaseMs = this.#databaseClock.earliestMs(nowMs)
     if (databaseMs !== undefined) {
-      for (const chore of this.#due.takeDue(databaseMs)) this.#runners[chore].run('timer')
+      for (const chore of this.#due.takeDue(databaseMs)) this.run(chore, 'timer')
     }
     if (nowMs >= this.#lookAtMs && this.#looking === undefined) this.#looking = this.#lookAround()
     this.#arm()
@@ -196,7 +212,7 @@ export class Timers implements Service {
     for (const chore of choreNames) {
       for (const dueAtMs of times[chore]) {
         if (dueAtMs > times.nowMs) this.#due.add(dueAtMs, chore)
-        else this.run(chore, 'timer')
+        else if (this.#running) this.#runners[chore].run('timer')
       }
     }
     const isOverdue = [...times.reap, ...times.promote].some((dueAtMs) => dueAtMs <= times.nowMs)

@@ -1,0 +1,149 @@
+// Whatever lets a message go wakes who waits for it: no fallback check is needed.
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Test, test } from 'tap'
+import { type Answer, apiOf, send } from './support/http.ts'
+import { untilWaiting } from './support/node-state.ts'
+import { sharedBroker, unique } from './support/shared-broker.ts'
+import { sqlUser } from './support/sql-user.ts'
+
+const node = await sharedBroker({ env: { POP_WAIT_IDLE_INTERVAL_MS: '60000' } })
+const api = apiOf(node.url)
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  return Promise.race([work, delay(ms, undefined, { ref: false })])
+}
+
+test('a group that is deleted begins anew at once for who waits for it', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  t.equal((await api.pop(queue, '?consumerGroup=g&autoAck=true')).status, 200)
+  const waiting = api.pop(queue, '?consumerGroup=g&wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  t.equal((await api.del(`/consumer-groups/g/queues/${queue}`)).status, 200)
+  t.equal((await within(2_000, waiting))?.status, 200, 'woken')
+})
+
+test('a group that is deleted everywhere, too', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  t.equal((await api.pop(queue, '?consumerGroup=h&autoAck=true')).status, 200)
+  const waiting = api.pop(queue, '?consumerGroup=h&wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  t.equal((await api.del(`/consumer-groups/h`)).status, 200)
+  t.equal((await within(2_000, waiting))?.status, 200, 'woken')
+})
+
+/** Every way to end a lease, given what a pop answered. */
+const endings: Readonly<Record<string, (held: Answer['body']) => Promise<unknown>>> = {
+  'an ack': ({ messages: [message] }) => api.ack(message),
+  'an ack of the whole lease': ({ leaseId }) =>
+    api.post('/ack/batch', { leaseId, status: 'completed' }),
+  'a failure': ({ messages: [message] }) => api.ack(message, 'failed'),
+  'a retry': ({ messages: [message] }) => api.ack(message, 'retry'),
+  'a dead letter': ({ messages: [message] }) => api.ack(message, 'dlq'),
+  'a lease given back': ({ leaseId }) => api.del(`/lease/${leaseId}`),
+}
+
+/** A queue whose only place in flight is taken in one partition, and somebody who waits for the other. */
+async function startLimited(t: Test, query = '') {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { maxInFlight: 1 } })
+  await api.push({ queue, partition: 'a', payload: 'a' })
+  const held = await send('GET', api.at(`/pop/queue/${queue}/partition/a${query}`))
+  t.equal(held.status, 200)
+  await api.push({ queue, partition: 'b', payload: 'b' })
+  const waiting = send('GET', api.at(`/pop/queue/${queue}/partition/b?wait=true&timeout=20000`))
+  return { queue, held, waiting }
+}
+
+for (const [name, end] of Object.entries(endings)) {
+  test(`maxInFlight: ${name} in one partition wakes who waits for another`, async (t) => {
+    const { queue, held, waiting } = await startLimited(t)
+    await untilWaiting(node, queue, 1)
+    await end(held.body)
+    t.equal((await within(2_000, waiting))?.body?.messages[0].data, 'b', 'woken')
+  })
+}
+
+test('maxInFlight: so does a lease that runs out', async (t) => {
+  const { waiting } = await startLimited(t, '?leaseSeconds=1')
+  t.equal((await within(5_000, waiting))?.body?.messages[0].data, 'b', 'woken')
+})
+
+test('maxInFlight: a part acknowledged by ack_in makes room', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { maxInFlight: 2 } })
+  await api.push({ queue, partition: 'a', payload: 1 }, { queue, partition: 'a', payload: 2 })
+  const held = await api.pop(queue, '?batch=2')
+  t.equal(held.body.messages.length, 2)
+  await api.push({ queue, partition: 'b', payload: 3 })
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  const user = await sqlUser(t, node.database.url)
+  await user.query('select rouse.ack_in($1)', [held.body.messages[0].leaseId])
+  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 3, 'woken')
+})
+
+test('windowBuffer taken away lets go what it held back', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { windowBuffer: 3600 } })
+  await api.push({ queue, payload: 1 })
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  await api.post('/configure', { queue, options: { windowBuffer: 0 } })
+  t.equal((await within(2_000, waiting))?.status, 200, 'woken')
+})
+
+test('onFailure skip lets go what a failed message held back', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0], 'failed')
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  await api.post('/configure', { queue, options: { onFailure: 'skip' } })
+  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
+})
+
+test('ordering none lets go what a failed message held back', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0], 'failed')
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  const answer = await api.post('/configure', { queue, options: { ordering: 'none' } })
+  t.equal(answer.status, 200)
+  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
+})
+
+test('what SQL enqueues for a partition that a push holds comes right after the push', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 'first' })
+  await api.pop(queue, '?autoAck=true')
+  const user = await sqlUser(t, node.database.url)
+  const late: number[] = []
+  for (let i = 0; i < 5; i += 1) {
+    const waiting = api.pop(queue, '?wait=true&timeout=20000&autoAck=true')
+    await untilWaiting(node, queue, 1)
+    const runs = async () =>
+      (await send('GET', `${node.url}/stats`)).body.time.runs.promote as number
+    const holder = await sqlUser(t, node.database.url)
+    await holder.query('begin')
+    await holder.query(
+      `select from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = $1 for no key update of p`,
+      [queue],
+    )
+    const before = await runs()
+    await user.query(`select rouse.enqueue($1, '1')`, [queue])
+    while ((await runs()) === before) await delay(2)
+    await holder.query('commit')
+    const begun = performance.now()
+    await waiting
+    late.push(Math.round(performance.now() - begun))
+  }
+  t.comment(late.join())
+  t.ok(Math.max(...late) < 150, `after ${late} ms`)
+})

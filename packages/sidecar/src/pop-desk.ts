@@ -140,13 +140,15 @@ export class PopDesk {
     let found = 0
     this.#popping.add(group.key)
     try {
-      let more = true
-      while (more) {
-        const run = await this.#options.slots.use(() => this.#popFor(grant), 'urgent')
+      // Those who come meanwhile have their turn after the other workers' waiters.
+      let left = group.waiters.size
+      let run: PopRun
+      do {
+        run = await this.#options.slots.use(() => this.#popFor(grant), 'urgent', kindOf(group))
         if (run.outcome !== 'unused' || found === 0) outcome = run.outcome
         found += run.found
-        more = run.more
-      }
+        left -= run.served
+      } while (run.more && left > 0)
     } catch (error) {
       // Waiters keep waiting: the database's return or a fallback check finds what they missed.
       this.#options.translate(error)
@@ -175,6 +177,7 @@ export class PopDesk {
         const { outcome } = await this.#options.slots.use(
           () => runPop(this.#asking, group, this.#options),
           'patient',
+          kindOf(group),
         )
         if (outcome !== 'contended') {
           tries = 0
@@ -238,6 +241,11 @@ function fail(waiters: Waiters, group: WaitingGroup, waiter: Waiter, error: Side
   waiter.settled = true
   waiters.remove(group, waiter)
   waiter.fail(error)
+}
+
+/** Pops of one queue hang together, where they do. */
+function kindOf({ description: { source } }: WaitingGroup): string {
+  return 'queue' in source ? source.queue : ''
 }
 
 function overloaded(): SidecarError {

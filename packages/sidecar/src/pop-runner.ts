@@ -18,12 +18,14 @@ export interface PopRun {
   readonly outcome: GrantOutcome
   /** Messages. */
   readonly found: number
+  /** Waiters that the call asked for. */
+  readonly served: number
   /** Some waiters of the group were not asked for: the call was full. */
   readonly more: boolean
 }
 
 /** There was nobody to pop for. */
-export const noPop: PopRun = { outcome: 'unused', found: 0, more: false }
+export const noPop: PopRun = { outcome: 'unused', found: 0, served: 0, more: false }
 
 /** Pops once for the group's waiters and settles those that got something. Rejects as `ports.pop` does. */
 export async function runPop(
@@ -44,7 +46,7 @@ export async function runPop(
   dealOut(waiters, group, served, result, ports)
   const outcome = result.status === 'paused' ? 'empty' : result.status
   const messages = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
-  return { outcome, found: messages, more: more && outcome === 'messages' }
+  return { outcome, found: messages, served: served.length, more: more && outcome === 'messages' }
 }
 
 function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean } {

@@ -40,8 +40,10 @@ export const sidecarDefaults = {
   durableLeases: false,
 } as const
 
-/** Pop calls under way at once: more would only contend for the same lanes. */
-const popSlots = 3
+/** Pop calls under way at once, and those of one queue: more would only contend for the same lanes, and where all of them hang,
+ * at a queue that is being purged say, another queue has a slot. */
+const popSlots = 4
+const popSlotsPerQueue = 3
 
 /** Connections that the desks can use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe. */
 export const sidecarConnections = 2 * 3 + popSlots + 3
@@ -76,7 +78,7 @@ export class SidecarDbPool {
     })
     this.#pops = new PopDesk({
       coordinator: this.#coordinator,
-      slots: new Semaphore(popSlots),
+      slots: new Semaphore(popSlots, popSlotsPerQueue),
       waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
       timeoutMs,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,

@@ -52,7 +52,7 @@ test('a grant that meets an older pop of the same group does not call its waiter
 })
 
 test('who comes while a grant waits for a slot is popped for', async (t) => {
-  const busy = ['a', 'b', 'c']
+  const busy = ['a', 'b', 'c', 'd']
   const worker = await startByHand(t, [...busy, 'orders'])
   const { database, sidecar, outcomes, coordinator } = worker
   const barrier = await database.armBarrier('pop-lane-locked')

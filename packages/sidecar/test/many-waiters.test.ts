@@ -1,0 +1,61 @@
+// A worker that has more waiters than one call serves.
+import { setImmediate as turn } from 'node:timers/promises'
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { type Executor, SidecarDbPool } from '../src/index.ts'
+import { spec } from './support/start-sidecar.ts'
+import { TestCoordinator } from './support/test-coordinator.ts'
+
+test('a worker with very many waiters gives the grant back, so that others have their turn', async (t) => {
+  const coordinator = new TestCoordinator()
+  let pops = 0
+  let released = 0
+  /** A queue that always has one message more. */
+  const query: Executor['query'] = async () => {
+    await turn()
+    pops += 1
+    const message = [
+      null,
+      1,
+      `lease-${pops}`,
+      'q',
+      '1',
+      'p',
+      1,
+      0,
+      pops,
+      'id',
+      0,
+      null,
+      null,
+      '1',
+      null,
+    ]
+    const last = ['messages', ...Array(9).fill(null), 0, null, null, null, null]
+    return { rows: [message, last] }
+  }
+  const sidecar = new SidecarDbPool({
+    executor: { query, use: (work) => work({ query }) },
+    coordinator,
+    random: () => 0.5,
+  })
+  coordinator.requestCheck = () => {}
+  coordinator.releaseGroup = () => {
+    released += 1
+  }
+  const gone = new AbortController()
+  /** Whoever was served comes back, as consumers do. */
+  const come = async (): Promise<void> => {
+    while (!gone.signal.aborted && pops <= 3_000) {
+      const pop = spec('q', { autoAck: true })
+      await sidecar.submit({ kind: 'POP_WAIT', pop, timeoutMs: 60_000, signal: gone.signal })
+    }
+  }
+  const clients = Array.from({ length: 150 }, come)
+  sidecar.onGrant({ description: { source: { queue: 'q' }, group: 'g' }, grantId: 1 })
+  await eventually(() => released > 0 || pops > 2_000)
+  t.equal(released, 1, `after ${pops} pops`)
+  gone.abort()
+  await Promise.all(clients)
+  await sidecar.stop()
+})

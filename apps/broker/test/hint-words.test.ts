@@ -85,3 +85,9 @@ test('where the place is not known, or half of it, everybody gets the hint and n
   }
   t.end()
 })
+
+test('a hint that lost its labels on the way counts nothing: it may be of lanes, which nobody counted', (t) => {
+  const arrived = fromGossip({ kind: 'MESSAGE_AVAILABLE', scope: 'q', count: 89 })
+  t.same(arrived, { queue: 'q', partition: null, group: null, count: 0 })
+  t.end()
+})

@@ -30,8 +30,9 @@ export function toGossip(kind: QueueHintKind, hint: Hint): OutgoingHint {
 export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint): Hint {
   const [group = null, namespace, task] = labels
   const place = labels.length < 3 ? {} : { namespace: namespace ?? null, task: task ?? null }
-  // What a free lane or new options let go, nobody has counted.
-  const known = kind === 'MESSAGE_AVAILABLE' ? count : 0
+  // What a free lane or new options let go, nobody has counted. Nor is it known of a hint that lost its labels on the
+  // way: it may have told of lanes of one group, and now seems to tell of messages for all.
+  const known = kind === 'MESSAGE_AVAILABLE' && labels.length > 0 ? count : 0
   return { queue: scope, partition: part ?? null, group, ...place, count: known }
 }
 

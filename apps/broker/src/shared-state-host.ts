@@ -184,8 +184,10 @@ export class SharedStateHost {
   #handle(workerId: number, message: WorkerMessage): void {
     const manager = this.#manager
     switch (message.type) {
-      case 'ready':
+      case 'register':
         return manager.registerSidecar(workerId)
+      case 'ready':
+        return
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
       case 'check':

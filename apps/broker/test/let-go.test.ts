@@ -118,32 +118,3 @@ test('ordering none lets go what a failed message held back', async (t) => {
   t.equal(answer.status, 200)
   t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
 })
-
-test('what SQL enqueues for a partition that a push holds comes right after the push', async (t) => {
-  const queue = unique()
-  await api.push({ queue, payload: 'first' })
-  await api.pop(queue, '?autoAck=true')
-  const user = await sqlUser(t, node.database.url)
-  const late: number[] = []
-  for (let i = 0; i < 5; i += 1) {
-    const waiting = api.pop(queue, '?wait=true&timeout=20000&autoAck=true')
-    await untilWaiting(node, queue, 1)
-    const runs = async () =>
-      (await send('GET', `${node.url}/stats`)).body.time.runs.promote as number
-    const holder = await sqlUser(t, node.database.url)
-    await holder.query('begin')
-    await holder.query(
-      `select from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = $1 for no key update of p`,
-      [queue],
-    )
-    const before = await runs()
-    await user.query(`select rouse.enqueue($1, '1')`, [queue])
-    while ((await runs()) === before) await delay(2)
-    await holder.query('commit')
-    const begun = performance.now()
-    await waiting
-    late.push(Math.round(performance.now() - begun))
-  }
-  t.comment(late.join())
-  t.ok(Math.max(...late) < 150, `after ${late} ms`)
-})

@@ -129,3 +129,30 @@ test('timers that were stopped run nothing any more', async (t) => {
   await pass(100)
   t.same(runs, [])
 })
+
+test('a chore that somebody called for is looked after: it may have passed over what was locked', async (t) => {
+  const { timers, runs, looks } = setUp()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  const rounds = 8
+  const begun = performance.now()
+  for (let round = 1; round <= rounds; round += 1) {
+    const before = looks()
+    if (round % 2 === 0) timers.run('reap', 'notify')
+    else timers.expect(Date.now())
+    await eventually(() => runs.length === round && looks() > before)
+  }
+  const tookMs = performance.now() - begun
+  t.ok(tookMs < (rounds * 1_000) / 2, `${tookMs} ms, not a second each`)
+})
+
+test('one that a look called for is not: the look comes again by itself', async (t) => {
+  const { timers, runs, looks } = setUp({ promote: [1] })
+  await timers.start()
+  t.teardown(() => timers.stop())
+  await eventually(() => looks() >= 5, { timeoutMs: 10_000 })
+  t.ok(
+    runs.length >= looks() - 1 && runs.length <= looks(),
+    `${runs.length} runs, ${looks()} looks`,
+  )
+})

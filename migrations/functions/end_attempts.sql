@@ -13,6 +13,7 @@ as $$
 declare
   v_queue rouse.queues;
   v_due_at timestamptz := p_now;
+  v_ends_at timestamptz;
   v_steps integer;
 begin
   if p_outcome not in ('failed', 'expired', 'retry', 'dlq') then
@@ -50,10 +51,14 @@ begin
   from unnest(p_seqs) s
   -- A redrive may have put it there while this delivery (after a seek) was out: it comes back once.
   on conflict on constraint redeliveries_pkey do nothing;
-  -- A failed message holds its lane: nothing behind it moves before it is due.
+  -- A failed message holds its lane: nothing behind it moves before it is due, or too old to come again.
   if v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold' then
-    update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at)
-    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id;
+    if v_queue.ttl_ms > 0 or v_queue.wait_ms_max > 0 then
+      select rouse.ends_at(r, v_queue) into v_ends_at from rouse.redeliveries r
+      where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq = p_seqs[1];
+    end if;
+    update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at, v_ends_at)
+    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and (v_ends_at <= p_now) is not true;
   end if;
   return false;
 end $$;

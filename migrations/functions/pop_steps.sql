@@ -74,9 +74,9 @@ end $$;
 
 -- What a locked lane has to give: fresh messages from `next`, or, where again_seq is set, one or more to deliver again.
 -- A lane that must wait (held by a failed message, or its window buffer is not quiet yet) offers nothing and says
--- until when it is to be blocked.
+-- until when it is to be blocked. Messages beyond the queue's ttl or longest wait are passed over, fresh or failed.
 -- Parameters: the queue, the group's id, the partition's id, the time now.
--- Result: one row. Locks: none.
+-- Result: one row. Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.lane_offer(
   p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_now timestamptz,
   out partition text, out next bigint, out head bigint, out offered integer, out attempt integer, out again_seq bigint,
@@ -99,22 +99,27 @@ begin
   from rouse.lanes l, rouse.partitions p
   where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
   offered := 0;
-  if v_has_again then
+  while v_has_again loop
     -- Where a failed message holds its lane, the first one counts even if it is not due yet.
-    select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at into v
+    select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at,
+      case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
     from rouse.redeliveries r
     where r.partition_id = p_partition_id and r.group_id = p_group_id and (v_waits or r.announced)
     order by r.seq limit 1;
-    if found and v.due then
+    exit when not found;
+    if v.ends_at <= p_now then
+      perform rouse.expire_again(p_queue, p_group_id, p_partition_id, v.seq, p_now);
+      continue;
+    elsif v.due then
       again_seq := v.seq;
       attempt := v.attempt;
-      offered := 1000000;
-      return;
-    elsif found then
-      blocked_until := v.due_at;
-      return;
+      -- One that age does not end comes alone: those behind it may be too old.
+      offered := case when v_oldest_ms > 0 and v.ends_at is null then 1 else 1000000 end;
+    else
+      blocked_until := least(v.due_at, v.ends_at);
     end if;
-  end if;
+    return;
+  end loop;
   if p_queue.window_ms > 0 and head > next and v_quiet_at > p_now then
     blocked_until := v_quiet_at;
     return;

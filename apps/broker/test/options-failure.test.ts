@@ -72,6 +72,25 @@ test('onFailure: hold keeps the order, skip lets the others pass', async (t) => 
   t.match(await takeSoon(skip), [{ data: 1, attempt: 2 }])
 })
 
+test('ttl and maxWaitTimeSeconds: a failed message that is too old lets the next one pass, and whoever waits is woken', async (t) => {
+  for (const option of ['ttl', 'maxWaitTimeSeconds']) {
+    const queue = await queueWith({ [option]: 100, retryBackoffMs: [600_000] })
+    await pushAll(queue, 1)
+    await fail(await take(queue))
+    await advanceClock(98_000)
+    await pushAll(queue, 2)
+    await nothingYet(t, queue, 'the failed message holds its lane')
+    const waiting = takeSoon(queue)
+    await advanceClock(3_000)
+    const passed = await waiting
+    t.same(dataOf(passed), [2])
+    await api.ack(passed[0] as Popped)
+    await advanceClock(600_000)
+    await nothingYet(t, queue, 'it does not come again')
+    t.equal(await deadIn(queue), 0)
+  }
+})
+
 test('ordering: partition has one lease a lane, none any number', async (t) => {
   const ordered = await queueWith({ ordering: 'partition' })
   const free = await queueWith({ ordering: 'none' })

@@ -1,0 +1,40 @@
+-- The age of messages that are to be delivered again: ttl and the longest wait count for them as for fresh ones.
+
+-- The first moment at which a message is too old to be delivered again.
+-- A letter that was redriven has no such moment: somebody asked for it by hand, and it left its dead letter for this. It is
+-- known by its first delivery to come, or by the attempt at which it was given up.
+-- Parameters: the redelivery, its queue. Result: the time; null where age does not matter. Locks: none.
+create or replace function rouse.ends_at(p rouse.redeliveries, p_queue rouse.queues) returns timestamptz
+language sql stable
+as $$
+  select m.created_at + least(nullif(p_queue.ttl_ms, 0), nullif(p_queue.wait_ms_max, 0)) * interval '1 millisecond' + interval '1 microsecond'
+  from rouse.messages m
+  where m.partition_id = p.partition_id and m.seq = p.seq and not (p.alone and p.attempt = 0)
+    and not exists (
+      select from rouse.attempts a
+      where a.partition_id = p.partition_id and a.seq = p.seq and a.group_id = p.group_id
+        and (a.outcome = 'dlq' or (a.outcome in ('failed', 'expired') and a.attempt > p_queue.retry_limit)))
+$$;
+
+-- Drops what is too old to be delivered again. As with fresh messages that are passed over, nothing is counted and there is
+-- no dead letter: the message stays in the log until retention takes it.
+-- Parameters: the queue, group and partition, the first seq to look at, the time now. Result: nothing. A call looks at so
+--   many rows, as those behind may all be young.
+-- Locks: none beyond the lane, which the caller holds.
+create or replace function rouse.expire_again(
+  p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_seq bigint, p_now timestamptz
+) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_rows_max constant integer := 100;
+begin
+  delete from rouse.redeliveries r
+  where r.partition_id = p_partition_id and r.group_id = p_group_id
+    and r.seq = any (array(
+      select o.seq from rouse.redeliveries o
+      where o.partition_id = p_partition_id and o.group_id = p_group_id and o.seq >= p_seq
+      order by o.seq limit v_rows_max))
+    and rouse.ends_at(r, p_queue) <= p_now;
+end $$;

@@ -1,8 +1,8 @@
 -- Refuses a push that would grow a queue beyond its size limit. The queue row stays locked to the end of the
 -- transaction, so two pushes cannot both take the last place. Up to 1,000 partitions the size is counted exactly;
 -- beyond, a figure at most a second old plus what was pushed since is used.
--- Parameters: by target the queue id; by message its target. Result: nothing.
--- Locks: the limited queues, by id.
+-- Parameters: by target the queue id; by message that would be added its target. Result: nothing.
+-- Locks: none beyond the limited queues, which the caller holds.
 create or replace function rouse.check_size(p_queue_ids integer[], p_targets integer[]) returns void
 language plpgsql
 as $$
@@ -11,7 +11,6 @@ declare
   v_size bigint;
   v_exact boolean;
 begin
-  perform from rouse.queues where id = any (p_queue_ids) and size_max > 0 order by id for no key update;
   for v in
     select q.id, q.name, q.size_max, q.size_seen, q.size_seen_at, a.adding
     from rouse.queues q

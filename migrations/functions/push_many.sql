@@ -27,6 +27,7 @@ declare
   v_due_at timestamptz[];   -- by message, when it is due; null: now
   v_originals uuid[];       -- by message, what it is a duplicate of
   v_any_scheduled boolean := false;
+  v_limited integer[];      -- queues with a size limit, which we have locked
   v_sorted boolean;         -- not all messages are simply added, in order
 begin
   if cardinality(p_queues) is distinct from cardinality(p_partitions) or cardinality(p_payloads) is distinct from cardinality(p_ids)
@@ -55,7 +56,8 @@ begin
   v_ids := v_targets.partition_ids;
   if v_targets.limited then
     perform rouse.check_sealed(v_targets.queue_ids, rouse.places_of(v_targets.targets, p_targets), p_payloads);
-    perform rouse.check_size(v_targets.queue_ids, rouse.places_of(v_targets.targets, p_targets));
+    v_limited := array(
+      select q.id from rouse.queues q where q.id = any (v_targets.queue_ids) and q.size_max > 0 order by q.id for no key update);
   end if;
   -- barrier: push-many-resolved
 
@@ -86,6 +88,13 @@ begin
   else
     v_counts := array(select v_starts[t.target + 1] - v_starts[t.target]
       from unnest(v_targets.targets) with ordinality t(target, place) order by t.place);
+  end if;
+  -- Not before: a duplicate takes no place, and what is one is known under the partitions' locks only. A queue that got its
+  -- limit meanwhile is not looked at: to wait for it now would be out of order.
+  if cardinality(v_limited) > 0 then
+    perform rouse.check_size(v_targets.queue_ids, array(
+      select i.place from unnest(coalesce(v_places, rouse.places_of(v_targets.targets, p_targets)), v_originals) i(place, original)
+      where i.original is null and v_targets.queue_ids[i.place] = any (v_limited)));
   end if;
   update rouse.partitions p
   set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)

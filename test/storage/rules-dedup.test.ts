@@ -1,7 +1,7 @@
 // Keys: within its window, a key in a partition stands for one message.
 import { enqueue, promoteDue, push } from '@rouse/sidecar'
 import { test } from 'tap'
-import { message, openStorage, payloads, start } from './support/storage.ts'
+import { message, openStorage, payloads, refusal, start } from './support/storage.ts'
 
 const keyed = (payload: unknown, transactionId: string, rest: object = {}) =>
   message('q', 'p', payload, { transactionId, ...rest })
@@ -116,6 +116,56 @@ test('two pushes of one key at the same moment add one message', async (t) => {
   t.match((await winner).items, [{ status: 'queued' }])
   t.match((await loser).items, [{ status: 'duplicate' }])
   t.same(payloads(await take('q', { batch: 9 })), [0, 1])
+})
+
+test('a duplicate takes no place: a full queue answers it with its original', async (t) => {
+  const { pool, rows, set } = await openStorage(t)
+  await set('q', { maxSize: 3 })
+  const first = keyed(1, 'a')
+  const later = keyed(2, 'b', { delayMs: 60_000 })
+  await push(pool, [first, keyed(1, 'a'), later, keyed(2, 'b'), keyed(3, 'c')])
+  const { items, woken } = await push(pool, [keyed(4, 'a'), keyed(5, 'b', { delayMs: 1 })])
+  t.match(items, [
+    { status: 'duplicate', messageId: first.id },
+    { status: 'duplicate', messageId: later.id },
+  ])
+  t.same(woken, [])
+  await set('q', { maxSize: 1 })
+  const mixed = await push(pool, [keyed(6, 'c'), message('other', 'p', 7)])
+  t.match(mixed.items, [{ status: 'duplicate' }, { status: 'queued' }], 'fuller than full')
+  t.equal((await rows('select from rouse.messages')).length, 3)
+})
+
+for (const [what, rest] of [
+  ['new', {}],
+  ['delayed', { delayMs: 60_000 }],
+] as const) {
+  test(`a full queue refuses a call of duplicates with one ${what} message whole, and forgets its key`, async (t) => {
+    const { pool, rows, set } = await openStorage(t)
+    await set('q', { maxSize: 1 })
+    await push(pool, [keyed(1, 'a')])
+    const full = { state: 'RS429', detail: { code: 'queue_full', size: 1, maxSize: 1 } }
+    t.match(await refusal(push(pool, [keyed(2, 'a'), keyed(3, 'b', rest)])), full)
+    t.same(await rows('select key from rouse.dedup'), [{ key: 'a' }])
+    await set('q', { maxSize: 2 })
+    const { items } = await push(pool, [keyed(2, 'a'), keyed(3, 'b', rest), keyed(4, 'b')])
+    const status = what === 'new' ? 'queued' : 'scheduled'
+    t.match(items, [{ status: 'duplicate' }, { status }, { status: 'duplicate' }])
+  })
+}
+
+test('two pushes of one key for the last place add one message, and neither is refused', async (t) => {
+  const { armBarrier, pool, set, waiting } = await openStorage(t)
+  await set('q', { maxSize: 1 })
+  const first = await armBarrier('push-many-inserted')
+  const sent = keyed(1, 'a')
+  const winner = push(pool, [sent])
+  await first.reached()
+  const loser = push(pool, [keyed(2, 'a')])
+  await waiting()
+  await first.release()
+  t.match((await winner).items, [{ status: 'queued' }])
+  t.match((await loser).items, [{ status: 'duplicate', messageId: sent.id }])
 })
 
 test('the key of an SQL producer counts when its message is promoted', async (t) => {

@@ -152,6 +152,19 @@ test('a full queue answers 429 with Retry-After', async (t) => {
   t.equal(full.headers.get('retry-after'), '1')
 })
 
+test('a full queue answers a push that it has stored before as a duplicate', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { maxSize: 1 } })
+  const item = { queue, payload: 1, transactionId: 'same' }
+  const first = await api.push(item)
+  const { message_id, partition_id } = first.body[0]
+  t.match(await api.push(item), {
+    status: 201,
+    body: [{ status: 'duplicate', message_id, partition_id, transaction_id: 'same' }],
+  })
+  t.equal((await api.push(item, { queue, payload: 2 })).status, 429, 'all or nothing')
+})
+
 test('one bad push among a hundred harms no other', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue: `${queue}-full`, options: { maxSize: 1 } })

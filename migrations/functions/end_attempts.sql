@@ -1,8 +1,9 @@
 -- Records attempts that did not complete and decides what becomes of their messages: back to their lane, or, at the
--- retry limit, a dead letter (or nothing, where the queue wants none).
+-- retry limit, a dead letter, or nothing where the queue wants none. Who asks for a dead letter (dlq) gets one in any queue.
 -- Parameters: the lease that held them, the messages' seqs; how it ended: failed, expired, retry or dlq; error code and
 --   text; a delay in ms in place of the ladder's; the time now.
--- Result: whether they were given up.
+-- Result: whether they are dead letters now. For a message that is dropped it is false, as for one that comes back: its lane is
+--   looked at once more than needed, which is harmless.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.end_attempts(
   p_lease rouse.leases, p_seqs bigint[], p_outcome text, p_error_code text, p_error_message text, p_delay_ms bigint, p_now timestamptz
@@ -29,15 +30,16 @@ begin
   from unnest(p_seqs) s;
 
   if p_outcome = 'dlq' or (p_outcome in ('failed', 'expired') and p_lease.attempt > v_queue.retry_limit) then
-    if v_queue.dead_letter then
+    if p_outcome = 'dlq' or v_queue.dead_letter then
       insert into rouse.dead_letters (queue_id, group_id, partition_id, seq, message_id, transaction_id, trace_id, payload,
         headers, attempts, error_code, error_message, created_at, failed_at)
       select v_queue.id, p_lease.group_id, m.partition_id, m.seq, m.id, m.transaction_id, m.trace_id, m.payload,
         m.headers, p_lease.attempt, p_error_code, left(p_error_message, 10000), m.created_at, p_now
       from rouse.messages m where m.partition_id = p_lease.partition_id and m.seq = any (p_seqs)
       order by m.seq;
+      return true;
     end if;
-    return true;
+    return false;
   end if;
 
   v_steps := cardinality(v_queue.retry_backoff_ms);

@@ -245,14 +245,31 @@ test('a failure may name its own delay in place of the ladder', async (t) => {
   t.match(await lease('q'), { attempt: 2 })
 })
 
-test('a queue without dead letters drops what it gives up, and goes on', async (t) => {
-  const { lease, pool, rows, send, set } = await openStorage(t)
+test('a queue without dead letters drops what it gives up, says so, and goes on', async (t) => {
+  const storage = await openStorage(t)
+  const { freezeClock, lease, pool, rows, send, set, take } = storage
+  await freezeClock(start)
   await set('q', { deadLetterQueue: false, retryLimit: 0 })
   await send('q', 'p', [1, 2, 3])
-  t.same((await ack(pool, [item(await lease('q'), 0, 'failed')])).deadLettered, [0])
-  await ack(pool, [item(await lease('q'), 0, 'dlq')])
-  t.same(payloads(await lease('q')), [3])
+  const { deadLettered, rejected } = await ack(pool, [item(await lease('q'), 0, 'failed')])
+  t.same([deadLettered, rejected], [[], []], 'there is no dead letter')
+  await lease('q', { leaseMs: 1_000 })
+  await expire(storage)
+  t.same(payloads(await take('q', { autoAck: true })), [3])
+  t.equal((await take('q')).status, 'empty')
   t.same(await rows('select from rouse.dead_letters union all select from rouse.redeliveries'), [])
+})
+
+test('whoever asks for a dead letter gets one, in a queue that drops at the limit, too', async (t) => {
+  const { lease, pool, send, set, take } = await openStorage(t)
+  await set('q', { deadLetterQueue: false, retryLimit: 0 })
+  await send('q', 'p', [1, 2, 3, 4])
+  const held = await lease('q', { batch: 3 })
+  const statuses = ['failed', 'dlq', 'completed'] as const
+  const items = statuses.map((status, at) => item(held, at, status, { errorCode: status }))
+  t.same((await ack(pool, items)).deadLettered, [1])
+  t.match(await deadLetters(pool), { total: 1, letters: [{ payload: '2', errorCode: 'dlq' }] })
+  t.same(payloads(await take('q', { batch: 9 })), [4])
 })
 
 test('in order none, a lane gives others while one message waits to be retried', async (t) => {

@@ -50,9 +50,13 @@ test('deadLetterQueue: false drops a message at its limit, by its old name too',
   for (const options of [{ deadLetterQueue: false }, { dlqAfterMaxRetries: false }]) {
     const queue = await queueWith({ ...options, retryLimit: 0 })
     await pushAll(queue, 1, 2)
-    await fail(await take(queue))
+    const { body } = await fail(await take(queue))
+    t.same(Object.keys(body[0]), ['index', 'transactionId', 'success'], 'it is no dead letter')
     t.equal(await deadIn(queue), 0)
-    t.same(dataOf(await take(queue)), [2], 'the lane goes on')
+    const second = await take(queue)
+    t.same(dataOf(second), [2], 'the lane goes on')
+    t.match(await api.ack(second[0] as Popped, 'dlq'), { body: [{ success: true, dlq: true }] })
+    t.equal(await deadIn(queue), 1, 'whoever asks for a dead letter gets one')
   }
 })
 

@@ -18,7 +18,7 @@ begin
 end $$;
 
 -- Drops every message of a queue that is in the log or scheduled, with what groups hold of them. Dead letters stay.
--- Parameters: queue. Result: how many log messages went, or RS404.
+-- Parameters: queue. Result: how many messages went, or RS404.
 -- Locks: the queue row (no partition is born meanwhile), partitions by id, lanes by (partition, group).
 create or replace function rouse.purge(p_queue text) returns bigint
 language plpgsql
@@ -27,6 +27,7 @@ declare
   v_queue_id integer;
   v_ids bigint[];
   v_count bigint;
+  v_scheduled bigint;
 begin
   perform rouse.raise_durability();
   select q.id into v_queue_id from rouse.queues q where q.name = p_queue for no key update;
@@ -43,8 +44,10 @@ begin
   from rouse.partitions p where p.id = l.partition_id and p.id = any (v_ids);
   delete from rouse.messages m using rouse.partitions p
   where p.id = any (v_ids) and m.partition_id = p.id and m.seq < p.tail;
+  -- Promoters want the partitions that we hold: what is scheduled is either in the log by now or still here, never both.
   delete from rouse.scheduled s where s.queue = p_queue;
-  return v_count;
+  get diagnostics v_scheduled = row_count;
+  return v_count + v_scheduled;
 end $$;
 
 -- Deletes a queue and all that is in it, dead letters included.

@@ -147,6 +147,34 @@ test('a key whose window ended while its message waited does not stop promotion'
   t.same(payloads(await take('q', { batch: 9 })), ['first', 'second', 'third'])
 })
 
+test('a purge counts what was scheduled with what was in the log', async (t) => {
+  const storage = await openStorage(t)
+  await storage.send('q', 'p', [1, 2])
+  await storage.send('other', 'p', [1])
+  await delay(storage, 'late', 60_000)
+  await enqueue(storage.pool, { queue: 'q', partition: 'new', payload: '4' })
+  t.equal(await purge(storage.pool, 'q'), 4)
+  t.equal(await purge(storage.pool, 'q'), 0)
+})
+
+test('a message that is promoted while its queue is purged is counted once', async (t) => {
+  const storage = await openStorage(t)
+  const { advanceClock, armBarrier, freezeClock, pool, rows, waiting } = storage
+  await freezeClock(start)
+  await delay(storage, 'due', 1_000)
+  await delay(storage, 'late', 60_000)
+  await advanceClock(1_000)
+  const promoting = await armBarrier('promote-taken')
+  const promoted = promoteDue(pool)
+  await promoting.reached()
+  const purged = purge(pool, 'q')
+  await waiting()
+  await promoting.release()
+  t.match(await promoted, [{ queue: 'q', count: 1 }])
+  t.equal(await purged, 2)
+  t.same(await rows('select from rouse.messages union all select from rouse.scheduled'), [])
+})
+
 test('a purge and a deletion take scheduled messages along', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, pool, rows } = storage

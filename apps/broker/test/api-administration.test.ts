@@ -59,8 +59,12 @@ test('queues are listed and shown with what they hold', async (t) => {
 
 test('a queue is purged and deleted, and then there is none', async (t) => {
   const queue = unique()
-  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
-  t.match(await api.post(`/queues/${queue}/purge`), { status: 200, body: { queue, purged: 2 } })
+  await api.push(
+    { queue, payload: 1 },
+    { queue, payload: 2 },
+    { queue, payload: 3, delayMs: 60_000 },
+  )
+  t.match(await api.post(`/queues/${queue}/purge`), { status: 200, body: { queue, purged: 3 } })
   t.equal((await api.pop(queue)).status, 204)
   t.match(await api.del(`/resources/queues/${queue}`), { status: 200, body: { deleted: true } })
   t.equal((await api.del(`/resources/queues/${queue}`)).status, 404)

@@ -36,7 +36,8 @@ begin
   v_merged := jsonb_strip_nulls(v_queue.options || p_options);
   v_new := rouse.resolve_options(v_merged);
   if v_new ->> 'ordering' <> v_queue.ordering or v_new ->> 'onFailure' <> v_queue.on_failure
-     or (v_new ->> 'windowBuffer')::bigint * 1000 <> v_queue.window_ms then
+     or (v_new ->> 'windowBuffer')::bigint * 1000 <> v_queue.window_ms
+     or (v_new ->> 'ttl')::bigint * 1000 <> v_queue.ttl_ms or (v_new ->> 'maxWaitTimeSeconds')::bigint * 1000 <> v_queue.wait_ms_max then
     perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
     where p.queue_id = v_queue.id
     order by l.partition_id, l.group_id for no key update of l;

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { type Answer, apiOf, send } from './support/http.ts'
-import { untilWaiting } from './support/node-state.ts'
+import { pass, untilWaiting } from './support/node-state.ts'
 import { sharedBroker, unique } from './support/shared-broker.ts'
 import { sqlUser } from './support/sql-user.ts'
 
@@ -116,5 +116,19 @@ test('ordering none lets go what a failed message held back', async (t) => {
   await untilWaiting(node, queue, 1)
   const answer = await api.post('/configure', { queue, options: { ordering: 'none' } })
   t.equal(answer.status, 200)
+  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
+})
+
+test('a ttl that is over lets go what a failed message held back', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
+  await api.push({ queue, payload: 1 })
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0], 'failed')
+  await api.post('/configure', { queue, options: { ttl: 1 } })
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  await pass(1_100)
+  await api.push({ queue, payload: 2 })
   t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
 })

@@ -8,6 +8,7 @@ import type { BrokerContext } from './broker-context.ts'
 import { parseJsonBody } from './json-body.ts'
 import { principalOf } from './principal.ts'
 import { toRouseError } from './problems.ts'
+import { encodingFault } from './query-encoding.ts'
 import { methodsByPath } from './route-methods.ts'
 import { registerRoutes } from './routes/routes.ts'
 
@@ -69,7 +70,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
   // With callbacks: async hooks would cost every request a promise each.
   app.addHook('onRequest', (request, _reply, done) => {
     request.principal = principalOf(request)
-    done()
+    done(encodingFault(request.url))
   })
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (context.isDraining()) reply.header('connection', 'close')

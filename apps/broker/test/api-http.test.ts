@@ -100,6 +100,36 @@ test('broken percent-encoding and bad names in paths are 400', async (t) => {
   }
 })
 
+test('broken percent-encoding in a query is 400 and names the parameter', async (t) => {
+  for (const value of ['%', '%ff', '%ED%A0%80', 'a%zz', 'a%2', '%C3%28', '+%f0%9f%98']) {
+    for (const path of ['pop/queue/q', 'pop', 'dlq', 'messages', 'queues/q/why', 'traces/names']) {
+      const answer = await api.get(`/${path}?batch=1&consumerGroup=${value}`)
+      const errors = [{ field: 'consumerGroup', message: /UTF-8/ }]
+      t.match(answer, { status: 400, body: { code: 'invalid_request', errors } }, path + value)
+    }
+  }
+  t.match(await api.post('/push?a=%ff&%zz=1&b=%', { items: [] }), {
+    status: 400,
+    body: { errors: [{ field: 'a' }, { field: '%zz' }, { field: 'b' }] },
+  })
+  t.equal((await send('GET', `${url}/stats?scope=%ff`)).status, 400)
+  const hash = await raw(
+    'GET /api/v1/pop#task=%ff HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n',
+  )
+  t.match(hash, /^HTTP\/1\.1 400 .*task must be percent-encoded/s)
+})
+
+test('what is encoded well in a query means what it meant', async (t) => {
+  await api.push({ queue: 'encoded', payload: 1 })
+  const asked = '?consumerGroup=a+b%2B%25ff%20%C3%A9%3D%26&batch=%31'
+  const { body } = await api.pop('encoded', asked)
+  t.equal(body.consumerGroup, 'a b+%ff é=&')
+  t.match(await api.pop('encoded', '?consumerGroup=%61&consumerGroup=b'), {
+    status: 400,
+    body: { code: 'invalid_name' },
+  })
+})
+
 test('headers beyond 8 KiB are 431, and what is no HTTP is 400', async (t) => {
   const big = await raw(`GET /live HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(9_000)}\r\n\r\n`)
   t.match(big, /^HTTP\/1\.1 431 .*headers_too_large/s)

@@ -37,7 +37,17 @@ export class RouseError extends Error {
 
 /** The error of one field that was refused. */
 export function fieldError(code: ErrorCode, field: string, message: string): RouseError {
-  return new RouseError(code, `${field} ${message}`, { errors: [{ field, message }] })
+  return fieldErrors(code, [{ field, message }])
+}
+
+/** More faults than a person mends at once; those beyond are not told. */
+export const fieldErrorsMax = 20
+
+/** The error of fields that were refused together. The first is the detail. */
+export function fieldErrors(code: ErrorCode, errors: readonly FieldError[]): RouseError {
+  const [first] = errors
+  const detail = first === undefined ? undefined : `${first.field} ${first.message}`
+  return new RouseError(code, detail, { errors: errors.slice(0, fieldErrorsMax) })
 }
 
 /** The body of an `application/problem+json` answer. */

@@ -1,7 +1,7 @@
 export type { ErrorCode, ErrorKind } from './error-registry.ts'
 export { errorKind, errorRegistry, isErrorCode } from './error-registry.ts'
 export type { FieldError, Problem, RouseErrorOptions } from './errors.ts'
-export { fieldError, RouseError, toProblem } from './errors.ts'
+export { fieldError, fieldErrors, fieldErrorsMax, RouseError, toProblem } from './errors.ts'
 export type { LeasedMessageName, LeaseToken } from './lease-token.ts'
 export {
   decodeLeaseToken,

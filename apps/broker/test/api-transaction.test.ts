@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { ackOf, apiOf } from './support/http.ts'
+import { type Ackable, ackOf, apiOf } from './support/http.ts'
 import { sharedBroker, unique } from './support/shared-broker.ts'
 
 const { url } = await sharedBroker()
@@ -83,8 +83,76 @@ test('old clients fence by requiredLeases; without any fence an ack is refused',
   const operations = [{ type: 'ack', ...ack, status: 'completed' }]
   t.equal((await api.post('/transaction', { operations })).status, 400)
   t.equal((await api.post('/transaction', { operations, requiredLeases: ['x'] })).status, 409)
-  const good = await api.post('/transaction', { operations, requiredLeases: ['x', leaseId] })
+  const good = await api.post('/transaction', { operations, requiredLeases: [leaseId] })
   t.match(good, { status: 200, body: { success: true } })
+})
+
+/** As old clients write them: without a lease of their own. */
+function unfenced(message: Ackable): object {
+  const { transactionId, partitionId } = message
+  return { type: 'ack', transactionId, partitionId, status: 'completed' }
+}
+
+test('any leaseId of a pop covers all its messages, in all its partitions', async (t) => {
+  const queue = unique()
+  await api.push(
+    { queue, payload: 1 },
+    { queue, payload: 2, transactionId: 'two' },
+    { queue, payload: 3 },
+    { queue, payload: 4, partition: 'other', transactionId: 'two' },
+  )
+  const { body } = await api.pop(queue, '?batch=9&partitions=2')
+  const [one, two, three, four] = body.messages
+  const transact = (requiredLeases: string[], ...acked: Ackable[]) =>
+    api.post('/transaction', { operations: acked.map(unfenced), requiredLeases })
+  t.match(await transact([body.leaseId], two), {
+    status: 200,
+    body: { results: [{ transactionId: 'two', success: true }] },
+  })
+  t.equal((await transact([body.leaseId], two)).status, 409)
+  t.equal((await transact([two.leaseId], three, four)).status, 200)
+  t.equal((await transact([four.leaseId], one)).status, 200)
+  t.match((await api.get(`/resources/queues/${queue}`)).body.groups, [{ inFlight: 0, pending: 0 }])
+})
+
+test('every required lease must be live, also one that fences nothing', async (t) => {
+  const good = await onePopped()
+  const [held, released] = [await onePopped(), await onePopped()]
+  const other = unique()
+  await api.del(`/lease/${released.message.leaseId}`)
+  const { message } = good
+  for (const bad of ['x', 'A'.repeat(48), released.message.leaseId]) {
+    for (const ack of [unfenced(message), { type: 'ack', ...ackOf(message) }]) {
+      const answer = await api.post('/transaction', {
+        operations: [ack, { type: 'push', items: [{ queue: other, payload: 1 }] }],
+        requiredLeases: [message.leaseId, bad],
+      })
+      t.match(answer, { status: 409, body: { success: false, code: 'lease_lost' } }, bad)
+    }
+  }
+  t.equal((await api.pop(other)).status, 204)
+  const operations = [unfenced(message)]
+  const requiredLeases = [message.leaseId, held.message.leaseId]
+  t.equal((await api.post('/transaction', { operations, requiredLeases })).status, 200)
+  t.equal((await api.ack(held.message)).status, 200)
+})
+
+test('a required lease covers no message that another one holds', async (t) => {
+  const [mine, other] = [await onePopped(), await onePopped()]
+  const answer = await api.post('/transaction', {
+    operations: [unfenced(other.message), unfenced({ ...mine.message, transactionId: 'a\0' })],
+    requiredLeases: [mine.message.leaseId],
+  })
+  t.match(answer, { status: 409, body: { code: 'lease_lost' } })
+  t.equal((await api.ack(other.message)).status, 200)
+})
+
+test('a list of required leases has a limit', async (t) => {
+  const requiredLeases = Array.from({ length: 1_001 }, () => 'x')
+  t.match(await api.post('/transaction', { operations: [], requiredLeases }), {
+    status: 400,
+    body: { errors: [{ field: 'requiredLeases' }] },
+  })
 })
 
 test('a malformed transaction is refused by field', async (t) => {

@@ -6,6 +6,7 @@ export type { LeasedMessageName, LeaseToken } from './lease-token.ts'
 export {
   decodeLeaseToken,
   encodeLeaseToken,
+  hashTransactionId,
   matchesTransaction,
   transactionIdFor,
 } from './lease-token.ts'

@@ -70,7 +70,7 @@ export function transactionIdFor(partitionId: string, seq: number): string {
 }
 
 /** FNV-1a, 32 bit, over UTF-16 code units, low byte first. */
-function hashTransactionId(text: string): number {
+export function hashTransactionId(text: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i += 1) {
     const unit = text.charCodeAt(i)

@@ -1,9 +1,6 @@
 // Acks and pushes that happen together or not at all.
 import {
-  type Ack,
-  decodeLeaseToken,
   fieldError,
-  matchesTransaction,
   RouseError,
   type TransactionAck,
   TransactionAckSchema,
@@ -13,11 +10,15 @@ import {
 } from '@rouse/protocol'
 import type { AckItem, PushItem, TransactionResult } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
-import { leaseLostText, logEnded, readAck } from '../ack-items.ts'
+import { logEnded } from '../ack-items.ts'
+import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
+import { toRouseError } from '../problems.ts'
 import { readPushItems, toPushedAnswer } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
+import { fenceAcks } from '../required-leases.ts'
+import { holdingsOf } from '../statements/leases.ts'
 
 /** Told apart by type, so that a fault is reported for the form that was meant. */
 const transactionSchema = {
@@ -52,16 +53,18 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
     },
     async (request) => {
       const body = request.body as TransactionBody
-      const plan = readOperations(body, context)
-      const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction: plan })
-      logAcks(body, plan.acks, result, context)
-      return { success: true, results: toResults(body, plan.pushes, result) }
+      const { pushes, group, ...plan } = readOperations(body, context)
+      const acks = await fenceAcks(plan.acks, body.requiredLeases ?? [], askHoldings(context))
+      const transaction = { acks, pushes, group }
+      const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction })
+      logAcks(body, acks, result, context)
+      return { success: true, results: toResults(body, pushes, result) }
     },
   )
 }
 
 interface Plan {
-  readonly acks: AckItem[]
+  readonly acks: TransactionAck[]
   readonly pushes: PushItem[]
   readonly group: string | undefined
 }
@@ -71,7 +74,12 @@ function readOperations(body: TransactionBody, context: BrokerContext): Plan {
   if (body.operations.length > operationsMax) {
     throw fieldError('invalid_request', 'operations', `must be at most ${operationsMax}`)
   }
-  const acks: AckItem[] = []
+  const { requiredLeases = [] } = body
+  const { acknowledgmentsMax } = context.limits
+  if (requiredLeases.length > acknowledgmentsMax) {
+    throw fieldError('invalid_request', 'requiredLeases', `must be at most ${acknowledgmentsMax}`)
+  }
+  const acks: TransactionAck[] = []
   const pushes: PushItem[] = []
   const groups = new Set<string | undefined>()
   for (const [i, operation] of body.operations.entries()) {
@@ -81,7 +89,10 @@ function readOperations(body: TransactionBody, context: BrokerContext): Plan {
       }
       continue
     }
-    acks.push(readTransactionAck(operation, body.requiredLeases ?? [], i))
+    if (operation.leaseId === undefined && requiredLeases.length === 0) {
+      throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')
+    }
+    acks.push(operation)
     groups.add(operation.consumerGroup)
   }
   const { pushItemsMax } = context.limits
@@ -92,28 +103,18 @@ function readOperations(body: TransactionBody, context: BrokerContext): Plan {
   return { acks, pushes, group: groups.size === 1 ? [...groups][0] : undefined }
 }
 
-/** Old clients fence by a list of leases beside the operations: the one made for this message counts. */
-function readTransactionAck(
-  ack: TransactionAck,
-  requiredLeases: readonly string[],
-  index: number,
-): AckItem {
-  const leaseId = ack.leaseId ?? requiredLeases.find((lease) => isLeaseOf(lease, ack))
-  if (leaseId === undefined && requiredLeases.length === 0) {
-    throw fieldError('invalid_request', `operations[${index}].leaseId`, 'is missing')
+/** For the acks that a required lease may cover, and for required leases that fence nothing. Nothing was written yet. */
+function askHoldings({ pool, config }: BrokerContext): Parameters<typeof fenceAcks>[2] {
+  const limits = { timeoutMs: config.writeTimeoutMs }
+  return async (leaseIds, names) => {
+    try {
+      return await administer(pool, () => holdingsOf(pool, leaseIds, names, limits))
+    } catch (error) {
+      const known = toRouseError(error)
+      if (known.code !== 'outcome_unknown') throw known
+      throw new RouseError('database_unavailable', undefined, { cause: error })
+    }
   }
-  const item = leaseId === undefined ? undefined : readAck({ ...ack, leaseId } as Ack)
-  if (item === undefined) throw new RouseError('lease_lost', leaseLostText)
-  return item
-}
-
-function isLeaseOf(lease: string, ack: TransactionAck): boolean {
-  const token = decodeLeaseToken(lease)
-  return (
-    token !== undefined &&
-    token.partitionId === ack.partitionId &&
-    matchesTransaction(token, ack.transactionId)
-  )
 }
 
 function logAcks(

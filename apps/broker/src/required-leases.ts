@@ -1,0 +1,79 @@
+// Old clients fence the acks of a transaction by a list of leases beside the operations. A pop is one lease to its
+// client: any of its leaseIds covers all its messages, in all its partitions.
+//
+// A required lease is proved live by an ack that it fences, which the transaction itself checks. Where it fences none,
+// or an ack names another message of its lease, the database is asked first. No SQL checks a lease inside the
+// transaction without ending something, so one that fences nothing may still be lost between the question and COMMIT.
+import {
+  decodeLeaseToken,
+  hashTransactionId,
+  type LeaseToken,
+  RouseError,
+  type TransactionAck,
+} from '@rouse/protocol'
+import type { AckItem } from '@rouse/sidecar'
+import { leaseLostText, readAck, readEnding } from './ack-items.ts'
+import type { HeldMessage, Holdings, MessageName } from './statements/leases.ts'
+
+type AskHoldings = (leaseIds: readonly string[], names: readonly MessageName[]) => Promise<Holdings>
+
+/** The acks, each with the lease that holds its message. 409 where one has none, or a required lease is not live. */
+export async function fenceAcks(
+  acks: readonly TransactionAck[],
+  requiredLeases: readonly string[],
+  askHoldings: AskHoldings,
+): Promise<AckItem[]> {
+  const tokens = requiredLeases.map((lease) => decodeLeaseToken(lease) ?? lost())
+  const byMessage = new Map(tokens.map((token) => [messageKey(token), token]))
+  const known = acks.map((ack) => fenceByToken(ack, byMessage))
+  const fencing = new Set(known.map((item) => item?.leaseId))
+  const leaseIds = [...new Set(tokens.map((token) => token.leaseId))]
+  const open = acks.filter((_, i) => known[i] === undefined)
+  if (open.length > 0 || leaseIds.some((id) => !fencing.has(id))) {
+    const { live, messages } = await askHoldings(leaseIds, open)
+    if (leaseIds.some((id) => !live.has(id))) lost()
+    const held = firstByName(messages)
+    return acks.map((ack, i) => known[i] ?? fenceByHolding(ack, held))
+  }
+  return known as AckItem[]
+}
+
+/** By its own leaseId, or by the required one that was made for this message. Undefined: by neither. */
+function fenceByToken(
+  ack: TransactionAck,
+  byMessage: ReadonlyMap<string, LeaseToken>,
+): AckItem | undefined {
+  const { leaseId, partitionId, transactionId } = ack
+  if (leaseId !== undefined) return readAck({ ...ack, leaseId }) ?? lost()
+  const transactionHash = hashTransactionId(transactionId)
+  const token = byMessage.get(messageKey({ partitionId, transactionHash }))
+  return token === undefined ? undefined : toItem(token, ack)
+}
+
+function fenceByHolding(ack: TransactionAck, held: ReadonlyMap<string, HeldMessage>): AckItem {
+  return toItem(held.get(nameKey(ack)) ?? lost(), ack)
+}
+
+function toItem(
+  { leaseId, partitionId, seq }: Pick<HeldMessage, 'leaseId' | 'partitionId' | 'seq'>,
+  ack: TransactionAck,
+): AckItem {
+  return { leaseId, message: { partitionId, seq }, ...readEnding(ack) }
+}
+
+/** An id may be used again after the dedup window: then the older message ends first. */
+function firstByName(messages: readonly HeldMessage[]): Map<string, HeldMessage> {
+  return new Map(messages.toReversed().map((message) => [nameKey(message), message]))
+}
+
+function messageKey(token: Pick<LeaseToken, 'partitionId' | 'transactionHash'>): string {
+  return `${token.partitionId}/${token.transactionHash}`
+}
+
+function nameKey({ partitionId, transactionId }: MessageName): string {
+  return `${partitionId}/${transactionId}`
+}
+
+function lost(): never {
+  throw new RouseError('lease_lost', leaseLostText)
+}

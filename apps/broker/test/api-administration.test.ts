@@ -124,10 +124,58 @@ test('a subscription creates a group where it is to begin', async (t) => {
   const path = (group: string) => `/consumer-groups/${group}/queues/${queue}/subscription`
   t.equal((await api.post(path('new'), { subscriptionMode: 'new' })).status, 200)
   t.equal((await api.pop(queue, '?consumerGroup=new')).status, 204)
-  t.equal((await api.post(path('all'))).status, 200)
+  t.equal((await api.post(path('all'), { subscriptionMode: 'all' })).status, 200)
   t.equal((await api.pop(queue, '?consumerGroup=all')).status, 200)
   t.equal((await api.post(path('new'), { subscriptionMode: 'all' })).status, 200)
   t.equal((await api.pop(queue, '?consumerGroup=new')).status, 200)
-  t.equal((await api.post(`/consumer-groups/g/queues/${unique()}/subscription`)).status, 404)
+  const nowhere = `/consumer-groups/g/queues/${unique()}/subscription`
+  t.equal((await api.post(nowhere, { subscriptionMode: 'new' })).status, 404)
   t.equal((await api.post(path('new'), { subscriptionMode: 'some' })).status, 400)
+})
+
+test('a subscription is set by group, for one queue or for all that have it', async (t) => {
+  const [a, b, c] = [unique(), unique(), unique()]
+  const group = unique('group')
+  const path = `/consumer-groups/${group}/subscription`
+  for (const queue of [a, b, c]) await api.push({ queue, payload: queue })
+  t.match(await api.post(path, { subscriptionMode: 'new' }), { status: 404 })
+  for (const queue of [a, b]) {
+    t.match(await api.post(path, { queue, subscriptionMode: 'new' }), {
+      status: 200,
+      body: { success: true, queue, consumerGroup: group },
+    })
+  }
+  t.equal((await api.pop(a, `?consumerGroup=${group}`)).status, 204)
+  t.match(await api.post(path, { subscriptionTimestamp: '2020-01-01T00:00:00Z' }), {
+    status: 200,
+    body: { success: true, queues: [a, b], consumerGroup: group },
+  })
+  for (const queue of [a, b]) {
+    t.match((await api.pop(queue, `?consumerGroup=${group}`)).body.messages, [{ data: queue }])
+  }
+  const { groups } = (await api.get(`/resources/queues/${c}`)).body
+  t.same(groups, [])
+  t.match(await api.post(path, { queue: unique(), subscriptionMode: 'new' }), { status: 404 })
+})
+
+test('a subscription that does not say where to begin is refused and moves nothing', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  await api.pop(queue, '?autoAck=true&consumerGroup=g')
+  for (const path of [
+    '/consumer-groups/g/subscription',
+    `/consumer-groups/g/queues/${queue}/subscription`,
+  ]) {
+    for (const body of [
+      undefined,
+      {},
+      { queue },
+      { queue, subscriptionMode: null },
+      { subscriptionFrom: 'yesterday' },
+      { subscriptionFrom: 'now', subscriptionTimestamp: 'now' },
+    ]) {
+      t.equal((await api.post(path, body)).status, 400, `${path} ${JSON.stringify(body)}`)
+    }
+  }
+  t.equal((await api.pop(queue, '?consumerGroup=g')).status, 204)
 })

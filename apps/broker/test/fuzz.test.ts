@@ -111,6 +111,10 @@ const bodies: Record<string, fc.Arbitrary<unknown>> = {
     { timestamp: word, toEnd: word },
     { requiredKeys: [] },
   ),
+  '/api/v1/consumer-groups/g/subscription': fc.record(
+    { queue: name, subscriptionMode: word, subscriptionFrom: word, subscriptionTimestamp: word },
+    { requiredKeys: [] },
+  ),
   '/api/v1/consumer-groups/g/queues/q/subscription': fc.record(
     { subscriptionMode: word, subscriptionFrom: word },
     { requiredKeys: [] },

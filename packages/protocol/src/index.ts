@@ -67,9 +67,16 @@ export {
   RedrivePlanSchema,
   RedriveSchema,
 } from './schemas/dead-letters.ts'
-export type { Group, GroupsAnswer, SeekBody, SubscriptionBody } from './schemas/groups.ts'
+export type {
+  Group,
+  GroupSubscriptionBody,
+  GroupsAnswer,
+  SeekBody,
+  SubscriptionBody,
+} from './schemas/groups.ts'
 export {
   GroupSchema,
+  GroupSubscriptionBodySchema,
   GroupsAnswerSchema,
   SeekBodySchema,
   SubscriptionBodySchema,

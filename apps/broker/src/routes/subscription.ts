@@ -1,7 +1,18 @@
-import { readPopBody, type SubscriptionBody, SubscriptionBodySchema } from '@rouse/protocol'
+import {
+  fieldError,
+  type GroupSubscriptionBody,
+  GroupSubscriptionBodySchema,
+  type PopOptions,
+  parseConsumerGroup,
+  parseQueueName,
+  RouseError,
+  readPopBody,
+  type SubscriptionBody,
+  SubscriptionBodySchema,
+} from '@rouse/protocol'
 import { seek, stats } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchQueue } from '../administration.ts'
+import { administer, noSuchGroup, noSuchQueue } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { bodySchema } from '../request-schema.ts'
@@ -9,35 +20,103 @@ import { subscribe } from '../statements/queue-details.ts'
 import { readTarget } from './consumer-groups.ts'
 
 type Params = { readonly group: string; readonly queue: string }
+type Subscription = PopOptions['subscription']
+type Target = { readonly queue: string; readonly group: string }
 
 /** Says where a group begins: creates it there, or moves the one that exists. */
 export function subscriptionRoute(app: FastifyInstance, context: BrokerContext): void {
-  const { pool, coordinator } = context
+  const preValidation = async (request: { body: unknown }) => {
+    request.body ??= {}
+    withoutNulls(request.body)
+  }
+
   app.post(
     '/api/v1/consumer-groups/:group/queues/:queue/subscription',
-    {
-      schema: { body: bodySchema(SubscriptionBodySchema) },
-      preValidation: async (request) => {
-        request.body ??= {}
-        withoutNulls(request.body)
-      },
-    },
+    { schema: { body: bodySchema(SubscriptionBodySchema) }, preValidation },
     async (request) => {
-      const { queue, group } = readTarget(request.params as Params)
-      const { subscription } = readPopBody(request.body as SubscriptionBody)
-      const [known] = await administer(pool, (executor) => stats(executor, queue))
-      if (known === undefined) throw noSuchQueue(queue)
-      if (known.groups.some((one) => one.group === group)) {
-        const to = subscription === 'new' ? 'end' : new Date(beginMs(subscription))
-        const woken = await administer(pool, (executor) => seek(executor, { queue, group, to }))
-        coordinator.notifyPartitionFree(woken)
-      } else {
-        const target = { queue, group, from: subscription }
-        if (!(await administer(pool, () => subscribe(pool, target)))) throw noSuchQueue(queue)
+      const target = readTarget(request.params as Params)
+      await begin(target, readSubscription(request.body as SubscriptionBody), context)
+      return { success: true, queue: target.queue, consumerGroup: target.group }
+    },
+  )
+
+  // As old clients ask: without a queue it is for all that have the group.
+  app.post(
+    '/api/v1/consumer-groups/:group/subscription',
+    { schema: { body: bodySchema(GroupSubscriptionBodySchema) }, preValidation },
+    async (request) => {
+      const group = parseConsumerGroup((request.params as Params).group)
+      const body = request.body as GroupSubscriptionBody
+      const subscription = readSubscription(body)
+      if (body.queue === undefined) {
+        const queues = await moveEverywhere(group, subscription, context)
+        return { success: true, queues, consumerGroup: group }
       }
+      const queue = parseQueueName(body.queue)
+      await begin({ queue, group }, subscription, context)
       return { success: true, queue, consumerGroup: group }
     },
   )
+}
+
+/** Nothing said is refused: it would send a group that exists back to the start. */
+function readSubscription(body: SubscriptionBody): Subscription {
+  const { subscriptionMode, subscriptionFrom, subscriptionTimestamp } = body
+  if (subscriptionFrom !== undefined && subscriptionTimestamp !== undefined) {
+    throw fieldError('invalid_request', 'subscriptionFrom', 'and subscriptionTimestamp are one')
+  }
+  if ((subscriptionMode ?? subscriptionFrom ?? subscriptionTimestamp) === undefined) {
+    throw fieldError('invalid_request', 'subscriptionMode', 'or subscriptionFrom must be given')
+  }
+  const from = subscriptionFrom ?? subscriptionTimestamp
+  return readPopBody({ subscriptionMode, subscriptionFrom: from }).subscription
+}
+
+async function begin(
+  { queue, group }: Target,
+  subscription: Subscription,
+  context: BrokerContext,
+): Promise<void> {
+  const { pool } = context
+  const [known] = await administer(pool, (executor) => stats(executor, queue))
+  if (known === undefined) throw noSuchQueue(queue)
+  if (known.groups.some((one) => one.group === group)) {
+    await move({ queue, group }, subscription, context)
+    return
+  }
+  const target = { queue, group, from: subscription }
+  if (!(await administer(pool, () => subscribe(pool, target)))) throw noSuchQueue(queue)
+}
+
+/** The queues where the group was moved. One that lost it meanwhile is not among them. */
+async function moveEverywhere(
+  group: string,
+  subscription: Subscription,
+  context: BrokerContext,
+): Promise<string[]> {
+  const known = await administer(context.pool, (executor) => stats(executor))
+  const having = known.filter(({ groups }) => groups.some((one) => one.group === group))
+  const moved: string[] = []
+  for (const { queue } of having) {
+    try {
+      await move({ queue, group }, subscription, context)
+      moved.push(queue)
+    } catch (error) {
+      if (!(error instanceof RouseError && error.code === 'not_found')) throw error
+    }
+  }
+  if (moved.length === 0) throw noSuchGroup(group)
+  return moved
+}
+
+async function move(
+  target: Target,
+  subscription: Subscription,
+  { pool, coordinator }: BrokerContext,
+): Promise<void> {
+  const to = subscription === 'new' ? 'end' : new Date(beginMs(subscription))
+  const woken = await administer(pool, (executor) => seek(executor, { ...target, to }))
+  coordinator.notifyPartitionFree(woken)
 }
 
 function beginMs(subscription: 'all' | { readonly fromMs: number }): number {

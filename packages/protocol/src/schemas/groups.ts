@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { Nullable, Time } from './name.ts'
+import { Name, Nullable, Time } from './name.ts'
 import { subscriptionModes } from './pop.ts'
 
 export const GroupSchema = Type.Object({
@@ -26,8 +26,19 @@ export const SeekBodySchema = Type.Object({
 })
 export type SeekBody = Static<typeof SeekBodySchema>
 
+/** At least one; what they mean is as for a pop. */
 export const SubscriptionBodySchema = Type.Object({
   subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
   subscriptionFrom: Type.Optional(Type.String()),
+  subscriptionTimestamp: Type.Optional(
+    Type.String({ description: 'subscriptionFrom, as old clients call it' }),
+  ),
 })
 export type SubscriptionBody = Static<typeof SubscriptionBodySchema>
+
+/** Without a queue: for every queue that has the group. */
+export const GroupSubscriptionBodySchema = Type.Object({
+  ...SubscriptionBodySchema.properties,
+  queue: Type.Optional(Name()),
+})
+export type GroupSubscriptionBody = Static<typeof GroupSubscriptionBodySchema>

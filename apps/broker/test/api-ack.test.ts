@@ -143,6 +143,23 @@ test('a whole lease is acknowledged by any of its leaseIds', async (t) => {
   t.equal((await api.post('/ack/batch', { leaseId: 'foreign' })).status, 409)
 })
 
+test('a whole lease is one result without a transactionId, however much it holds', async (t) => {
+  const { queue, messages } = await popped(3)
+  const [one, two] = messages.map(ackOf)
+  await api.ack(one as never)
+  const whole = (status: string) => api.post('/ack/batch', { leaseId: two?.leaseId, status })
+  const ended = await whole('dlq')
+  t.equal(ended.status, 200)
+  t.same(ended.body, [{ index: 0, success: true, dlq: true }])
+  t.equal((await api.get(`/dlq?queue=${queue}`)).body.total, 2, 'only what it still held')
+  const again = await whole('completed')
+  t.match(again, { status: 409, body: { code: 'lease_lost' } }, 'not a result with success: false')
+  const retried = await popped(2)
+  const leaseId = retried.messages[0]?.leaseId
+  const { body } = await api.post('/ack/batch', { leaseId, status: 'retry' })
+  t.same(body, [{ index: 0, success: true }])
+})
+
 test('an empty batch is no error, and a malformed one is refused', async (t) => {
   t.match(await api.post('/ack/batch', { acknowledgments: [] }), { status: 200, body: [] })
   for (const body of [

@@ -45,7 +45,7 @@ export type AckBatchBody = Static<typeof AckBatchBodySchema>
 
 export const AckResultSchema = Type.Object({
   index: Type.Integer(),
-  transactionId: Type.Optional(Type.String()),
+  transactionId: Type.Optional(Type.String({ description: 'Absent where a whole lease ended' })),
   success: Type.Boolean(),
   error: Type.Optional(Type.String()),
   dlq: Type.Optional(Type.Boolean()),

@@ -1,8 +1,9 @@
 // Whatever a route throws becomes one of the registry's errors, and that a problem+json answer.
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
-import { type FieldError, isErrorCode, RouseError } from '@rouse/protocol'
+import { type FieldError, fieldErrors, isErrorCode, RouseError } from '@rouse/protocol'
 import { SidecarError } from '@rouse/sidecar'
 import type { FastifyError } from 'fastify'
+import type { SchemaFault } from './schema-faults.ts'
 
 export function toRouseError(error: unknown): RouseError {
   if (error instanceof RouseError) return error
@@ -78,9 +79,7 @@ function detailOf(error: Error): Readonly<Record<string, unknown>> {
 
 function fromFastify(error: FastifyError): RouseError {
   if (error.validation !== undefined) {
-    const errors = error.validation.map(toFieldError)
-    const [first] = errors
-    return new RouseError('invalid_request', `${first?.field} ${first?.message}`, { errors })
+    return fieldErrors('invalid_request', error.validation.map(toFieldError))
   }
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
@@ -92,12 +91,6 @@ function fromFastify(error: FastifyError): RouseError {
         ? new RouseError('invalid_request', error.message)
         : new RouseError('internal', undefined, { cause: error })
   }
-}
-
-interface SchemaFault {
-  readonly instancePath: string
-  readonly message?: string
-  readonly params: Readonly<Record<string, unknown>>
 }
 
 /** `/items/3/queue` is `items[3].queue` to people. */

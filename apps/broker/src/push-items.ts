@@ -1,4 +1,5 @@
 import {
+  allFaults,
   fieldError,
   type PushedItem as PushedAnswer,
   type PushItem as PushRequestItem,
@@ -27,7 +28,36 @@ export function readPushItems(
       `must be at most ${context.limits.pushItemsMax} items`,
     )
   }
-  return items.map((item, i) => readPushItem(item, context, `${path}[${i}]`))
+  try {
+    return items.map((item, i) => readPushItem(item, context, `${path}[${i}]`))
+  } catch (error) {
+    throw allFaults(error, readsOf(items, context, path))
+  }
+}
+
+/** What is read together, beside an item that is good. */
+const itemParts: readonly (readonly (keyof PushRequestItem)[])[] = [
+  ['queue'],
+  ['partition'],
+  ['payload'],
+  ['transactionId'],
+  ['traceId'],
+  ['headers'],
+  ['delayMs', 'runAt'],
+]
+const goodItem: PushRequestItem = { queue: 'q', payload: null }
+
+function* readsOf(
+  items: readonly PushRequestItem[],
+  context: BrokerContext,
+  path: string,
+): Generator<() => unknown> {
+  for (const [i, item] of items.entries()) {
+    for (const part of itemParts) {
+      const fields = Object.fromEntries(part.map((name) => [name, item[name]]))
+      yield () => readPushItem({ ...goodItem, ...fields }, context, `${path}[${i}]`)
+    }
+  }
 }
 
 function readPushItem(item: PushRequestItem, context: BrokerContext, path: string): PushItem {

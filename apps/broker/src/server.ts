@@ -11,6 +11,7 @@ import { toRouseError } from './problems.ts'
 import { encodingFault } from './query-encoding.ts'
 import { methodsByPath } from './route-methods.ts'
 import { registerRoutes } from './routes/routes.ts'
+import { createFaultFinder } from './schema-faults.ts'
 
 const requestTimeoutMs = 60_000
 const keepAliveTimeoutMs = 65_000
@@ -19,6 +20,7 @@ const swallowedBytesMax = 64 * 1024 * 1024
 
 export function createServer(context: BrokerContext): FastifyInstance {
   const { config } = context
+  const faults = createFaultFinder()
   const app = fastify({
     logger: false,
     bodyLimit: config.bodyMaxBytes,
@@ -43,6 +45,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
         removeAdditional: false,
         strict: false,
       },
+      onCreate: (ajv) => faults.use(ajv),
     },
     clientErrorHandler: (error, socket) => answerClientError(context, error, socket),
     frameworkErrors: (error, request, reply) => {
@@ -58,7 +61,9 @@ export function createServer(context: BrokerContext): FastifyInstance {
     }
   })
   const methods = methodsByPath(app)
-  app.setErrorHandler((error, request, reply) => sendProblem(context, request, reply, error))
+  app.setErrorHandler((error, request, reply) =>
+    sendProblem(context, request, reply, faults.complete(error, request)),
+  )
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/\?.*$/s, '')
     const allowed = methods(path)

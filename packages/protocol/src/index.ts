@@ -1,3 +1,4 @@
+export { allFaults, readEach, readFields } from './all-faults.ts'
 export type { ErrorCode, ErrorKind } from './error-registry.ts'
 export { errorKind, errorRegistry, isErrorCode } from './error-registry.ts'
 export type { FieldError, Problem, RouseErrorOptions } from './errors.ts'

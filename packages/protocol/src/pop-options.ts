@@ -1,9 +1,10 @@
 // One form for what a pop asks, whether it came as a query string or as a body.
+import { allFaults } from './all-faults.ts'
 import { fieldError } from './errors.ts'
 import { limits as defaultLimits, type Limits, requestDefaults } from './limits.ts'
 import { parseConsumerGroup, parseNamespace, parseTask } from './names.ts'
 import { parseBoolean, parseChoice, parseDecimal, parseTime, type Range } from './query-values.ts'
-import { type PopBody, subscriptionModes } from './schemas/pop.ts'
+import { type PopBody, PopQuerySchema, subscriptionModes } from './schemas/pop.ts'
 
 export interface PopOptions {
   readonly batch: number
@@ -23,17 +24,29 @@ type PopFields = { readonly [K in keyof Omit<PopBody, 'acks'>]: unknown }
 
 /** From a query string, where every value is text. Unknown parameters are ignored. */
 export function readPopQuery(query: PopFields, limits: Limits = defaultLimits): PopOptions {
-  return readPop(query, limits, { integer: parseDecimal, boolean: parseBoolean })
+  return readPopOrFaults(query, limits, { integer: parseDecimal, boolean: parseBoolean })
 }
 
 /** From a body, where values already have their types. */
 export function readPopBody(body: PopFields, limits: Limits = defaultLimits): PopOptions {
-  return readPop(body, limits, { integer: checkInteger, boolean: checkBoolean })
+  return readPopOrFaults(body, limits, { integer: checkInteger, boolean: checkBoolean })
 }
 
 interface Readers {
   readonly integer: (field: string, value: unknown, range: Range) => number
   readonly boolean: (field: string, value: unknown) => boolean
+}
+
+const fieldNames = Object.keys(PopQuerySchema.properties) as (keyof PopFields)[]
+
+/** No field depends on another, so each is read by itself to find all that are wrong. */
+function readPopOrFaults(fields: PopFields, limits: Limits, read: Readers): PopOptions {
+  try {
+    return readPop(fields, limits, read)
+  } catch (error) {
+    const alone = fieldNames.map((name) => () => readPop({ [name]: fields[name] }, limits, read))
+    throw allFaults(error, alone)
+  }
 }
 
 function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {

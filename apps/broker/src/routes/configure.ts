@@ -5,6 +5,7 @@ import {
   parseNamespace,
   parseQueueName,
   parseTask,
+  readFields,
 } from '@rouse/protocol'
 import { type ConfiguredQueue, configure } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
@@ -23,9 +24,12 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
     },
     async (request): Promise<ConfigureAnswer> => {
       const body = request.body as ConfigureBody
-      const queue = parseQueueName(body.queue)
-      const namespace = body.namespace === undefined ? undefined : parseNamespace(body.namespace)
-      const task = body.task === undefined ? undefined : parseTask(body.task)
+      const { queue, namespace, task } = readFields({
+        queue: () => parseQueueName(body.queue),
+        namespace: () =>
+          body.namespace === undefined ? undefined : parseNamespace(body.namespace),
+        task: () => (body.task === undefined ? undefined : parseTask(body.task)),
+      })
       const options = body.options ?? {}
       const mayMove = namespace !== undefined || task !== undefined
       const before = mayMove

@@ -8,6 +8,7 @@ import {
   parsePartitionName,
   parseQueueName,
   parseTransactionId,
+  readFields,
   requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
@@ -26,14 +27,14 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
 
   app.get('/api/v1/dlq', async (request, reply) => {
     const query = request.query as Query
-    const { consumerGroup: group, ids: _, ...others } = readFilter(query)
-    const filter = {
-      queue: optional(query.queue, parseQueueName),
-      group,
-      ...others,
-      limit: readNumber('limit', query, { min: 1, max: limits.pageSizeMax }),
-      offset: readNumber('offset', query, { min: 0, max: Number.MAX_SAFE_INTEGER }),
-    }
+    const { where, ...page } = readFields({
+      queue: () => optional(query.queue, parseQueueName),
+      where: () => readFilter(query),
+      limit: () => readNumber('limit', query, { min: 1, max: limits.pageSizeMax }),
+      offset: () => readNumber('offset', query, { min: 0, max: Number.MAX_SAFE_INTEGER }),
+    })
+    const { consumerGroup: group, ids: _, ...others } = where
+    const filter = { ...page, group, ...others }
     const { letters, total } = await administer(pool, (executor) => deadLetters(executor, filter))
     reply.type('application/json; charset=utf-8')
     return jsonList(
@@ -45,12 +46,11 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
 
   app.get('/api/v1/dlq/groups', async (request): Promise<DeadLetterGroupsAnswer> => {
     const query = request.query as Query
-    const filter = {
-      queue: optional(query.queue, parseQueueName),
-      group: optional(query.consumerGroup, parseConsumerGroup),
-    }
-    const limit =
-      readNumber('limit', query, { min: 1, max: limits.pageSizeMax }) ?? requestDefaults.pageSize
+    const { limit = requestDefaults.pageSize, ...filter } = readFields({
+      queue: () => optional(query.queue, parseQueueName),
+      group: () => optional(query.consumerGroup, parseConsumerGroup),
+      limit: () => readNumber('limit', query, { min: 1, max: limits.pageSizeMax }),
+    })
     const groups = await administer(pool, () => deadLetterGroups(pool, filter, limit))
     return {
       groups: groups.map((group) => ({
@@ -64,27 +64,33 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.delete('/api/v1/dlq', async (request): Promise<PurgedLettersAnswer> => {
     const query = request.query as Query
     // Not optional here: whoever forgets it would remove the letters of all queues.
-    const queue = parseQueueName(query.queue)
-    const where = readFilter(query)
+    const { queue, where } = readFields({
+      queue: () => parseQueueName(query.queue),
+      where: () => readFilter(query),
+    })
     return { queue, deleted: await administer(pool, () => purgeLetters(pool, queue, where)) }
   })
 }
 
-export function readFilter(given: Query): LetterFilter {
-  return {
-    consumerGroup: optional(given.consumerGroup, parseConsumerGroup),
-    partition: optional(given.partition, parsePartitionName),
-    errorCode: optional(given.errorCode, (value) => readText('errorCode', value)),
-    errorMessage: optional(given.errorMessage, (value) => readText('errorMessage', value)),
-    transactionId: optional(given.transactionId, parseTransactionId),
-  }
+/** `path` is where the conditions stand in a body. */
+export function readFilter(given: Query, path = ''): LetterFilter {
+  type Parse = (value: unknown, field: string) => string
+  const read = (field: string, parse: Parse) => () =>
+    optional(given[field], (value) => parse(value, `${path}${field}`))
+  return readFields({
+    consumerGroup: read('consumerGroup', parseConsumerGroup),
+    partition: read('partition', parsePartitionName),
+    errorCode: read('errorCode', readText),
+    errorMessage: read('errorMessage', readText),
+    transactionId: read('transactionId', parseTransactionId),
+  })
 }
 
 function optional<Value>(value: unknown, parse: (value: unknown) => Value): Value | undefined {
   return value === undefined ? undefined : parse(value)
 }
 
-function readText(field: string, value: unknown): string {
+function readText(value: unknown, field: string): string {
   if (typeof value === 'string' && !value.includes('\u0000')) return value
   throw fieldError('invalid_request', field, 'must be a text without U+0000')
 }

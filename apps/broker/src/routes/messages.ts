@@ -10,6 +10,7 @@ import {
   parseQueueName,
   parseTransactionId,
   RouseError,
+  readFields,
   requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
@@ -36,8 +37,10 @@ type Params = { readonly partitionId: string; readonly transactionId: string }
 export function messageRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.get('/api/v1/messages', async (request, reply) => {
     const query = request.query as Query
-    const filter = readFilter(query, context.limits.pageSizeMax)
-    const isFollowing = query.follow !== undefined && parseBoolean('follow', query.follow)
+    const { filter, isFollowing } = readFields({
+      filter: () => readFilter(query, context.limits.pageSizeMax),
+      isFollowing: () => query.follow !== undefined && parseBoolean('follow', query.follow),
+    })
     const page = isFollowing
       ? await follow(filter, query.cursor, context)
       : await list(filter, query.cursor, context)
@@ -68,19 +71,20 @@ export function isPartitionId(text: string): boolean {
 
 function readFilter(query: Query, limitMax: number): MessageFilter {
   const { partition, consumerGroup, status, limit } = query
-  return {
-    queue: parseQueueName(query.queue),
-    partition: partition === undefined ? undefined : parsePartitionName(partition),
-    group:
+  return readFields({
+    queue: () => parseQueueName(query.queue),
+    partition: () => (partition === undefined ? undefined : parsePartitionName(partition)),
+    group: () =>
       consumerGroup === undefined
         ? requestDefaults.consumerGroup
         : parseConsumerGroup(consumerGroup),
-    status: status === undefined ? undefined : parseChoice('status', status, messageStatuses),
-    limit:
+    status: () =>
+      status === undefined ? undefined : parseChoice('status', status, messageStatuses),
+    limit: () =>
       limit === undefined
         ? requestDefaults.pageSize
         : parseDecimal('limit', limit, { min: 1, max: limitMax }),
-  }
+  })
 }
 
 interface Page {

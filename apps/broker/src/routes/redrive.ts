@@ -8,6 +8,8 @@ import {
   RedriveBodySchema,
   type RedrivePlan,
   RouseError,
+  readEach,
+  readFields,
 } from '@rouse/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { administer } from '../administration.ts'
@@ -37,8 +39,10 @@ export function redriveRoutes(app: FastifyInstance, context: BrokerContext): voi
     },
     async (request, reply): Promise<Redrive | RedrivePlan> => {
       const { rate, dryRun = false, where: given = {}, ...body } = request.body as RedriveBody
-      const queue = parseQueueName(body.queue)
-      const where = readWhere(given, limits.pageSizeMax)
+      const { queue, where } = readFields({
+        queue: () => parseQueueName(body.queue),
+        where: () => readWhere(given, limits.pageSizeMax),
+      })
       if (dryRun) {
         const lanes = await administer(pool, () => countLetters(pool, queue, where))
         return { dryRun, queue, total: lanes.reduce((sum, { count }) => sum + count, 0), lanes }
@@ -80,7 +84,11 @@ function readWhere(where: NonNullable<RedriveBody['where']>, idsMax: number): Le
   if (unknown !== undefined) {
     throw fieldError('invalid_request', `where.${unknown}`, 'is no condition for dead letters')
   }
-  return { ...readFilter(where), ids: readIds(where.ids, idsMax) }
+  const { filter, ids } = readFields({
+    filter: () => readFilter(where, 'where.'),
+    ids: () => readIds(where.ids, idsMax),
+  })
+  return { ...filter, ids }
 }
 
 function readIds(
@@ -91,7 +99,7 @@ function readIds(
   if (ids.length > idsMax) {
     throw fieldError('invalid_request', 'where.ids', `must be at most ${idsMax}`)
   }
-  return ids.map((id, i) => {
+  return readEach(ids, (id, i) => {
     const known = id.toLowerCase()
     if (idOfLetter.test(known) || uuid.test(known)) return known
     throw fieldError(

@@ -5,6 +5,7 @@ import {
   parseQueueName,
   parseTransactionId,
   RouseError,
+  readFields,
   requestDefaults,
   type Schedule,
   type ScheduleBody,
@@ -79,27 +80,20 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
 function readSchedule(body: ScheduleBody, context: BrokerContext): NewSchedule {
   const { timeZone = 'UTC', headers, catchUp = 'last', paused = false } = body
   const { payloadBytesMax, messageHeadersBytesMax } = context.limits
-  const schedule = {
-    name: readName(body.name),
-    queue: parseQueueName(body.queue),
-    partition: parsePartitionName(body.partition ?? requestDefaults.partition),
-    cron: body.cron,
-    timeZone,
-    payload: jsonText(body.payload ?? null, 'invalid_payload', 'payload', payloadBytesMax),
-    headers:
+  return readFields({
+    name: () => readName(body.name),
+    queue: () => parseQueueName(body.queue),
+    partition: () => parsePartitionName(body.partition ?? requestDefaults.partition),
+    cron: () => readPattern(body.cron),
+    timeZone: () => readTimeZone(timeZone),
+    payload: () => jsonText(body.payload ?? null, 'invalid_payload', 'payload', payloadBytesMax),
+    headers: () =>
       headers === undefined
         ? null
         : jsonText(headers, 'invalid_headers', 'headers', messageHeadersBytesMax),
-    catchUp,
-    paused,
-  }
-  checkTimeZone(timeZone)
-  try {
-    checkPattern(schedule.cron)
-  } catch (error) {
-    throw fieldError('invalid_request', 'cron', (error as Error).message)
-  }
-  return schedule
+    catchUp: () => catchUp,
+    paused: () => paused,
+  })
 }
 
 /** The same rule as for transaction ids: it stands in a path and in a header. */
@@ -107,9 +101,19 @@ function readName(name: string): string {
   return parseTransactionId(name, 'name')
 }
 
-function checkTimeZone(timeZone: string): void {
+function readPattern(cron: string): string {
+  try {
+    checkPattern(cron)
+    return cron
+  } catch (error) {
+    throw fieldError('invalid_request', 'cron', (error as Error).message)
+  }
+}
+
+function readTimeZone(timeZone: string): string {
   try {
     void new Intl.DateTimeFormat('en', { timeZone })
+    return timeZone
   } catch {
     throw fieldError('invalid_request', 'timeZone', 'must be a time zone such as Europe/Berlin')
   }

@@ -1,4 +1,4 @@
-import { RouseError } from '@rouse/protocol'
+import { parseChoice } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { BrokerContext } from '../broker-context.ts'
 import { clusterStats, describeNodes } from '../cluster/cluster-view.ts'
@@ -9,9 +9,9 @@ type Query = { readonly scope?: unknown }
 export function statsRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.get('/stats', async (request) => {
     const { scope = 'node' } = request.query as Query
-    if (scope === 'node') return context.stats()
-    if (scope === 'cluster') return clusterStats(await context.stats())
-    throw new RouseError('invalid_request', 'scope must be node or cluster')
+    const isCluster = parseChoice('scope', scope, ['node', 'cluster']) === 'cluster'
+    const stats = await context.stats()
+    return isCluster ? clusterStats(stats) : stats
   })
 
   app.get('/api/v1/nodes', async () => describeNodes(await context.stats()))

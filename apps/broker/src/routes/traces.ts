@@ -5,6 +5,8 @@ import {
   parseDecimal,
   parseTransactionId,
   RouseError,
+  readEach,
+  readFields,
   requestDefaults,
   type TraceAnswer,
   type TraceBody,
@@ -78,8 +80,10 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
   app.get('/api/v1/traces/by-name/:name', async (request, reply) => {
     const name = parseTransactionId((request.params as Params).name, 'name')
     const query = request.query as Query
-    const limit = readLimit(query)
-    const before = readCursor(query)
+    const { limit, before } = readFields({
+      limit: () => readLimit(query),
+      before: () => readCursor(query),
+    })
     const traces = await administer(pool, () => tracesByName(pool, name, before, limit))
     reply.type('application/json; charset=utf-8')
     const cursor = traces.length < limit ? null : traces.at(-1)?.id
@@ -98,14 +102,14 @@ function readTrace(body: TraceBody, dataBytesMax: number): NewTrace {
   if (names.length > namesMax) {
     throw fieldError('invalid_request', 'traceNames', `must be at most ${namesMax}`)
   }
-  return {
-    partitionId: body.partitionId,
-    transactionId: parseTransactionId(body.transactionId),
-    consumerGroup: consumerGroup === undefined ? null : parseConsumerGroup(consumerGroup),
-    traceNames: names.map((name, i) => parseTransactionId(name, `traceNames[${i}]`)),
-    eventType: parseTransactionId(eventType, 'eventType'),
-    data: jsonText(body.data, 'invalid_payload', 'data', dataBytesMax),
-  }
+  return readFields({
+    partitionId: () => body.partitionId,
+    transactionId: () => parseTransactionId(body.transactionId),
+    consumerGroup: () => (consumerGroup === undefined ? null : parseConsumerGroup(consumerGroup)),
+    traceNames: () => readEach(names, (name, i) => parseTransactionId(name, `traceNames[${i}]`)),
+    eventType: () => parseTransactionId(eventType, 'eventType'),
+    data: () => jsonText(body.data, 'invalid_payload', 'data', dataBytesMax),
+  })
 }
 
 function readCursor({ cursor }: Query): string | undefined {

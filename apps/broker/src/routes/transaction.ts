@@ -2,10 +2,12 @@
 import {
   fieldError,
   RouseError,
+  readEach,
   type TransactionAck,
   TransactionAckSchema,
   type TransactionResult as TransactionAnswerResult,
   type TransactionBody,
+  type TransactionPush,
   TransactionPushSchema,
 } from '@rouse/protocol'
 import type { AckItem, PushItem, TransactionResult } from '@rouse/sidecar'
@@ -79,28 +81,27 @@ function readOperations(body: TransactionBody, context: BrokerContext): Plan {
   if (requiredLeases.length > acknowledgmentsMax) {
     throw fieldError('invalid_request', 'requiredLeases', `must be at most ${acknowledgmentsMax}`)
   }
-  const acks: TransactionAck[] = []
-  const pushes: PushItem[] = []
-  const groups = new Set<string | undefined>()
-  for (const [i, operation] of body.operations.entries()) {
-    if (operation.type === 'push') {
-      for (const item of readPushItems(operation.items, context, `operations[${i}].items`)) {
-        pushes.push(item)
-      }
-      continue
-    }
-    if (operation.leaseId === undefined && requiredLeases.length === 0) {
-      throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')
-    }
-    acks.push(operation)
-    groups.add(operation.consumerGroup)
-  }
+  const read = (operation: Operation, i: number) =>
+    operation.type === 'push'
+      ? readPushItems(operation.items, context, `operations[${i}].items`)
+      : checkFence(operation, requiredLeases, i)
+  const pushes = readEach(body.operations, read).flat()
+  const acks = body.operations.filter((operation) => operation.type === 'ack')
+  const groups = new Set(acks.map((ack) => ack.consumerGroup))
   const { pushItemsMax } = context.limits
   if (pushes.length > pushItemsMax) {
     throw fieldError('invalid_request', 'operations', `must push at most ${pushItemsMax} items`)
   }
   // Acks of several groups are each fenced by their lease alone.
   return { acks, pushes, group: groups.size === 1 ? [...groups][0] : undefined }
+}
+
+type Operation = TransactionAck | TransactionPush
+
+/** An ack is no push: there is nothing to push for it. */
+function checkFence(ack: TransactionAck, requiredLeases: readonly string[], i: number): [] {
+  if (ack.leaseId !== undefined || requiredLeases.length > 0) return []
+  throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')
 }
 
 /** For the acks that a required lease may cover, and for required leases that fence nothing. Nothing was written yet. */

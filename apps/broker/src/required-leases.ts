@@ -15,7 +15,10 @@ import type { AckItem } from '@rouse/sidecar'
 import { leaseLostText, readAck, readEnding } from './ack-items.ts'
 import type { HeldMessage, Holdings, MessageName } from './statements/leases.ts'
 
-type AskHoldings = (leaseIds: readonly string[], names: readonly MessageName[]) => Promise<Holdings>
+export type AskHoldings = (
+  leaseIds: readonly string[],
+  names: readonly MessageName[],
+) => Promise<Holdings>
 
 /** The acks, each with the lease that holds its message. 409 where one has none, or a required lease is not live. */
 export async function fenceAcks(

@@ -1,7 +1,6 @@
 // Acks and pushes that happen together or not at all.
 import {
   fieldError,
-  RouseError,
   readEach,
   type TransactionAck,
   TransactionAckSchema,
@@ -13,14 +12,12 @@ import {
 import type { AckItem, PushItem, TransactionResult } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
 import { logEnded } from '../ack-items.ts'
-import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
+import { createHoldingsLine } from '../holdings-line.ts'
 import { withoutNulls } from '../json-body.ts'
-import { toRouseError } from '../problems.ts'
 import { readPushItems, toPushedAnswer } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
 import { fenceAcks } from '../required-leases.ts'
-import { holdingsOf } from '../statements/leases.ts'
 
 /** Told apart by type, so that a fault is reported for the form that was meant. */
 const transactionSchema = {
@@ -44,6 +41,7 @@ const transactionSchema = {
 }
 
 export function transactionRoute(app: FastifyInstance, context: BrokerContext): void {
+  const askHoldings = createHoldingsLine(context)
   app.post(
     '/api/v1/transaction',
     {
@@ -56,7 +54,7 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
     async (request) => {
       const body = request.body as TransactionBody
       const { pushes, group, ...plan } = readOperations(body, context)
-      const acks = await fenceAcks(plan.acks, body.requiredLeases ?? [], askHoldings(context))
+      const acks = await fenceAcks(plan.acks, body.requiredLeases ?? [], askHoldings)
       const transaction = { acks, pushes, group }
       const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction })
       logAcks(body, acks, result, context)
@@ -102,20 +100,6 @@ type Operation = TransactionAck | TransactionPush
 function checkFence(ack: TransactionAck, requiredLeases: readonly string[], i: number): [] {
   if (ack.leaseId !== undefined || requiredLeases.length > 0) return []
   throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')
-}
-
-/** For the acks that a required lease may cover, and for required leases that fence nothing. Nothing was written yet. */
-function askHoldings({ pool, config }: BrokerContext): Parameters<typeof fenceAcks>[2] {
-  const limits = { timeoutMs: config.writeTimeoutMs }
-  return async (leaseIds, names) => {
-    try {
-      return await administer(pool, () => holdingsOf(pool, leaseIds, names, limits))
-    } catch (error) {
-      const known = toRouseError(error)
-      if (known.code !== 'outcome_unknown') throw known
-      throw new RouseError('database_unavailable', undefined, { cause: error })
-    }
-  }
 }
 
 function logAcks(

@@ -1,15 +1,12 @@
 // All that a primary and its workers say to each other, and how: messages of one tick leave in one send.
 //
-//   worker → primary   register · ready · waiting · check · taken · release · available · free · configured · scheduled ·
-//                      look · hintsLost · outcomeUnknown · figures · askStats
+//   worker → primary   ready · waiting · check · taken · release · available · free · configured · scheduled · look ·
+//                      hintsLost · outcomeUnknown · figures · askStats
 //   primary → worker   grant · configured · drain · stats
 import type { Hint } from '@rouse/shared-state'
 import type { Grant, GrantOutcome, GroupDescription, SidecarStats, Woken } from '@rouse/sidecar'
 
 export type WorkerMessage =
-  /** It takes grants from here on. */
-  | { readonly type: 'register' }
-  /** It listens. */
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'waiting'; readonly group: GroupDescription; readonly count: number }
   | { readonly type: 'check'; readonly group: GroupDescription }

@@ -184,10 +184,8 @@ export class SharedStateHost {
   #handle(workerId: number, message: WorkerMessage): void {
     const manager = this.#manager
     switch (message.type) {
-      case 'register':
-        return manager.registerSidecar(workerId)
       case 'ready':
-        return
+        return manager.registerSidecar(workerId)
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
       case 'check':

@@ -87,13 +87,13 @@ export async function runWorker(config: Config): Promise<void> {
 
   obeyPrimary({ sidecar, encrypted, statsDesk, drain })
   await encrypted.start()
-  // Before anybody can come: with two addresses to listen on, the first brings people while the second is looked up.
-  outbox.post({ type: 'register' })
   const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
     log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
     process.exit(cannotListenExitCode)
   })
   outbox.post({ type: 'ready', url })
+  // Where there are two addresses to listen on, people come by the first while the second is looked up.
+  sidecar.registered()
   statsDesk.start()
 }
 

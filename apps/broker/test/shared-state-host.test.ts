@@ -31,7 +31,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
     // Nobody waits, so nothing is asked.
     pool: {} as pg.Pool,
-    post: (_workerId, message) => toWorkers.push(message),
+    post: () => {},
     postAll: (message) => toWorkers.push(message),
     peers: {
       broadcast: (one, kind) => toPeers.push({ kind, hint: one }),
@@ -52,7 +52,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     },
   })
   t.teardown(() => host.stop())
-  host.handle(1, [{ type: 'register' }])
+  host.handle(1, [{ type: 'ready', url: '' }])
   const stats = () => {
     host.handle(1, [{ type: 'askStats', id: 1 }])
     return shared
@@ -110,17 +110,6 @@ test('plain wakes are no reason to read anything anew', async (t) => {
   host.heard(hint)
   t.same(toWorkers, [])
   t.equal(looks(), 0)
-})
-
-test('who comes before a worker says that it listens gets a first query, too', async (t) => {
-  const { host, toWorkers } = startHost(t)
-  const group = { source: { queue: 'q' }, group: 'g' }
-  host.handle(1, [
-    { type: 'waiting', group, count: 1 },
-    { type: 'check', group },
-    { type: 'ready', url: 'http://127.0.0.1:1' },
-  ])
-  t.match(toWorkers, [{ type: 'grant', grant: { description: group } }])
 })
 
 test('whoever a worker lets wait has a place here, each in a group of its own', async (t) => {

@@ -120,6 +120,13 @@ export class PopDesk {
       this.#options.coordinator.requestCheck(group.description)
   }
 
+  /** The primary knows this worker from now on: what it was told before, it passed over. */
+  registered(): void {
+    this.#announced.clear()
+    for (const group of this.#waiting.groups) this.#announce(group)
+    this.recheckAll()
+  }
+
   /** Answers everybody who waits, in slices, and finishes the calls under way. */
   async drain(): Promise<void> {
     this.#draining = true

@@ -108,6 +108,11 @@ export class SidecarDbPool {
     this.#pops.onGrant(grant)
   }
 
+  /** The primary was told of this worker. People may have come before that. */
+  registered(): void {
+    this.#pops.registered()
+  }
+
   stats(): SidecarStats {
     return {
       waiting: this.#pops.waiting,

@@ -78,13 +78,12 @@ test('who comes while a grant waits for a slot is popped for', async (t) => {
 test('who came before the primary knew the worker is told of when it does, and popped for', async (t) => {
   const { sidecar, coordinator } = await startSidecar(t)
   await pushOne(sidecar, item('orders', { payload: '"x"' }))
-  const { setWaiting, requestCheck } = coordinator
   // As a primary does with what a worker says that it does not know.
   coordinator.setWaiting = () => {}
   coordinator.requestCheck = () => {}
   const { signal } = new AbortController()
   const came = sidecar.submit({ kind: 'POP_WAIT', pop: spec('orders'), timeoutMs: 20_000, signal })
-  Object.assign(coordinator, { setWaiting, requestCheck })
+  for (const own of ['setWaiting', 'requestCheck']) Reflect.deleteProperty(coordinator, own)
   t.equal(coordinator.waitingOf('orders'), 0)
   sidecar.registered()
   t.equal(coordinator.waitingOf('orders'), 1)

@@ -94,30 +94,20 @@ test('windowBuffer taken away lets go what it held back', async (t) => {
   t.equal((await within(2_000, waiting))?.status, 200, 'woken')
 })
 
-test('onFailure skip lets go what a failed message held back', async (t) => {
-  const queue = unique()
-  await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
-  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
-  const { body } = await api.pop(queue)
-  await api.ack(body.messages[0], 'failed')
-  const waiting = api.pop(queue, '?wait=true&timeout=20000')
-  await untilWaiting(node, queue, 1)
-  await api.post('/configure', { queue, options: { onFailure: 'skip' } })
-  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
-})
-
-test('ordering none lets go what a failed message held back', async (t) => {
-  const queue = unique()
-  await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
-  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
-  const { body } = await api.pop(queue)
-  await api.ack(body.messages[0], 'failed')
-  const waiting = api.pop(queue, '?wait=true&timeout=20000')
-  await untilWaiting(node, queue, 1)
-  const answer = await api.post('/configure', { queue, options: { ordering: 'none' } })
-  t.equal(answer.status, 200)
-  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
-})
+for (const options of [{ onFailure: 'skip' }, { ordering: 'none' }]) {
+  const [[name, value]] = Object.entries(options) as [[string, string]]
+  test(`${name} ${value} lets go what a failed message held back`, async (t) => {
+    const queue = unique()
+    await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
+    await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+    const { body } = await api.pop(queue)
+    await api.ack(body.messages[0], 'failed')
+    const waiting = api.pop(queue, '?wait=true&timeout=20000')
+    await untilWaiting(node, queue, 1)
+    t.equal((await api.post('/configure', { queue, options })).status, 200)
+    t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
+  })
+}
 
 test('a ttl that is over lets go what a failed message held back', async (t) => {
   const queue = unique()

@@ -13,25 +13,22 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   return Promise.race([work, delay(ms, undefined, { ref: false })])
 }
 
-test('a group that is deleted begins anew at once for who waits for it', async (t) => {
-  const queue = unique()
-  await api.push({ queue, payload: 1 })
-  t.equal((await api.pop(queue, '?consumerGroup=g&autoAck=true')).status, 200)
-  const waiting = api.pop(queue, '?consumerGroup=g&wait=true&timeout=20000')
-  await untilWaiting(node, queue, 1)
-  t.equal((await api.del(`/consumer-groups/g/queues/${queue}`)).status, 200)
-  t.equal((await within(2_000, waiting))?.status, 200, 'woken')
-})
+const deletions: Readonly<Record<string, (queue: string) => string>> = {
+  'from its queue': (queue) => `/consumer-groups/${queue}/queues/${queue}`,
+  everywhere: (queue) => `/consumer-groups/${queue}`,
+}
 
-test('a group that is deleted everywhere, too', async (t) => {
-  const queue = unique()
-  await api.push({ queue, payload: 1 })
-  t.equal((await api.pop(queue, '?consumerGroup=h&autoAck=true')).status, 200)
-  const waiting = api.pop(queue, '?consumerGroup=h&wait=true&timeout=20000')
-  await untilWaiting(node, queue, 1)
-  t.equal((await api.del(`/consumer-groups/h`)).status, 200)
-  t.equal((await within(2_000, waiting))?.status, 200, 'woken')
-})
+for (const [where, path] of Object.entries(deletions)) {
+  test(`a group that is deleted ${where} begins anew at once for who waits for it`, async (t) => {
+    const queue = unique()
+    await api.push({ queue, payload: 1 })
+    t.equal((await api.pop(queue, `?consumerGroup=${queue}&autoAck=true`)).status, 200)
+    const waiting = api.pop(queue, `?consumerGroup=${queue}&wait=true&timeout=20000`)
+    await untilWaiting(node, queue, 1)
+    t.equal((await api.del(path(queue))).status, 200)
+    t.equal((await within(2_000, waiting))?.status, 200, 'woken')
+  })
+}
 
 /** Every way to end a lease, given what a pop answered. */
 const endings: Readonly<Record<string, (held: Answer['body']) => Promise<unknown>>> = {

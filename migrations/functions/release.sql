@@ -10,6 +10,7 @@ declare
   v rouse.leases;
   v_now timestamptz;
   v_first bigint;
+  v_tail bigint;
 begin
   perform rouse.raise_durability();
   perform rouse.lock_leases(p_lease_ids, true);
@@ -23,16 +24,25 @@ begin
   loop
     delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
     v_first := v.from_seq + position(B'1' in v.unacked) - 1;
-    -- Fresh messages at the end of what was delivered: the cursor steps back over them. Else they wait their turn.
+    select p.tail into v_tail from rouse.partitions p where p.id = v.partition_id;
+    -- Fresh messages at the end of what was delivered: the cursor steps back over them. All others go back to
+    -- redeliveries. A redriven letter is one of them although its lease also counts attempt 1: its row may lie below the
+    -- tail, or beyond the queue's ttl, where the cursor would pass it over and lose it. It is known by its failed attempts.
     update rouse.lanes l
     set next = v_first, ready = true, lease_id = case when l.lease_id = v.id then null else l.lease_id end
     where l.partition_id = v.partition_id and l.group_id = v.group_id and v.attempt = 1 and l.next = v.to_seq + 1
-      and bit_count(v.unacked) = v.to_seq - v_first + 1
+      and bit_count(v.unacked) = v.to_seq - v_first + 1 and v_first >= v_tail
       and not exists (select from rouse.redeliveries r
-        where r.partition_id = v.partition_id and r.group_id = v.group_id and r.seq >= v_first);
+        where r.partition_id = v.partition_id and r.group_id = v.group_id and r.seq >= v_first)
+      and not exists (select from rouse.attempts a
+        where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
+          and a.outcome <> 'retry');
     if not found then
       insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
-      select v.partition_id, v.group_id, s, v.attempt - 1, v.attempt > 1, v_now, true
+      select v.partition_id, v.group_id, s, v.attempt - 1,
+        v.attempt > 1 or s < v_tail or exists (select from rouse.attempts a
+          where a.partition_id = v.partition_id and a.seq = s and a.group_id = v.group_id and a.outcome <> 'retry'),
+        v_now, true
       from unnest(rouse.held_seqs(v.from_seq, v.unacked)) s
       on conflict on constraint redeliveries_pkey do nothing;  -- a redrive may have put it there
       update rouse.lanes l set ready = true, lease_id = case when l.lease_id = v.id then null else l.lease_id end

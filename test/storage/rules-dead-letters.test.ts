@@ -1,5 +1,15 @@
 // Dead letters: listed, filtered, and delivered again to their own group and place.
-import { ack, deadLetters, promoteDue, reapExpired, redrive, release, seek } from '@rouse/sidecar'
+import {
+  ack,
+  deadLetters,
+  promoteDue,
+  purge,
+  reapExpired,
+  redrive,
+  release,
+  retain,
+  seek,
+} from '@rouse/sidecar'
 import { test } from 'tap'
 import {
   finish,
@@ -69,6 +79,60 @@ test('a redrive delivers a letter to its own group only, first in its lane, atte
   t.same([again.attempt, seqs(again)], [1, [1]])
   t.equal((await take('q', { group: 'other' })).status, 'empty')
   t.same(await letterIds(storage), [])
+})
+
+const day = 86_400_000
+
+test('a redriven letter whose log row retention had removed survives being released', async (t) => {
+  const storage = await openStorage(t)
+  const { advanceClock, freezeClock, lease, pool, send, take } = storage
+  await freezeClock(start)
+  await send('q', 'p', ['precious'])
+  await bury(storage, 'E')
+  await advanceClock(2 * day)
+  t.match(await retain(pool), { messages: 1 })
+  await redrive(pool, { queue: 'q' })
+  for (let round = 0; round < 3; round += 1) {
+    const held = await lease('q')
+    t.same([payloads(held), held.attempt], [['precious'], 1], 'released without a charge')
+    await retain(pool)
+    await release(pool, [held.leaseId])
+    await retain(pool)
+  }
+  const last = await lease('q')
+  t.same(payloads(last), ['precious'])
+  await finish(pool, last)
+  t.equal((await take('q')).status, 'empty')
+})
+
+test('a letter redriven after a purge survives being released', async (t) => {
+  const storage = await openStorage(t)
+  const { lease, pool, send, take } = storage
+  await send('q', 'p', ['precious', 'other'])
+  await bury(storage, 'E')
+  await purge(pool, 'q')
+  await redrive(pool, { queue: 'q' })
+  const held = await lease('q')
+  await release(pool, [held.leaseId])
+  await send('q', 'p', ['fresh'])
+  const again = await lease('q', { batch: 9 })
+  t.same(payloads(again), ['precious'], 'alone, and first in its lane')
+  await finish(pool, again)
+  t.same(payloads(await take('q', { batch: 9 })), ['fresh'])
+})
+
+test('a redriven letter older than the ttl of its queue survives being released', async (t) => {
+  const storage = await openStorage(t)
+  const { advanceClock, freezeClock, lease, pool, send, set } = storage
+  await freezeClock(start)
+  await set('q', { ttl: 60 })
+  await send('q', 'p', ['precious'])
+  await bury(storage, 'E')
+  await advanceClock(600_000)
+  await redrive(pool, { queue: 'q' })
+  const held = await lease('q')
+  await release(pool, [held.leaseId])
+  t.same(payloads(await lease('q')), ['precious'])
 })
 
 test('a redrive may choose by error code, by id and by number', async (t) => {

@@ -2,18 +2,23 @@
 -- Parameters: a queue, with one of its partitions or null for any; or null and a namespace and / or task (queues of
 --   the highest priority first); the group; by waiter the most messages, the most partitions, the lease in ms (null:
 --   the queue's), whether it acknowledges at delivery, and who it is; the subscription of a group that is new
---   ('all', 'new', or 'from' a time); the partition id after which to start looking (callers rotate it); and whether
---   the lease itself must survive a crash of the database.
--- Result: a row a message, by lease and seq; waiter, lease, queue, partition, attempt and expiry stand on the first
---   message of each lease only. The last row has only the database's time, and the status: messages, empty (no lane has anything), contended
---   (a lane was skipped because somebody held it: ask again within 5 ms), or paused.
+--   ('all', 'new', or 'from' a time); the partition id after which to start looking (callers rotate it); whether
+--   the lease itself must survive a crash of the database; and how many bytes of payload and headers one waiter gets
+--   at most. Its first message always comes, however large.
+-- Result: a row a message, by lease and seq; waiter, lease, queue, partition, attempt and expiry are on the first row of each
+--   lease, whichever message that is. Only rows that are returned are leased. The last row has only the database's time, and the
+--   status: messages, empty (no lane has anything), contended (a lane with something was locked: ask again within 5 ms), or paused.
 -- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody. In one race
 --   SKIP LOCKED waits all the same (see pop_many), and holding lanes it must not: then the pop gives way (55P03), to be
 --   asked again, before PostgreSQL would look for a deadlock and end somebody who has more to lose.
+-- The function without the byte limit. Calls of the previous release reach the one below by its default.
+drop function if exists rouse.pop(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text, timestamptz,
+  bigint, boolean);
 create or replace function rouse.pop(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
-  p_subscription text default 'all', p_from timestamptz default null, p_after bigint default 0, p_durable boolean default false
+  p_subscription text default 'all', p_from timestamptz default null, p_after bigint default 0, p_durable boolean default false,
+  p_bytes_max bigint default 16777216
 ) returns table (
   status text, waiter integer, lease_id uuid, queue text, partition_id bigint, partition text, attempt integer,
   expires_ms double precision, seq bigint, message_id uuid, created_ms double precision, transaction_id text,
@@ -28,6 +33,8 @@ declare
   v record;           -- the queue and the group
   v_lane_id bigint;
   v_lane record;
+  v_returned integer;
+  v_bits varbit;
   v_settles boolean := false;
   v_setting text;
 begin
@@ -62,10 +69,43 @@ begin
   end if;
   if v_lane_id is null then
     return query select * from rouse.pop_many(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
-      p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable);
+      p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable, p_bytes_max);
     return;
   end if;
 
+  -- The rows first: what is leased is what was returned. The lane is locked, so nobody delivers them meanwhile.
+  if v_lane.next = v_lane.from_seq + 1 then
+    return query
+    select null::text, 1, v_lane.lease_id, v.name, v_lane_id, v_lane.name, 1, date_part('epoch', v_lane.now) * 1000 + v.lease_ms,
+      m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
+    from rouse.messages m
+    where m.partition_id = v_lane_id and m.seq = v_lane.from_seq;
+  else
+    return query
+    select null::text, case when m.turn = 1 then 1 end, case when m.turn = 1 then v_lane.lease_id end,
+      case when m.turn = 1 then v.name end, case when m.turn = 1 then v_lane_id end,
+      case when m.turn = 1 then v_lane.name end, case when m.turn = 1 then 1 end,
+      case when m.turn = 1 then date_part('epoch', v_lane.now) * 1000 + v.lease_ms end,
+      m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
+    from (
+      select m.*, row_number() over w as turn, sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as bytes
+      from rouse.messages m
+      where m.partition_id = v_lane_id and m.seq >= v_lane.from_seq and m.seq < v_lane.next
+      window w as (order by m.seq rows unbounded preceding)
+    ) m
+    where m.turn = 1 or m.bytes <= p_bytes_max
+    order by m.seq;
+  end if;
+  get diagnostics v_returned = row_count;
+  if v_returned = 0 then
+    -- Rows that are missing from the log hold nothing up: the general form moves the cursor past them.
+    return query select * from rouse.pop_many(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
+      p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable, p_bytes_max);
+    return;
+  elsif v_returned < v_lane.next - v_lane.from_seq then
+    select t.to_seq + 1, t.members into v_lane.next, v_bits
+    from rouse.part_taken(v_lane_id, v_lane.from_seq, v_lane.next - 1, p_bytes_max, true) t;
+  end if;
   if not p_durable then
     v_setting := set_config('synchronous_commit', 'off', true);
   end if;
@@ -79,7 +119,7 @@ begin
   with leased as (
     insert into rouse.leases
     values (v_lane.lease_id, v_lane_id, v.group_id, v_lane.from_seq, v_lane.next - 1,
-      rpad('1', (v_lane.next - v_lane.from_seq)::integer, '1')::varbit, 1, true, false, p_holders[1], v_lane.now,
+      coalesce(v_bits, rpad('1', v_returned, '1')::varbit), 1, true, false, p_holders[1], v_lane.now,
       v_lane.now + v.lease_ms * interval '1 millisecond')
   )
   update rouse.lanes l
@@ -87,15 +127,6 @@ begin
     ready = not (v_settles and v_lane.next = (select p.head from rouse.partitions p where p.id = v_lane_id))
   where l.partition_id = v_lane_id and l.group_id = v.group_id;
   -- barrier: pop-lane-leased
-  return query
-  select null::text, case when m.seq = v_lane.from_seq then 1 end, case when m.seq = v_lane.from_seq then v_lane.lease_id end,
-    case when m.seq = v_lane.from_seq then v.name end, case when m.seq = v_lane.from_seq then v_lane_id end,
-    case when m.seq = v_lane.from_seq then v_lane.name end, case when m.seq = v_lane.from_seq then 1 end,
-    case when m.seq = v_lane.from_seq then date_part('epoch', v_lane.now) * 1000 + v.lease_ms end,
-    m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
-  from rouse.messages m
-  where m.partition_id = v_lane_id and m.seq >= v_lane.from_seq and m.seq < v_lane.next
-  order by m.seq;
   created_ms := date_part('epoch', v_lane.now) * 1000;
   status := 'messages';
   return next;

@@ -1,10 +1,12 @@
 -- Pop in its general form: any number of waiters and partitions, redeliveries, limits, namespaces. See pop.
 -- Parameters and result: as pop.
 -- Locks: as pop.
+drop function if exists rouse.pop_many(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text,
+  timestamptz, bigint, boolean);
 create or replace function rouse.pop_many(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
-  p_subscription text, p_from timestamptz, p_after bigint, p_durable boolean
+  p_subscription text, p_from timestamptz, p_after bigint, p_durable boolean, p_bytes_max bigint
 ) returns table (
   status text, waiter integer, lease_id uuid, queue text, partition_id bigint, partition text, attempt integer,
   expires_ms double precision, seq bigint, message_id uuid, created_ms double precision, transaction_id text,
@@ -30,12 +32,19 @@ declare
   v_low bigint;
   v_high bigint;
   v_allowed bigint;                     -- what in_flight_max leaves
+  v_call_bytes bigint := greatest(67108864, p_bytes_max);  -- what the call may still return
+  v_bytes bigint[];                     -- by waiter, what it may still get; only where several leases share it
+  v_budget bigint;                      -- of both, the smaller
+  v_must boolean;                       -- the waiter's first message comes, however large
+  v_used bigint;
   v_left integer[] := p_batches;        -- by waiter, messages it still has room for
   v_lanes_left integer[] := p_lane_limits;
   v_ids uuid[] := array_fill(null::uuid, array[coalesce(v_waiters, 0)]);
   v_turn integer := 1;                  -- the waiter whose turn it is
   v_tried integer;
   v_wanted integer;
+  v_more integer;                       -- how many times as many lanes as needed a round looks at
+  v_is_end boolean;                     -- no lane with something is left beyond those seen
   v_lanes bigint[];
   v_seen bigint[];
   v_lane_id bigint;
@@ -45,6 +54,7 @@ declare
   v_to bigint;
   v_bits varbit;
   v_take integer;
+  v_returned integer;
   v_lease_id uuid;
   v_settled boolean;
   v_settled_to bigint := 0;             -- the highest partition this call has locked to settle its lane
@@ -55,8 +65,11 @@ begin
   if v_waiters is null or p_group is null or v_waiters is distinct from cardinality(p_lane_limits) or v_waiters is distinct from cardinality(p_holders) then
     perform rouse.raise('RS400', 'invalid_request', 'pop wants a group, and a batch, a partition limit and a holder for every waiter');
   end if;
+  if v_waiters > 1 or p_lane_limits[1] > 1 then
+    v_bytes := array_fill(p_bytes_max, array[v_waiters]);
+  end if;
   if p_queue is null then
-    v_queue_ids := rouse.queues_of(p_namespace, p_task);
+    v_queue_ids := rouse.queues_to_pop(p_namespace, p_task, p_group, v_now);
     -- Queues and groups before any lane: whoever creates a partition may hold a later queue and want our lanes' partitions.
     for v_queue in select * from rouse.queues q where q.id = any (v_queue_ids) and not q.paused order by q.id loop
       v_group := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
@@ -94,18 +107,27 @@ begin
     v_low := coalesce(v_partition_id, p_after + 1);
     v_high := coalesce(v_partition_id, v_end);
     v_seen := '{}';
+    v_more := 1;
+    v_is_end := false;
 
     for v_round in 1..v_rounds_max loop
-      v_wanted := case when v_allowed > 0 then rouse.lanes_wanted(v_left, v_lanes_left, p_batches) else 0 end;
+      v_wanted := case when v_allowed > 0 and v_call_bytes > 0 then rouse.lanes_wanted(v_left, v_lanes_left, p_batches) else 0 end;
       exit when v_wanted = 0;
+      -- Lanes that offer nothing (held, or waiting for their window to end) are passed in ever larger steps.
+      v_wanted := least(v_wanted * v_more, 1000);
+      v_more := case when v_found = 0 then v_more * 2 else 1 end;
       -- This statement locks lanes; what they hold is read in later ones, which see all that committed before the lock.
+      -- Drained lanes that are still ready, as all of a new group are at first, are passed over without a lock.
       v_lanes := array(
         select l.partition_id from rouse.lanes l
+        cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p
         where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
           and l.partition_id >= v_low and l.partition_id <= v_high
+          and (p.head > greatest(l.next, p.tail) or exists (
+            select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = v_group_id))
         order by l.group_id, l.partition_id
         limit v_wanted
-        for no key update skip locked);
+        for no key update of l skip locked);
       -- barrier: pop-locked
       -- Configure takes the lanes before it changes the ordering: what was read of the queue holds from here on.
       if cardinality(v_lanes) > 0 and not exists (select from rouse.queues q where q.id = v_queue.id and q.version = v_queue.version) then
@@ -118,45 +140,91 @@ begin
         v_lease_id := null;
         v_tried := 0;
         -- Waiters take turns: each gets one lane before anyone gets a second.
-        while v_lane.offered > 0 and v_allowed > 0 and v_tried < v_waiters loop
+        while v_lane.offered > 0 and v_allowed > 0 and v_call_bytes > 0 and v_tried < v_waiters loop
           v_tried := v_tried + 1;
           if v_left[v_turn] > 0 and v_lanes_left[v_turn] > 0 then
-            v_ids[v_turn] := coalesce(v_ids[v_turn], gen_random_uuid());
             v_take := least(v_lane.offered, v_left[v_turn], v_allowed);
+            v_budget := least(coalesce(v_bytes[v_turn], p_bytes_max), v_call_bytes);
+            v_must := v_found = 0 or (v_left[v_turn] = p_batches[v_turn] and v_call_bytes >= p_bytes_max);
+            v_lease_id := coalesce(v_ids[v_turn], gen_random_uuid());
+            -- The rows first: what is leased is what was returned. The lane is locked, so nobody delivers them meanwhile.
             if v_lane.again_seq is not null then
-              select a.to_seq, a.members, a.taken into v_to, v_bits, v_take
+              select a.from_seq, a.to_seq, a.members, a.taken, a.bytes into v_from, v_to, v_bits, v_take, v_used
               from rouse.take_again(v_group_id, v_lane_id, v_lane.again_seq, v_lane.attempt, v_take,
-                v_ordered and v_queue.on_failure = 'hold') a;
-              v_from := v_lane.again_seq;
+                v_ordered and v_queue.on_failure = 'hold', case when v_must then null else v_budget end, p_bytes_max) a;
               v_lane.offered := 0;
+              return query
+              select null::text, case when m.seq = v_from then v_turn end, case when m.seq = v_from then v_lease_id end,
+                case when m.seq = v_from then v_queue.name end, case when m.seq = v_from then v_lane_id end,
+                case when m.seq = v_from then v_lane.partition end, case when m.seq = v_from then v_lane.attempt end,
+                case when m.seq = v_from then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
+                m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
+              from rouse.messages m
+              where m.partition_id = v_lane_id and m.seq >= v_from and m.seq <= v_to
+                and get_bit(v_bits, (m.seq - v_from)::integer) = 1
+              order by m.seq;
             else
               v_from := v_next;
-              v_to := v_next + v_take - 1;
-              v_bits := rpad('1', v_take, '1')::varbit;
+              return query
+              select null::text, case when m.turn = 1 then v_turn end, case when m.turn = 1 then v_lease_id end,
+                case when m.turn = 1 then v_queue.name end, case when m.turn = 1 then v_lane_id end,
+                case when m.turn = 1 then v_lane.partition end, case when m.turn = 1 then v_lane.attempt end,
+                case when m.turn = 1 then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
+                m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
+              from (
+                select m.*, row_number() over w as turn,
+                  sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as bytes
+                from rouse.messages m
+                where m.partition_id = v_lane_id and m.seq >= v_from and m.seq < v_from + v_take
+                window w as (order by m.seq rows unbounded preceding)
+              ) m
+              where m.bytes <= v_budget or (v_must and m.turn = 1)
+              order by m.seq;
+              get diagnostics v_returned = row_count;
+              v_to := v_from + v_take - 1;
+              v_bits := null;
+              v_used := 0;
+              if v_returned < v_take then
+                select t.to_seq, t.members, t.bytes into v_to, v_bits, v_used
+                from rouse.part_taken(v_lane_id, v_from, v_to, v_budget, v_must) t;
+              elsif v_bytes is not null then
+                select sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) into v_used
+                from rouse.messages m where m.partition_id = v_lane_id and m.seq >= v_from and m.seq <= v_to;
+              end if;
+              v_take := v_returned;
               v_next := v_to + 1;
-              v_lane.offered := case when v_ordered then 0 else v_lane.offered - v_take end;
+              v_lane.offered := case when v_ordered or v_take = 0 then 0 else least(v_lane.head - v_next, 1000000) end;
             end if;
-            if p_auto_acks[v_turn] is not true then
-              v_lease_id := v_ids[v_turn];
-              insert into rouse.leases
-              values (v_lease_id, v_lane_id, v_group_id, v_from, v_to, v_bits, v_lane.attempt, v_ordered, v_queue.in_flight_max > 0,
-                p_holders[v_turn], v_now, v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond');
+            if v_take = 0 then
+              -- Nothing fits any more, or rows are missing from the log: what is behind them is for the next call.
+              v_contended := true;
+              v_lease_id := null;
+              if v_found > 0 then
+                v_lanes_left[v_turn] := 0;
+              end if;
+            else
+              v_ids[v_turn] := v_lease_id;
+              if p_auto_acks[v_turn] is not true then
+                insert into rouse.leases
+                values (v_lease_id, v_lane_id, v_group_id, v_from, v_to, coalesce(v_bits, rpad('1', v_take, '1')::varbit), v_lane.attempt,
+                  v_ordered, v_queue.in_flight_max > 0, p_holders[v_turn], v_now,
+                  v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond');
+              else
+                v_lease_id := null;
+              end if;
+              -- barrier: pop-leased
+              v_found := v_found + v_take;
+              v_left[v_turn] := v_left[v_turn] - v_take;
+              v_lanes_left[v_turn] := v_lanes_left[v_turn] - 1;
+              v_allowed := v_allowed - v_take;
+              if v_bytes is not null then
+                v_call_bytes := v_call_bytes - v_used;
+                v_bytes[v_turn] := v_bytes[v_turn] - v_used;
+                if v_bytes[v_turn] <= 0 then
+                  v_lanes_left[v_turn] := 0;
+                end if;
+              end if;
             end if;
-            -- barrier: pop-leased
-            return query
-            select null::text, case when m.seq = v_from then v_turn end, case when m.seq = v_from then v_ids[v_turn] end,
-              case when m.seq = v_from then v_queue.name end, case when m.seq = v_from then v_lane_id end,
-              case when m.seq = v_from then v_lane.partition end, case when m.seq = v_from then v_lane.attempt end,
-              case when m.seq = v_from then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
-              m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
-            from rouse.messages m
-            where m.partition_id = v_lane_id and m.seq >= v_from and m.seq <= v_to
-              and (v_lane.again_seq is null or get_bit(v_bits, (m.seq - v_from)::integer) = 1)
-            order by m.seq;
-            v_found := v_found + v_take;
-            v_left[v_turn] := v_left[v_turn] - v_take;
-            v_lanes_left[v_turn] := v_lanes_left[v_turn] - 1;
-            v_allowed := v_allowed - v_take;
           end if;
           v_turn := v_turn % v_waiters + 1;
         end loop;
@@ -189,19 +257,24 @@ begin
 
       v_low := coalesce(v_lanes[cardinality(v_lanes)] + 1, v_low);
       if cardinality(v_lanes) < v_wanted then
-        exit when v_partition_id is not null or v_high < v_end or p_after = 0;
+        v_is_end := v_partition_id is not null or v_high < v_end or p_after = 0;
+        exit when v_is_end;
         v_low := 0;              -- wrap round to the lanes before the start
         v_high := p_after;
       end if;
       v_contended := v_contended or v_round = v_rounds_max;
     end loop;
 
-    -- Empty means empty: a lane that another call holds is no proof that it has nothing.
-    v_contended := v_contended or (v_found = 0 and v_allowed > 0 and exists (
+    -- Lanes that are ready and were not seen: locked by another call, which is no proof that they have nothing, or drained.
+    if v_is_end and exists (
       select from rouse.lanes l
       where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
         and l.partition_id >= coalesce(v_partition_id, 0) and l.partition_id <= coalesce(v_partition_id, v_end)
-        and l.partition_id <> all (v_seen)));
+        and l.partition_id <> all (v_seen))
+    then
+      v_contended := v_contended or (v_found = 0 and v_allowed > 0 and rouse.is_lane_passed_over(v_group_id, v_partition_id, v_seen));
+      perform rouse.settle_drained(v_group_id, v_partition_id, v_seen);
+    end if;
     exit when not (0 < any (v_left));
   end loop;
 

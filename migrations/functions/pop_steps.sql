@@ -13,6 +13,22 @@ as $$
     order by q.priority desc, q.id)
 $$;
 
+-- Those of them that a pop has to visit: where the group has a lane to pop, does not exist yet, or has not been seen for a minute.
+-- Parameters: namespace, task, the group's name, the time now. Result: queue ids, highest priority first. Locks: none.
+create or replace function rouse.queues_to_pop(p_namespace text, p_task text, p_group text, p_now timestamptz) returns integer[]
+language plpgsql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  return array(
+    select t.id from unnest(rouse.queues_of(p_namespace, p_task)) with ordinality t(id, n)
+    left join lateral (
+      select g.id, g.last_seen_at from rouse.groups g where g.queue_id = t.id and g.name = p_group offset 0) g on true
+    where g.id is null or g.last_seen_at < p_now - interval '1 minute' or exists (
+      select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null)
+    order by t.n);
+end $$;
+
 -- The group a pop is for, created on its first pop.
 -- Parameters: the queue's id, the group's name, the subscription of a new group and its time, the time now.
 -- Result: the group's id, and whether it was created. Locks: the queue row where the group is new; else none. last_seen_at moves at most once a minute, and never waits.
@@ -131,14 +147,17 @@ begin
 end $$;
 
 -- Takes messages that are to be delivered again out of their waiting place: one that is to come alone, or a run
--- of those with the same number of attempts, in seq order.
--- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages, and whether a message
---   that is not due yet ends the run (it holds its lane).
--- Result: the last seq, which seqs of the range are members, how many.
+-- of those with the same number of attempts, in seq order. Redeliveries whose message is gone from the log are dropped.
+-- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages, whether a message
+--   that is not due yet ends the run (it holds its lane), and the most bytes: of the first message (null: any), and of all.
+-- Result: the first and the last seq, which seqs of the range are members, how many, and their bytes; nothing is taken
+--   where the first message does not fit, or no message was left.
 -- Locks: none beyond the lane, which the caller holds.
+drop function if exists rouse.take_again(integer, bigint, bigint, integer, integer, boolean);
 create or replace function rouse.take_again(
   p_group_id integer, p_partition_id bigint, p_seq bigint, p_attempt integer, p_take integer, p_waits boolean,
-  out to_seq bigint, out members varbit, out taken integer
+  p_first_bytes_max bigint, p_bytes_max bigint,
+  out from_seq bigint, out to_seq bigint, out members varbit, out taken integer, out bytes bigint
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -146,23 +165,138 @@ as $$
 declare
   v_span_max constant integer := 10000;
   v_seqs bigint[] := '{}';
+  v_gone bigint[] := '{}';
   v record;
 begin
+  bytes := 0;
   for v in
-    select r.seq, r.attempt, r.alone, r.announced from rouse.redeliveries r
+    select r.seq, r.attempt, r.alone, r.announced, m.bytes
+    from rouse.redeliveries r
+    left join lateral (
+      select octet_length(m.payload) + coalesce(octet_length(m.headers), 0) as bytes
+      from rouse.messages m where m.partition_id = p_partition_id and m.seq = r.seq offset 0) m on true
     where r.partition_id = p_partition_id and r.group_id = p_group_id
       and r.seq >= p_seq and r.seq < p_seq + v_span_max and (p_waits or r.announced or r.seq = p_seq)
     order by r.seq
     limit p_take
   loop
-    exit when cardinality(v_seqs) > 0 and (v.alone or not v.announced or v.attempt + 1 <> p_attempt);
+    if v.bytes is null then
+      v_gone := v_gone || v.seq;
+      continue;
+    end if;
+    if cardinality(v_seqs) = 0 then
+      exit when v.bytes > p_first_bytes_max or v.attempt + 1 <> p_attempt;
+    else
+      exit when v.alone or not v.announced or v.attempt + 1 <> p_attempt
+        or bytes + v.bytes > least(p_bytes_max, coalesce(p_first_bytes_max, p_bytes_max));
+    end if;
     v_seqs := v_seqs || v.seq;
+    bytes := bytes + v.bytes;
     exit when v.alone;
   end loop;
   delete from rouse.redeliveries r
-  where r.partition_id = p_partition_id and r.group_id = p_group_id and r.seq = any (v_seqs);
+  where r.partition_id = p_partition_id and r.group_id = p_group_id and r.seq = any (v_seqs || v_gone);
   taken := cardinality(v_seqs);
+  from_seq := v_seqs[1];
   to_seq := v_seqs[taken];
   select string_agg(case when s = any (v_seqs) then '1' else '0' end, '' order by s)::varbit into members
-  from generate_series(p_seq, to_seq) s;
+  from generate_series(from_seq, to_seq) s;
+end $$;
+
+-- What of a range of fresh messages a pop returned: as many as fit, leaving out rows that are missing from the log.
+-- Parameters: partition, the range's first and last seq, the most bytes, and whether the first message came however large it is.
+-- Result: the last seq that is done with (all of the range where it has no row at all), which seqs up to there were returned, and
+--   their bytes. Where the first row did not fit: the seq before the range. Locks: none beyond the lane, which the caller holds.
+create or replace function rouse.part_taken(
+  p_partition_id bigint, p_from bigint, p_to bigint, p_bytes_max bigint, p_must boolean,
+  out to_seq bigint, out members varbit, out bytes bigint
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_rows bigint;
+  v_seqs bigint[];
+begin
+  select count(*), array_agg(m.seq order by m.seq) filter (where m.total <= p_bytes_max or (p_must and m.turn = 1)),
+    coalesce(max(m.total) filter (where m.total <= p_bytes_max or (p_must and m.turn = 1)), 0)
+  into v_rows, v_seqs, bytes
+  from (
+    select m.seq, row_number() over w as turn, sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as total
+    from rouse.messages m
+    where m.partition_id = p_partition_id and m.seq >= p_from and m.seq <= p_to
+    window w as (order by m.seq rows unbounded preceding)
+  ) m;
+  if v_seqs is null then
+    to_seq := case when v_rows = 0 then p_to else p_from - 1 end;
+    return;
+  end if;
+  to_seq := v_seqs[cardinality(v_seqs)];
+  if cardinality(v_seqs) = to_seq - p_from + 1 then
+    members := rpad('1', cardinality(v_seqs), '1')::varbit;
+  else
+    select string_agg(case when s = any (v_seqs) then '1' else '0' end, '' order by s)::varbit into members
+    from generate_series(p_from, to_seq) s;
+  end if;
+end $$;
+
+-- Whether a lane that a pop has not seen has something: another call has it locked.
+-- Parameters: the group, one partition or null for any, the partitions whose lanes were seen. Result: yes or no. Locks: none.
+create or replace function rouse.is_lane_passed_over(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  return exists (
+    select from rouse.lanes l
+    cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p
+    where l.group_id = p_group_id and l.ready and l.lease_id is null and l.blocked_until is null
+      and l.partition_id >= coalesce(p_partition_id, 0) and l.partition_id <= coalesce(p_partition_id, 9223372036854775807)
+      and l.partition_id <> all (p_seen)
+      and (p.head > greatest(l.next, p.tail) or exists (
+        select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = p_group_id)));
+end $$;
+
+-- Settles drained lanes of a group by the thousand: those of a new group are all born ready, and every pop would pass over
+-- them again. Partitions that somebody has stay ready, as a push may be coming, and so do lanes that other calls have.
+-- Parameters: the group, one partition or null for any, the partitions whose lanes the call has dealt with. Result: how many.
+-- Locks: lanes, then their partitions by id, all with SKIP LOCKED.
+create or replace function rouse.settle_drained(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns integer
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_step constant integer := 1000;
+  v_ms_max constant integer := 50;
+  v_begun constant timestamptz := clock_timestamp();
+  v_low bigint := coalesce(p_partition_id, 0);
+  v_lanes bigint[];
+  v_partitions bigint[];
+  v_settled integer := 0;
+begin
+  loop
+    v_lanes := array(
+      select l.partition_id from rouse.lanes l
+      cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p
+      where l.group_id = p_group_id and l.ready and l.lease_id is null and l.blocked_until is null
+        and l.partition_id >= v_low and l.partition_id <= coalesce(p_partition_id, 9223372036854775807)
+        and l.partition_id <> all (p_seen) and p.head <= greatest(l.next, p.tail)
+        and not exists (select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = p_group_id)
+      order by l.group_id, l.partition_id
+      limit v_step
+      for no key update of l skip locked);
+    v_partitions := array(
+      select p.id from rouse.partitions p where p.id = any (v_lanes) order by p.id for no key update skip locked);
+    -- barrier: settle-drained-locked
+    -- A new statement: it sees the head of every push that had the partition before us.
+    update rouse.lanes l set ready = false
+    from unnest(v_partitions) i(id)
+    cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = i.id offset 0) p
+    where l.partition_id = i.id and l.group_id = p_group_id and p.head <= greatest(l.next, p.tail)
+      and not exists (select from rouse.redeliveries r where r.partition_id = i.id and r.group_id = p_group_id and r.announced);
+    v_settled := v_settled + cardinality(v_partitions);
+    exit when cardinality(v_lanes) < v_step or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
+    v_low := v_lanes[v_step] + 1;
+  end loop;
+  return v_settled;
 end $$;

@@ -27,10 +27,13 @@ begin
   return query
   with moved as (
     update rouse.lanes l
-    set next = case when p_time is null then p.head else rouse.seq_at(p.id, p.tail, p.head, p_time) end,
-      ready = p_time is not null, lease_id = null, blocked_until = null
-    from rouse.partitions p
-    where p.queue_id = v_queue.id and l.partition_id = p.id and l.group_id = v_group_id
+    set next = p.seq, ready = p.seq < p.head, lease_id = null, blocked_until = null
+    from (
+      select p.id, p.head, case when p_time is null or p.last_created_at < p_time then p.head
+        else rouse.seq_at(p.id, p.tail, p.head, p_time) end as seq
+      from rouse.partitions p where p.queue_id = v_queue.id offset 0
+    ) p
+    where l.partition_id = p.id and l.group_id = v_group_id
     returning p.head - l.next as pending
   )
   select v_queue.name, null::text, p_group, v_queue.namespace, v_queue.task, coalesce(sum(m.pending), 0)::bigint from moved m;

@@ -25,7 +25,8 @@ begin
     return v_id;
   end if;
   insert into rouse.lanes (partition_id, group_id, next, ready)
-  select p.id, v_id, case when p_from is null then p.tail else rouse.seq_at(p.id, p.tail, p.head, p_from) end, true
+  select p.id, v_id, case when p_from is null then p.tail when p.last_created_at < p_from then p.head
+    else rouse.seq_at(p.id, p.tail, p.head, p_from) end, true
   from rouse.partitions p
   where p.queue_id = p_queue_id
   order by p.id;

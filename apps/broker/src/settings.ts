@@ -92,6 +92,11 @@ export const settings = {
     min: 1,
     max: 256 * MiB,
   }),
+  /** Of payload and headers as they are stored, in one answer to a pop; the first message comes however large it is. */
+  popMaxBytes: integer('ROUSE_POP_MAX_BYTES', sidecarDefaults.popBytesMax, {
+    min: 1,
+    max: 256 * MiB,
+  }),
   batchMax: integer('ROUSE_BATCH_MAX', limits.batchMax, { min: 1, max: 100_000 }),
   partitionsMax: integer('ROUSE_PARTITIONS_MAX', limits.partitionsMax, { min: 1, max: 1_000 }),
   timeoutMaxMs: integer('ROUSE_TIMEOUT_MAX_MS', limits.popTimeoutMsMax, { min: 0, max: hourMs }),

@@ -143,6 +143,7 @@ function createSidecar(
     waitersMax: config.waitersMax,
     timeoutMs: config.writeTimeoutMs,
     durableLeases: config.leaseDurability === 'strict',
+    popBytesMax: config.popMaxBytes,
   })
 }
 

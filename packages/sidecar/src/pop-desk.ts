@@ -24,7 +24,6 @@ export interface PopDeskOptions extends PopRunnerPorts {
 /** A deadline that passes while a pop is under way waits this long for its answer. */
 const deadlineGraceMs = 40
 const contendedDelayMs = 4
-const contendedTriesMax = 50
 /** Waiters answered in one slice of a drain, so that the event loop lives on. */
 const drainSlice = 500
 
@@ -178,7 +177,6 @@ export class PopDesk {
   }
 
   async #askAll(group: WaitingGroup): Promise<void> {
-    let tries = 0
     while (group.waiters.size > 0) {
       try {
         const { outcome } = await this.#options.slots.use(
@@ -186,13 +184,8 @@ export class PopDesk {
           'patient',
           kindOf(group),
         )
-        if (outcome !== 'contended') {
-          tries = 0
-          continue
-        }
-        tries += 1
-        if (tries >= contendedTriesMax) this.#giveUp(group)
-        await delay(contendedDelayMs)
+        // A locked lane may hold a message: "nothing" would not be true. Its lock ends, or the pop's own time does.
+        if (outcome === 'contended') await delay(contendedDelayMs)
       } catch (error) {
         const failure = this.#options.translate(error)
         for (const waiter of group.waiters) fail(this.#asking, group, waiter, failure)
@@ -202,10 +195,6 @@ export class PopDesk {
     // A waiter that came after the loop saw none is in a new group of the same key.
     const again = this.#asking.groupOf(group.description)
     if (again !== undefined) this.#ask(again)
-  }
-
-  #giveUp(group: WaitingGroup): void {
-    for (const waiter of group.waiters) settle(this.#asking, group, waiter, nothing)
   }
 
   #onDeadline(group: WaitingGroup, waiter: Waiter): void {

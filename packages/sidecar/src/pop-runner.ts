@@ -12,6 +12,8 @@ export interface PopRunnerPorts {
   readonly pop: (request: PopRequest) => Promise<PopResult>
   readonly release: (leaseIds: readonly string[]) => void
   readonly durable: boolean
+  /** Of payload and headers, in one answer. */
+  readonly bytesMax: number
 }
 
 export interface PopRun {
@@ -38,7 +40,7 @@ export async function runPop(
   for (const waiter of served) waiter.inFlight = true
   let result: PopResult
   try {
-    result = await ports.pop(toRequest(group, served, ports.durable))
+    result = await ports.pop(toRequest(group, served, ports))
   } finally {
     for (const waiter of served) waiter.inFlight = false
   }
@@ -63,7 +65,11 @@ function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean }
   return { served, more: false }
 }
 
-function toRequest(group: WaitingGroup, served: readonly Waiter[], durable: boolean): PopRequest {
+function toRequest(
+  group: WaitingGroup,
+  served: readonly Waiter[],
+  { durable, bytesMax }: PopRunnerPorts,
+): PopRequest {
   return {
     source: group.description.source,
     group: group.description.group,
@@ -71,6 +77,7 @@ function toRequest(group: WaitingGroup, served: readonly Waiter[], durable: bool
     subscription: served[0]?.spec.subscription,
     after: group.after,
     durable,
+    bytesMax,
     demands: served.map(({ spec }) => ({
       batch: spec.batch,
       partitions: spec.partitions,

@@ -9,7 +9,7 @@ import { Semaphore } from './semaphore.ts'
 import { SidecarError } from './sidecar-error.ts'
 import type { AckItem } from './statements/ack.ts'
 import type { Connections, Executor, Statement } from './statements/executor.ts'
-import { pop } from './statements/pop.ts'
+import { pop, popBytesMaxDefault } from './statements/pop.ts'
 import { WriteDesk } from './write-desk.ts'
 
 export interface SidecarOptions {
@@ -22,6 +22,8 @@ export interface SidecarOptions {
   readonly timeoutMs?: number
   /** Leases must survive a crash of the database. */
   readonly durableLeases?: boolean
+  /** The most bytes of payload and headers in one answer to a pop. */
+  readonly popBytesMax?: number
 }
 
 export interface SidecarStats {
@@ -38,6 +40,7 @@ export const sidecarDefaults = {
   waitersMax: 15_000,
   timeoutMs: 5_000,
   durableLeases: false,
+  popBytesMax: popBytesMaxDefault,
 } as const
 
 /** Pop calls under way at once, and those of one queue: more would only contend for the same lanes, and where all of them hang,
@@ -82,6 +85,7 @@ export class SidecarDbPool {
       waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
       timeoutMs,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,
+      bytesMax: options.popBytesMax ?? sidecarDefaults.popBytesMax,
       pop: (request) => {
         this.#popped.calls += 1
         this.#popped.requests += request.demands.length

@@ -27,7 +27,11 @@ export interface PopRequest {
   readonly after?: string | undefined
   /** The lease must survive a crash of the database. */
   readonly durable?: boolean | undefined
+  /** The most bytes of payload and headers for each demand; its first message comes however large it is. */
+  readonly bytesMax?: number | undefined
 }
+
+export const popBytesMaxDefault = 16_777_216
 
 export interface Lease {
   /** Which demand it answers. */
@@ -81,6 +85,7 @@ const popCall = {
     'timestamptz',
     'bigint',
     'boolean',
+    'bigint',
   ],
 }
 
@@ -108,6 +113,7 @@ export async function pop(executor: Executor, request: PopRequest): Promise<PopR
     typeof subscription === 'object' ? new Date(subscription.fromMs) : null,
     request.after ?? 0,
     request.durable ?? false,
+    request.bytesMax ?? popBytesMaxDefault,
   ])
   return readPop(rows)
 }

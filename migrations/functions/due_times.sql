@@ -20,22 +20,35 @@ declare
 begin
   select v_now into v_freed from rouse.freed limit 1;
   return query
+  -- Of what is overdue one row is enough, however much of it there is: it may be locked for long, and must not hide what is to come.
   with due as (
-    (select 'reap' as kind, s.expires_at as at from rouse.leases s where s.expires_at <= v_until order by s.expires_at limit p_rows)
+    (select 'reap' as kind, s.expires_at as at from rouse.leases s where s.expires_at <= v_now order by s.expires_at limit 1)
     union all
-    (select 'scheduled', s.due_at from rouse.scheduled s where s.due_at <= v_until order by s.due_at limit p_rows)
+    (select 'reap', s.expires_at from rouse.leases s where s.expires_at > v_now and s.expires_at <= v_until order by s.expires_at limit p_rows)
     union all
-    (select 'blocked', l.blocked_until from rouse.lanes l where l.blocked_until <= v_until order by l.blocked_until limit p_rows)
+    (select 'scheduled', s.due_at from rouse.scheduled s where s.due_at <= v_now order by s.due_at limit 1)
     union all
-    (select 'again', r.due_at from rouse.redeliveries r where not r.announced and r.due_at <= v_until order by r.due_at limit p_rows)
+    (select 'scheduled', s.due_at from rouse.scheduled s where s.due_at > v_now and s.due_at <= v_until order by s.due_at limit p_rows)
+    union all
+    (select 'blocked', l.blocked_until from rouse.lanes l where l.blocked_until <= v_now order by l.blocked_until limit 1)
+    union all
+    (select 'blocked', l.blocked_until from rouse.lanes l
+     where l.blocked_until > v_now and l.blocked_until <= v_until order by l.blocked_until limit p_rows)
+    union all
+    (select 'again', r.due_at from rouse.redeliveries r where not r.announced and r.due_at <= v_now order by r.due_at limit 1)
+    union all
+    (select 'again', r.due_at from rouse.redeliveries r
+     where not r.announced and r.due_at > v_now and r.due_at <= v_until order by r.due_at limit p_rows)
     union all
     (select 'freed', v_freed where v_freed is not null)
     union all
-    (select 'cron', s.next_at from rouse.schedules s where s.next_at <= v_until order by s.next_at limit p_rows)
+    (select 'cron', s.next_at from rouse.schedules s where s.next_at <= v_now order by s.next_at limit 1)
+    union all
+    (select 'cron', s.next_at from rouse.schedules s where s.next_at > v_now and s.next_at <= v_until order by s.next_at limit p_rows)
     union all
     (select 'retain', c.next_at from rouse.chores c where c.next_at <= v_until)
   ), ends as (
-    select min(k.last_at) as at from (select max(d.at) as last_at from due d group by d.kind having count(*) >= p_rows) k
+    select min(k.last_at) as at from (select max(d.at) as last_at from due d where d.at > v_now group by d.kind having count(*) >= p_rows) k
   )
   select rouse.epoch_ms(v_now), rouse.epoch_ms(coalesce((select e.at from ends e), v_until)),
     array(select distinct rouse.epoch_ms(d.at) from due d where d.kind = 'reap'),

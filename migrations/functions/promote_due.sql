@@ -1,80 +1,218 @@
--- Moves on everything whose time has come: scheduled messages into the log, blocked lanes and redeliveries back to
--- deliverable, lanes freed by ack_in opened. Any node may call it at any time; row locks arbitrate.
+-- Moves on everything whose time has come, for nodes of the previous release; others call the parts.
 -- Parameters: the most rows of each kind.
 -- Result: the `woken` lanes (no group: all groups of the queue).
--- Locks: partitions by id with SKIP LOCKED, then lanes by (partition, group) with SKIP LOCKED.
+-- Locks: as promote_ready, then as promote_scheduled.
 create or replace function rouse.promote_due(p_limit integer default 1000)
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
 as $$
 begin
+  return query select * from rouse.promote_ready(p_limit);
+  return query
+  select s.queue, s.partition, null::text, s.namespace, s.task, s.count
+  from rouse.promote_scheduled(p_limit) s where s.outcome = 'promoted';
+end $$;
+
+-- Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due.
+-- Parameters: the most rows of each kind. Result: the `woken` lanes.
+-- Locks: lanes by (partition, group), with SKIP LOCKED.
+create or replace function rouse.promote_ready(p_limit integer)
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
+as $$
+begin
   perform rouse.raise_durability();
-  return query select * from rouse.promote_scheduled(p_limit);
   return query select * from rouse.promote_lanes(p_limit);
   return query select * from rouse.promote_freed(p_limit);
 end $$;
 
--- Scheduled messages into the log, partition by partition and in order of (due time, id).
--- Parameters and result: as promote_due. Locks: as promote_due.
+drop function if exists rouse.promote_scheduled(integer);
+-- Scheduled messages into the log, partition by partition and in order of (due time, id), for at most v_ms_max. Any node may call it
+-- at any time; row locks arbitrate. It waits for nobody: a partition or queue that is locked is passed over and named, and
+-- promote_partition waits for it. Of a backlog it takes the oldest and the newest: a burst of one queue, however large, leaves
+-- messages of others that fall due after it no later than the next step.
+-- Parameters: the most rows.
+-- Result: a row a partition: `promoted` with what was added (the `woken`), `locked`, or `failed` with the reason in task; and a row
+--   `more` where the limit or the time ended the step.
+-- Locks: queues of partitions that are missing, partitions by id with SKIP LOCKED, their scheduled rows and lanes.
 create or replace function rouse.promote_scheduled(p_limit integer)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns table (outcome text, queue text, partition text, namespace text, task text, count bigint)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set lock_timeout = '10ms'
+as $$
+declare
+  v_begun constant timestamptz := clock_timestamp();
+  v_ms_max constant integer := 50;
+  v_passes_max constant integer := 4;
+  v_each_end constant integer := greatest(p_limit / 2, 1);
+  v_now constant timestamptz := rouse.now();
+  v_left bigint := p_limit;
+  v_due record;
+  v_target record;
+  v_queue text;
+  v_done_queues text[] := '{}';
+  v_done_partitions text[] := '{}';
+  v_passed_queues text[] := '{}';      -- partitions that were locked, and are not tried again in this step
+  v_passed_partitions text[] := '{}';
+  v_more boolean := false;
+  v_is_any_passed boolean;
+  v_is_over boolean := false;
+begin
+  perform rouse.raise_durability();
+  for v_pass in 1..v_passes_max loop
+    select array_agg(d.queue) as queues, array_agg(d.partition) as partitions, array_agg(d.rows) as rows, sum(d.rows) as total into v_due
+    from (
+      select s.queue, s.partition, count(*) as rows
+      from (
+        (select x.id, x.queue, x.partition from rouse.scheduled x
+         where x.due_at <= v_now and (x.queue, x.partition) not in (
+           select e.queue, e.partition from unnest(v_passed_queues, v_passed_partitions) e(queue, partition))
+         order by x.due_at limit v_each_end)
+        union
+        (select x.id, x.queue, x.partition from rouse.scheduled x
+         where x.due_at <= v_now and (x.queue, x.partition) not in (
+           select e.queue, e.partition from unnest(v_passed_queues, v_passed_partitions) e(queue, partition))
+         order by x.due_at desc limit v_each_end)
+      ) s
+      group by s.queue, s.partition
+    ) d;
+    exit when v_due.queues is null;
+    v_more := v_due.total >= v_each_end;
+    -- A queue that is locked fails alone: its partitions stay unknown, and so are passed over.
+    for v_queue in
+      select distinct d.queue from unnest(v_due.queues, v_due.partitions) d(queue, partition)
+      left join rouse.queues q on q.name = d.queue
+      left join rouse.partitions p on p.queue_id = q.id and p.name = d.partition
+      where p.id is null order by 1
+    loop
+      begin
+        perform rouse.create_targets(array_agg(d.queue), array_agg(d.partition))
+        from unnest(v_due.queues, v_due.partitions) d(queue, partition) where d.queue = v_queue;
+      exception when lock_not_available or deadlock_detected or sqlstate 'RS001' then
+        null;
+      end;
+    end loop;
+    -- barrier: promote-resolved
+    for v_target in
+      select p.id, p.name, d.queue, d.rows, q.namespace, q.task
+      from unnest(v_due.queues, v_due.partitions, v_due.rows) d(queue, partition, rows)
+      join rouse.queues q on q.name = d.queue
+      join rouse.partitions p on p.queue_id = q.id and p.name = d.partition
+      order by p.id
+      for no key update of p skip locked
+    loop
+      -- barrier: promote-locked
+      queue := v_target.queue;
+      partition := v_target.name;
+      begin
+        count := rouse.promote_rows(v_target.id, v_target.queue, v_target.name, least(v_left, v_target.rows), v_now);
+        namespace := v_target.namespace;
+        task := v_target.task;
+        outcome := 'promoted';
+      exception
+        when lock_not_available or deadlock_detected then
+          continue;
+        when others then
+          -- One partition that cannot go on must not hold up the others.
+          namespace := sqlstate;
+          task := sqlerrm;
+          count := 0;
+          outcome := 'failed';
+      end;
+      return next;
+      v_done_queues := v_done_queues || queue;
+      v_done_partitions := v_done_partitions || partition;
+      v_left := v_left - v_target.rows;
+      v_is_over := v_left <= 0 or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
+      exit when v_is_over;
+    end loop;
+    v_is_over := v_is_over or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
+    select v_passed_queues || array_agg(d.queue), v_passed_partitions || array_agg(d.partition), count(*) > 0
+    into v_passed_queues, v_passed_partitions, v_is_any_passed
+    from unnest(v_due.queues, v_due.partitions) d(queue, partition)
+    left join rouse.queues q on q.name = d.queue
+    left join rouse.partitions p on p.queue_id = q.id and p.name = d.partition
+    where (d.queue, d.partition) not in (select e.queue, e.partition from unnest(v_done_queues, v_done_partitions) e(queue, partition))
+      and (p.id is null or p.id < v_target.id or not v_is_over);
+    v_more := v_more or v_is_over;
+    -- Locked partitions may hide others behind their rows.
+    exit when v_is_over or not (v_more and v_is_any_passed);
+  end loop;
+  return query
+  select 'locked', e.queue, e.partition, null::text, null::text, 0::bigint
+  from unnest(v_passed_queues, v_passed_partitions) e(queue, partition);
+  -- Where nothing moved, to try again at once would be no use.
+  if v_more and v_left < p_limit then
+    return query select 'more', null::text, null::text, null::text, null::text, 0::bigint;
+  end if;
+end $$;
+
+-- Scheduled messages of one partition into the log, waiting for its lock: on a busy partition every lock is taken most of the time.
+-- Parameters: queue, partition, the most rows, how long to wait in ms. Result: as promote_scheduled; 55P03 where the lock did not come.
+-- Locks: the queue where the partition is missing, the partition, its scheduled rows and lanes.
+create or replace function rouse.promote_partition(p_queue text, p_partition text, p_limit integer, p_lock_ms integer)
+returns table (outcome text, queue text, partition text, namespace text, task text, count bigint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-  v_now timestamptz := rouse.now();
-  v_due record;
-  v_targets record;
-  v_target record;
-  v_rows record;
+  v record;
 begin
-  select array_agg(d.queue) as queues, array_agg(d.partition) as partitions into v_due
-  from (
-    select distinct s.queue, s.partition
-    from (select x.queue, x.partition from rouse.scheduled x where x.due_at <= v_now order by x.due_at limit p_limit) s
-  ) d;
-  if v_due.queues is null then
+  perform rouse.raise_durability();
+  perform set_config('lock_timeout', p_lock_ms::text, true);
+  for v_try in 1..2 loop
+    select p.id, q.namespace, q.task into v
+    from rouse.queues q join rouse.partitions p on p.queue_id = q.id
+    where q.name = p_queue and p.name = p_partition
+    for no key update of p;
+    exit when found or v_try = 2;
+    perform rouse.create_targets(array[p_queue], array[p_partition]);
+  end loop;
+  if v.id is null then
     return;
   end if;
-  v_targets := rouse.find_targets(v_due.queues, v_due.partitions);
-  if array_position(v_targets.partition_ids, null) is not null then
-    perform rouse.create_targets(v_due.queues, v_due.partitions);
-    v_targets := rouse.find_targets(v_due.queues, v_due.partitions);
+  -- barrier: promote-partition-locked
+  queue := p_queue;
+  partition := p_partition;
+  namespace := v.namespace;
+  task := v.task;
+  count := rouse.promote_rows(v.id, p_queue, p_partition, p_limit, rouse.now());
+  outcome := 'promoted';
+  return next;
+end $$;
+
+-- Moves the due rows of a partition that the caller has locked: in a new statement under the lock, so that two promoters never
+-- interleave one partition.
+-- Parameters: the partition's id, its queue and name, the most rows, the time. Result: how many messages were added to the log.
+-- Locks: the scheduled rows, the lanes that are not ready.
+create or replace function rouse.promote_rows(p_id bigint, p_queue text, p_partition text, p_limit bigint, p_now timestamptz) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v record;
+begin
+  with taken as (
+    delete from rouse.scheduled s
+    where s.id in (
+      select x.id from rouse.scheduled x
+      where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now
+      order by x.due_at, x.id
+      limit p_limit)
+    returning s.*
+  )
+  select array_agg(t.message_id order by t.due_at, t.id) as ids, array_agg(t.transaction_id order by t.due_at, t.id) as keys,
+    array_agg(t.trace_id order by t.due_at, t.id) as traces, array_agg(t.payload order by t.due_at, t.id) as payloads,
+    array_agg(t.headers order by t.due_at, t.id) as headers, array_agg(t.origin order by t.due_at, t.id) as origins,
+    count(*) as total
+  into v from taken t;
+  -- barrier: promote-taken
+  if v.total = 0 then
+    return 0;
   end if;
-  for v_target in
-    select p.id, v_due.queues[t.target] as queue, v_due.partitions[t.target] as partition, t.namespace, t.task
-    from unnest(v_targets.partition_ids, v_targets.targets, v_targets.namespaces, v_targets.tasks) t(id, target, namespace, task)
-    join rouse.partitions p on p.id = t.id
-    order by p.id
-    for no key update of p skip locked
-  loop
-    -- barrier: promote-locked
-    -- A new statement under the lock: two promoters never interleave one partition.
-    with taken as (
-      delete from rouse.scheduled s
-      where s.id in (
-        select x.id from rouse.scheduled x
-        where x.queue = v_target.queue and x.partition = v_target.partition and x.due_at <= v_now
-        order by x.due_at, x.id
-        limit p_limit)
-      returning s.*
-    )
-    select array_agg(t.message_id order by t.due_at, t.id) as ids, array_agg(t.transaction_id order by t.due_at, t.id) as keys,
-      array_agg(t.trace_id order by t.due_at, t.id) as traces, array_agg(t.payload order by t.due_at, t.id) as payloads,
-      array_agg(t.headers order by t.due_at, t.id) as headers, array_agg(t.origin order by t.due_at, t.id) as origins,
-      count(*) as total
-    into v_rows from taken t;
-    -- barrier: promote-taken
-    if v_rows.total > 0 then
-      count := rouse.append(v_target.id, v_rows.ids, v_rows.keys, v_rows.traces, v_rows.payloads, v_rows.headers, v_rows.origins);
-      queue := v_target.queue;
-      partition := v_target.partition;
-      consumer_group := null;
-      namespace := v_target.namespace;
-      task := v_target.task;
-      return next;
-    end if;
-  end loop;
+  return rouse.append(p_id, v.ids, v.keys, v.traces, v.payloads, v.headers, v.origins);
 end $$;
 
 -- Appends promoted messages to one partition. Keys of SQL producers are checked here, in their turn; those of the

@@ -9,17 +9,20 @@ as $$
 declare
   v_now timestamptz := rouse.now();
   v_due record;
+  v_lanes record;
 begin
-  select array_agg(d.partition_id) as partitions, array_agg(d.group_id) as groups into v_due
+  select array_agg(d.partition_id) as partitions, array_agg(d.group_id) as groups, array_agg(d.seq) as seqs into v_due
   from (
-    (select l.partition_id, l.group_id from rouse.lanes l where l.blocked_until <= v_now order by l.blocked_until limit p_limit)
-    union
-    (select r.partition_id, r.group_id from rouse.redeliveries r where not r.announced and r.due_at <= v_now order by r.due_at limit p_limit)
+    (select l.partition_id, l.group_id, null::bigint as seq from rouse.lanes l
+     where l.blocked_until <= v_now order by l.blocked_until limit p_limit)
+    union all
+    (select r.partition_id, r.group_id, r.seq from rouse.redeliveries r
+     where not r.announced and r.due_at <= v_now order by r.due_at limit p_limit)
   ) d;
   if v_due.partitions is null then
     return;
   end if;
-  select array_agg(l.partition_id) as partitions, array_agg(l.group_id) as groups into v_due
+  select array_agg(l.partition_id) as partitions, array_agg(l.group_id) as groups into v_lanes
   from (
     select l.partition_id, l.group_id from rouse.lanes l
     where l.partition_id = any (v_due.partitions) and l.group_id = any (v_due.groups)
@@ -28,15 +31,17 @@ begin
     for no key update skip locked
   ) l;
   -- barrier: promote-lanes-locked
+  -- By key, and no more than were found: a lane may have any number of them.
   update rouse.redeliveries r set announced = true
-  where not r.announced and r.due_at <= v_now
-    and exists (select from unnest(v_due.partitions, v_due.groups) t(p, g) where t.p = r.partition_id and t.g = r.group_id);
+  from unnest(v_due.partitions, v_due.groups, v_due.seqs) t(p, g, s)
+  where r.partition_id = t.p and r.group_id = t.g and r.seq = t.s and not r.announced and r.due_at <= v_now
+    and exists (select from unnest(v_lanes.partitions, v_lanes.groups) l(p, g) where l.p = r.partition_id and l.g = r.group_id);
   return query
   with opened as (
     update rouse.lanes l
     set ready = true, blocked_until = case when l.blocked_until > v_now then l.blocked_until end
-    where l.partition_id = any (v_due.partitions) and l.group_id = any (v_due.groups)
-      and exists (select from unnest(v_due.partitions, v_due.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
+    where l.partition_id = any (v_lanes.partitions) and l.group_id = any (v_lanes.groups)
+      and exists (select from unnest(v_lanes.partitions, v_lanes.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
     returning l.partition_id, l.group_id, l.next
   )
   select q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - o.next, 1)
@@ -56,7 +61,7 @@ declare
   v_lanes record;
 begin
   select array_agg(f.id) as ids, array_agg(f.partition_id) as partitions, array_agg(f.group_id) as groups into v_rows
-  from (select * from rouse.freed order by id limit p_limit) f;
+  from (select * from rouse.freed order by id limit p_limit for update skip locked) f;
   if v_rows.ids is null then
     return;
   end if;

@@ -1,25 +1,44 @@
--- Takes back leases that ran out. Their messages come back one per lease, in seq order, so that one that kills its
--- consumer charges only itself.
--- Parameters: the most leases to take.
--- Result: the `woken` lanes.
--- Locks: lanes by (partition, group), then leases by id, all with SKIP LOCKED: what is held now is left for later.
+-- Takes back leases that ran out, for nodes of the previous release; others call reap_step.
+-- Parameters: the most leases to take. Result: the `woken` lanes. Locks: as reap_step.
 create or replace function rouse.reap_expired(p_limit integer default 1000)
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
+as $$
+begin
+  return query
+  select r.queue, r.partition, r.consumer_group, r.namespace, r.task, r.count from rouse.reap_step(p_limit) r where not r.is_more;
+end $$;
+
+-- Takes back leases that ran out. Their messages come back one per lease, in seq order, so that one that kills its
+-- consumer charges only itself. A lease that a user's transaction holds (ack_in) is passed over, and hides no other.
+-- Parameters: the most leases, and of messages in them. It ends after v_ms_max in any case.
+-- Result: the `woken` lanes; a row `is_more`, without a lane, where the limit or the time ended the step.
+-- Locks: leases by expiry, then their lanes by (partition, group), all with SKIP LOCKED: what is held now is left for later. Leases
+--   before lanes is out of order, and harmless: acknowledgements pass over an expired lease that is locked, and refuse it either way.
+create or replace function rouse.reap_step(p_limit integer)
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint, is_more boolean)
+language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
 as $$
 declare
+  v_begun constant timestamptz := clock_timestamp();
+  v_ms_max constant integer := 50;
   v_now timestamptz := rouse.now();
+  v_left bigint := p_limit;
+  v_is_over boolean := false;
   v_due record;
   v_lanes record;
   v rouse.leases;
 begin
   perform rouse.raise_durability();
+  is_more := false;
   select array_agg(s.id) as ids, array_agg(s.partition_id) as partitions, array_agg(s.group_id) as groups into v_due
-  from (select * from rouse.leases where expires_at <= v_now order by expires_at limit p_limit) s;
+  from (select * from rouse.leases where expires_at <= v_now order by expires_at limit p_limit for update skip locked) s;
   if v_due.ids is null then
     return;
   end if;
+  -- barrier: reap-leases-locked
   select array_agg(l.partition_id) as partitions, array_agg(l.group_id) as groups into v_lanes
   from (
     select l.partition_id, l.group_id from rouse.lanes l
@@ -29,12 +48,10 @@ begin
   ) l;
   -- barrier: reap-locked
   for v in
-    select s.* from rouse.leases s
-    where s.id = any (v_due.ids)
-      and exists (select from unnest(v_lanes.partitions, v_lanes.groups) t(p, g) where t.p = s.partition_id and t.g = s.group_id)
-      and s.expires_at <= v_now  -- re-read: it may have been extended
-    order by s.id, s.partition_id
-    for update skip locked
+    select s.* from unnest(v_due.ids, v_due.partitions) with ordinality d(id, partition_id, n)
+    join rouse.leases s on s.id = d.id and s.partition_id = d.partition_id
+    where exists (select from unnest(v_lanes.partitions, v_lanes.groups) t(p, g) where t.p = s.partition_id and t.g = s.group_id)
+    order by d.n
   loop
     perform rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',
       'the lease ran out before the message was acknowledged', null, v_now);
@@ -42,5 +59,14 @@ begin
     -- barrier: reap-written
     select w.* into queue, partition, consumer_group, namespace, task, count from rouse.free_lane(v, true, true) w;
     return next;
+    v_left := v_left - bit_count(v.unacked);
+    v_is_over := v_left <= 0 or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
+    exit when v_is_over;
   end loop;
+  -- Where no lane was free, to try again at once would be no use.
+  if v_is_over or (v_left < p_limit and cardinality(v_due.ids) >= p_limit) then
+    queue := null; partition := null; consumer_group := null; namespace := null; task := null; count := 0;
+    is_more := true;
+    return next;
+  end if;
 end $$;

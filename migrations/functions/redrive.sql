@@ -134,11 +134,13 @@ end $$;
 -- redrive with a rate are a tenth of a second's letters, at least one.
 -- Parameters: the node.
 -- Result: the `woken` lanes; then a last row without a queue, whose count is the ms until the next step, null where nothing
---   is left. No row where no step is due or another node takes it.
--- Locks: the chore with SKIP LOCKED, the redrive, then as redrive_letters.
+--   is left. No row where no step is due or another node takes it. A redrive whose partitions are locked goes on a second later, so
+--   that others have their turn.
+-- Locks: the chore with SKIP LOCKED, the redrive, then as redrive_letters, 100 ms for each lock at most.
 create or replace function rouse.redrive_step(p_holder text)
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
+set lock_timeout = '100ms'
 as $$
 #variable_conflict use_column
 declare
@@ -167,19 +169,23 @@ begin
       select d.id from rouse.dead_letters d
       where d.queue_id = v_queue.id and d.id > v.position and d.id <= v.up_to and rouse.letter_fits(d, v.criteria)
       order by d.id limit v_batch);
-    for queue, partition, consumer_group, namespace, task, count in
-      select w.* from rouse.redrive_letters(v_queue, v_ids) w
-    loop
-      v_moved := v_moved + count;
-      return next;
-    end loop;
     -- By the schedule and not by the clock: a step that comes late does not slow the rest.
-    v_next := greatest(v_now, v.next_at + v_batch * interval '1 second' / v.rate_per_second);
-    update rouse.redrives r
-    set moved = r.moved + v_moved, position = coalesce(v_ids[cardinality(v_ids)], r.position), updated_at = v_now,
-      state = case when cardinality(v_ids) < v_batch then 'done' else r.state end,
-      next_at = case when cardinality(v_ids) < v_batch then null else coalesce(v_next, v_now) end
-    where r.id = v.id;
+    v_next := coalesce(greatest(v_now, v.next_at + v_batch * interval '1 second' / v.rate_per_second), v_now);
+    begin
+      for queue, partition, consumer_group, namespace, task, count in
+        select w.* from rouse.redrive_letters(v_queue, v_ids) w
+      loop
+        v_moved := v_moved + count;
+        return next;
+      end loop;
+      update rouse.redrives r
+      set moved = r.moved + v_moved, position = coalesce(v_ids[cardinality(v_ids)], r.position), updated_at = v_now,
+        state = case when cardinality(v_ids) < v_batch then 'done' else r.state end,
+        next_at = case when cardinality(v_ids) < v_batch then null else v_next end
+      where r.id = v.id;
+    exception when lock_not_available then
+      update rouse.redrives r set next_at = v_now + interval '1 second' where r.id = v.id;
+    end;
   end if;
   select min(r.next_at) into v_next from rouse.redrives r where r.state = 'running';
   update rouse.chores c set next_at = coalesce(v_next, 'infinity'), steps = c.steps + 1, holder = p_holder, last_at = v_now

@@ -5,10 +5,10 @@ drop function if exists rouse.due_schedules(integer);
 drop function if exists rouse.fire_schedule(bigint, timestamptz, uuid[], timestamptz[], timestamptz);
 
 -- The schedules that are due.
--- Parameters: the most of them.
+-- Parameters: the most of them, and queues whose schedules are left out.
 -- Result: a row a schedule, with the time now by the clock that decides, and the payload where the node has to seal it:
 --   the queue is encrypted, or the schedule is. Locks: none.
-create or replace function rouse.due_schedules(p_limit integer default 100)
+create or replace function rouse.due_schedules(p_limit integer default 100, p_without text[] default '{}')
 returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz,
   queue text, to_seal text)
 language plpgsql stable
@@ -20,7 +20,7 @@ begin
   select s.id, s.name, s.cron, s.time_zone, s.catch_up, s.next_at, v_now, s.queue,
     case when starts_with(s.payload, 'enc1') or q.encryption then s.payload end
   from rouse.schedules s left join rouse.queues q on q.name = s.queue
-  where s.next_at <= v_now order by s.next_at, s.id limit p_limit;
+  where s.next_at <= v_now and s.queue <> all (p_without) order by s.next_at, s.id limit p_limit;
 end $$;
 
 -- Fires ticks of a schedule, once in the whole cluster: pushes a message for each and moves the schedule on, in one.
@@ -29,12 +29,13 @@ end $$;
 --   the new next_at. Where payloads are sealed: the stored payload that the caller saw, the payload of each tick, and what
 --   the schedule stores from now on; one that was written anew meanwhile stays due.
 -- Result: the `woken` lanes; no row where somebody else was first, or there was no tick to fire.
--- Locks: the schedule with SKIP LOCKED, then as push.
+-- Locks: the schedule with SKIP LOCKED, then as push, 250 ms for each lock at most.
 create or replace function rouse.fire_schedule(
   p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz,
   p_seen_payload text default null, p_payloads text[] default null, p_stored text default null
 ) returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
+set lock_timeout = '250ms'
 as $$
 declare
   v rouse.schedules;

@@ -106,7 +106,7 @@ test('a due time that one node knows is met by another that has not seen it', {
   const [a, b] = cluster as [RunningBroker, RunningBroker]
   await eventually(async () => (await stateOf(b)).time.skewMs !== null)
   // The first cannot do what is due, and the second cannot see what is: all it has is the hint of the first.
-  await refuse(database, 'rouse.promote_due', 'rouse node-1 primary')
+  await refuse(database, 'rouse.promote_scheduled', 'rouse node-1 primary')
   await refuse(database, 'rouse.due_times', 'rouse node-2 primary')
   const answer = apiOf(b.url).pop('later', '?wait=true&timeout=20000')
   await untilWaiting(b, 1)

@@ -27,7 +27,17 @@ export { withoutPreparing } from './statements/executor.ts'
 export { deleteGroup, seek } from './statements/groups.ts'
 export { extend, release } from './statements/lease.ts'
 export type { Retained, RetainOptions } from './statements/maintenance.ts'
-export { promoteDue, reapExpired, retain, retainDefaults } from './statements/maintenance.ts'
+export {
+  type PartitionName,
+  promoteDue,
+  promotePartition,
+  promoteReady,
+  promoteScheduled,
+  reapExpired,
+  reapStep,
+  retain,
+  retainDefaults,
+} from './statements/maintenance.ts'
 export type {
   Lease,
   LeasedMessage,

@@ -12,6 +12,8 @@ import { type DueTicks, dueTicks } from './cron-ticks.ts'
 import type { Chore } from './service.ts'
 
 const schedulesMax = 100
+/** Queues that failed in one run. Each may have waited a quarter of a second. */
+const failedMax = 20
 
 /** Fires the schedules that are due. Every node tries; the row of a schedule lets one of them. */
 export function createCron(options: {
@@ -58,19 +60,30 @@ export function createCron(options: {
 
   return {
     async run() {
-      const due = await dueSchedules(pool, schedulesMax)
-      let fired = 0
+      // A queue that is full or locked fails once in a run: its other schedules would wait as long, and hold up the rest.
+      const failed = new Set<string>()
       let isMore = false
-      for (const schedule of due) {
-        try {
-          if (await fire(schedule)) isMore = true
-          fired += 1
-        } catch (error) {
-          // A queue that is full must not hold up the others; the schedule stays due and is tried again.
-          const reason = (error as Error).message
-          log.warn({ schedule: schedule.name, reason }, 'a schedule could not fire')
+      let due: DueSchedule[]
+      let fired: number
+      do {
+        due = await dueSchedules(pool, schedulesMax, [...failed])
+        fired = 0
+        for (const schedule of due) {
+          if (failed.has(schedule.queue)) continue
+          try {
+            if (await fire(schedule)) isMore = true
+            fired += 1
+          } catch (error) {
+            // The schedule stays due and is tried again.
+            failed.add(schedule.queue)
+            const reason = (error as Error).message
+            log.warn(
+              { schedule: schedule.name, queue: schedule.queue, reason },
+              'a schedule could not fire',
+            )
+          }
         }
-      }
+      } while (due.length >= schedulesMax && fired < due.length && failed.size < failedMax)
       return isMore || (fired > 0 && due.length >= schedulesMax)
     },
   }

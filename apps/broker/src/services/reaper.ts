@@ -1,18 +1,18 @@
-import { type Executor, reapExpired, type Woken } from '@rouse/sidecar'
+import { type Executor, reapStep, type Woken } from '@rouse/sidecar'
 import type { Chore } from './service.ts'
 
 const leasesMax = 1_000
 
-/** Takes back leases that ran out, and tells who may go on with what they held. */
+/** Takes back leases that ran out, and announces the lanes that may go on. */
 export function createReaper(options: {
   readonly executor: Executor
   readonly onWoken: (woken: readonly Woken[]) => void
 }): Chore {
   return {
     async run() {
-      const woken = await reapExpired(options.executor, leasesMax)
+      const { woken, isMore } = await reapStep(options.executor, leasesMax)
       options.onWoken(woken)
-      return woken.length >= leasesMax
+      return isMore
     },
   }
 }

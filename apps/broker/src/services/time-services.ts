@@ -42,6 +42,12 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   const executor = poolExecutor(pool, config.prepare)
   const announced = (chore: Chore) => tellingOfDoubt(chore, () => host.outcomeUnknown())
 
+  const promoter = createPromoter({
+    executor,
+    log,
+    onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
+    onUnknown: () => host.outcomeUnknown(),
+  })
   const timers: Timers = new Timers({
     look: (horizonMs) => dueTimes(pool, horizonMs),
     clock,
@@ -50,12 +56,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
       reap: announced(
         createReaper({ executor, onWoken: (woken) => host.notifyFree(woken, 'timer') }),
       ),
-      promote: announced(
-        createPromoter({
-          executor,
-          onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
-        }),
-      ),
+      promote: promoter,
       cron: announced(
         createCron({
           pool,
@@ -98,6 +99,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
     async stop() {
       await listener.stop()
       await timers.stop()
+      await promoter.stop()
     },
     stats: () => ({ ...timers.stats(), listener: listens ? listener.state() : 'off' }),
   }

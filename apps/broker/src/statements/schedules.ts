@@ -83,12 +83,17 @@ export interface DueSchedule {
   readonly toSeal: string | null
 }
 
-export async function dueSchedules(pool: pg.Pool, limit: number): Promise<DueSchedule[]> {
+/** Those of the named queues are left out. */
+export async function dueSchedules(
+  pool: pg.Pool,
+  limit: number,
+  without: readonly string[],
+): Promise<DueSchedule[]> {
   const rows = await callStatement(
     pool,
     `select id, name, cron, time_zone, catch_up, next_at, now, queue, to_seal
-     from rouse.due_schedules($1)`,
-    [limit],
+     from rouse.due_schedules($1, $2)`,
+    [limit, without],
   )
   return rows.map(([id, name, cron, timeZone, catchUp, nextAt, now, queue, toSeal]) => ({
     id: id as string,

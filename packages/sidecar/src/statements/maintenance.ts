@@ -1,18 +1,101 @@
 import { callRows, type Executor } from './executor.ts'
 import { readWoken, type Woken, wokenColumns } from './woken.ts'
 
-const reapCall = { name: 'reap_expired', columns: wokenColumns, parameters: ['integer'] }
-
-/** Takes back leases that ran out; their messages come back one per lease. */
-export async function reapExpired(executor: Executor, limit = 1000): Promise<Woken[]> {
-  return (await callRows(executor, reapCall, [limit])).map((row) => readWoken(row))
+/** What a bounded step moved, and whether it ended before all was done. */
+export interface Step {
+  readonly woken: Woken[]
+  readonly isMore: boolean
 }
 
-const promoteCall = { name: 'promote_due', columns: wokenColumns, parameters: ['integer'] }
+const reapCall = {
+  name: 'reap_step',
+  columns: `${wokenColumns}, is_more`,
+  parameters: ['integer'],
+}
 
-/** Moves on what is due: scheduled messages, redeliveries, blocked lanes, lanes freed by ack_in. */
-export async function promoteDue(executor: Executor, limit = 1000): Promise<Woken[]> {
-  return (await callRows(executor, promoteCall, [limit])).map((row) => readWoken(row))
+/** Takes back leases that ran out; their messages come back one per lease. */
+export async function reapStep(executor: Executor, limit = 1000): Promise<Step> {
+  const rows = await callRows(executor, reapCall, [limit])
+  return {
+    woken: rows.filter((row) => row[6] === false).map((row) => readWoken(row)),
+    isMore: rows.some((row) => row[6] === true),
+  }
+}
+
+export async function reapExpired(executor: Executor, limit?: number): Promise<Woken[]> {
+  return (await reapStep(executor, limit)).woken
+}
+
+const readyCall = { name: 'promote_ready', columns: wokenColumns, parameters: ['integer'] }
+
+/** Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due. */
+export async function promoteReady(executor: Executor, limit = 1000): Promise<Step> {
+  const woken = (await callRows(executor, readyCall, [limit])).map((row) => readWoken(row))
+  return { woken, isMore: woken.length >= limit }
+}
+
+export interface ScheduledStep extends Step {
+  /** Locked just now: `promotePartition` waits for them. */
+  readonly locked: readonly PartitionName[]
+  readonly failed: readonly (PartitionName & { readonly reason: string })[]
+}
+
+export interface PartitionName {
+  readonly queue: string
+  readonly partition: string
+}
+
+const promotedColumns = 'outcome, queue, partition, namespace, task, count'
+const scheduledCall = {
+  name: 'promote_scheduled',
+  columns: promotedColumns,
+  parameters: ['integer'],
+}
+const partitionCall = {
+  name: 'promote_partition',
+  columns: promotedColumns,
+  parameters: ['text', 'text', 'integer', 'integer'],
+}
+
+/** Moves scheduled messages that are due into the log, without waiting for locks. */
+export async function promoteScheduled(executor: Executor, limit = 1000): Promise<ScheduledStep> {
+  return readPromoted(await callRows(executor, scheduledCall, [limit]))
+}
+
+/** The same for one partition, waiting for its lock: rejects with 55P03 where it does not come in time. */
+export async function promotePartition(
+  executor: Executor,
+  { queue, partition }: PartitionName,
+  { limit, lockMs }: { readonly limit: number; readonly lockMs: number },
+): Promise<Woken[]> {
+  return readPromoted(await callRows(executor, partitionCall, [queue, partition, limit, lockMs])).woken
+}
+
+function readPromoted(rows: readonly unknown[][]): ScheduledStep {
+  const of = (outcome: string): unknown[][] => rows.filter((row) => row[0] === outcome)
+  const name = (row: readonly unknown[]): PartitionName => ({
+    queue: row[1] as string,
+    partition: row[2] as string,
+  })
+  return {
+    woken: of('promoted').map((row) => ({
+      ...name(row),
+      group: null,
+      namespace: row[3] as string | null,
+      task: row[4] as string | null,
+      count: Number(row[5]),
+    })),
+    isMore: of('more').length > 0,
+    locked: of('locked').map(name),
+    failed: of('failed').map((row) => ({ ...name(row), reason: `${String(row[3])}: ${String(row[4])}` })),
+  }
+}
+
+/** Everything that is due, in one step of each kind. */
+export async function promoteDue(executor: Executor, limit?: number): Promise<Woken[]> {
+  const ready = await promoteReady(executor, limit)
+  const scheduled = await promoteScheduled(executor, limit)
+  return [...ready.woken, ...scheduled.woken]
 }
 
 export interface RetainOptions {

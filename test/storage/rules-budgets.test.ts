@@ -59,7 +59,7 @@ test('a locked queue holds up neither retries nor delayed messages of others', a
   await advanceClock(400)
   await prompt(promoteDue(pool))
   const got = await take('b', { batch: 9, partitions: 9 })
-  t.same(payloads(got).toSorted(), ['delayed', 'retried'])
+  t.same(new Set(payloads(got)), new Set(['delayed', 'retried']))
   await purging.query('commit')
   t.match(await promoteDue(pool), [{ queue: 'a', partition: 'new', count: 1 }])
 })
@@ -75,7 +75,10 @@ test('a locked partition with many due rows does not hide those of others', asyn
   await schedule(storage, 'c', { count: 1, dueMs: start - 1_000 })
   await schedule(storage, 'a', { count: 700, dueMs: start - 500 })
   await schedule(storage, 'd', { count: 1, dueMs: start - 100 })
-  await lockRow(storage, "select from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'a'")
+  await lockRow(
+    storage,
+    "select from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'a'",
+  )
   const woken = await prompt(promoteDue(pool))
   t.same(woken.map(({ queue }) => queue).toSorted(), ['b', 'c', 'd'])
 })
@@ -144,7 +147,11 @@ test('a partition that was locked is named, and a promotion that waits for it ge
   const holder = await lockRow(storage, 'select from rouse.partitions')
   const { locked } = await prompt(promoteScheduled(pool))
   t.same(locked, [{ queue: 'a', partition: 'p0' }])
-  const patient = promotePartition(pool, { queue: 'a', partition: 'p0' }, { limit: 10, lockMs: 60_000 })
+  const patient = promotePartition(
+    pool,
+    { queue: 'a', partition: 'p0' },
+    { limit: 10, lockMs: 60_000 },
+  )
   await waiting()
   await holder.query('commit')
   t.match(await patient, [{ queue: 'a', partition: 'p0', count: 2 }])
@@ -214,9 +221,13 @@ test('redeliveries of one lane are announced in steps', async (t) => {
   )
   await advanceClock(1_000)
   await promoteDue(pool, 100)
-  t.match(await rows('select count(*) as n from rouse.redeliveries where announced'), [{ n: '100' }])
+  t.match(await rows('select count(*) as n from rouse.redeliveries where announced'), [
+    { n: '100' },
+  ])
   while ((await promoteDue(pool, 100)).length > 0);
-  t.match(await rows('select count(*) as n from rouse.redeliveries where announced'), [{ n: '300' }])
+  t.match(await rows('select count(*) as n from rouse.redeliveries where announced'), [
+    { n: '300' },
+  ])
 })
 
 test('a redrive whose partition is locked lets another redrive go on', async (t) => {

@@ -216,3 +216,26 @@ test('a queue that is full holds up its own schedule only', async (t) => {
   await api.del(`/schedules/${full}`)
   await api.del(`/schedules/${free}`)
 })
+
+test('a queue that is locked holds up its own schedules only, however many they are', async (t) => {
+  const database = await testDatabase(t)
+  const broker = await startBroker(t, { database })
+  const own = apiOf(broker.url)
+  await own.push({ queue: 'locked', payload: 'first' })
+  const holder = await database.pool.connect()
+  t.teardown(() => holder.release(true))
+  await holder.query('begin')
+  await holder.query('select from rouse.partitions for update')
+  // More than one round of cron reads.
+  for (let i = 0; i < 120; i += 1) {
+    await own.post('/schedules', { name: `l${i}`, queue: 'locked', cron: '* * * * * *' })
+  }
+  await own.post('/schedules', { name: 'free', queue: 'free', cron: '* * * * * *' })
+  for (let i = 0; i < 2; i += 1) {
+    t.equal((await own.pop('free', '?wait=true&timeout=10000&autoAck=true')).status, 200)
+  }
+  await holder.query('commit')
+  await own.pop('locked', '?autoAck=true')
+  const { body } = await own.pop('locked', '?wait=true&timeout=10000')
+  t.match(body.messages[0].headers, { schedule: /^l/ }, 'they fire when the lock ends')
+})

@@ -15,8 +15,7 @@ const schedulesMax = 100
 /** Queues that failed in one run. Each may have waited a quarter of a second. */
 const failedMax = 20
 
-/** Fires the schedules that are due. Every node tries; the row of a schedule lets one of them. */
-export function createCron(options: {
+export interface CronOptions {
   readonly pool: pg.Pool
   readonly log: Logger
   readonly cipher: PayloadCipher
@@ -24,7 +23,10 @@ export function createCron(options: {
   readonly onWoken: (woken: readonly Woken[]) => void
   /** A schedule ticks again then, by the database's clock. */
   readonly onNext: (atMs: number) => void
-}): Chore {
+}
+
+/** Fires the schedules that are due. Every node tries; the row of a schedule lets one of them. */
+export function createCron(options: CronOptions): Chore {
   const { pool, log, cipher, newMessageId, onWoken, onNext } = options
 
   /** True: it has more ticks to fire at once. */

@@ -68,7 +68,8 @@ export async function promotePartition(
   { queue, partition }: PartitionName,
   { limit, lockMs }: { readonly limit: number; readonly lockMs: number },
 ): Promise<Woken[]> {
-  return readPromoted(await callRows(executor, partitionCall, [queue, partition, limit, lockMs])).woken
+  return readPromoted(await callRows(executor, partitionCall, [queue, partition, limit, lockMs]))
+    .woken
 }
 
 function readPromoted(rows: readonly unknown[][]): ScheduledStep {
@@ -87,7 +88,10 @@ function readPromoted(rows: readonly unknown[][]): ScheduledStep {
     })),
     isMore: of('more').length > 0,
     locked: of('locked').map(name),
-    failed: of('failed').map((row) => ({ ...name(row), reason: `${String(row[3])}: ${String(row[4])}` })),
+    failed: of('failed').map((row) => ({
+      ...name(row),
+      reason: `${String(row[3])}: ${String(row[4])}`,
+    })),
   }
 }
 

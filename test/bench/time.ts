@@ -1,4 +1,4 @@
-// `npm run bench -- time [--only delay,killed,notify,lengths,retention] [--seconds S] [--messages N]`: what is due later, what SQL
+// `npm run bench -- time [--only delay,busy,killed,notify,lengths,retention] [--seconds S] [--messages N]`: what is due later, what SQL
 // producers commit, the real lengths of what tests shorten, and what retention costs those who push meanwhile. Ends with 1
 // where a figure that must hold does not.
 import { parseArgs } from 'node:util'
@@ -7,12 +7,13 @@ import pg from 'pg'
 import { HttpConnection, requestBytes } from './http-connection.ts'
 import { percentile, percentiles, Verdict } from './http-figures.ts'
 import { type BenchNode, startNode } from './http-node.ts'
+import { busyPartition } from './time-busy.ts'
 import { realLengths } from './time-lengths.ts'
 import { retentionUnderLoad } from './time-retention.ts'
 
 const { values: flags } = parseArgs({
   options: {
-    only: { type: 'string', default: 'delay,killed,notify,lengths,retention' },
+    only: { type: 'string', default: 'delay,busy,killed,notify,lengths,retention' },
     seconds: { type: 'string', default: '10' },
     messages: { type: 'string', default: '1000000' },
   },
@@ -34,6 +35,7 @@ const server = await startEmbeddedPostgres({
 const node = await startNode(server.url)
 try {
   if (parts.has('delay')) await delays()
+  if (parts.has('busy')) await busyPartition({ node, server, verdict, out, spanMs })
   if (parts.has('killed')) await killed()
   if (parts.has('notify')) await notified()
   if (parts.has('lengths')) await realLengths({ node, server, verdict, out })

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { RouseError } from '@rouse/protocol'
-import { mayLoseDigits, withMarkedNumbers } from './exact-numbers.ts'
+import { keepExactTexts } from './exact-numbers.ts'
 
 /**
  * Fastify's own parser refuses a key called `__proto__`; for a message that is a key like any other. JSON.parse makes
@@ -13,7 +13,8 @@ export function parseJsonBody(body: Buffer): unknown {
   const text = body.toString('utf8')
   try {
     const value: unknown = JSON.parse(text)
-    return mayLoseDigits.test(text) ? JSON.parse(withMarkedNumbers(text)) : value
+    keepExactTexts(text, value)
+    return value
   } catch (error) {
     throw new RouseError('invalid_request', `the body is not valid JSON: ${reason(error)}`)
   }

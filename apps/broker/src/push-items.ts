@@ -13,7 +13,7 @@ import {
 } from '@rouse/protocol'
 import type { PushedItem, PushItem } from '@rouse/sidecar'
 import type { BrokerContext } from './broker-context.ts'
-import { withExactNumbers } from './exact-numbers.ts'
+import { exactTextOf } from './exact-numbers.ts'
 
 /** Checks a request's items and makes them messages. `path` is where they stand in the body. */
 export function readPushItems(
@@ -68,13 +68,13 @@ function readPushItem(item: PushRequestItem, context: BrokerContext, path: strin
     queue: parseQueueName(item.queue, `${path}.queue`),
     partition: parsePartitionName(partition, `${path}.partition`),
     id,
-    payload: jsonText(item.payload, 'invalid_payload', `${path}.payload`, payloadBytesMax),
+    payload: jsonText(item, 'payload', `${path}.payload`, payloadBytesMax),
     transactionId: readTransactionId(item, id, path),
     traceId: traceId === undefined ? undefined : parseTransactionId(traceId, `${path}.traceId`),
     headers:
       headers === undefined
         ? undefined
-        : jsonText(headers, 'invalid_headers', `${path}.headers`, messageHeadersBytesMax),
+        : jsonText(item, 'headers', `${path}.headers`, messageHeadersBytesMax),
     ...readDelay(item, context, path),
   }
 }
@@ -104,20 +104,22 @@ function readDelay(
   return { runAtMs }
 }
 
-/** A parsed value as it is stored. */
-export function jsonText(
-  value: unknown,
-  code: 'invalid_payload' | 'invalid_headers',
+/** A member of a parsed body as it is stored; null where it is absent. */
+export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
+  holder: { readonly [name in Name]?: unknown },
+  name: Name,
   field: string,
   bytesMax: number,
 ): string {
   let text: string
   try {
-    text = withExactNumbers(JSON.stringify(value))
+    text = JSON.stringify(holder[name] ?? null)
   } catch {
     // The only way a parsed value cannot be written: V8 reads any depth and writes what its stack holds.
+    const code = name === 'headers' ? 'invalid_headers' : 'invalid_payload'
     throw fieldError(code, field, 'is nested too deeply')
   }
+  text = exactTextOf(holder, name) ?? text
   // A UTF-16 unit is at most three bytes: most texts need no counting.
   if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
     throw new RouseError('payload_too_large', `${field} must be at most ${bytesMax} bytes`, {

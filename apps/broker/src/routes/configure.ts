@@ -2,6 +2,7 @@ import {
   type ConfigureAnswer,
   type ConfigureBody,
   ConfigureBodySchema,
+  fieldError,
   parseNamespace,
   parseQueueName,
   parseTask,
@@ -30,7 +31,7 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
           body.namespace === undefined ? undefined : parseNamespace(body.namespace),
         task: () => (body.task === undefined ? undefined : parseTask(body.task)),
       })
-      const options = body.options ?? {}
+      const options = checkNumbers(body.options ?? {})
       const mayMove = namespace !== undefined || task !== undefined
       const before = mayMove
         ? await administer(context.pool, () => queuePlace(context.pool, queue))
@@ -45,6 +46,17 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
       return { configured: true, queueId: configured.queueId, options: configured.options }
     },
   )
+}
+
+/** JSON.parse reads 1e999 as Infinity, and JSON.stringify writes that as null: "back to the default". */
+function checkNumbers(options: Readonly<Record<string, unknown>>) {
+  for (const [name, value] of Object.entries(options)) {
+    const numbers: readonly unknown[] = Array.isArray(value) ? value : [value]
+    if (numbers.some((number) => Math.abs(number as number) === Number.POSITIVE_INFINITY)) {
+      throw fieldError('invalid_option', name, 'is out of range')
+    }
+  }
+  return options
 }
 
 /** Also where somebody else created or changed the queue in between: it may have been elsewhere for a moment. */

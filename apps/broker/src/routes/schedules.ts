@@ -7,10 +7,8 @@ import {
   RouseError,
   readFields,
   requestDefaults,
-  type Schedule,
   type ScheduleBody,
   ScheduleBodySchema,
-  type SchedulesAnswer,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
 import { administer } from '../administration.ts'
@@ -28,7 +26,7 @@ import {
   putSchedule,
   type ScheduleRow,
 } from '../statements/schedules.ts'
-import { dataOf } from '../stored-json.ts'
+import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
 
 type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
 
@@ -45,9 +43,13 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
   }
 
-  app.get('/api/v1/schedules', async (): Promise<SchedulesAnswer> => {
+  app.get('/api/v1/schedules', async (_request, reply) => {
     const schedules = await administer(pool, () => listSchedules(pool))
-    return { schedules: schedules.map((row) => toAnswer(row, cipher)) }
+    reply.type('application/json; charset=utf-8')
+    return jsonList(
+      'schedules',
+      schedules.map((row) => scheduleText(row, cipher)),
+    )
   })
 
   app.post(
@@ -56,7 +58,7 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
       schema: { body: bodySchema(ScheduleBodySchema) },
       preValidation: async (request) => void withoutNulls(request.body, 'payload'),
     },
-    async (request): Promise<Schedule> => {
+    async (request, reply) => {
       const schedule = readSchedule(request.body as ScheduleBody, context)
       const now = await administer(pool, () => databaseNow(pool))
       const next = nextTick(schedule, now)
@@ -65,7 +67,8 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
       const row = { ...(await sealed(schedule)), nextAt }
       const written = await administer(pool, () => putSchedule(pool, row))
       context.lookForDue()
-      return toAnswer(written, cipher)
+      reply.type('application/json; charset=utf-8')
+      return scheduleText(written, cipher)
     },
   )
 
@@ -86,11 +89,9 @@ function readSchedule(body: ScheduleBody, context: BrokerContext): NewSchedule {
     partition: () => parsePartitionName(body.partition ?? requestDefaults.partition),
     cron: () => readPattern(body.cron),
     timeZone: () => readTimeZone(timeZone),
-    payload: () => jsonText(body.payload ?? null, 'invalid_payload', 'payload', payloadBytesMax),
+    payload: () => jsonText(body, 'payload', 'payload', payloadBytesMax),
     headers: () =>
-      headers === undefined
-        ? null
-        : jsonText(headers, 'invalid_headers', 'headers', messageHeadersBytesMax),
+      headers === undefined ? null : jsonText(body, 'headers', 'headers', messageHeadersBytesMax),
     catchUp: () => catchUp,
     paused: () => paused,
   })
@@ -119,15 +120,8 @@ function readTimeZone(timeZone: string): string {
   }
 }
 
-function toAnswer(row: ScheduleRow, cipher: BrokerContext['cipher']): Schedule {
-  const { data, more } = dataOf(cipher, schedulePlace(row), row.payload)
-  return {
-    ...row,
-    ...more,
-    payload: JSON.parse(data ?? 'null') as unknown,
-    headers: row.headers === null ? null : (JSON.parse(row.headers) as Record<string, unknown>),
-    nextAt: row.nextAt?.toISOString() ?? null,
-    lastAt: row.lastAt?.toISOString() ?? null,
-    createdAt: row.createdAt.toISOString(),
-  }
+function scheduleText(row: ScheduleRow, cipher: BrokerContext['cipher']): string {
+  const { payload, headers, ...fields } = row
+  const { data, more } = dataOf(cipher, schedulePlace(row), payload)
+  return jsonWith({ ...fields, ...more }, { payload: data, headers })
 }

@@ -108,7 +108,7 @@ function readTrace(body: TraceBody, dataBytesMax: number): NewTrace {
     consumerGroup: () => (consumerGroup === undefined ? null : parseConsumerGroup(consumerGroup)),
     traceNames: () => readEach(names, (name, i) => parseTransactionId(name, `traceNames[${i}]`)),
     eventType: () => parseTransactionId(eventType, 'eventType'),
-    data: () => jsonText(body.data, 'invalid_payload', 'data', dataBytesMax),
+    data: () => jsonText(body, 'data', 'data', dataBytesMax),
   })
 }
 

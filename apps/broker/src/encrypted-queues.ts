@@ -4,7 +4,7 @@
 import { type Operation, type PushItem, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
 import type pg from 'pg'
 import { EncryptedNames } from './encrypted-names.ts'
-import { isSealed, type PayloadCipher } from './encryption.ts'
+import type { PayloadCipher } from './encryption.ts'
 import type { Logger } from './log.ts'
 
 type Submit = SidecarDbPool['submit']
@@ -34,7 +34,7 @@ export function createEncryptedQueues(options: {
   function seal(items: readonly PushItem[]): readonly PushItem[] {
     if (!items.some(({ queue }) => names.has(queue))) return items
     return items.map((item) => {
-      if (!names.has(item.queue) || isSealed(item.payload)) return item
+      if (!names.has(item.queue)) return item
       return { ...item, payload: cipher.seal(item, item.payload) }
     })
   }

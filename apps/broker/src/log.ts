@@ -13,5 +13,30 @@ export function createLogger(options: {
     base: { node: options.node, process: options.process, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: loggedError },
   })
+}
+
+const loggedFields = [
+  'code',
+  'routine',
+  'schema',
+  'table',
+  'constraint',
+  'syscall',
+  'address',
+  'port',
+]
+
+/** Of an error of PostgreSQL neither `detail` nor `where`: they may hold a row ("Failing row contains …"). */
+function loggedError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const fields = Object.entries(error).filter(([name]) => loggedFields.includes(name))
+  return {
+    type: error.constructor.name,
+    message: error.message,
+    ...Object.fromEntries(fields),
+    stack: error.stack,
+    ...(error.cause === undefined ? {} : { cause: loggedError(error.cause) }),
+  }
 }

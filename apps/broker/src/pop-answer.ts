@@ -1,19 +1,17 @@
-// Writes the answer of a pop. Payloads are JSON text in the database and go out as they are, without being parsed.
+// Writes the answer of a pop. Payloads are JSON text and go out as they are, without being parsed.
 import { type AckResult, encodeLeaseToken, transactionIdFor } from '@rouse/protocol'
 import type { Lease, LeasedMessage } from '@rouse/sidecar'
-import { isSealed, type PayloadCipher } from './encryption.ts'
 
 export interface PopAnswerOptions {
   readonly consumerGroup: string
   /** Nothing is left to acknowledge, so there are no lease ids. */
   readonly autoAck: boolean
-  readonly cipher: Pick<PayloadCipher, 'open'>
   /** Of a request that acknowledged before it fetched. */
   readonly acks?: readonly AckResult[] | undefined
 }
 
 export function popAnswer(leases: readonly Lease[], options: PopAnswerOptions): string {
-  const { consumerGroup, autoAck, cipher, acks } = options
+  const { consumerGroup, autoAck, acks } = options
   const group = JSON.stringify(consumerGroup)
   const tail = acks === undefined ? '}' : `,"acks":${JSON.stringify(acks)}}`
   const first = leases[0]
@@ -22,7 +20,7 @@ export function popAnswer(leases: readonly Lease[], options: PopAnswerOptions): 
     return `{"success":true,"queue":null,"consumerGroup":${group},"leaseId":null,"partition":null,"partitionId":null,"messages":[]${tail}`
   }
   let messages = ''
-  for (const lease of leases) messages += leaseText(lease, group, autoAck, cipher)
+  for (const lease of leases) messages += leaseText(lease, group, autoAck)
   return (
     `{"success":true,"queue":${JSON.stringify(first.queue)},"consumerGroup":${group},` +
     `"leaseId":${autoAck ? 'null' : `"${tokenOf(first, firstMessage)}"`},` +
@@ -32,26 +30,17 @@ export function popAnswer(leases: readonly Lease[], options: PopAnswerOptions): 
 }
 
 /** Each message with a comma before it. */
-function leaseText(
-  lease: Lease,
-  group: string,
-  autoAck: boolean,
-  cipher: PopAnswerOptions['cipher'],
-): string {
+function leaseText(lease: Lease, group: string, autoAck: boolean): string {
   const place =
     `,"partition":${JSON.stringify(lease.partition)},"partitionId":"${lease.partitionId}",` +
     `"queue":${JSON.stringify(lease.queue)}`
   const rest = `,"consumerGroup":${group},"attempt":${lease.attempt},"headers":`
   let text = ''
   for (const message of lease.messages) {
-    const { payload } = message
-    const data = isSealed(payload)
-      ? cipher.open({ queue: lease.queue, id: message.id }, payload)
-      : payload
     text +=
       `,{"id":"${message.id}","transactionId":${JSON.stringify(transactionIdOf(lease, message))},` +
       `"traceId":${message.traceId === null ? 'null' : JSON.stringify(message.traceId)},` +
-      `"data":${data},"createdAt":"${new Date(message.createdAtMs).toISOString()}"` +
+      `"data":${message.payload},"createdAt":"${new Date(message.createdAtMs).toISOString()}"` +
       `${place},"seq":${message.seq},` +
       `"leaseId":${autoAck ? 'null' : `"${tokenOf(lease, message)}"`}${rest}${message.headers ?? 'null'}}`
   }

@@ -1,4 +1,5 @@
 // The three pop paths, by GET and by POST. A POST may acknowledge first: ack and fetch in one request.
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   type Ack,
   type AckResult,
@@ -16,7 +17,9 @@ import type { PopOutcome, PopSource, PopSpec } from '@rouse/sidecar'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { submitAcks } from '../ack-items.ts'
 import type { BrokerContext } from '../broker-context.ts'
+import { createGiveBackPace } from '../give-back-pace.ts'
 import { withoutNulls } from '../json-body.ts'
+import { openLeases, type UnreadableMessage, unreadableMessage } from '../open-leases.ts'
 import { popAnswer } from '../pop-answer.ts'
 import { bodySchema } from '../request-schema.ts'
 import { type ClientWatch, createClientWatch } from '../undelivered.ts'
@@ -37,12 +40,20 @@ const popBodySchema = {
 
 export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
   const watchClient = createClientWatch({ release: (leaseIds) => giveBack(leaseIds, context) })
+  const pauseBefore = createGiveBackPace()
 
   for (const path of paths) {
     app.get(path, (request, reply) => {
       const options = readPopQuery(request.query as object, context.limits)
       const pop = toPopSpec(sourceOf(request, options), options, context)
-      return answerPop({ reply, options, pop, watch: watchClient(request, reply), context })
+      return answerPop({
+        reply,
+        options,
+        pop,
+        watch: watchClient(request, reply),
+        pauseBefore,
+        context,
+      })
     })
     app.post(
       path,
@@ -60,7 +71,7 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
         const pop = toPopSpec(sourceOf(request, options), options, context)
         const watch = watchClient(request, reply)
         const acks = await acknowledge(body.acks, options.consumerGroup, context)
-        return answerPop({ reply, options, pop, watch, acks, context })
+        return answerPop({ reply, options, pop, watch, acks, pauseBefore, context })
       },
     )
   }
@@ -118,39 +129,96 @@ interface PopRequest {
   readonly pop: PopSpec
   readonly watch: ClientWatch
   readonly acks?: readonly AckResult[] | undefined
+  readonly pauseBefore: ReturnType<typeof createGiveBackPace>
   readonly context: BrokerContext
 }
 
 async function answerPop(request: PopRequest): Promise<FastifyReply> {
-  const { reply, options, acks, watch, context } = request
+  const { reply, options, acks } = request
   const { leases, paused, draining } = await fetchMessages(request)
   if (draining) reply.header('connection', 'close')
   if (leases.length === 0) {
-    if (acks !== undefined)
-      return sendAnswer(reply, popAnswer([], { ...options, acks, cipher: context.cipher }))
+    if (acks !== undefined) return sendAnswer(reply, popAnswer([], { ...options, acks }))
     if (paused && !options.wait) throw new RouseError('queue_paused')
     return reply.code(204).send()
   }
-  const answer = openAnswer(leases, request)
-  if (!(await watch.delivering(options.autoAck ? [] : leases))) return reply.code(204).send()
-  context.deliveryLog.claimed(leases, options.consumerGroup)
+  try {
+    return await deliver(leases, request)
+  } catch (error) {
+    await takeBack(leases, error, request)
+    if (acks === undefined) throw error
+    request.context.log.warn({ err: error }, 'acknowledged, but could not answer with messages')
+    return sendAnswer(reply, popAnswer([], { ...options, acks }))
+  }
+}
+
+async function deliver(
+  leases: PopOutcome['leases'],
+  { reply, options, acks, watch, context }: PopRequest,
+): Promise<FastifyReply> {
+  const opened = openLeases(leases, context.cipher)
+  await fail(opened.unreadable, options, context)
+  const [first] = opened.unreadable
+  if (opened.leases.length === 0 && first !== undefined) throw first.error
+  const answer = popAnswer(opened.leases, { ...options, acks })
+  if (!(await watch.delivering(options.autoAck ? [] : opened.leases))) return reply.code(204).send()
+  context.deliveryLog.claimed(opened.leases, options.consumerGroup)
   return sendAnswer(reply, answer)
 }
 
+/** Charges the attempt and starts the retry; what cannot be failed now is retried when its lease has expired. */
+async function fail(
+  unreadable: readonly UnreadableMessage[],
+  { autoAck }: PopOptions,
+  { sidecar, log }: BrokerContext,
+): Promise<void> {
+  if (unreadable.length === 0) return
+  const messageIds = unreadable.map(({ id }) => id)
+  log.error({ messageIds, autoAck }, 'stored messages cannot be read')
+  if (autoAck) return
+  const items = unreadable.map(({ ending }) => ending)
+  await sidecar.submit({ kind: 'ACK_BATCH', items }).catch((error: unknown) => {
+    log.warn({ err: error, messageIds }, 'messages that cannot be read could not be failed')
+  })
+}
+
 /**
- * A node without the key gives messages back at once, uncharged: another one may have it. One whose payload is broken it keeps,
- * so that the attempt is charged in the end and the lane goes on.
+ * An answer that cannot be built or sent leaves nothing leased. A message at fault is failed; the others are given back
+ * uncharged, and not at full speed: the next waiter would get them at once.
  */
-function openAnswer(leases: PopOutcome['leases'], request: PopRequest): string {
-  const { options, acks, context } = request
-  try {
-    return popAnswer(leases, { ...options, acks, cipher: context.cipher })
-  } catch (error) {
-    if (error instanceof RouseError && error.code === 'encryption_unavailable') {
-      giveBack([...new Set(leases.map(({ leaseId }) => leaseId))], context)
-    }
-    throw error
+async function takeBack(
+  leases: PopOutcome['leases'],
+  error: unknown,
+  request: PopRequest,
+): Promise<void> {
+  const { options, pauseBefore, context } = request
+  if (options.autoAck) {
+    const messageIds = leases.flatMap(({ messages }) => messages.map(({ id }) => id))
+    context.log.error({ err: error, messageIds }, 'messages taken with autoAck were not answered')
+    return
   }
+  await fail(findUnreadable(leases, request), options, context)
+  const nowMs = context.clock.nowMs()
+  const pauseMs = Math.max(...leases.map(({ queue }) => pauseBefore(queue, nowMs)))
+  if (!context.isDraining()) await delay(pauseMs)
+  giveBack([...new Set(leases.map(({ leaseId }) => leaseId))], context)
+}
+
+/** Those that cannot be answered alone either. */
+function findUnreadable(
+  leases: PopOutcome['leases'],
+  { options }: PopRequest,
+): UnreadableMessage[] {
+  return leases.flatMap((lease) =>
+    lease.messages.flatMap((message) => {
+      try {
+        popAnswer([{ ...lease, messages: [message] }], options)
+        return []
+      } catch (error) {
+        return [unreadableMessage(lease, message, error as Error)]
+      }
+    }),
+  )
 }
 
 /** Acks that were made must be told of: a fetch that fails after them is an empty one. */
@@ -177,7 +245,7 @@ function giveBack(leaseIds: readonly string[], context: BrokerContext): void {
     context.sidecar.submit({ kind: 'RELEASE', leaseId }).catch((error: unknown) => {
       context.log.warn(
         { err: error, leaseId },
-        'a lease of a client that left could not be released',
+        'a lease that was not delivered could not be released',
       )
     })
   }

@@ -1,0 +1,22 @@
+const pauseMsFirst = 50
+const pauseMsMax = 1_000
+const streakMs = 10_000
+const queuesMax = 1_000
+
+/**
+ * How long a worker keeps messages of a queue that it cannot answer with (no key for them, most likely), before it gives them
+ * back: not at all the first time, then twice as long each time. Without it they would come to its next waiter at once, as
+ * often as the database answers. They are not charged an attempt: that would dead-letter, or drop, a whole queue for a
+ * key that is missing for an hour.
+ */
+export function createGiveBackPace(): (queue: string, nowMs: number) => number {
+  const streaks = new Map<string, { readonly pauseMs: number; readonly atMs: number }>()
+  return (queue, nowMs) => {
+    const last = streaks.get(queue)
+    const isStreak = last !== undefined && nowMs - last.atMs < streakMs
+    const pauseMs = isStreak ? Math.min(Math.max(last.pauseMs * 2, pauseMsFirst), pauseMsMax) : 0
+    if (streaks.size >= queuesMax) streaks.clear()
+    streaks.set(queue, { pauseMs, atMs: nowMs })
+    return pauseMs
+  }
+}

@@ -1,6 +1,6 @@
 -- Creates a queue or merges options into what is set for it.
--- Parameters: queue, namespace and task (null: as they are), the options to change (null value: back to the default).
--- Result: one row: the queue's id, its version, all its options resolved. It may make messages deliverable, so the
+-- Parameters: queue, namespace and task (null: as they are), the options to change (null value: today's default).
+-- Result: one row: the queue's id, its version, all its options as they are in force. It may make messages deliverable, so the
 --   queue counts as `woken`, with its namespace and task.
 -- Locks: the queue row; its lanes by (partition, group) where the ordering changes, or what closes lanes, so that no pop is
 --   on its way to a lease of the old ordering, or closes a lane by the old rule; its leases and their lanes where the
@@ -34,7 +34,7 @@ begin
   end if;
   -- barrier: configure-locked
   v_merged := jsonb_strip_nulls(v_queue.options || p_options);
-  v_new := rouse.resolve_options(v_merged);
+  v_new := rouse.options_after(v_queue, p_options);
   if v_new ->> 'ordering' <> v_queue.ordering or v_new ->> 'onFailure' <> v_queue.on_failure
      or (v_new ->> 'windowBuffer')::bigint * 1000 <> v_queue.window_ms
      or (v_new ->> 'ttl')::bigint * 1000 <> v_queue.ttl_ms or (v_new ->> 'maxWaitTimeSeconds')::bigint * 1000 <> v_queue.wait_ms_max then
@@ -50,7 +50,7 @@ begin
       perform rouse.raise('RS409', 'queue_in_use', 'ordering cannot change while messages of the queue are leased', '{"field": "ordering"}');
     end if;
   end if;
-  perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true);
+  perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true, v_new);
   if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
     -- Acknowledgements take leases with SKIP LOCKED. Without this they would find theirs locked, and be refused.
     perform rouse.lock_leases(array(
@@ -60,5 +60,5 @@ begin
   from rouse.groups g join rouse.queues q on q.id = g.queue_id
   where g.queue_id = v_queue.id and s.group_id = g.id and s.limited <> (q.in_flight_max > 0);
   return query
-  select q.id, q.version, rouse.resolve_options(q.options), q.namespace, q.task from rouse.queues q where q.id = v_queue.id;
+  select q.id, q.version, rouse.options_in_force(q), q.namespace, q.task from rouse.queues q where q.id = v_queue.id;
 end $$;

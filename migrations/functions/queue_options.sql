@@ -78,8 +78,8 @@ as $$
   end
 $$;
 
--- All options of a queue: built-in defaults, under the server's, under the queue's own. The two old names are
--- folded into what they stand for.
+-- All options that a queue would have if it were created now: built-in defaults, under the server's, under the queue's own.
+-- The two old names are folded into what they stand for.
 -- Parameters: the queue's own options. Result: a complete set. Locks: none.
 create or replace function rouse.resolve_options(p_options jsonb) returns jsonb
 language sql stable
@@ -95,4 +95,34 @@ as $$
          then jsonb_build_object('deadLetterQueue', o -> 'dlqAfterMaxRetries') else '{}' end
     || o
   from chosen
+$$;
+
+-- The options that a queue has. They were resolved when it was created, and change by configure only: defaults that the server
+-- got later are for later queues. An old name that was set is shown beside what it stands for.
+-- Parameters: the queue. Result: a complete set. Locks: none.
+create or replace function rouse.options_in_force(p_queue rouse.queues) returns jsonb
+language sql stable
+as $$
+  select jsonb_build_object(
+      'leaseTime', p_queue.lease_ms / 1000, 'retryLimit', p_queue.retry_limit, 'retryBackoffMs', p_queue.retry_backoff_ms,
+      'deadLetterQueue', p_queue.dead_letter, 'ordering', p_queue.ordering, 'onFailure', p_queue.on_failure,
+      'delayedProcessing', p_queue.delay_ms / 1000, 'windowBuffer', p_queue.window_ms / 1000, 'ttl', p_queue.ttl_ms / 1000,
+      'retentionEnabled', p_queue.retention_enabled, 'retentionSeconds', p_queue.retention_ms / 1000,
+      'completedRetentionSeconds', p_queue.completed_retention_ms / 1000, 'maxWaitTimeSeconds', p_queue.wait_ms_max / 1000,
+      'maxSize', p_queue.size_max, 'priority', p_queue.priority, 'maxInFlight', p_queue.in_flight_max,
+      'dedupWindowSeconds', p_queue.dedup_window_ms / 1000, 'encryptionEnabled', p_queue.encryption)
+    || coalesce((select jsonb_object_agg(o.key, o.value) from jsonb_each(p_queue.options) o
+                 where o.key in ('retryDelay', 'dlqAfterMaxRetries')), '{}')
+$$;
+
+-- The options that a queue has after a change: those that are named get their new value, or with null today's default. The
+-- others stay.
+-- Parameters: the queue, the options to change. Result: a complete set. Locks: none.
+create or replace function rouse.options_after(p_queue rouse.queues, p_changes jsonb) returns jsonb
+language sql stable
+as $$
+  select rouse.options_in_force(p_queue) || coalesce(jsonb_object_agg(n.name, r.options -> n.name), '{}')
+  from (select rouse.resolve_options(jsonb_strip_nulls(p_queue.options || p_changes)) as options) r,
+    (select case k when 'retryDelay' then 'retryBackoffMs' when 'dlqAfterMaxRetries' then 'deadLetterQueue' else k end as name
+     from jsonb_object_keys(p_changes) k) n
 $$;

@@ -1,14 +1,18 @@
+-- Replaced by the one below, which takes the options that are in force. Only functions call it.
+drop function if exists rouse.write_queue(text, text, text, jsonb, boolean);
+
 -- Creates a queue, or writes new options over an existing one whose row the caller has locked.
--- Parameters: name, namespace, task (null keeps what is set), the queue's complete own options.
+-- Parameters: name, namespace, task (null keeps what is set), the queue's complete own options, whether an existing one is
+--   written over, all options that are in force from now on (null: what its own resolve to by today's defaults).
 -- Result: the queue's id, or null when it exists already and p_replace is false.
 -- Locks: the queue row.
 create or replace function rouse.write_queue(
-  p_name text, p_namespace text, p_task text, p_options jsonb, p_replace boolean
+  p_name text, p_namespace text, p_task text, p_options jsonb, p_replace boolean, p_in_force jsonb default null
 ) returns integer
 language plpgsql
 as $$
 declare
-  v jsonb := rouse.resolve_options(p_options);
+  v jsonb := coalesce(p_in_force, rouse.resolve_options(p_options));
   v_id integer;
 begin
   insert into rouse.queues as q (

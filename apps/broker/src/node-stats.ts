@@ -39,6 +39,7 @@ export function nodeStats({
     },
     ...cluster,
     time,
+    queue_defaults: config.queueDefaults,
     pool: Object.fromEntries(workers.map(([id, worker]) => [id, worker.pool])),
     batches: batchSizes(workers.map(([, worker]) => worker)),
     queries: merge(workers.map(([, worker]) => worker.queries)),

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import type { RunningBroker } from './support/broker.ts'
-import { startCluster, statsOf } from './support/cluster.ts'
-import { apiOf } from './support/http.ts'
+import { startCluster, startNode, statsOf, untilAllHeard } from './support/cluster.ts'
+import { apiOf, send } from './support/http.ts'
 import { stateOf } from './support/node-state.ts'
 
 const timeout = 120_000
@@ -128,4 +128,37 @@ test('a queue moves to another namespace while a push to it is under way', {
     t.equal(wakes.fallback, 0, 'all looked again')
     t.equal(mode.mode, 'healthy', 'and nobody takes it for a fault')
   }
+})
+
+test('nodes that disagree about defaults say so; the last to start decides for new queues alone', {
+  timeout,
+}, async (t) => {
+  const first = await startNode(t, 0, { env: { ROUSE_DEFAULT_TTL: '60' } })
+  const { database } = first
+  const a = apiOf(first.url)
+  await a.push({ queue: 'before', payload: 1 })
+  const env = { ROUSE_DEFAULT_TTL: '90', ROUSE_DEFAULT_ORDERING: 'none' }
+  const second = await startNode(t, 1, { database, env })
+  const b = apiOf(second.url)
+  await untilAllHeard([first, second])
+
+  const optionsOf = async (api: Api, queue: string) =>
+    (await api.get(`/resources/queues/${queue}`)).body.options
+  t.match(await optionsOf(b, 'before'), { ttl: 60, ordering: 'partition' })
+  await b.post('/configure', { queue: 'before', options: { priority: 1 } })
+  t.match(await optionsOf(a, 'before'), { ttl: 60, ordering: 'partition', priority: 1 })
+  await a.push({ queue: 'after', payload: 1 })
+  t.match(await optionsOf(a, 'after'), { ttl: 90, ordering: 'none' })
+
+  const warned = (node: RunningBroker) =>
+    node.log.find(({ level, msg }) => level === 'warn' && /disagree/.test(String(msg)))
+  await eventually(async () => warned(first) !== undefined && warned(second) !== undefined, {
+    timeoutMs: 30_000,
+  })
+  t.match(warned(first), {
+    peer: 'node-2',
+    differences: { ttl: { here: 60, there: 90 }, ordering: { here: null, there: 'none' } },
+  })
+  t.match(warned(second), { peer: 'node-1', differences: { ttl: { here: 90, there: 60 } } })
+  t.match((await send('GET', `${first.url}/stats`)).body, { queue_defaults: { ttl: 60 } })
 })

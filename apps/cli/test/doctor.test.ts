@@ -1,5 +1,6 @@
-import { pgbouncerMissing, startPgbouncer, testDatabase } from '@rouse/testkit'
+import { eventually, pgbouncerMissing, startPgbouncer, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
+import { sharedNode } from './support/node.ts'
 import { rouse } from './support/rouse.ts'
 
 const options = { skip: pgbouncerMissing, timeout: 60_000 }
@@ -46,6 +47,23 @@ test('an address to LISTEN at that makes no sense hides nothing else', async (t)
   t.match(
     findings.find(({ check }) => check === 'schema'),
     { state: 'ok' },
+  )
+})
+
+test('the doctor names the nodes that disagree about defaults, with what each says', async (t) => {
+  const first = await sharedNode(['--node-id=node-1', '--default-ttl=60', '--default-priority=1'])
+  const flags = ['--node-id=node-2', '--default-retry-backoff-ms=1,2', '--default-priority=1']
+  await sharedNode(flags, first.database)
+  const bothSeen = async () => (await first.call('GET', '/stats?scope=cluster')).totals.nodes === 2
+  await eventually(bothSeen, { timeoutMs: 30_000 })
+  const { out } = await rouse(['doctor', '--url', first.url])
+  const findings = JSON.parse(out) as { check: string; state: string; what: string }[]
+  t.match(
+    findings.filter(({ check }) => check === 'defaults'),
+    [
+      { state: 'warning', what: /of retryBackoffMs .*\(node-1: not set, node-2: \[1,2\]\)/ },
+      { state: 'warning', what: /of ttl .*\(node-1: 60, node-2: not set\)/ },
+    ],
   )
 })
 

@@ -16,6 +16,7 @@ import type { Logger } from '../log.ts'
 import { wordsOf } from '../setting.ts'
 import type { ClusterIdentity, NodeRecord, SeenNode } from '../statements/nodes.ts'
 import { version } from '../version.ts'
+import { DifferingDefaults } from './differing-defaults.ts'
 import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-words.ts'
 import { createNodeDirectory, type NodeDirectory } from './node-directory.ts'
 import { SilentPeers } from './silent-peers.ts'
@@ -73,6 +74,7 @@ export class ClusterLink {
   readonly #options: ClusterLinkOptions
   readonly #gossip: GossipNode
   readonly #silent = new SilentPeers()
+  readonly #defaults: DifferingDefaults
   #directory: NodeDirectory | undefined
   #address = ''
   #httpUrl: string | null = null
@@ -84,6 +86,7 @@ export class ClusterLink {
   constructor(options: ClusterLinkOptions) {
     const { config, identity, log, events } = options
     this.#options = options
+    this.#defaults = new DifferingDefaults(config.queueDefaults, log)
     this.#gossip = new GossipNode({
       clusterId: identity.clusterId,
       nodeId: config.nodeId,
@@ -213,6 +216,7 @@ export class ClusterLink {
       httpUrl: this.#httpUrl,
       gossipAddress: this.#address,
       version,
+      queueDefaults: config.queueDefaults,
     }
   }
 
@@ -234,6 +238,7 @@ export class ClusterLink {
 
   #discovered(others: readonly SeenNode[]): void {
     this.#gossip.discovered(others.map(({ gossipAddress }) => gossipAddress))
+    this.#defaults.compare(others)
     this.#lookForSilence()
   }
 

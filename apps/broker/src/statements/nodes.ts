@@ -10,6 +10,8 @@ export interface NodeRecord {
   /** `host:port` of its gossip. */
   readonly gossipAddress: string
   readonly version: string
+  /** ROUSE_DEFAULT_*, by option; absent where a node of an earlier release wrote the row. */
+  readonly queueDefaults?: Readonly<Record<string, unknown>> | undefined
 }
 
 export interface SeenNode extends NodeRecord {
@@ -62,11 +64,12 @@ export async function exchangeNodes(
        select setval('rouse.incarnations', $2) from rouse.incarnations where last_value < $2
      ), written as (
        insert into rouse.nodes as n
-         (id, incarnation, http_url, gossip_address, version, started_at, last_seen_at)
-       select $1, $2, $3, $4, $5, at, at from clock
+         (id, incarnation, http_url, gossip_address, version, queue_defaults, started_at, last_seen_at)
+       select $1, $2, $3, $4, $5, $7::jsonb, at, at from clock
        on conflict (id) do update set
          incarnation = excluded.incarnation, http_url = excluded.http_url,
          gossip_address = excluded.gossip_address, version = excluded.version,
+         queue_defaults = excluded.queue_defaults,
          started_at = case when n.incarnation = excluded.incarnation then n.started_at
                            else excluded.started_at end,
          last_seen_at = excluded.last_seen_at
@@ -77,12 +80,20 @@ export async function exchangeNodes(
      select (extract(epoch from at) * 1000)::float8, exists (select from written),
        n.id, n.incarnation::float8, n.http_url, n.gossip_address, n.version,
        (extract(epoch from at - n.started_at) * 1000)::float8,
-       (extract(epoch from at - n.last_seen_at) * 1000)::float8
+       (extract(epoch from at - n.last_seen_at) * 1000)::float8, n.queue_defaults
      from clock
      left join caught_up on true
      left join rouse.nodes n on n.last_seen_at > at - $6 * interval '1 millisecond'
      order by n.id`,
-    [own.id, own.incarnation, own.httpUrl, own.gossipAddress, own.version, freshMs],
+    [
+      own.id,
+      own.incarnation,
+      own.httpUrl,
+      own.gossipAddress,
+      own.version,
+      freshMs,
+      own.queueDefaults === undefined ? null : JSON.stringify(own.queueDefaults),
+    ],
   )
   const written = rows[0]?.[1] === true
   const nodes = rows.filter((row) => row[2] !== null).map(readNode)
@@ -103,6 +114,7 @@ function readNode(row: readonly unknown[]): SeenNode {
     version: row[6] as string,
     uptimeMs: row[7] as number,
     silentMs: row[8] as number,
+    queueDefaults: (row[9] as Record<string, unknown> | null) ?? undefined,
   }
 }
 

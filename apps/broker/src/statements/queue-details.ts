@@ -2,14 +2,14 @@ import type { PopOptions } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from './call.ts'
 
-/** All options of a queue, resolved; undefined where there is no such queue. */
+/** All options of a queue as they are in force; undefined where there is no such queue. */
 export async function queueOptions(
   pool: pg.Pool,
   queue: string,
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
   const [row] = await callStatement(
     pool,
-    'select rouse.resolve_options(q.options) from rouse.queues q where q.name = $1',
+    'select rouse.options_in_force(q) from rouse.queues q where q.name = $1',
     [queue],
   )
   return row?.[0] as Record<string, unknown> | undefined

@@ -33,6 +33,7 @@ async function checkCluster(api: Api): Promise<Finding[]> {
     ),
     ...body.unreachable.map(checkAbsent),
     ...versionsOf(body.nodes),
+    ...checkDefaults(body.nodes),
     ...body.nodes.flatMap(checkSkew),
   ]
 }
@@ -80,6 +81,24 @@ function versionsOf(nodes: readonly Json[]): Finding[] {
   const versions = [...new Set(nodes.map(({ version }) => version))]
   if (versions.length <= 1) return []
   return [warning('version', `the nodes run ${versions.join(' and ')}`, 'finish the upgrade')]
+}
+
+/** A node of an earlier release does not say what its defaults are. */
+function checkDefaults(nodes: readonly Json[]): Finding[] {
+  const known = nodes.filter((node) => node.queue_defaults !== undefined)
+  const names = [...new Set(known.flatMap((node) => Object.keys(node.queue_defaults)))].sort()
+  return names.flatMap((name) => {
+    const values = known.map((node) => JSON.stringify(node.queue_defaults[name]) ?? 'not set')
+    if (new Set(values).size <= 1) return []
+    const said = known.map(({ node }, i) => `${node}: ${values[i]}`)
+    return [
+      warning(
+        'defaults',
+        `the nodes disagree about the default of ${name} for new queues (${said.join(', ')})`,
+        'give every node the same ROUSE_DEFAULT_*; until then the node that started last decides',
+      ),
+    ]
+  })
 }
 
 /** As far as the node tells its distance from the database's clock. */

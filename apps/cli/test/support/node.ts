@@ -12,10 +12,13 @@ export interface TestNode {
   call(method: string, path: string, body?: unknown): Promise<any>
 }
 
-/** A node for all tests of a file, by `rouse serve`. */
-export async function sharedNode(more: readonly string[] = []): Promise<TestNode> {
+/** A node for all tests of a file, by `rouse serve`, on a database of its own unless one is given. */
+export async function sharedNode(
+  more: readonly string[] = [],
+  given?: TestDatabase,
+): Promise<TestNode> {
   const test = t as unknown as Test
-  const database = await testDatabase(test, { instrumented: false })
+  const database = given ?? (await testDatabase(test, { instrumented: false }))
   const { PATH = '', HOME = '' } = process.env
   const flags = ['--port=0', '--gossip-port=0', '--workers=2', '--drain-delay-ms=0', ...more]
   const child = spawn(

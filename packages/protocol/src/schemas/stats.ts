@@ -75,6 +75,8 @@ export const StatsAnswerSchema = Type.Object({
     by_worker: Type.Record(Type.String(), Type.Integer()),
     by_queue: Type.Record(Type.String(), Type.Integer()),
   }),
+  /** The ROUSE_DEFAULT_* of the node, by option. */
+  queue_defaults: Type.Record(Type.String(), Type.Unknown()),
   /** Connections to PostgreSQL, by worker. */
   pool: Type.Record(
     Type.String(),

@@ -1,0 +1,45 @@
+import type { Logger } from '../log.ts'
+import type { SeenNode } from '../statements/nodes.ts'
+
+type Defaults = Readonly<Record<string, unknown>>
+
+/** By option; null is the built-in default. */
+export type Differences = Record<string, { readonly here: unknown; readonly there: unknown }>
+
+export function differencesOf(here: Defaults, there: Defaults): Differences {
+  const names = [...new Set([...Object.keys(here), ...Object.keys(there)])].sort()
+  const pairs = names.map((name) => {
+    return [name, { here: here[name] ?? null, there: there[name] ?? null }] as const
+  })
+  return Object.fromEntries(
+    pairs.filter(([, pair]) => JSON.stringify(pair.here) !== JSON.stringify(pair.there)),
+  )
+}
+
+/** Warns of every node whose ROUSE_DEFAULT_* are not ours: once, and again when they change. */
+export class DifferingDefaults {
+  readonly #own: Defaults
+  readonly #log: Logger
+  /** What was last found of each node. */
+  #found = new Map<string, string>()
+
+  constructor(own: Defaults, log: Logger) {
+    this.#own = own
+    this.#log = log
+  }
+
+  compare(others: readonly SeenNode[]): void {
+    const found = new Map<string, string>()
+    for (const { id, queueDefaults } of others) {
+      const differences = differencesOf(this.#own, queueDefaults ?? this.#own)
+      const text = JSON.stringify(differences)
+      found.set(id, text)
+      if (text === '{}' || text === this.#found.get(id)) continue
+      this.#log.warn(
+        { peer: id, differences },
+        'nodes disagree about the defaults of queues (ROUSE_DEFAULT_*): the one that started last decides for new queues',
+      )
+    }
+    this.#found = found
+  }
+}

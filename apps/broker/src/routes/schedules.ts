@@ -18,7 +18,7 @@ import { withoutNulls } from '../json-body.ts'
 import { jsonText } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
 import { checkPattern, nextTick } from '../services/cron-ticks.ts'
-import { encryptedQueues } from '../statements/encrypted-queues.ts'
+import { queueOptions } from '../statements/queue-details.ts'
 import {
   databaseNow,
   deleteSchedule,
@@ -36,9 +36,9 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
 
   /** Where messages of the queue are encrypted, or would be in a queue that is still to be created. */
   async function sealed(schedule: NewSchedule): Promise<NewSchedule> {
-    const wanted =
-      context.config.queueDefaults.encryptionEnabled === true ||
-      (await administer(pool, () => encryptedQueues(pool))).includes(schedule.queue)
+    const { queueDefaults } = context.config
+    const options = await administer(pool, () => queueOptions(pool, schedule.queue))
+    const wanted = (options ?? queueDefaults).encryptionEnabled === true
     if (!wanted) return schedule
     return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
   }

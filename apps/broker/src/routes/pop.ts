@@ -157,9 +157,11 @@ async function deliver(
   { reply, options, acks, watch, context }: PopRequest,
 ): Promise<FastifyReply> {
   const opened = openLeases(leases, context.cipher)
-  await fail(opened.unreadable, options, context)
   const [first] = opened.unreadable
-  if (opened.leases.length === 0 && first !== undefined) throw first.error
+  if (first !== undefined) {
+    await fail(opened.unreadable, options, context)
+    if (opened.leases.length === 0) throw first.error
+  }
   const answer = popAnswer(opened.leases, { ...options, acks })
   if (!(await watch.delivering(options.autoAck ? [] : opened.leases))) return reply.code(204).send()
   context.deliveryLog.claimed(opened.leases, options.consumerGroup)

@@ -218,6 +218,24 @@ test('a schedule that was there before its queue was encrypted is sealed when it
   t.match(await popOne(api, queue), { data: secret })
 })
 
+test('a schedule into a queue that is not encrypted stays plain when encryption becomes the default', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const key = newKey()
+  const before = await startNode(t, database, key)
+  await before.post('/configure', { queue: 'open' })
+  const api = await startNode(t, database, key, { ROUSE_DEFAULT_ENCRYPTION_ENABLED: 'true' })
+  for (const queue of ['open', 'later']) {
+    await api.post('/schedules', { name: queue, queue, cron: '@yearly', payload: queue })
+  }
+  const { rows } = await database.pool.query(
+    `select name, payload ~ '^enc1:' as sealed from rouse.schedules order by name`,
+  )
+  t.same(rows, [
+    { name: 'later', sealed: true },
+    { name: 'open', sealed: false },
+  ])
+})
+
 async function popOne(api: ReturnType<typeof apiOf>, queue: string) {
   const { body } = await api.pop(queue, '?wait=true&timeout=20000&autoAck=true')
   return body.messages[0]

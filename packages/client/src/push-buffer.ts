@@ -107,6 +107,21 @@ export class PushBuffer {
   }
 }
 
+/** Items for one request each, in order. */
+export function chunksOf(items: readonly string[]): string[][] {
+  const chunks: string[][] = []
+  let chars = 0
+  for (const item of items) {
+    const last = chunks.at(-1)
+    chars += item.length
+    if (last === undefined || last.length >= requestItemsMax || chars > requestCharsMax) {
+      chunks.push([item])
+      chars = item.length
+    } else last.push(item)
+  }
+  return chunks
+}
+
 /** As many of the oldest as fit one request; one that is too big for any goes alone. */
 function takeRequest(line: Line): PushCall[] {
   let count = 0

@@ -6,7 +6,7 @@ export interface PushOptions {
   readonly partition?: string | undefined
   /** Not before so long from now. */
   readonly delay?: Duration | undefined
-  /** Not before this time. */
+  /** Not before this time. A Date only: a text would leave open in which time zone it is meant. */
   readonly runAt?: Date | undefined
   /** A second push with the same key into the same partition is accepted and ignored. */
   readonly dedupeKey?: string | undefined
@@ -40,7 +40,7 @@ export function pushItemText(
   newId?: () => string,
 ): string {
   if (payload === undefined) throw new RouseError('invalid_payload', 'payload is undefined')
-  const { partition, delay, runAt, traceparent } = options
+  const { partition, delay, traceparent } = options
   const headers = traceparent === undefined ? options.headers : { ...options.headers, traceparent }
   try {
     return JSON.stringify({
@@ -50,13 +50,21 @@ export function pushItemText(
       transactionId: options.dedupeKey ?? newId?.(),
       traceId: options.traceId ?? traceIdOf(traceparent),
       delayMs: delay === undefined ? undefined : parseDuration(delay, 'delay'),
-      runAt: runAt?.toISOString(),
+      runAt: timeText(options.runAt),
       headers,
     })
   } catch (error) {
     if (error instanceof RouseError) throw error
     throw new RouseError('invalid_payload', `not JSON: ${String(error)}`, { cause: error })
   }
+}
+
+/** Checked here: in JavaScript anything may come in place of a date. */
+function timeText(runAt: unknown): string | undefined {
+  if (runAt === undefined) return undefined
+  if (runAt instanceof Date && Number.isFinite(runAt.getTime())) return runAt.toISOString()
+  const text = runAt instanceof Date ? 'an invalid one' : JSON.stringify(runAt)
+  throw new RouseError('invalid_delay', `runAt must be a Date, not ${text}`)
 }
 
 function traceIdOf(traceparent: string | undefined): string | undefined {

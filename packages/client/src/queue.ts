@@ -1,8 +1,15 @@
 import { Consumer } from './consumer.ts'
 import { readAnswer } from './consumer-calls.ts'
-import { type Pushed, requestItemsMax } from './push-buffer.ts'
+import { PartialPushError } from './partial-push-error.ts'
+import { chunksOf, type Pushed, requestItemsMax } from './push-buffer.ts'
 import { type PushEntry, type PushOptions, pushItemText } from './push-item.ts'
+import { RouseError } from './rouse-error.ts'
 import type { Session } from './session.ts'
+
+export interface PushManyOptions {
+  /** In as many requests as it takes: a failure may leave the first of them stored. Default false. */
+  readonly chunked?: boolean | undefined
+}
 
 /** A queue, and its default group as a consumer. */
 export class Queue<Data, Queues> extends Consumer<Data, Queues> {
@@ -25,15 +32,38 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     return pushed as Pushed
   }
 
-  /** Up to 1,000 are stored together or not at all; more go by the thousand, in order. */
-  async pushMany(entries: readonly PushEntry<Data>[]): Promise<Pushed[]> {
+  /**
+   * Up to 1,000 messages, stored together or not at all; more are refused before anything is sent. With `chunked`, any
+   * number goes in requests one after the other, and a failure rejects with a `PartialPushError`. A call that failed may
+   * be repeated with the same array: nothing is stored twice within the queue's `dedupWindowSeconds`.
+   */
+  async pushMany(
+    entries: readonly PushEntry<Data>[],
+    { chunked = false }: PushManyOptions = {},
+  ): Promise<Pushed[]> {
+    const { pushes, keys: memory } = this.#session
     this.#session.checkOpen()
-    const items = entries.map(({ payload, ...options }) => this.#item(payload, options))
-    const parts: Promise<Pushed[]>[] = []
-    for (let at = 0; at < items.length; at += requestItemsMax) {
-      parts.push(this.#session.pushes.push(this.name, items.slice(at, at + requestItemsMax)))
+    if (!chunked) checkCount(entries.length)
+    const keys = memory.keysOf(this.name, entries)
+    const items = entries.map(({ payload, ...options }, i) =>
+      this.#item(payload, { ...options, dedupeKey: keys[i] }),
+    )
+    const stored: Pushed[] = []
+    try {
+      for (const chunk of chunked ? chunksOf(items) : [items]) {
+        if (chunk.length > 0) stored.push(...(await pushes.push(this.name, chunk)))
+      }
+    } catch (error) {
+      memory.failed(this.name, entries, keys)
+      if (!chunked || !(error instanceof RouseError)) throw error
+      const rest = entries.slice(stored.length).map((entry, i) => ({
+        ...entry,
+        dedupeKey: keys[stored.length + i],
+      }))
+      throw new PartialPushError(error, { stored: stored.map(({ id }) => id), rest })
     }
-    return (await Promise.all(parts)).flat()
+    memory.stored(entries)
+    return stored
   }
 
   /** Sets options of the queue, creating it if need be. Answers all of them. */
@@ -49,4 +79,13 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     const session = this.#session
     return pushItemText(this.name, payload, session.traced(options), session.newId)
   }
+}
+
+function checkCount(count: number): void {
+  if (count <= requestItemsMax) return
+  throw new RouseError(
+    'invalid_request',
+    `pushMany was given ${count} messages and stores at most ${requestItemsMax} together: nothing was sent. ` +
+      'Pass { chunked: true } to send them in several requests.',
+  )
 }

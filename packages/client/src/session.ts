@@ -1,6 +1,7 @@
 import type { Caller } from './caller.ts'
 import type { PushBuffer } from './push-buffer.ts'
 import type { PushOptions } from './push-item.ts'
+import { PushKeys } from './push-keys.ts'
 import { RouseError } from './rouse-error.ts'
 
 /** Anything that must end before the client is closed. */
@@ -21,6 +22,7 @@ export class Session {
   readonly caller: Caller
   readonly pushes: PushBuffer
   readonly newId: () => string
+  readonly keys: PushKeys
   readonly #traceparent: SessionOptions['traceparent']
   readonly #running = new Set<Stoppable>()
   #closed = false
@@ -29,6 +31,7 @@ export class Session {
     this.caller = caller
     this.pushes = pushes
     this.newId = newId
+    this.keys = new PushKeys(newId)
     this.#traceparent = traceparent
   }
 

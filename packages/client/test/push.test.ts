@@ -1,5 +1,6 @@
+import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import { traceparentOf } from '../src/index.ts'
+import { type Queue, traceparentOf } from '../src/index.ts'
 import { clientOf, sharedCluster, unique } from './support/cluster.ts'
 import { type ScriptedRequest, scriptedServer } from './support/scripted-server.ts'
 
@@ -101,6 +102,72 @@ test('pushMany is all or nothing', async (t) => {
   t.match(pushed, [{ status: 'queued' }, { status: 'queued', transactionId: 'k' }])
 })
 
+test('pushMany of more than one request takes is refused before anything is sent', async (t) => {
+  const forwarded = await forwardingServer(t)
+  const queue = clientOf(t, forwarded.url).queue(unique())
+  const entries = Array.from({ length: 1_001 }, (_, payload) => ({ payload }))
+  await t.rejects(queue.pushMany(entries), { code: 'invalid_request', message: /chunked: true/ })
+  t.equal(forwarded.requests.length, 0)
+  t.equal((await queue.pushMany(entries.slice(1))).length, 1_000)
+  t.equal(forwarded.requests.length, 1)
+})
+
+test('pushMany in chunks stores any number, in order', async (t) => {
+  const queue = clientOf(t, urls, { bufferMax: 1_000 }).queue(unique())
+  const entries = Array.from({ length: 2_500 }, (_, payload) => ({ payload }))
+  const pushed = await queue.pushMany(entries, { chunked: true })
+  t.equal(new Set(pushed.map(({ id }) => id)).size, 2_500)
+  t.same(await popAll(queue), Array.from(entries.keys()))
+})
+
+test('pushMany in chunks that fails says what is stored, and repeated stores nothing twice', async (t) => {
+  for (const repeat of ['same array', 'rest'] as const) {
+    let fails = true
+    let pushes = 0
+    // The second request is stored, but its answer is lost; after that nobody answers for a while.
+    const forwarded = await forwardingServer(t, ({ path }) => {
+      if (path === '/api/v1/push') pushes += 1
+      return fails && pushes > 1
+    })
+    const queue = clientOf(t, forwarded.url, { retryFor: '300ms' }).queue(unique())
+    const entries = Array.from({ length: 2_500 }, (_, payload) => ({ payload }))
+    const error = await queue.pushMany(entries, { chunked: true }).catch((thrown) => thrown)
+    t.match(error, { name: 'RouseError', code: 'no_answer', firstNotStored: 1_000 })
+    t.equal(new Set(error.stored).size, 1_000)
+    t.equal(error.rest.length, 1_500)
+    fails = false
+    const pushed = await eventually(() =>
+      queue.pushMany(repeat === 'rest' ? error.rest : entries, { chunked: true }),
+    )
+    t.equal(pushed.length, repeat === 'rest' ? 1_500 : 2_500)
+    t.same(await popAll(queue), Array.from(entries.keys()), repeat)
+  }
+})
+
+test('pushMany repeated with the same array after a failure stores nothing twice; after a success it does', async (t) => {
+  let fails = true
+  const forwarded = await forwardingServer(t, () => fails)
+  const queue = clientOf(t, forwarded.url, { retryFor: '300ms' }).queue(unique())
+  const entries = [{ payload: 1 }, { payload: 2 }]
+  await t.rejects(queue.pushMany(entries), { code: 'no_answer' })
+  fails = false
+  await eventually(() => queue.pushMany(entries))
+  t.same(await popAll(queue), [1, 2])
+  await queue.pushMany(entries)
+  t.same(await popAll(queue), [1, 2], 'a call of its own')
+})
+
+test('a runAt that is not a date is refused by its name', async (t) => {
+  const queue = clientOf(t, urls).queue(unique())
+  for (const runAt of ['2027-01-01', 'tomorrow', 1_800_000_000_000, new Date(Number.NaN)]) {
+    await t.rejects(queue.push(1, { runAt: runAt as never }), {
+      code: 'invalid_delay',
+      message: /^runAt must be/,
+    })
+  }
+  t.same(await queue.pop(), [], 'and nothing is stored')
+})
+
 test('a push whose answer was lost is stored once', async (t) => {
   const name = unique()
   let dropped = 0
@@ -139,6 +206,18 @@ test('what a program says of its trace goes along', async (t) => {
   await queue.push(1)
   t.match(await queue.pop(), [{ headers: { traceparent } }])
 })
+
+/** What the queue holds, acknowledged. */
+// biome-ignore lint/suspicious/noExplicitAny: of any client
+async function popAll(queue: Queue<any, any>): Promise<unknown[]> {
+  const popped: unknown[] = []
+  for (;;) {
+    const messages = await queue.pop({ batch: 1_000 })
+    if (messages.length === 0) return popped
+    popped.push(...messages.map(({ data }) => data))
+    await queue.ack(messages)
+  }
+}
 
 /** Passes every request on to the node; where `drops`, the answer never arrives. */
 async function forwardingServer(

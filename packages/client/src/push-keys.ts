@@ -1,0 +1,37 @@
+// The keys of pushes that failed. Most failures leave open what was stored, so a call that is repeated with the same array
+// sends the same keys, and the server stores nothing twice. A call that succeeded is forgotten: the same array may be
+// pushed again on purpose.
+import type { PushEntry } from './push-item.ts'
+
+interface FailedCall {
+  readonly queue: string
+  readonly entries: readonly PushEntry<unknown>[]
+  readonly keys: readonly string[]
+}
+
+export class PushKeys {
+  readonly #failed = new WeakMap<readonly PushEntry<unknown>[], FailedCall>()
+  readonly #newId: () => string
+
+  constructor(newId: () => string) {
+    this.#newId = newId
+  }
+
+  /** A key for each: its own, else that of the failed call which this one repeats, else a new one. */
+  keysOf(queue: string, entries: readonly PushEntry<unknown>[]): string[] {
+    const before = this.#failed.get(entries)
+    return entries.map((entry, i) => {
+      if (entry.dedupeKey !== undefined) return entry.dedupeKey
+      const isRepeated = before?.queue === queue && before.entries[i] === entry
+      return (isRepeated ? before.keys[i] : undefined) ?? this.#newId()
+    })
+  }
+
+  stored(entries: readonly PushEntry<unknown>[]): void {
+    this.#failed.delete(entries)
+  }
+
+  failed(queue: string, entries: readonly PushEntry<unknown>[], keys: readonly string[]): void {
+    this.#failed.set(entries, { queue, entries: [...entries], keys })
+  }
+}

@@ -1,7 +1,7 @@
 // Endings that are to be told to the server. They leave with the next fetch, or together in a request of their own
 // as soon as the one before is answered. Where all messages of a lease are completed, the lease is told of instead.
 import type { Ack, AckOutcome } from './consumer-calls.ts'
-import { ackOf, type Ending, type Held, type HeldLease } from './held.ts'
+import { ackOf, type Ending, type Held, type HeldLease, rolledBack } from './held.ts'
 import { RouseError } from './rouse-error.ts'
 
 export interface PendingAck {
@@ -9,6 +9,8 @@ export interface PendingAck {
   readonly ack: Ack
   /** Undefined where nobody waits for it. */
   readonly told: ((error: RouseError | undefined) => void) | undefined
+  /** Whether a refusal is what is hoped for: the message was acknowledged by ackIn. */
+  readonly isCheck: boolean
   /** A try to tell it got no answer. */
   afterUnknown: boolean
 }
@@ -20,7 +22,7 @@ export interface AckDeskOptions {
   /** Whether nobody else can have ended it. */
   readonly isOurs: (held: Held) => boolean
   /** It has ended, or is out of our hands. */
-  readonly onEnded: (held: Held, error: RouseError | undefined) => void
+  readonly onEnded: (pending: PendingAck, error: RouseError | undefined) => void
 }
 
 /** Smaller leases go in one list with others: a request costs more than a few lines of a list. */
@@ -41,7 +43,14 @@ export class AckDesk {
 
   add(held: Held, ending: Ending, told?: PendingAck['told']): void {
     held.settled = true
-    this.#pending.push({ held, ack: ackOf(held, ending), told, afterUnknown: false })
+    const ack = ackOf(held, ending)
+    this.#pending.push({ held, ack, told, isCheck: false, afterUnknown: false })
+  }
+
+  /** Ends a message that was acknowledged by ackIn, for the case that its transaction was rolled back. */
+  check(held: Held, ending: Ending, told?: PendingAck['told']): void {
+    const ack = ackOf(held, ending)
+    this.#pending.push({ held, ack, told, isCheck: true, afterUnknown: false })
   }
 
   /** Those that a fetch may take along: not the leases that are done as a whole. */
@@ -111,17 +120,26 @@ export class AckDesk {
 
   /** Refused after a try of unknown outcome: while the lease is ours, that try must have been the one. */
   #faultOf(pending: PendingAck, outcome: AckOutcome | undefined): RouseError | undefined {
-    if (outcome === 'accepted' || outcome === 'dead-lettered') return undefined
+    const isAccepted = outcome === 'accepted' || outcome === 'dead-lettered'
+    if (pending.isCheck) return isAccepted ? faultOfCheck(pending.ack) : undefined
+    if (isAccepted) return undefined
     const unknown = outcome === 'unknown' || pending.afterUnknown
     if (!unknown) return leaseLost()
     if (this.#options.isOurs(pending.held)) return undefined
     return new RouseError('outcome_unknown', 'it is unknown whether the acknowledgement counted')
   }
 
-  #end({ held, told }: PendingAck, error: RouseError | undefined): void {
-    this.#options.onEnded(held, error)
-    told?.(error)
+  #end(pending: PendingAck, error: RouseError | undefined): void {
+    this.#options.onEnded(pending, error)
+    pending.told?.(error)
   }
+}
+
+/** Where the handler threw, its error has been reported already. */
+function faultOfCheck({ errorCode, error }: Ack): RouseError | undefined {
+  return errorCode === rolledBack.errorCode
+    ? new RouseError('ack_in_rolled_back', error ?? '')
+    : undefined
 }
 
 /** Finds the leases of which every message is completed and nothing was said before. */
@@ -146,7 +164,7 @@ function sort(pending: readonly PendingAck[]): { whole: PendingAck[][]; loose: P
   return { whole, loose }
 }
 
-export function leaseLost(): RouseError {
+export function leaseLost(cause?: unknown): RouseError {
   const text = 'the lease is lost: the message was given to somebody else, or ended'
-  return new RouseError('lease_lost', text, { status: 409 })
+  return new RouseError('lease_lost', text, { status: 409, cause })
 }

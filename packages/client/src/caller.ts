@@ -19,6 +19,8 @@ export interface Call {
   /** No new try begins later than this; absent: the client's. */
   readonly retryForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
+  /** Aborts when the caller stops waiting: no further try, but an answer that is on its way is still read. */
+  readonly leave?: AbortSignal | undefined
   /** Not to be tried again once it may have been carried out. */
   readonly atMostOnce?: boolean | undefined
 }
@@ -59,12 +61,13 @@ export class Caller {
     let last: Failure | undefined
     for (;;) {
       call.signal?.throwIfAborted()
+      call.leave?.throwIfAborted()
       const node = this.#nodes.choose(nowMs(), tried)
       if (node === undefined) {
         rounds += 1
         const waitMs = this.#waitMs(last, rounds)
         if (nowMs() + waitMs > deadlineMs) throw last?.error ?? this.#nothingRested()
-        await pause(waitMs, call.signal)
+        await pause(waitMs, call.leave ?? call.signal)
         tried.clear()
         continue
       }
@@ -107,11 +110,13 @@ export class Caller {
           call.body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
         body: call.body,
         signal: controller.signal,
+        leave: call.leave,
       })
       const failure = failureOfAnswer(answer)
       return failure === undefined ? { answer } : { failure }
     } catch (error) {
       call.signal?.throwIfAborted()
+      call.leave?.throwIfAborted()
       return { failure: failureOfTransport(error, node.url, timeoutMs, controller.signal.aborted) }
     } finally {
       clearTimeout(timer)

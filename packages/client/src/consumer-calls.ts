@@ -31,7 +31,11 @@ export interface Fetch {
   /** Where a group that is new begins. */
   readonly from?: 'all' | 'new' | Date | undefined
   readonly signal?: AbortSignal | undefined
+  readonly leave?: AbortSignal | undefined
 }
+
+/** How long a call may go on. */
+export type CallLimits = Pick<Call, 'timeoutMs' | 'retryForMs' | 'signal'>
 
 export interface Fetched<Data> {
   readonly messages: readonly Message<Data>[]
@@ -83,6 +87,7 @@ export class ConsumerCalls<Data> {
       }),
       timeoutMs: waitMs + answerMsMax,
       signal: fetch.signal,
+      leave: fetch.leave,
       // Messages that were acknowledged with an answer that went astray are lost: that should be known.
       atMostOnce: autoAck,
     })
@@ -91,23 +96,23 @@ export class ConsumerCalls<Data> {
     return { messages: body.messages, outcomes: toOutcomes(body.acks ?? [], answer) }
   }
 
-  async ack(acks: readonly Ack[], retryForMs?: number): Promise<readonly AckOutcome[]> {
+  async ack(acks: readonly Ack[], limits: CallLimits = {}): Promise<readonly AckOutcome[]> {
     const answer = await this.#caller.call({
       method: 'POST',
       path: '/ack/batch',
       body: JSON.stringify({ consumerGroup: this.group, acknowledgments: acks }),
-      retryForMs,
+      ...limits,
     })
     return toOutcomes(readAnswer<AckResult[]>(answer), answer)
   }
 
   /** Completes everything that the lease holds. */
-  async ackLease(leaseId: string, retryForMs?: number): Promise<AckOutcome> {
+  async ackLease(leaseId: string, limits: CallLimits = {}): Promise<AckOutcome> {
     const answer = await this.#caller.call({
       method: 'POST',
       path: '/ack/batch',
       body: JSON.stringify({ consumerGroup: this.group, leaseId, status: 'completed' }),
-      retryForMs,
+      ...limits,
     })
     if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
     readAnswer(answer)
@@ -129,11 +134,7 @@ export class ConsumerCalls<Data> {
   }
 
   /** False: the lease is lost. */
-  async extend(
-    leaseId: string,
-    seconds: number,
-    limits: Pick<Call, 'timeoutMs' | 'retryForMs'> = {},
-  ): Promise<boolean> {
+  async extend(leaseId: string, seconds: number, limits: CallLimits = {}): Promise<boolean> {
     const path = `/lease/${leaseId}/extend`
     const body = JSON.stringify({ seconds })
     const answer = await this.#caller.call({ method: 'POST', path, body, ...limits })
@@ -143,16 +144,26 @@ export class ConsumerCalls<Data> {
   }
 
   /** Gives back what the lease still holds. That it holds nothing any more is as good. */
-  async release(leaseId: string, retryForMs?: number): Promise<void> {
+  async release(leaseId: string, limits: CallLimits = {}): Promise<void> {
     const path = `/lease/${leaseId}`
-    const answer = await this.#caller.call({ method: 'DELETE', path, retryForMs })
+    const answer = await this.#caller.call({ method: 'DELETE', path, ...limits })
     if (answer.status !== 409) readAnswer(answer)
   }
 
-  async options(): Promise<Readonly<Record<string, unknown>>> {
+  async options(limits: CallLimits = {}): Promise<Readonly<Record<string, unknown>>> {
     const path = `/resources/queues/${encodeURIComponent(this.queue)}`
-    const answer = await this.#caller.call({ method: 'GET', path })
+    const answer = await this.#caller.call({ method: 'GET', path, ...limits })
     return readAnswer<{ options: Record<string, unknown> }>(answer).options
+  }
+
+  /** Whether the message is completed for its group, however that came about. */
+  async isCompleted(message: Message, limits: CallLimits = {}): Promise<boolean> {
+    const path = `/messages/${message.partitionId}/${encodeURIComponent(message.transactionId)}`
+    const answer = await this.#caller.call({ method: 'GET', path, ...limits })
+    if (answer.status === 404) return false
+    const { groups } = readAnswer<{ groups: { consumerGroup: string; status: string }[] }>(answer)
+    const own = groups.find(({ consumerGroup }) => consumerGroup === message.consumerGroup)
+    return own?.status === 'completed'
   }
 
   #grouped(ack: Ack): object {

@@ -54,7 +54,10 @@ export class Consumer<Data, Queues> {
     )
   }
 
-  /** The same with many messages a call. */
+  /**
+   * The same with many messages a call. Where it throws, the handler is called again with each message alone that it has
+   * not ended: only what fails alone is charged. So it may see a message twice in one attempt.
+   */
   workBatch(options: BatchOptions, handler: BatchHandler<Data, Queues>): Worker {
     return this.#start(options, options.batch ?? batchDefault, (job) =>
       handler(
@@ -64,9 +67,14 @@ export class Consumer<Data, Queues> {
     )
   }
 
-  /** `for await`: asking for the next message acknowledges the one before; leaving the loop gives it back. */
+  /**
+   * `for await`: asking for the next message acknowledges the one before. Leaving the loop early (throw, break, return)
+   * ends the attempt as failed, with the code `loop_left`, unless the message was ended first: `await message.ack()`.
+   */
   messages(options: Omit<WorkOptions, 'concurrency'> = {}): MessageStream<Data, Queues> {
-    return streamMessages((handle) => this.#start({ ...options, concurrency: 1 }, 1, handle))
+    return streamMessages((handle, onStopping) =>
+      this.#start({ ...options, concurrency: 1 }, 1, handle, onStopping),
+    )
   }
 
   async pop(options: PopOptions = {}): Promise<Message<Data>[]> {
@@ -127,13 +135,19 @@ export class Consumer<Data, Queues> {
     for (const outcome of await this.#calls().ack(acks)) expectAccepted(outcome)
   }
 
-  #start(options: WorkOptions, batch: number, handle: (job: Job) => unknown): Worker {
+  #start(
+    options: WorkOptions,
+    batch: number,
+    handle: (job: Job) => unknown,
+    onStopping?: () => void,
+  ): Worker {
     this.#session.checkOpen()
     const settings = readWorkOptions(options, batch)
     const worker = new Worker({
       calls: this.#calls(options.partition),
       settings,
       handle,
+      onStopping,
       onStopped: () => this.#session.remove(worker),
     })
     this.#session.add(worker)

@@ -15,6 +15,11 @@ export interface HeldLease {
   lost: boolean
 }
 
+/** One call of ackIn: its messages are acknowledged together or not at all. */
+export interface AckIn {
+  readonly messages: readonly Held[]
+}
+
 /** A delivered message until it is known to have ended. */
 // biome-ignore lint/suspicious/noExplicitAny: only handlers know what is in it
 export interface Held<Data = any> {
@@ -22,6 +27,8 @@ export interface Held<Data = any> {
   readonly lease: HeldLease
   /** Its end is decided: nothing more may be said about it. */
   settled: boolean
+  /** Acknowledged by this call of ackIn, in a transaction of the handler, which may still be rolled back. */
+  ackedIn: AckIn | undefined
 }
 
 export type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
@@ -49,6 +56,13 @@ export function failedBy(error: unknown): Ending {
     error: clip(message ?? String(error), errorCharsMax),
     ...(kind === undefined ? {} : { errorCode: clip(kind, errorCodeCharsMax) }),
   }
+}
+
+/** What is said of a message after its ackIn: refused by the server if the transaction was committed. */
+export const rolledBack: Ending = {
+  status: 'failed',
+  error: 'the handler returned, but the transaction of its ackIn was rolled back',
+  errorCode: 'ack_in_rolled_back',
 }
 
 export function deadLetteredFor(reason: string): Ending {

@@ -1,6 +1,6 @@
 export type { PopOptions } from './consumer.ts'
 export { Consumer } from './consumer.ts'
-export type { BatchContext, BatchHandler, Context, Handler } from './context.ts'
+export type { BatchContext, BatchHandler, Context, Handler, SqlExecutor } from './context.ts'
 export type { Duration } from './duration.ts'
 export type { Message } from './message.ts'
 export { traceparentOf } from './message.ts'

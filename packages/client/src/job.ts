@@ -1,14 +1,15 @@
 // One call of a handler: the messages it was given, its signal, and what it says of them.
-import type { BatchContext } from './context.ts'
+import type { BatchContext, SqlExecutor } from './context.ts'
 import { parseDuration } from './duration.ts'
 import { deadLetteredFor, type Ending, type Held } from './held.ts'
 import { type Message, traceparentOf } from './message.ts'
 import { type PushOptions, pushItemText } from './push-item.ts'
 
-/** Where a job's endings go. Both resolve when the server has them, and reject when they do not count. */
+/** Where a job's endings go. They resolve when the server has them, and reject when they do not count. */
 export interface JobEndings {
   readonly end: (messages: readonly Held[], ending: Ending) => Promise<void>
   readonly transact: (messages: readonly Held[], items: readonly string[]) => Promise<void>
+  readonly ackIn: (messages: readonly Held[], executor: SqlExecutor) => Promise<void>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: what is pushed was typed where the handler was given
@@ -58,6 +59,13 @@ export class Job implements BatchContext<any> {
       pushItemText(queue, payload, inherit(rest, traceparent)),
     )
     await this.#endings.transact(messages, items)
+  }
+
+  async ackIn(
+    executor: SqlExecutor,
+    options: { readonly messages?: readonly Message[] | undefined } = {},
+  ) {
+    await this.#endings.ackIn(this.#named(options.messages), executor)
   }
 
   async retry(options: Parameters<BatchContext<unknown>['retry']>[0] = {}) {

@@ -30,10 +30,15 @@ export function createTransport(): Transport {
 function sendBy(
   begin: typeof http.request,
   agent: http.Agent,
-  { method, url, headers, body, signal }: TransportRequest,
+  { method, url, headers, body, signal, leave }: TransportRequest,
 ): Promise<TransportAnswer> {
   return new Promise((resolve, reject) => {
-    const fail = (error: unknown): void => reject(new TransportError(error))
+    const stopWaiting = (): void => halfClose(request)
+    const settled = (): void => leave?.removeEventListener('abort', stopWaiting)
+    const fail = (error: unknown): void => {
+      settled()
+      reject(new TransportError(error))
+    }
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
     const request = begin(
       {
@@ -50,6 +55,7 @@ function sendBy(
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
         response.on('error', fail)
         response.on('end', () => {
+          settled()
           const text =
             chunks.length === 1 ? String(chunks[0]) : Buffer.concat(chunks).toString('utf8')
           const retryAfter = response.headers['retry-after']
@@ -58,6 +64,17 @@ function sendBy(
       },
     )
     request.on('error', fail)
+    leave?.addEventListener('abort', stopWaiting)
     request.end(body)
   })
+}
+
+/**
+ * Ends our side of the connection and goes on reading. A node answers a half-close by ending its own side, after the
+ * answer if it has written one, so the request settles either way.
+ */
+function halfClose(request: http.ClientRequest): void {
+  const { socket } = request
+  if (socket === null || socket.connecting) request.destroy()
+  else socket.end()
 }

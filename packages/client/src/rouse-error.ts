@@ -32,8 +32,17 @@ export type ErrorCode =
 /**
  * `unreachable`: no node could be asked. `no_answer`: a node was asked and did not answer in time, or hung up.
  * `buffer_full`: more pushes wait than the client keeps. `closed`: the client was closed. `bad_answer`: not from Rouse.
+ * `loop_left`: a `for await` loop was left before its message was ended. `ack_in_rolled_back`: a handler returned, but
+ * the transaction of its ackIn was rolled back.
  */
-export type ClientErrorCode = 'unreachable' | 'no_answer' | 'buffer_full' | 'closed' | 'bad_answer'
+export type ClientErrorCode =
+  | 'unreachable'
+  | 'no_answer'
+  | 'buffer_full'
+  | 'closed'
+  | 'bad_answer'
+  | 'loop_left'
+  | 'ack_in_rolled_back'
 
 export interface FieldError {
   /** As a path from the body: `items[3].queue`. */

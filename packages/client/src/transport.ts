@@ -7,6 +7,11 @@ export interface TransportRequest {
   readonly body: string | undefined
   /** Aborts the request; `send` then rejects. */
   readonly signal: AbortSignal
+  /**
+   * Aborts when the client stops waiting but still reads: the server is told (a half-close), and an answer that is
+   * already on its way arrives. A transport that cannot do that ignores it; `signal` follows.
+   */
+  readonly leave?: AbortSignal | undefined
 }
 
 export interface TransportAnswer {

@@ -4,7 +4,12 @@ import { test } from 'tap'
 import type { Message } from '../src/index.ts'
 import { clientOf, sharedCluster, unique } from './support/cluster.ts'
 
-const { urls } = await sharedCluster()
+const { urls, database } = await sharedCluster()
+
+/** A limit for what should end long before, in tests of things that once never did. */
+function pauseMs<Value>(ms: number, value: Value): Promise<Value> {
+  return new Promise((resolve) => setTimeout(resolve, ms, value).unref())
+}
 
 test('two groups each get every message', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
@@ -18,8 +23,9 @@ test('two groups each get every message', async (t) => {
   t.same(seen, { audit: [1, 2, 3], mail: [1, 2, 3] })
 })
 
-test('iteration acknowledges as it goes on, and gives back what it leaves', async (t) => {
+test('iteration acknowledges as it goes on; leaving the loop fails the message that was not ended', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
+  await queue.configure({ retryBackoffMs: [0] })
   await queue.pushMany([1, 2, 3, 4].map((payload) => ({ payload })))
   const seen: unknown[] = []
   for await (const message of queue.messages()) {
@@ -28,7 +34,83 @@ test('iteration acknowledges as it goes on, and gives back what it leaves', asyn
   }
   t.same(seen, [1, 2, 3])
   const rest = await queue.pop({ batch: 10, wait: '5s' })
-  t.match(rest, [{ data: 3, attempt: 1 }], 'not charged')
+  t.match(rest, [{ data: 3, attempt: 2 }], 'charged')
+})
+
+test('a loop that throws charges each attempt, up to a dead letter', async (t) => {
+  const name = unique()
+  const queue = clientOf(t, urls).queue(name)
+  await queue.configure({ retryLimit: 2, retryBackoffMs: [0] })
+  await queue.push('poison')
+  const attempts: number[] = []
+  for (let run = 0; run < 3; run += 1) {
+    await t.rejects(
+      async () => {
+        for await (const { attempt } of queue.messages()) {
+          attempts.push(attempt)
+          throw new Error('cannot')
+        }
+      },
+      { message: 'cannot' },
+    )
+  }
+  t.same(attempts, [1, 2, 3])
+  const { rows } = await database.pool.query(
+    `select d.payload, d.error_code from rouse.dead_letters d join rouse.queues q on q.id = d.queue_id
+     where q.name = $1`,
+    [name],
+  )
+  t.same(rows, [{ payload: '"poison"', error_code: 'loop_left' }])
+})
+
+test('a message that was ended before its loop is left stays ended', async (t) => {
+  const queue = clientOf(t, urls).queue(unique())
+  await queue.configure({ retryBackoffMs: [0] })
+  const errors: unknown[] = []
+  for (const end of ['ack', 'retry', 'ack without waiting'] as const) {
+    await queue.push(end)
+    for await (const message of queue.messages({ onError: (error) => errors.push(error) })) {
+      if (end === 'ack') await message.ack()
+      else if (end === 'retry') await message.retry()
+      else void message.ack()
+      break
+    }
+    const left = await queue.pop({ wait: end === 'retry' ? '5s' : 0 })
+    t.match(left, end === 'retry' ? [{ data: 'retry', attempt: 1 }] : [], end)
+    for (const message of left) await queue.ack(message)
+  }
+  t.same(errors, [])
+})
+
+test('a loop that waits for a message ends when its client is closed', async (t) => {
+  const rouse = clientOf(t, urls)
+  const queue = rouse.queue(unique())
+  await queue.push(1)
+  const seen: unknown[] = []
+  const loop = (async () => {
+    for await (const { data } of queue.messages()) seen.push(data)
+    return 'ended'
+  })()
+  await eventually(() => seen.length === 1)
+  await rouse.close()
+  t.equal(await Promise.race([loop, pauseMs(5_000, 'still waits')]), 'ended')
+  t.same(await clientOf(t, urls).queue(queue.name).pop(), [], 'and its message is acknowledged')
+})
+
+test('closing waits for the message that a loop is at, and gives back those behind it', async (t) => {
+  const rouse = clientOf(t, urls)
+  const queue = rouse.queue(unique())
+  await queue.pushMany([1, 2].map((payload) => ({ payload })))
+  const seen: unknown[] = []
+  let closed: Promise<void> | undefined
+  for await (const { data } of queue.messages()) {
+    seen.push(data)
+    closed ??= rouse.close()
+  }
+  await closed
+  t.same(seen, [1])
+  const rest = await clientOf(t, urls).queue(queue.name).pop({ batch: 10, wait: '5s' })
+  t.match(rest, [{ data: 2, attempt: 1 }])
 })
 
 test('by hand: pop, extend, fail, retry, release, ack', async (t) => {

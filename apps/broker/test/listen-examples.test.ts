@@ -1,5 +1,5 @@
 // The examples of docs/sql.md, as they stand there.
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -18,7 +18,7 @@ function example(language: string): string {
 /** Where `pg` is found, and no other test looks. */
 const folder = new URL('../.tap/examples/', import.meta.url)
 
-async function run(script: string): Promise<number | null> {
+async function run(script: string, onStart?: (child: ChildProcess) => void) {
   mkdirSync(folder, { recursive: true })
   const file = new URL(`${process.pid}.mjs`, folder)
   writeFileSync(file, script)
@@ -35,6 +35,7 @@ async function run(script: string): Promise<number | null> {
     ],
     { stdio: ['ignore', 'inherit', 'inherit'] },
   )
+  onStart?.(child)
   const code = await new Promise<number | null>((resolve) => child.once('exit', resolve))
   rmSync(file)
   return code
@@ -50,8 +51,27 @@ test('an order and its message are committed together, handled, and acknowledged
   const { rows } = await node.database.pool.query('select total::float8 from orders where id = 42')
   t.same(rows, [{ total: 89.55 }])
   t.equal((await api.pop('orders')).status, 204, 'it does not come again')
+  t.equal(await run(example('js')), 0, 'and an empty queue is no error')
   const scheduled = await node.database.pool.query('select queue from rouse.scheduled')
   t.same(scheduled.rows, [{ queue: 'reminders' }], 'the reminder waits')
+})
+
+test('a worker acknowledges with the effect, and stops when it is told to', async (t) => {
+  const { pool } = node.database
+  await pool.query('create table if not exists orders (id bigint primary key, total numeric)')
+  await pool.query('insert into orders values (50, 100)')
+  await api.push({ queue: 'orders', payload: { id: 50 } })
+  const code = await run(example('ts'), (child) => {
+    void eventually(
+      async () => {
+        const { rows } = await pool.query('select total::float8 from orders where id = 50')
+        return rows[0]?.total === 90
+      },
+      { timeoutMs: 20_000 },
+    ).finally(() => child.kill('SIGTERM'))
+  })
+  t.equal(code, 0)
+  t.equal((await api.pop('orders')).status, 204)
 })
 
 test('ack_in takes a leaseId for one message, a uuid for all, and refuses anything else', async (t) => {

@@ -1,4 +1,10 @@
-import { type Ack, type AckResult, decodeLeaseToken, matchesTransaction } from '@rouse/protocol'
+import {
+  type Ack,
+  type AckReceiptBody,
+  type AckResult,
+  decodeLeaseToken,
+  matchesTransaction,
+} from '@rouse/protocol'
 import type { AckItem, AckOutcome } from '@rouse/sidecar'
 import type { BrokerContext } from './broker-context.ts'
 
@@ -9,6 +15,14 @@ export function readAck(ack: Ack): AckItem | undefined {
   const token = decodeLeaseToken(ack.leaseId)
   if (token === undefined || token.partitionId !== ack.partitionId) return undefined
   if (!matchesTransaction(token, ack.transactionId)) return undefined
+  const message = { partitionId: token.partitionId, seq: token.seq }
+  return { leaseId: token.leaseId, message, ...readEnding(ack) }
+}
+
+/** The message that a receipt was given with. Undefined where it is none. */
+export function readReceipt(ack: AckReceiptBody): AckItem | undefined {
+  const token = decodeLeaseToken(ack.receipt)
+  if (token === undefined) return undefined
   const message = { partitionId: token.partitionId, seq: token.seq }
   return { leaseId: token.leaseId, message, ...readEnding(ack) }
 }
@@ -67,7 +81,7 @@ export function toAckResult(
 
 export function logEnded(
   context: BrokerContext,
-  transactionId: string,
+  transactionId: string | undefined,
   item: AckItem,
   outcome: AckOutcome | undefined,
 ): void {

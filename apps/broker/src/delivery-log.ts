@@ -16,7 +16,8 @@ export interface EndedDelivery extends Ending {
   readonly leaseId: string
   readonly partitionId: string
   readonly seq: number
-  readonly transactionId: string
+  /** Undefined where the message was acknowledged by its receipt alone. */
+  readonly transactionId: string | undefined
 }
 
 type Ids = Pick<EndedDelivery, 'leaseId'> & Partial<EndedDelivery>
@@ -72,7 +73,13 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
     ended({ leaseId, partitionId, seq, transactionId, ...ending }) {
       if (!log.isLevelEnabled('debug')) return
       const claim = claims.take(leaseId, partitionId, seq)
-      tellEnded({ transactionId, partitionId, seq, leaseId }, ending, claim)
+      const ids = {
+        transactionId: transactionId ?? claim?.transactionId,
+        partitionId,
+        seq,
+        leaseId,
+      }
+      tellEnded(ids, ending, claim)
     },
     leaseEnded(leaseId, ending) {
       if (!log.isLevelEnabled('debug')) return

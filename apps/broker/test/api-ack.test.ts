@@ -29,6 +29,23 @@ test('completed ends a message, and a second ack is stale', async (t) => {
   t.equal((await api.pop(queue)).status, 204)
 })
 
+test('a receipt alone ends its own message and no other of the pop', async (t) => {
+  const { queue, messages } = await popped(3)
+  const receipts = messages.map(({ leaseId }) => leaseId)
+  const ack = (body: object) => api.post('/ack', body)
+  const { status, body } = await ack({ receipt: receipts[1] })
+  t.same({ status, body }, { status: 200, body: [{ index: 0, success: true }] })
+  t.match(await ack({ receipt: receipts[1] }), { status: 409, body: { code: 'lease_lost' } })
+  t.match(await ack({ receipt: 'foreign' }), { status: 409, body: { code: 'lease_lost' } })
+  t.match(await ack({ receipt: receipts[0], consumerGroup: 'other' }), { status: 409 })
+  t.match(await ack({ receipt: receipts[0], status: 'dlq', error: 'no' }), {
+    body: [{ success: true, dlq: true }],
+  })
+  t.match(await ack({ receipt: receipts[2], status: 'done' }), { status: 400 })
+  t.match(await ack({ receipt: receipts[2], status: 'retry' }), { status: 200 })
+  t.match((await api.pop(queue, '?batch=3')).body.messages, [{ data: 2, attempt: 1 }])
+})
+
 test('transactionId, partitionId and leaseId must name one message', async (t) => {
   const { messages } = await popped(2)
   const [one, two] = messages.map(ackOf) as [ReturnType<typeof ackOf>, ReturnType<typeof ackOf>]

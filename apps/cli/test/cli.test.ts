@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
+import type { Json } from '../src/api.ts'
 import { createProgram } from '../src/program.ts'
 import { sharedNode, unique } from './support/node.ts'
 import { plain, rouse, rouseOnTerminal, terminalMissing } from './support/rouse.ts'
@@ -38,6 +39,62 @@ test('a lease id that begins with a dash is no flag', { timeout }, async (t) => 
       t.match(await rouse(args, { env }), { code: 2, err: /lease/ }, args.join(' '))
     }
   }
+})
+
+test('ack ends one message, and with --all what the pop still holds', { timeout }, async (t) => {
+  const queue = unique()
+  await rouse(['push', queue, '-'], { env, input: '1\n2\n3\n4\n' })
+  const popped = await rouse(['pop', queue, '-n', '4', '--json'], { env })
+  const leases = JSON.parse(popped.out).messages.map(({ leaseId }: Json) => leaseId)
+  const completed = async () => {
+    const { messages } = await node.call('GET', `/api/v1/messages?queue=${queue}&status=completed`)
+    return messages.map(({ data }: Json) => data).sort()
+  }
+  const one = await rouse(['ack', leases[1]], { env })
+  t.match(one, { code: 0, out: /"success":true/ })
+  t.same(await completed(), [2], 'the others are still held')
+  t.match(await rouse(['ack', leases[1]], { env }), { code: 2, err: /lease is lost/ })
+  t.equal((await rouse(['ack', leases[0], '--status', 'dlq'], { env })).code, 0)
+  t.equal((await rouse(['ack', leases[0], '--all'], { env })).code, 0)
+  t.same(await completed(), [2, 3, 4])
+  const { messages } = await node.call('GET', `/api/v1/dlq?queue=${queue}`)
+  t.match(messages, [{ data: 1 }])
+})
+
+test('pop names the command for each message, and the one for all', {
+  timeout,
+  skip: skipTerminal,
+}, async (t) => {
+  const queue = unique()
+  await rouse(['push', queue, '-'], { env, input: '1\n2\n' })
+  const out = plain((await rouseOnTerminal(['pop', queue, '-n', '2'], { env })).out)
+  const acks = [...out.matchAll(/acknowledge with: rouse ack (\S+)\n/g)].map(([, lease]) => lease)
+  t.equal(new Set(acks).size, 2)
+  t.match(out, new RegExp(`acknowledge all 2 with: rouse ack ${acks[0]} --all\n`))
+  const acked = plain((await rouseOnTerminal(['ack', acks[1] as string], { env })).out)
+  t.match(acked, /^1 of 1 ended as completed\n/)
+})
+
+test('a redrive takes the id that the list shows, and the id of the message', {
+  timeout,
+}, async (t) => {
+  const queue = unique()
+  await rouse(['push', queue, '-'], { env, input: '1\n2\n3\n' })
+  const popped = await rouse(['pop', queue, '-n', '3', '--json'], { env })
+  const [{ leaseId }] = JSON.parse(popped.out).messages
+  await node.call('POST', '/api/v1/ack/batch', { leaseId, status: 'dlq' })
+  const letters = JSON.parse((await rouse(['dlq', 'list', queue], { env })).out).messages
+  const byData = new Map(letters.map((letter: Json) => [letter.data, letter]))
+  const [first, second, third] = [1, 2, 3].map((data) => byData.get(data) as Json)
+  const redrive = (id: string) => rouse(['dlq', 'redrive', queue, '--id', id, '--dry-run'], { env })
+  for (const id of [first.id, second.messageId, third.transactionId]) {
+    const { code, out } = await redrive(id)
+    t.match({ code, total: JSON.parse(out).total }, { code: 0, total: 1 }, id)
+  }
+  t.match(await redrive('999999999'), { code: 4, err: /no dead letter of .+ has the id 999999999/ })
+  t.equal((await rouse(['dlq', 'redrive', queue, '--id', first.id], { env })).code, 0)
+  const again = await rouse(['pop', queue, '--wait', '10', '--json'], { env })
+  t.match(JSON.parse(again.out).messages, [{ data: 1 }])
 })
 
 test('push reads lines and files', { timeout }, async (t) => {

@@ -32,6 +32,7 @@ export type {
   AckBody,
   AckLeaseBody,
   AckListBody,
+  AckReceiptBody,
   AckResult,
 } from './schemas/ack.ts'
 export {
@@ -40,6 +41,7 @@ export {
   AckBodySchema,
   AckLeaseBodySchema,
   AckListBodySchema,
+  AckReceiptBodySchema,
   AckResultSchema,
   AckSchema,
   ackStatuses,

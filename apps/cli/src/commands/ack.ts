@@ -6,28 +6,34 @@ const statuses = ['completed', 'failed', 'retry', 'dlq']
 
 interface Options {
   readonly status: string
+  readonly all?: boolean
 }
 
 export function ackVerb(program: Command): void {
   verb(
     program,
     'ack',
-    'end what a lease holds',
+    'end a message that pop delivered',
     `rouse ack LEASE_ID
-rouse ack LEASE_ID --status failed`,
+rouse ack LEASE_ID --all --status failed`,
   )
-    .argument('<leaseId>', 'of any message of the pop: all of them are meant')
+    .argument('<leaseId>', 'of the message, as pop printed it')
+    .option('--all', 'end everything that the pop of this message still holds')
     .option('-s, --status <status>', statuses.join(', '), 'completed')
     .action(async (leaseId: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       if (!statuses.includes(options.status)) {
         throw new CliError('usage', `--status must be one of ${statuses.join(', ')}`)
       }
-      const { body } = await api.post('/api/v1/ack/batch', { leaseId, status: options.status })
+      const { status } = options
+      const { body } =
+        options.all === true
+          ? await api.post('/api/v1/ack/batch', { leaseId, status })
+          : await api.post('/api/v1/ack', { receipt: leaseId, status })
       const failed = body.filter(({ success }: { success: boolean }) => !success)
       if (!output.isHuman) output.json(body)
-      else
-        output.line(`${body.length - failed.length} of ${body.length} ended as ${options.status}`)
+      else if (options.all === true) output.line(`all that the pop still held ended as ${status}`)
+      else output.line(`${body.length - failed.length} of ${body.length} ended as ${status}`)
       if (failed.length > 0) throw new CliError('server', failed[0].error ?? 'the lease is lost')
     })
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { type Json, query } from '../api.ts'
+import { CliError } from '../cli-error.ts'
 import { nowMs } from '../clock.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { brief, count, since } from '../words.ts'
@@ -90,19 +91,31 @@ function addRedrive(dlq: Command): void {
 rouse dlq redrive orders --error E_TIMEOUT --rate 100`,
   )
     .option('-g, --group <name>', 'of this consumer group')
-    .option('--id <transactionId>', 'this one only')
+    .option('--id <id>', 'this one only: the ID that dlq list shows, or the id of the message')
     .option('--error <code>', 'those that died of this')
     .option('--rate <count>', 'so many a second', count)
     .option('--dry-run', 'only say how many')
     .action(async (queue: string, _options: RedriveOptions, command: Command) => {
       const { api, output, options } = sessionOf<RedriveOptions>(command)
-      const { group: consumerGroup, id: transactionId, error: errorCode, rate, dryRun } = options
-      const where = { consumerGroup, transactionId, errorCode }
+      const { group: consumerGroup, id, error: errorCode, rate, dryRun } = options
+      const where = { consumerGroup, errorCode, ...whereId(id) }
       const { body } = await api.post('/api/v1/dlq/redrive', { queue, where, rate, dryRun })
-      if (!output.isHuman) return output.json(body)
+      if (!output.isHuman) output.json(body)
+      if (id !== undefined && body.total === 0) {
+        throw new CliError('nothing', `no dead letter of ${queue} has the id ${id}`)
+      }
+      if (!output.isHuman) return
       if (dryRun === true) output.line(`would bring back ${body.total ?? body.matched}`)
       else output.line(`bringing back ${body.total ?? body.matched}  (${body.id})`)
     })
+}
+
+const letterOrMessageId = /^(?:[1-9]\d{0,17}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
+
+/** The number of a letter, the UUID of a message, or else the transactionId that it was pushed with. */
+function whereId(id: string | undefined): Json {
+  if (id === undefined) return {}
+  return letterOrMessageId.test(id) ? { ids: [id] } : { transactionId: id }
 }
 
 function attemptsOf({ attempts }: Json): number {

@@ -59,5 +59,10 @@ rouse pop orders -n 10 --group billing --json`,
         output.line(JSON.stringify(data, null, 2))
         if (options.ack !== true) output.note(`acknowledge with: rouse ack ${leaseId}`)
       }
+      const { length } = body.messages
+      if (options.ack !== true && length > 1) {
+        const [{ leaseId }] = body.messages
+        output.note(`acknowledge all ${length} with: rouse ack ${leaseId} --all`)
+      }
     })
 }

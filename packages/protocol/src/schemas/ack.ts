@@ -26,6 +26,14 @@ export const AckBodySchema = Type.Object({
 })
 export type AckBody = Static<typeof AckBodySchema>
 
+/** One message by its own token alone: the `leaseId` that it was delivered with. */
+export const AckReceiptBodySchema = Type.Object({
+  consumerGroup: Type.Optional(Name()),
+  receipt: Type.String(),
+  ...outcome,
+})
+export type AckReceiptBody = Static<typeof AckReceiptBodySchema>
+
 export const AckListBodySchema = Type.Object({
   consumerGroup: Type.Optional(Name()),
   acknowledgments: Type.Array(AckSchema, { maxItems: limits.acknowledgmentsMax }),

@@ -17,6 +17,27 @@ async function roundTrip(payload: string): Promise<string> {
   return /"data":(.*),"createdAt"/s.exec(text)?.[1] ?? ''
 }
 
+test('a repeat is stored once, or refused where the queue may have forgotten its keys', async (t) => {
+  const push = async (dedupWindowSeconds: number, repeatAfterMs: unknown, item: object) => {
+    const queue = unique()
+    await api.post('/configure', { queue, options: { dedupWindowSeconds } })
+    const items = [{ queue, payload: 1, ...item }]
+    t.equal((await api.post('/push', { items })).status, 201)
+    const { status, body } = await api.post('/push', { items, repeatAfterMs })
+    const { body: popped } = await api.pop(queue, '?batch=10')
+    return { status, answer: body.code ?? body[0].status, stored: popped?.messages.length }
+  }
+  const keyed = { transactionId: 'k' }
+  const refused = { status: 409, answer: 'repeat_too_late', stored: 1 }
+  t.same(await push(3_600, 30_000, keyed), { status: 201, answer: 'duplicate', stored: 1 })
+  t.same(await push(0, 0, keyed), refused)
+  t.same(await push(30, 26_000, keyed), refused, 'too late by the time that the repeat may take')
+  t.same(await push(30, 24_000, keyed), { status: 201, answer: 'duplicate', stored: 1 })
+  t.same(await push(3_600, 0, {}), refused, 'without a key it cannot be told from another message')
+  t.match(await push(3_600, -1, keyed), { status: 400, stored: 1 })
+  t.match(await push(3_600, '5', keyed), { status: 400, stored: 1 })
+})
+
 test('a payload of any JSON value comes back equal', async (t) => {
   const payloads = ['null', 'false', '""', '0', '[]', '{}', '"\\u0000"', '"\\ud800"', '"ü€😀"']
   payloads.push('{"__proto__":{"a":1},"constructor":1,"toString":null}', '[1.5,-0.25,1e21]')

@@ -14,6 +14,8 @@ export interface Call {
   /** Below `/api/v1`, with its query. */
   readonly path: string
   readonly body?: string | undefined
+  /** In place of `body` once an earlier try may have been carried out; says how long ago the first one began. */
+  readonly repeatBody?: ((sinceFirstMs: number) => string) | undefined
   /** For one try; absent: the client's. */
   readonly timeoutMs?: number | undefined
   /** No new try begins later than this; absent: the client's. */
@@ -54,7 +56,8 @@ export class Caller {
 
   /** Any answer that a further try would not change, also 4xx. Rejects when there is none in time. */
   async call(call: Call): Promise<Answer> {
-    const deadlineMs = nowMs() + (call.retryForMs ?? this.#options.retryForMs)
+    const begunMs = nowMs()
+    const deadlineMs = begunMs + (call.retryForMs ?? this.#options.retryForMs)
     const tried = new Set<Node>()
     let afterUnknown = false
     let rounds = 0
@@ -71,7 +74,8 @@ export class Caller {
         tried.clear()
         continue
       }
-      const result = await this.#try(node, call)
+      const body = afterUnknown ? call.repeatBody?.(Math.ceil(nowMs() - begunMs)) : undefined
+      const result = await this.#try(node, body === undefined ? call : { ...call, body })
       if ('answer' in result) {
         this.#nodes.succeeded(node)
         return { status: result.answer.status, text: result.answer.text, afterUnknown }

@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'timeout'
   | 'lease_lost'
   | 'queue_in_use'
+  | 'repeat_too_late'
   | 'payload_too_large'
   | 'unsupported_media_type'
   | 'queue_paused'

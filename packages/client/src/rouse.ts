@@ -2,9 +2,11 @@ import { createTransport } from '#transport'
 import { Caller } from './caller.ts'
 import { readAnswer } from './consumer-calls.ts'
 import { type Duration, parseDuration } from './duration.ts'
+import { errorOfAnswer } from './failure.ts'
 import { PushBuffer, type Pushed } from './push-buffer.ts'
 import { Queue } from './queue.ts'
 import { createIdSource, systemRandom } from './randomness.ts'
+import { RouseError } from './rouse-error.ts'
 import { Session } from './session.ts'
 import type { Transport } from './transport.ts'
 
@@ -78,12 +80,25 @@ interface PushedItem {
 }
 
 async function sendPush(caller: Caller, items: readonly string[]): Promise<Pushed[]> {
-  const body = `{"items":[${items.join(',')}]}`
-  const answer = await caller.call({ method: 'POST', path: '/push', body })
+  const list = `"items":[${items.join(',')}]`
+  const answer = await caller.call({
+    method: 'POST',
+    path: '/push',
+    body: `{${list}}`,
+    repeatBody: (sinceFirstMs) => `{"repeatAfterMs":${sinceFirstMs},${list}}`,
+  })
+  if (answer.status === 409) throw unknownOf(errorOfAnswer(answer))
   return readAnswer<PushedItem[]>(answer).map((item) => ({
     id: item.message_id,
     status: item.status,
     transactionId: item.transaction_id,
     partitionId: item.partition_id,
   }))
+}
+
+/** The server will not store a repeat, because the first try may have been stored and its keys forgotten. */
+function unknownOf(error: RouseError): RouseError {
+  if (error.code !== 'repeat_too_late') return error
+  const { message, status, requestId, node } = error
+  return new RouseError('outcome_unknown', message, { status, requestId, node, cause: error })
 }

@@ -180,6 +180,19 @@ test('a push whose answer was lost is stored once', async (t) => {
   t.equal(popped.length, 1)
 })
 
+test('a push whose answer was lost is not repeated where its key is not remembered long enough', async (t) => {
+  for (const dedupWindowSeconds of [0, 1]) {
+    const name = unique()
+    await clientOf(t, urls).queue(name).configure({ dedupWindowSeconds })
+    let dropped = 0
+    const forwarded = await forwardingServer(t, () => dropped++ === 0)
+    const queue = clientOf(t, forwarded.url).queue(name)
+    await t.rejects(queue.push('once'), { code: 'outcome_unknown', retryable: false })
+    t.same(await popAll(queue), ['once'], `${dedupWindowSeconds} s`)
+    t.equal((await queue.push('next')).status, 'queued')
+  }
+})
+
 test('a buffer that is full refuses, and takes again when it has room', async (t) => {
   const queue = clientOf(t, urls, { bufferMax: 3 }).queue(unique())
   const results = await Promise.allSettled([1, 2, 3, 4].map((n) => queue.push(n)))

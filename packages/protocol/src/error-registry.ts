@@ -14,6 +14,7 @@ export const errorRegistry = {
   timeout: { status: 408, title: 'The request took too long to arrive', retryable: true },
   lease_lost: { status: 409, title: 'The lease is lost', retryable: false },
   queue_in_use: { status: 409, title: 'The queue is in use', retryable: true },
+  repeat_too_late: { status: 409, title: 'Too late to repeat this push', retryable: false },
   payload_too_large: { status: 413, title: 'Too large', retryable: false },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', retryable: false },
   queue_paused: { status: 423, title: 'The queue is paused', retryable: true },

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { bytesOf, readPushItems, toPushedAnswer } from '../push-items.ts'
+import { checkRepeat } from '../repeated-push.ts'
 import { bodySchema } from '../request-schema.ts'
 
 /** The answer goes out after COMMIT: the sidecar resolves no earlier. */
@@ -17,9 +18,11 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
       },
     },
     async (request, reply) => {
-      const items = readPushItems((request.body as PushBody).items, context)
+      const { items: given, repeatAfterMs } = request.body as PushBody
+      const items = readPushItems(given, context)
       reply.code(201)
       if (items.length === 0) return []
+      if (repeatAfterMs !== undefined) await checkRepeat(given, repeatAfterMs, context)
       const pushed = await context.sidecar.submit({ kind: 'PUSH', items, bytes: bytesOf(items) })
       return toPushedAnswer(items, pushed)
     },

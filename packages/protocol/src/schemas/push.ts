@@ -16,6 +16,13 @@ export type PushItem = Static<typeof PushItemSchema>
 
 export const PushBodySchema = Type.Object({
   items: Type.Array(PushItemSchema, { maxItems: limits.pushItemsMax }),
+  repeatAfterMs: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Since the first try of this request, whose outcome is unknown',
+    }),
+  ),
 })
 export type PushBody = Static<typeof PushBodySchema>
 

@@ -10,6 +10,7 @@ import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { Prefetch } from './prefetch.ts'
 import { RouseError } from './rouse-error.ts'
+import { ackInStatement } from './statements.ts'
 import type { WorkSettings } from './work-options.ts'
 
 export interface JobRunnerOptions {
@@ -162,7 +163,9 @@ export class JobRunner {
       ending = { status: 'retry' }
     }
     this.#endOpen(job, ending)
-    await this.#checkAckIn(job, ending)
+    // Of a failed batch nobody knows which message is to blame, so what ackIn acknowledged in it is not charged.
+    const isBlamed = ending.status !== 'failed' || messages.length === 1
+    await this.#checkAckIn(job, isBlamed ? ending : { status: 'retry' })
     return false
   }
 
@@ -254,7 +257,7 @@ export class JobRunner {
     // In one order everywhere, so that two handlers with messages of the same leases do not lock each other out.
     const leases = messages.map(({ message }) => message.leaseId ?? '').sort(byCodeUnit)
     try {
-      await executor.query('select rouse.ack_in(l) from unnest($1::text[]) l', [leases])
+      await executor.query(ackInStatement, [leases])
     } catch (error) {
       if ((error as { code?: unknown } | undefined)?.code === 'RS409') throw leaseLost(error)
       throw error

@@ -2,27 +2,11 @@ import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import type { Message, Rouse } from '../src/index.ts'
 import { clientOf, sharedCluster, unique } from './support/cluster.ts'
+import { deadLetters } from './support/dead-letters.ts'
+import { gate } from './support/gate.ts'
 
-const { urls, database } = await sharedCluster()
-
-/** What was given up, as the table has it. */
-async function deadLetters(queue: string): Promise<Record<string, unknown>[]> {
-  const { rows } = await database.pool.query(
-    `select d.payload, d.error_message, d.error_code
-     from rouse.dead_letters d join rouse.queues q on q.id = d.queue_id where q.name = $1`,
-    [queue],
-  )
-  return rows as Record<string, unknown>[]
-}
-
-/** A promise and what settles it. */
-function gate() {
-  let open: () => void = () => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { open, opened }
-}
+const cluster = await sharedCluster()
+const { urls } = cluster
 
 test('returning acknowledges', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
@@ -50,7 +34,7 @@ test('throwing retries by the ladder, then gives up; the error is kept', async (
       throw Object.assign(new Error('no such mailbox'), { code: 'EMAILBOX' })
     },
   )
-  const dead = await eventually(async () => (await deadLetters(name))[0])
+  const dead = await eventually(async () => (await deadLetters(cluster, name))[0])
   t.match(dead, {
     payload: '"poison"',
     error_message: 'no such mailbox',
@@ -77,7 +61,7 @@ test('retry gives back without charging, after its delay; deadLetter ends', asyn
   t.ok((times[1] as number) - (times[0] as number) >= 495)
   t.same(attempts, [1, 1])
   await worker.stop()
-  t.match(await deadLetters(name), [{ error_message: 'hard bounce' }])
+  t.match(await deadLetters(cluster, name), [{ error_message: 'hard bounce' }])
 })
 
 test('ack with push is one transaction, and hands on the trace', async (t) => {
@@ -196,258 +180,9 @@ test('a batch handler decides message by message', async (t) => {
   await worker.stop()
   t.same(calls[0], ['0.1', '1.1', '2.1', '3.1', '4.1', '5.1'])
   t.same(calls.flat().filter((call) => call === '4.1').length, 2)
-  t.match(await deadLetters(name), [{ payload: '3', error_message: 'three' }])
+  t.match(await deadLetters(cluster, name), [{ payload: '3', error_message: 'three' }])
   t.same(await queue.pop({ batch: 10 }), [])
 })
-
-test('of a failed batch only the message that fails alone is charged', async (t) => {
-  const name = unique()
-  const queue = clientOf(t, urls).queue(name)
-  await queue.configure({ retryLimit: 1, retryBackoffMs: [0] })
-  await queue.pushMany(
-    ['a', 'b'].flatMap((partition) =>
-      [1, 2].map((n) => ({ payload: `${partition}${n}`, partition })),
-    ),
-  )
-  const calls: string[][] = []
-  const errors: unknown[] = []
-  const worker = queue.workBatch(
-    { batch: 4, onError: (_error, about) => errors.push([about.kind, about.message?.data]) },
-    (messages) => {
-      calls.push(messages.map(({ data, attempt }) => `${data}.${attempt}`))
-      if (messages.some(({ data }) => data === 'a1')) throw new Error('a1 is bad')
-    },
-  )
-  await eventually(async () => (await deadLetters(name)).length > 0)
-  await eventually(() => calls.flat().some((call) => call.startsWith('a2.')))
-  await worker.stop()
-  t.match(await deadLetters(name), [{ payload: '"a1"', error_message: 'a1 is bad' }])
-  t.same(
-    calls
-      .filter((messages) => messages.length > 1)
-      .flat()
-      .filter((call) => !call.endsWith('.1')),
-    [],
-    'none but the bad one is charged',
-  )
-  t.ok(
-    calls.flat().every((call) => call.startsWith('a1.') || call.endsWith('.1')),
-    calls.join(' | '),
-  )
-  t.ok(
-    errors.every((error) => ['a1', undefined].includes((error as string[])[1])),
-    'nor is another one blamed',
-  )
-  t.same(await queue.pop({ batch: 10, partitions: 10 }), [], 'the others are completed')
-})
-
-test('messages of a failed batch keep their order, and the one that fails holds back those behind it', async (t) => {
-  const queue = clientOf(t, urls).queue(unique())
-  await queue.configure({ retryBackoffMs: [300] })
-  await queue.pushMany([1, 2, 3, 4].map((payload) => ({ payload })))
-  const calls: string[] = []
-  const done: unknown[] = []
-  const worker = queue.workBatch({ batch: 4 }, (messages) => {
-    calls.push(messages.map(({ data, attempt }) => `${data}.${attempt}`).join())
-    if (messages.some(({ data, attempt }) => data === 2 && attempt === 1)) throw new Error('once')
-    done.push(...messages.map(({ data }) => data))
-  })
-  await eventually(() => done.length === 4)
-  await worker.stop()
-  t.same(calls.slice(0, 3), ['1.1,2.1,3.1,4.1', '1.1', '2.1'])
-  t.same(done, [1, 2, 3, 4])
-  t.ok(
-    calls.every((call) => !/[134]\.2/.test(call)),
-    calls.join(' | '),
-  )
-})
-
-test('what a batch handler decided before it throws stays decided', async (t) => {
-  const name = unique()
-  const queue = clientOf(t, urls).queue(name)
-  await queue.configure({ ordering: 'none' })
-  await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
-  const calls: string[] = []
-  const worker = queue.workBatch({ batch: 3 }, async (messages, context) => {
-    calls.push(messages.map(({ data }) => data).join())
-    if (messages.length === 1) return
-    await context.ack({ messages: messages.slice(0, 1) })
-    throw new Error('half-way')
-  })
-  await eventually(() => calls.length === 3)
-  await worker.stop()
-  t.same(calls, ['1,2,3', '2', '3'])
-  t.same(await queue.pop({ batch: 10 }), [])
-})
-
-test('a stop gives back what is left of a failed batch, uncharged', async (t) => {
-  const queue = clientOf(t, urls).queue(unique())
-  await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
-  const first = gate()
-  const go = gate()
-  const calls: string[] = []
-  const worker = queue.workBatch({ batch: 3 }, async (messages) => {
-    calls.push(messages.map(({ data }) => data).join())
-    if (messages.length > 1) throw new Error('together')
-    first.open()
-    await go.opened
-  })
-  await first.opened
-  const stopped = worker.stop()
-  go.open()
-  await stopped
-  t.same(calls, ['1,2,3', '1'])
-  t.match(await queue.pop({ batch: 10, wait: '5s' }), [
-    { data: 2, attempt: 1 },
-    { data: 3, attempt: 1 },
-  ])
-})
-
-test('ackIn acknowledges in the transaction of the handler, and nothing else is said of the message', async (t) => {
-  const queue = clientOf(t, urls).queue(unique())
-  await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
-  const errors: unknown[] = []
-  const seen: unknown[] = []
-  const worker = queue.work(
-    { onError: (error, about) => errors.push([about.kind, String(error)]) },
-    async ({ data }, context) => {
-      await inTransaction('commit', (client) => context.ackIn(client))
-      seen.push(data)
-    },
-  )
-  await eventually(() => seen.length === 3)
-  await worker.stop()
-  t.same(seen, [1, 2, 3])
-  t.same(errors, [])
-  t.same(await queue.pop({ batch: 10 }), [])
-})
-
-test('a message whose ackIn is rolled back comes again, charged, before those behind it', async (t) => {
-  for (const outcome of ['throws', 'returns'] as const) {
-    const queue = clientOf(t, urls).queue(unique())
-    await queue.configure({ retryBackoffMs: [0] })
-    await queue.pushMany([1, 2].map((payload) => ({ payload })))
-    const seen: string[] = []
-    const errors: unknown[] = []
-    const worker = queue.work(
-      { onError: (error, about) => errors.push([about.kind, (error as { code?: string }).code]) },
-      async ({ data, attempt }, context) => {
-        seen.push(`${data}.${attempt}`)
-        const isFirst = seen.length === 1
-        await inTransaction(isFirst ? 'rollback' : 'commit', (client) => context.ackIn(client))
-        if (isFirst && outcome === 'throws') throw Object.assign(new Error('no'), { code: 'NO' })
-      },
-    )
-    await eventually(() => seen.length >= 3)
-    await worker.stop()
-    t.same(seen, ['1.1', '1.2', '2.1'], outcome)
-    t.same(errors, [outcome === 'throws' ? ['handler', 'NO'] : ['ack', 'ack_in_rolled_back']])
-    t.same(await queue.pop({ batch: 10 }), [])
-  }
-})
-
-test('a handler that throws after its ackIn was committed is reported, and its message stays acknowledged', async (t) => {
-  const queue = clientOf(t, urls).queue(unique())
-  await queue.push(1)
-  const errors: unknown[] = []
-  const worker = queue.work(
-    { onError: (error, about) => errors.push([about.kind, String(error)]) },
-    async (_message, context) => {
-      await inTransaction('commit', (client) => context.ackIn(client))
-      throw new Error('too late')
-    },
-  )
-  await eventually(() => errors.length > 0)
-  await worker.stop()
-  t.same(errors, [['handler', 'Error: too late']])
-  t.same(await queue.pop({ batch: 10 }), [])
-})
-
-test('a lease that ends with its ackIn is not lost, however long the handler goes on', async (t) => {
-  const queue = clientOf(t, urls).queue(unique())
-  await queue.push(1)
-  const errors: unknown[] = []
-  let aborted: boolean | undefined
-  const worker = queue.work(
-    { lease: '1s', onError: (error) => errors.push(error) },
-    async (_message, context) => {
-      await inTransaction('commit', (client) => context.ackIn(client))
-      await new Promise((resolve) => setTimeout(resolve, 1_500))
-      aborted = context.signal.aborted
-    },
-  )
-  await eventually(() => aborted !== undefined)
-  await worker.stop()
-  t.equal(aborted, false)
-  t.same(errors, [])
-})
-
-test('a batch is acknowledged in one transaction, as a whole or in part', async (t) => {
-  const name = unique()
-  const queue = clientOf(t, urls).queue(name)
-  await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
-  const errors: unknown[] = []
-  let calls = 0
-  const worker = queue.workBatch(
-    { batch: 3, onError: (error) => errors.push(error) },
-    async (messages, context) => {
-      const [first, ...rest] = messages
-      await inTransaction('commit', (client) => context.ackIn(client, { messages: rest }))
-      await context.deadLetter('first', { messages: [first as Message] })
-      calls += 1
-    },
-  )
-  await eventually(() => calls === 1)
-  await worker.stop()
-  t.same(errors, [])
-  t.match(await deadLetters(name), [{ payload: '1', error_message: 'first' }])
-  t.same(await queue.pop({ batch: 10 }), [])
-})
-
-test('rouse.ack_in that a handler calls by itself is not reported as a lost lease', async (t) => {
-  const queue = clientOf(t, urls).queue(unique())
-  await queue.pushMany(Array.from({ length: 20 }, (_, payload) => ({ payload })))
-  const errors: unknown[] = []
-  const seen: unknown[] = []
-  const worker = queue.work({ onError: (error) => errors.push(error) }, async (message) => {
-    await inTransaction('commit', (client) =>
-      client.query('select rouse.ack_in($1)', [message.leaseId]),
-    )
-    seen.push(message.data)
-  })
-  await eventually(() => seen.length === 20)
-  await worker.stop()
-  t.same(errors, [])
-})
-
-test('an acknowledgement that comes too late is reported as a lost lease', async (t) => {
-  const name = unique()
-  const queue = clientOf(t, urls).queue(name)
-  await queue.push(1)
-  const errors: unknown[] = []
-  const worker = queue.work({ onError: (error) => errors.push(error) }, async () => {
-    await fetch(`${urls[0]}/api/v1/consumer-groups/__QUEUE_MODE__/queues/${name}`, {
-      method: 'DELETE',
-    })
-  })
-  await eventually(() => errors.length > 0)
-  await worker.stop()
-  t.match(errors, [{ code: 'lease_lost' }])
-})
-
-async function inTransaction(
-  end: 'commit' | 'rollback',
-  work: (client: { query(text: string, values?: unknown[]): Promise<unknown> }) => Promise<unknown>,
-): Promise<void> {
-  const client = await database.pool.connect()
-  try {
-    await client.query('begin')
-    await work(client)
-    await client.query(end)
-  } finally {
-    client.release()
-  }
-}
 
 test('a lease renews itself while its handler runs, and while its messages wait', async (t) => {
   const queue = clientOf(t, urls).queue(unique())

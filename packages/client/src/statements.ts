@@ -1,0 +1,2 @@
+/** Acknowledges messages by their lease ids, in the transaction that runs it. */
+export const ackInStatement = 'select rouse.ack_in(l) from unnest($1::text[]) l'

@@ -1,0 +1,14 @@
+import type { Cluster } from './cluster.ts'
+
+/** What was given up, as the table has it. */
+export async function deadLetters(
+  { database }: Cluster,
+  queue: string,
+): Promise<Record<string, unknown>[]> {
+  const { rows } = await database.pool.query(
+    `select d.payload, d.error_message, d.error_code
+     from rouse.dead_letters d join rouse.queues q on q.id = d.queue_id where q.name = $1`,
+    [queue],
+  )
+  return rows as Record<string, unknown>[]
+}

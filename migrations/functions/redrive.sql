@@ -36,7 +36,7 @@ end $$;
 
 -- Moves these letters. Where retention has taken the message from the log meanwhile it is put back from the letter.
 -- Parameters: the queue, letters of it. Result: the `woken` lanes, count = letters moved.
--- Locks: partitions by id, lanes by (partition, group), the letters.
+-- Locks: groups with SKIP LOCKED, partitions by id, lanes by (partition, group), the letters.
 create or replace function rouse.redrive_letters(p_queue rouse.queues, p_ids bigint[])
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
@@ -44,6 +44,7 @@ as $$
 declare
   v_partitions constant bigint[] := array(select distinct d.partition_id from rouse.dead_letters d where d.id = any (p_ids));
 begin
+  perform rouse.see_groups(array(select distinct d.group_id from rouse.dead_letters d where d.id = any (p_ids)));
   perform from rouse.partitions p where p.id = any (v_partitions) order by p.id for no key update;
   perform from rouse.lanes l
   where (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from rouse.dead_letters d where d.id = any (p_ids))
@@ -66,6 +67,11 @@ begin
   ), opened as (
     update rouse.lanes l set ready = true
     where not l.ready and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
+  ), unswept as (
+    -- Retention looks for rows from here on.
+    update rouse.partitions p set swept_to = d.seq
+    from (select o.partition_id, min(o.seq) as seq from letters o group by o.partition_id) d
+    where p.id = d.partition_id and p.swept_to > d.seq
   )
   select p_queue.name, p.name, g.name, p_queue.namespace, p_queue.task, count(*)
   from letters d join rouse.partitions p on p.id = d.partition_id join rouse.groups g on g.id = d.group_id

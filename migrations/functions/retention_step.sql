@@ -1,8 +1,10 @@
--- One step of retention, by whichever node comes first: the chore's row is the fence, held for the length of the step.
+-- One step of retention, by whichever node comes first: the row of chore `retention` is the fence, held for the length of
+-- the step. Three chores have a round each: `retention` (partitions), `dedup` and `history`; the one that is due longest goes first.
 -- Between steps of a round the database rests as long as the step took, so that pushes hardly notice.
 -- Parameters: the node; ms between rounds; then as retain.
--- Result: as retain, and kind `wait`, the ms until the next step; no row where the step is not due or another node takes it.
--- Locks: the chore with SKIP LOCKED, then as retain.
+-- Result: as retain_partitions, retain_keys or retain_history; kind `let_go`, idle groups that no warning was written for yet;
+--   and kind `wait`, the ms until the next step of any of them. No row where none is due or another node takes it.
+-- Locks: the fence with SKIP LOCKED, the chore, then as those.
 create or replace function rouse.retention_step(
   p_holder text, p_interval_ms bigint, p_completed_ms bigint, p_dead_ms bigint, p_traces_ms bigint, p_idle_partition_ms bigint,
   p_idle_group_ms bigint, p_partitions integer, p_rows integer
@@ -10,40 +12,77 @@ create or replace function rouse.retention_step(
 language plpgsql
 as $$
 declare
+  v_chores constant text[] := '{retention,dedup,history}';
+  v_again_ms constant bigint := 1000;      -- after a round that passed something over
+  v_turns_max constant integer := 20;      -- steps in a row for one partition
+  v_rest_ms_max constant bigint := 3600000;
+  v_keys_per_page constant integer := 4;   -- a sweep that removes fewer came too soon
   v_chore rouse.chores;
   v_begun constant timestamptz := clock_timestamp();
+  v_now constant timestamptz := rouse.now();
+  v_down interval;
+  v_result jsonb;
   v_next bigint;
-  v_passed bigint := 0;
-  v_wait_ms bigint := p_interval_ms;
+  v_wait_ms bigint;
 begin
   perform set_config('synchronous_commit', 'off', true);
+  perform from rouse.chores c where c.name = any (v_chores) and c.next_at <= v_now;
+  if not found then
+    return;
+  end if;
+  perform from rouse.chores c where c.name = 'retention' for no key update skip locked;
+  if not found then
+    return;
+  end if;
+  -- A new statement: another node may have taken the step before we had the fence.
   select c.* into v_chore from rouse.chores c
-  where c.name = 'retention' and c.next_at <= rouse.now() for no key update skip locked;
+  where c.name = any (v_chores) and c.next_at <= v_now order by c.next_at limit 1;
   if not found then
     return;
   end if;
   -- barrier: retention-step-locked
-  for kind, count in
-    select r.kind, r.count from rouse.retain(p_completed_ms, p_dead_ms, p_traces_ms, p_idle_partition_ms, p_idle_group_ms,
-      p_partitions, p_rows, v_chore.position) r
-  loop
-    if kind = 'next' then
-      v_next := count;
-    elsif kind = 'passed' then
-      v_passed := v_chore.passed + count;
-    elsif kind <> 'messages' and count >= p_rows then
-      v_next := 9223372036854775807;  -- past every partition: only the other kinds have more
+  if v_chore.name = 'retention' then
+    if v_chore.position = 0 then
+      v_down := v_now - v_chore.last_at - p_interval_ms * interval '1 millisecond';
+      perform rouse.watch_idle_groups(p_idle_group_ms, case when v_down > interval '1 hour' then v_down else interval '0' end);
     end if;
-    return next;
-  end loop;
-  if v_next = 0 and v_passed > 0 then
-    v_wait_ms := least(p_interval_ms, 1000);
-  elsif v_next <> 0 then
+    select jsonb_object_agg(r.kind, r.count) into v_result
+    from rouse.retain_partitions(p_completed_ms, p_idle_partition_ms, p_idle_group_ms is not null, p_partitions, p_rows, v_chore.position) r;
+  elsif v_chore.name = 'dedup' then
+    select jsonb_object_agg(r.kind, r.count) into v_result from rouse.retain_keys(p_rows, v_chore.position) r;
+  else
+    select jsonb_object_agg(r.kind, r.count) into v_result from rouse.retain_history(p_dead_ms, p_traces_ms, p_rows) r;
+  end if;
+  v_next := (v_result->>'next')::bigint;
+  v_chore.passed := v_chore.passed + coalesce((v_result->>'passed')::bigint, 0);
+  v_chore.gone := v_chore.gone + coalesce((v_result->>'dedup')::bigint, 0);
+  v_chore.turns := case when v_next <> 0 and v_next = v_chore.position then v_chore.turns + 1 else 0 end;
+  if v_chore.turns >= v_turns_max then
+    -- The others' turn; the next round comes soon.
+    v_next := case when v_next < 0 then 1 else v_next + 1 end;
+    v_chore.turns := 0;
+    v_chore.passed := v_chore.passed + 1;
+  end if;
+  if v_next <> 0 then
     v_wait_ms := ceil(1000 * extract(epoch from clock_timestamp() - v_begun));
+  else
+    v_wait_ms := p_interval_ms;
+    if v_chore.name = 'dedup' then
+      v_wait_ms := case when v_chore.gone >= v_keys_per_page * (v_result->>'pages')::bigint then v_chore.rest_ms / 2 else v_chore.rest_ms * 2 end;
+      v_wait_ms := greatest(p_interval_ms, least(v_wait_ms, v_rest_ms_max));
+      v_chore.rest_ms := v_wait_ms;
+    elsif v_chore.passed > 0 then
+      v_wait_ms := least(p_interval_ms, v_again_ms);
+    end if;
+    v_chore.passed := 0;
+    v_chore.gone := 0;
   end if;
   update rouse.chores c
-  set position = v_next, passed = case when v_next = 0 then 0 else v_passed end, steps = c.steps + 1, holder = p_holder, last_at = rouse.now(),
-    next_at = rouse.now() + v_wait_ms * interval '1 millisecond'
-  where c.name = 'retention';
-  return query select 'wait', v_wait_ms;
+  set position = v_next, passed = v_chore.passed, gone = v_chore.gone, rest_ms = v_chore.rest_ms, turns = v_chore.turns,
+    steps = c.steps + 1, holder = p_holder, last_at = v_now, next_at = rouse.now() + v_wait_ms * interval '1 millisecond'
+  where c.name = v_chore.name;
+  return query select r.key, r.value::bigint from jsonb_each_text(v_result) r;
+  return query select 'let_go', count(*) from rouse.idle_groups i where i.let_go_at is not null and i.warned_at is null;
+  return query select 'wait', greatest(0, ceil(1000 * extract(epoch from min(c.next_at) - rouse.now()))::bigint)
+    from rouse.chores c where c.name = any (v_chores);
 end $$;

@@ -2,7 +2,7 @@
 -- forgotten; acknowledgements of its old leases are refused.
 -- Parameters: queue, group, the time (null: the end).
 -- Result: the `woken` (one row, no partition), or RS404.
--- Locks: queue FOR SHARE, partitions by id, lanes by (partition, group), leases by id.
+-- Locks: queue FOR SHARE, the group with SKIP LOCKED, partitions by id, lanes by (partition, group), leases by id.
 create or replace function rouse.seek(p_queue text, p_group text, p_time timestamptz)
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
@@ -17,6 +17,7 @@ begin
   if v_group_id is null then
     perform rouse.raise('RS404', 'not_found', format('queue "%s" has no consumer group "%s"', p_queue, p_group));
   end if;
+  perform rouse.see_groups(array[v_group_id]);
   perform from rouse.partitions p where p.queue_id = v_queue.id order by p.id for no key update;
   perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
   where p.queue_id = v_queue.id and l.group_id = v_group_id

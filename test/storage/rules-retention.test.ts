@@ -13,6 +13,7 @@ import {
   seek,
 } from '@rouse/sidecar'
 import { test } from 'tap'
+import { retainRound } from './support/retain-round.ts'
 import {
   finish,
   item,
@@ -42,9 +43,9 @@ test('what every group has consumed goes, when it is old enough', async (t) => {
   await fiveOld(storage)
   await take('q', { batch: 3, autoAck: true })
   await advanceClock(day - 1)
-  t.match(await retain(pool), { messages: 0 })
+  t.match(await retainRound(pool), { messages: 0 })
   await advanceClock(2)
-  t.match(await retain(pool), { messages: 3, next: '0' })
+  t.match(await retainRound(pool), { messages: 3, next: '0' })
   t.same(await kept(storage), [4, 5])
   t.same(payloads(await take('q', { batch: 9 })), [4, 5])
 })
@@ -56,7 +57,7 @@ test('the slowest group holds what it has not consumed', async (t) => {
   await take('q', { group: 'fast', batch: 5, autoAck: true })
   await take('q', { group: 'slow', batch: 1, autoAck: true })
   await advanceClock(2 * day)
-  await retain(pool)
+  await retainRound(pool)
   t.same(await kept(storage), [2, 3, 4, 5])
 })
 
@@ -64,7 +65,7 @@ test('without a group nothing counts as consumed', async (t) => {
   const storage = await openStorage(t)
   await fiveOld(storage)
   await storage.advanceClock(365 * day)
-  t.match(await retain(storage.pool), { messages: 0, partitions: 0 })
+  t.match(await retainRound(storage.pool), { messages: 0, partitions: 0 })
   t.equal((await kept(storage)).length, 5)
 })
 
@@ -75,7 +76,7 @@ test('a lease holds what it holds, even after it expired', async (t) => {
   await take('q', { autoAck: true })
   await take('q', { batch: 4, leaseMs: 1_000 })
   await advanceClock(2 * day)
-  await retain(pool)
+  await retainRound(pool)
   t.same(await kept(storage), [2, 3, 4, 5])
   await reapExpired(pool)
   t.same(payloads(await take('q')), [2])
@@ -94,12 +95,12 @@ test('a message that waits to be delivered again holds the watermark', async (t)
     statuses.map((status, at) => item(held, at, status, { delayMs })),
   )
   await advanceClock(2 * day)
-  await retain(pool)
+  await retainRound(pool)
   t.same(await kept(storage), [3, 4, 5])
   await advanceClock(2 * day)
   await promoteDue(pool)
   t.same(payloads(await take('q', { autoAck: true })), [3])
-  await retain(pool)
+  await retainRound(pool)
   t.same(await kept(storage), [])
 })
 
@@ -130,7 +131,7 @@ test('unconsumed messages go after retentionSeconds, ttl or maxWaitTimeSeconds, 
     await fiveOld(storage)
     await storage.advanceClock(60_001)
     await storage.send('q', 'p', ['young'])
-    await retain(storage.pool)
+    await retainRound(storage.pool)
     t.same(await kept(storage), ['young'], option)
     t.same(payloads(await storage.take('q', { batch: 9 })), ['young'], option)
   }
@@ -143,28 +144,8 @@ test('a queue may keep what is consumed for ever, or have no retention at all', 
     await fiveOld(storage)
     await storage.take('q', { batch: 9, autoAck: true })
     await storage.advanceClock(365 * day)
-    t.match(await retain(storage.pool), { messages: 0 })
+    t.match(await retainRound(storage.pool), { messages: 0 })
   }
-})
-
-test('a group not seen for its limit stops holding the watermark', async (t) => {
-  const storage = await openStorage(t)
-  const { advanceClock, pool, take } = storage
-  await fiveOld(storage)
-  await take('q', { group: 'forgotten', autoAck: true })
-  await take('q', { group: 'alive', batch: 5, autoAck: true })
-  await advanceClock(40 * day)
-  await take('q', { group: 'alive' })
-  await retain(pool)
-  t.equal((await kept(storage)).length, 4)
-  await retain(pool, { idleGroupMs: 30 * day })
-  t.same(await kept(storage), [])
-  await storage.send('q', 'p', [6])
-  t.same(
-    payloads(await take('q', { group: 'forgotten', batch: 9 })),
-    [6],
-    'it goes on where it can',
-  )
 })
 
 test('an idle empty partition goes with its lanes, and comes back with the next push', async (t) => {
@@ -173,9 +154,9 @@ test('an idle empty partition goes with its lanes, and comes back with the next 
   await fiveOld(storage)
   await take('q', { batch: 9, autoAck: true })
   await advanceClock(6 * day)
-  t.match(await retain(pool), { messages: 5, partitions: 0 })
+  t.match(await retainRound(pool), { messages: 5, partitions: 0 })
   await advanceClock(2 * day)
-  t.match(await retain(pool), { partitions: 1 })
+  t.match(await retainRound(pool), { partitions: 1 })
   t.same(await rows('select from rouse.lanes union all select from rouse.partitions'), [])
   await send('q', 'p', ['again'])
   t.same(payloads(await take('q')), ['again'])
@@ -187,14 +168,14 @@ test('an idle partition stays while a group is being born on it', async (t) => {
   await fiveOld(storage)
   await take('q', { batch: 9, autoAck: true })
   await advanceClock(30 * day)
-  await retain(pool, { idlePartitionMs: 100 * day })
+  await retainRound(pool, { idlePartitionMs: 100 * day })
   const birth = await armBarrier('subscribe-written')
   const first = take('q', { group: 'late' })
   await birth.reached()
-  t.match(await retain(pool), { partitions: 0 })
+  t.match(await retainRound(pool), { partitions: 0 })
   await birth.release()
   t.equal((await first).status, 'empty')
-  t.match(await retain(pool), { partitions: 1 })
+  t.match(await retainRound(pool), { partitions: 1 })
   await send('q', 'p', ['again'])
   t.same(payloads(await take('q', { group: 'late' })), ['again'])
 })
@@ -209,15 +190,15 @@ test('a dead letter outlives its message, and a redrive puts it back', async (t)
     held.messages.map((_, at) => item(held, at, at === 1 ? 'dlq' : undefined)),
   )
   await advanceClock(10 * day)
-  t.match(await retain(pool), { messages: 5 })
-  await retain(pool)
+  t.match(await retainRound(pool), { messages: 5 })
+  await retainRound(pool)
   t.match(await deadLetters(pool), { total: 1, letters: [{ payload: '2' }] })
   await redrive(pool, { queue: 'q' })
-  t.match(await retain(pool), { messages: 0 }, 'it is held now')
+  t.match(await retainRound(pool), { messages: 0 }, 'it is held now')
   const again = await lease('q', { batch: 9 })
   t.same([again.attempt, payloads(again)], [1, [2]])
   await finish(pool, again)
-  t.match(await retain(pool), { messages: 1 })
+  t.match(await retainRound(pool), { messages: 1 })
   t.equal((await take('q')).status, 'empty')
 })
 
@@ -228,9 +209,9 @@ test('dead letters, attempts and keys go when their own time is over', async (t)
   await push(pool, [message('q', 'p', 1, { transactionId: 'k' })])
   await ack(pool, [item(await lease('q'), 0, 'dlq')])
   await advanceClock(3_600_000)
-  t.match(await retain(pool), { dedup: 1, deadLetters: 0, attempts: 0 })
+  t.match(await retainRound(pool), { dedup: 1, deadLetters: 0, attempts: 0 })
   await advanceClock(14 * day)
-  t.match(await retain(pool), { deadLetters: 1, attempts: 1 })
+  t.match(await retainRound(pool), { deadLetters: 1, attempts: 1 })
 })
 
 test('a round is bounded and goes on where it stopped', async (t) => {
@@ -268,7 +249,7 @@ test('retention never takes what is delivered and given back at the same time', 
     }
     busy = false
   })()
-  while (busy) await retain(pool, { completedMs: 0 })
+  while (busy) await retainRound(pool, { completedMs: 0 })
   await giving
   t.same(await rows('select tail from rouse.partitions'), [{ tail: '1' }])
   t.equal(payloads(await take('q', { batch: 99 })).length, 20)

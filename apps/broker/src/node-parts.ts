@@ -63,8 +63,8 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
     },
     stats(shared, figures) {
       const uptimeMs = clock.nowMs() - startedAtMs
-      const [cluster, timeStats] = [link.stats(), time.stats()]
-      return nodeStats({ config, shared, figures, cluster, time: timeStats, uptimeMs, clock })
+      const cluster = link.stats()
+      return nodeStats({ config, shared, figures, cluster, ...time.stats(), uptimeMs, clock })
     },
   })
   let supersede: (error: ConfigError) => void = () => {}

@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts'
 import type { ClusterStats } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import type { WorkerFigures } from './ipc.ts'
+import type { IdleGroup } from './statements/retention.ts'
 
 export interface NodeStatsSources {
   readonly config: Config
@@ -10,6 +11,7 @@ export interface NodeStatsSources {
   readonly figures: ReadonlyMap<number, WorkerFigures>
   readonly cluster: ClusterStats
   readonly time: Readonly<Record<string, unknown>>
+  readonly holding: readonly IdleGroup[]
   readonly uptimeMs: number
   readonly clock: Clock
 }
@@ -21,6 +23,7 @@ export function nodeStats({
   figures,
   cluster,
   time,
+  holding,
   uptimeMs,
   clock,
 }: NodeStatsSources): Record<string, unknown> {
@@ -40,6 +43,7 @@ export function nodeStats({
     ...cluster,
     time,
     queue_defaults: config.queueDefaults,
+    retention: { held_by: holding },
     pool: Object.fromEntries(workers.map(([id, worker]) => [id, worker.pool])),
     batches: batchSizes(workers.map(([, worker]) => worker)),
     queries: merge(workers.map(([, worker]) => worker.queries)),

@@ -69,8 +69,12 @@ export const settings = {
   traceRetentionSeconds: seconds('ROUSE_TRACE_RETENTION_SECONDS', 604_800),
   /** A partition that was empty so long goes, and comes back with the next push. */
   idlePartitionSeconds: seconds('ROUSE_IDLE_PARTITION_SECONDS', 604_800),
-  /** A group that nobody asked for so long no longer keeps messages from retention. 0: it always does. */
-  idleGroupSeconds: integer('ROUSE_IDLE_GROUP_SECONDS', 0, { min: 0, max: centurySeconds }),
+  /** A group without a request for this long no longer holds messages that all other groups have completed. 0: it
+   * always does. */
+  idleGroupSeconds: integer('ROUSE_IDLE_GROUP_SECONDS', 1_209_600, {
+    min: 0,
+    max: centurySeconds,
+  }),
   leaseDurability: choice('ROUSE_LEASE_DURABILITY', 'normal', ['normal', 'strict']),
   notify: choice('ROUSE_NOTIFY', 'on', ['on', 'off']),
   /** Whether statements are prepared by name. `auto`: not on a connection that goes through a pooler. */

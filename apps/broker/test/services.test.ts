@@ -12,17 +12,19 @@ async function count(database: TestDatabase, table: string): Promise<number> {
   return Number(rows[0]?.n)
 }
 
-/** Resolves when a whole round began and ended after now. */
+/** Resolves when a whole round of each kind began and ended after now. */
 async function untilRound(database: TestDatabase): Promise<void> {
+  const chores = `name in ('retention', 'dedup', 'history')`
   await database.pool.query(
-    `update rouse.chores set next_at = rouse.now(), position = 0, last_at = null where name = 'retention'`,
+    `update rouse.chores set next_at = rouse.now(), position = 0, last_at = null where ${chores}`,
   )
   await eventually(
     async () => {
+      await database.advanceClock(50) // a frozen one would leave the next step in the future
       const { rows } = await database.pool.query(
-        `select from rouse.chores where name = 'retention' and last_at is not null and position = 0`,
+        `select from rouse.chores where ${chores} and (last_at is null or position <> 0)`,
       )
-      return rows.length === 1
+      return rows.length === 0
     },
     { timeoutMs: 15_000 },
   )
@@ -109,10 +111,16 @@ test('dead letters, their attempts and traces have their own times', async (t) =
   t.same(await counts(), { dead: 0, attempts: 0, traces: 0 })
 })
 
-test('a group that nobody asks for stops holding messages, where that is set', async (t) => {
+test('a group that nobody asks for stops holding messages, with one warning in the cluster', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
-  const node = await startBroker(t, { database, env: { ROUSE_IDLE_GROUP_SECONDS: '3600' } })
+  const nodes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const env = { ROUSE_NODE_ID: id, ROUSE_WORKERS: '1', ROUSE_IDLE_GROUP_SECONDS: '3600' }
+      return startBroker(t, { database, env })
+    }),
+  )
+  const node = nodes[0] as (typeof nodes)[0]
   const api = apiOf(node.url)
   await api.push(...Array.from({ length: 10 }, (_, i) => ({ queue: 'q', payload: i })))
   await api.pop('q', '?consumerGroup=busy&batch=10&autoAck=true')
@@ -121,18 +129,86 @@ test('a group that nobody asks for stops holding messages, where that is set', a
   await api.pop('q', '?consumerGroup=busy')
   await untilRound(database)
   t.equal(await count(database, 'messages'), 0)
+  const warnings = () =>
+    nodes.flatMap(({ log }) =>
+      log.filter(({ msg }) => String(msg).includes('no longer holds messages')),
+    )
+  await eventually(() => warnings().length > 0)
+  for (let round = 0; round < 3; round += 1) await untilRound(database)
+  t.match(warnings(), [{ queue: 'q', consumerGroup: 'gone', lastSeenAt: /^2030-01-01T00:00/ }])
 })
 
-test('keys that have expired go, however many came in one round', async (t) => {
+test('a consumer that waits keeps its group in use, though nothing comes for weeks', async (t) => {
   const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
   const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  await api.push({ queue: 'q', payload: 1 })
+  await api.pop('q', '?consumerGroup=waits&autoAck=true')
+  await api.pop('q', '?consumerGroup=gone')
+  for (let day = 0; day < 16; day += 1) {
+    await database.advanceClock(dayMs)
+    // One request after the other, as a worker waits; each ends empty.
+    t.equal((await api.pop('q', '?consumerGroup=waits&wait=true&timeout=100')).status, 204)
+    await untilRound(database)
+    const { rows } = await database.pool.query(
+      `select g.name from rouse.idle_groups i join rouse.groups g on g.id = i.group_id order by 1`,
+    )
+    t.same(rows, [{ name: 'gone' }], `after ${day + 1} days`)
+  }
+})
+
+test('a group that holds back retention is named by /stats of every node', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const nodes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const env = { ROUSE_NODE_ID: id, ROUSE_WORKERS: '1', ROUSE_RETENTION_INTERVAL_MS: '200' }
+      return startBroker(t, { database, env })
+    }),
+  )
+  const api = apiOf(nodes[0]?.url as string)
+  await api.push({ queue: 'q', payload: 1 }, { queue: 'q', payload: 2 })
+  await api.pop('q', '?consumerGroup=g&autoAck=true')
+  await database.advanceClock(dayMs)
+  for (const node of nodes) {
+    await eventually(
+      async () => {
+        await database.advanceClock(200)
+        return (await stateOf(node)).retention.held_by.length === 1
+      },
+      { timeoutMs: 15_000 },
+    )
+    t.match((await stateOf(node)).retention.held_by, [
+      {
+        queue: 'q',
+        consumerGroup: 'g',
+        lastSeenAt: '2030-01-01T00:00:00.000Z',
+        messages: 1,
+        oldestAt: '2030-01-01T00:00:00.000Z',
+        until: /^2030-01-15T00:00:0/,
+      },
+    ])
+  }
+})
+
+test('keys that have expired go in steps, however many came in one round', async (t) => {
+  const database = await testDatabase(t)
+  await startBroker(t, { database })
+  const steps = async () => {
+    const { rows } = await database.pool.query(
+      `select steps::int from rouse.chores where name = 'dedup'`,
+    )
+    return Number(rows[0].steps)
+  }
   await database.pool.query(
     `insert into rouse.dedup (partition_id, key, message_id, expires_at)
-     select 1, n::text, gen_random_uuid(), rouse.now() from generate_series(1, 9000) n`,
+     select 1, n::text, gen_random_uuid(), rouse.now() from generate_series(1, 50000) n`,
   )
+  const before = await steps()
   await untilRound(database)
   t.equal(await count(database, 'dedup'), 0)
-  t.ok((await stateOf(node)).time.runs.retain >= 5, 'in steps')
+  t.ok((await steps()) >= before + 5, 'in steps')
 })
 
 test('a partition that somebody keeps is passed over, and has its turn soon after', async (t) => {

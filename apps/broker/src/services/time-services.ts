@@ -8,12 +8,13 @@ import { payloadCipherOf } from '../encryption.ts'
 import type { Logger } from '../log.ts'
 import type { SharedStateHost } from '../shared-state-host.ts'
 import { dueTimes } from '../statements/due-times.ts'
+import type { IdleGroup } from '../statements/retention.ts'
 import { createCron } from './cron.ts'
 import { Listener } from './listener.ts'
 import { createPromoter } from './promoter.ts'
 import { createReaper } from './reaper.ts'
 import { both, createRedriver } from './redriver.ts'
-import { createRetention } from './retention.ts'
+import { createRetention, type Retention } from './retention.ts'
 import type { Chore, Service } from './service.ts'
 import { Timers } from './timers.ts'
 
@@ -34,13 +35,18 @@ export interface TimeServicesOptions {
 
 export interface TimeServices extends Service {
   readonly timers: Omit<Timers, keyof Service>
-  stats(): Readonly<Record<string, unknown>>
+  stats(): {
+    readonly time: Readonly<Record<string, unknown>>
+    /** Consumer groups that hold back retention. */
+    readonly holding: readonly IdleGroup[]
+  }
 }
 
 export function createTimeServices(options: TimeServicesOptions): TimeServices {
   const { config, pool, log, clock, random, newMessageId, host } = options
   const executor = poolExecutor(pool, config.prepare)
   const announced = (chore: Chore) => tellingOfDoubt(chore, () => host.outcomeUnknown())
+  const shared = createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain'))
 
   const promoter = createPromoter({
     executor,
@@ -67,7 +73,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
           onNext: (atMs) => timers.expect(atMs, 'cron'),
         }),
       ),
-      retain: announced(createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain'))),
+      retain: announced(both(shared.redriver, shared.retention)),
     },
   })
 
@@ -101,7 +107,10 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
       await timers.stop()
       await promoter.stop()
     },
-    stats: () => ({ ...timers.stats(), listener: listens ? listener.state() : 'off' }),
+    stats: () => ({
+      time: { ...timers.stats(), listener: listens ? listener.state() : 'off' },
+      holding: shared.retention.holding,
+    }),
   }
 }
 
@@ -121,26 +130,27 @@ function tellingOfDoubt(chore: Chore, onOutcomeUnknown: () => void): Chore {
 
 /** What one node at a time does for all: its rows are in one table, so that one look finds them due. */
 function createSharedChores(
-  { config, pool, log, host }: TimeServicesOptions,
+  { config, pool, log, clock, host }: TimeServicesOptions,
   onNext: (inMs: number) => void,
-): Chore {
+): { readonly redriver: Chore; readonly retention: Retention } {
   const holder = config.nodeId
-  return both(
-    createRedriver({
+  return {
+    redriver: createRedriver({
       pool,
       holder,
       onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
       onNext,
     }),
-    createRetention({
+    retention: createRetention({
       pool,
       log,
+      nowMs: () => clock.nowMs(),
       holder,
       intervalMs: config.retentionIntervalMs,
       keep: keptFor(config),
       onNext,
     }),
-  )
+  }
 }
 
 /** How long each kind is kept. */

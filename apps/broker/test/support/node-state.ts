@@ -10,6 +10,7 @@ export interface NodeState {
     readonly groups: readonly { readonly key: string; readonly waiting: number }[]
   }
   readonly counters: Readonly<Record<string, number>>
+  readonly retention: { readonly held_by: readonly Readonly<Record<string, unknown>>[] }
   readonly time: {
     readonly listener: 'up' | 'down' | 'off'
     readonly looks: number

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { Time } from './name.ts'
+import { Nullable, Time } from './name.ts'
 
 export const GroupBackoffSchema = Type.Object({
   groups_tracked: Type.Integer(),
@@ -87,6 +87,20 @@ export const StatsAnswerSchema = Type.Object({
     Type.String(),
     Type.Object({ calls: Type.Integer(), requests: Type.Integer(), mean: Type.Number() }),
   ),
+  retention: Type.Object({
+    /** Consumer groups without a request for a day or longer that messages are kept for; read once a round. */
+    held_by: Type.Array(
+      Type.Object({
+        queue: Type.String(),
+        consumerGroup: Type.String(),
+        lastSeenAt: Time,
+        messages: Type.Integer(),
+        isPartial: Type.Boolean(),
+        oldestAt: Nullable(Time),
+        until: Nullable(Time),
+      }),
+    ),
+  }),
   queries: Type.Record(Type.String(), Type.Integer()),
   queries_per_second: Type.Record(Type.String(), Type.Number()),
 })

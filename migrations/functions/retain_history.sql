@@ -1,0 +1,31 @@
+-- Removes old dead letters, attempts and traces, the oldest first.
+-- Parameters: ms to keep dead letters and attempts, and traces; the most rows of each kind, 2,000 if that is less.
+-- Result: kinds `dead_letters`, `attempts` and `traces`, and `next`: 1 where one of them may have more, else 0.
+-- Locks: those rows, with SKIP LOCKED: a redrive may be at work on a letter.
+create or replace function rouse.retain_history(p_dead_ms bigint, p_traces_ms bigint, p_rows integer)
+returns table (kind text, count bigint)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_dead_at constant timestamptz := rouse.now() - p_dead_ms * interval '1 millisecond';
+  v_traced_at constant timestamptz := rouse.now() - p_traces_ms * interval '1 millisecond';
+  v_rows constant integer := least(p_rows, 2000);
+  v_letters bigint;
+  v_attempts bigint;
+  v_traces bigint;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform set_config('lock_timeout', '30', true);
+  delete from rouse.dead_letters o where o.id = any (array(
+    select d.id from rouse.dead_letters d where d.failed_at <= v_dead_at order by d.failed_at limit v_rows for update skip locked));
+  get diagnostics v_letters = row_count;
+  delete from rouse.attempts o where o.id = any (array(
+    select a.id from rouse.attempts a where a.ended_at <= v_dead_at order by a.ended_at limit v_rows for update skip locked));
+  get diagnostics v_attempts = row_count;
+  delete from rouse.traces o where o.id = any (array(
+    select t.id from rouse.traces t where t.created_at <= v_traced_at order by t.created_at limit v_rows for update skip locked));
+  get diagnostics v_traces = row_count;
+  return query values ('dead_letters', v_letters), ('attempts', v_attempts), ('traces', v_traces),
+    ('next', (greatest(v_letters, v_attempts, v_traces) >= v_rows)::integer::bigint);
+end $$;

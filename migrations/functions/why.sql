@@ -19,6 +19,7 @@ begin
     'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,
     'sizeMax', v.size_max, 'size', case when v.size_max > 0 then rouse.queue_size(v.id) end, 'inFlightMax', v.in_flight_max,
     'windowMs', v.window_ms,
+    'evictMs', case when v.retention_enabled then least(nullif(v.retention_ms, 0), nullif(v.ttl_ms, 0), nullif(v.wait_ms_max, 0)) end,
     'messages', (select coalesce(sum(p.head - p.tail), 0) from rouse.partitions p where p.queue_id = v.id),
     'scheduled', (select count(*) from rouse.scheduled s where s.queue = v.name),
     'nextDueAt', (select rouse.epoch_ms(min(s.due_at)) from rouse.scheduled s where s.queue = v.name),
@@ -51,6 +52,9 @@ as $$
   )
   select jsonb_build_object(
     'consumerGroup', p_group.name, 'lastSeenAt', rouse.epoch_ms(p_group.last_seen_at),
+    'idle', (select jsonb_build_object('since', rouse.epoch_ms(i.since), 'messages', i.messages, 'isPartial', i.is_partial,
+               'oldestAt', rouse.epoch_ms(i.oldest_at), 'letGoAt', rouse.epoch_ms(i.let_go_at))
+             from rouse.idle_groups i where i.group_id = p_group.id and p_group.last_seen_at <= i.since),
     'inFlight', (select s.messages from lease s), 'firstExpiresAt', (select rouse.epoch_ms(s.first_at) from lease s),
     'lastExpiresAt', (select rouse.epoch_ms(s.last_at) from lease s), 'holder', (select s.holder from lease s),
     'ready', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.lease_id is null and l.blocked_until is null),

@@ -1,12 +1,12 @@
 // Why nothing moves: facts in, words out, the likeliest reason first.
 import type { WhyReason } from '@rouse/protocol'
-import type { GroupFacts, HeldLane, QueueFacts } from './statements/why.ts'
+import type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from './statements/why.ts'
 
 export interface WhyOptions {
   readonly queue: string
   /** How many wait for messages of this group, on all nodes that could be asked. */
   readonly waitingFor: (group: string) => number
-  /** After how many ms unseen a group no longer keeps messages from retention. 0: never. */
+  /** After how many ms without a request a group no longer holds messages back. 0: never. */
   readonly idleGroupMs: number
 }
 
@@ -67,13 +67,33 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
     const text = `${messages(group.dead)} in the dead letters: GET /api/v1/dlq?queue=${encodeURIComponent(options.queue)} shows why.`
     reasons.push({ code: 'dead_letters', text, count: group.dead })
   }
-  const { idleGroupMs } = options
-  if (idleGroupMs > 0 && facts.now - group.lastSeenAt > idleGroupMs) {
-    const lastSeenAt = iso(group.lastSeenAt)
-    const text = `Nobody has asked since ${lastSeenAt}, longer than ROUSE_IDLE_GROUP_SECONDS: retention no longer waits for this group.`
-    reasons.push({ code: 'idle_group', text, lastSeenAt })
-  }
+  if (group.idle !== null) reasons.push(...explainIdle(group, group.idle, options))
   return reasons
+}
+
+/** What the group keeps from retention, or no longer does. */
+function explainIdle(group: GroupFacts, idle: IdleFacts, options: WhyOptions): Reason[] {
+  const lastSeenAt = iso(group.lastSeenAt)
+  if (idle.letGoAt !== null) {
+    const text = `No request since ${lastSeenAt}, longer than ROUSE_IDLE_GROUP_SECONDS: this group no longer holds messages that all other groups have completed.`
+    return [{ code: 'idle_group', text, lastSeenAt, letGoAt: iso(idle.letGoAt) }]
+  }
+  if (idle.messages === 0) return []
+  const { idleGroupMs, queue } = options
+  const [oldestAt, until] = [
+    iso(idle.oldestAt),
+    idleGroupMs > 0 ? iso(idle.since + idleGroupMs) : null,
+  ]
+  const end =
+    until === null
+      ? 'for ever (ROUSE_IDLE_GROUP_SECONDS is 0)'
+      : `until ${until} (ROUSE_IDLE_GROUP_SECONDS), and longer if no other group is in use then`
+  const path = `/api/v1/consumer-groups/${encodeURIComponent(group.consumerGroup)}/queues/${encodeURIComponent(queue)}`
+  const text =
+    `No request since ${lastSeenAt}: this group holds back retention and keeps ${idle.isPartial ? 'at least ' : ''}` +
+    `${count(idle.messages)}, the oldest of ${oldestAt}, ${end}. If it is not needed, delete it: DELETE ${path}.`
+  const facts = { lastSeenAt, messages: idle.messages, isPartial: idle.isPartial, oldestAt, until }
+  return [{ code: 'holds_retention', text, ...facts }]
 }
 
 function explainHeld(lane: HeldLane): Reason {
@@ -119,12 +139,19 @@ function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
   return { code: 'no_consumers', text, ready, lastSeenAt }
 }
 
+/** Said beside what explains why nothing moves. */
+const besides: readonly string[] = ['dead_letters', 'idle_group', 'holds_retention']
+
 /** What is left to say of the queue when nothing of its groups explains it. */
 function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyOptions): Reason[] {
-  const isExplained = known.some(({ code }) => code !== 'dead_letters' && code !== 'idle_group')
+  const isExplained = known.some(({ code }) => !besides.includes(code))
   if (facts.groups.length === 0 && facts.messages > 0) {
     const ready = facts.messages
-    const text = `${messages(ready)} in the queue, and no consumer group has asked for them yet.`
+    const kept =
+      facts.evictMs === null
+        ? 'all are kept until one does'
+        : `each is kept for ${facts.evictMs / 1_000} s`
+    const text = `${messages(ready)} in the queue, and no consumer group has asked for them yet: ${kept}.`
     return [{ code: 'no_consumers', text, ready }]
   }
   if (isExplained) return []
@@ -141,8 +168,12 @@ function iso(atMs: number | null): string | null {
   return atMs === null ? null : new Date(atMs).toISOString()
 }
 
-function messages(count: number): string {
-  return count === 1 ? '1 message is' : `${count} messages are`
+function messages(number: number): string {
+  return `${count(number)} ${number === 1 ? 'is' : 'are'}`
+}
+
+function count(number: number): string {
+  return number === 1 ? '1 message' : `${number} messages`
 }
 
 function partitions(count: number): string {

@@ -40,7 +40,7 @@ test('nobody has asked, or nobody asks any more', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 }, { queue, payload: 2 })
   t.match(await why(queue), {
-    reasons: [{ code: 'no_consumers', ready: 2, text: /no consumer group has asked/ }],
+    reasons: [{ code: 'no_consumers', ready: 2, text: /no consumer group .* all are kept/ }],
   })
   const { body } = await api.pop(queue, '?consumerGroup=g')
   await api.ack(body.messages[0])
@@ -158,17 +158,42 @@ test('what was given up is told beside an empty queue', async (t) => {
   t.same(await codes(queue), ['dead_letters', 'empty'])
 })
 
-test('a group that retention no longer waits for is named', async (t) => {
+test('a group that holds back retention is named, and one that no longer does', async (t) => {
+  const hourMs = 3_600_000
   const idle = await startBroker(t, {
     instrumented: true,
-    env: { ROUSE_IDLE_GROUP_SECONDS: '3600' },
+    // A round a day: for nodes that run more often a leap of the clock is time in which none of them ran.
+    env: {
+      ROUSE_IDLE_GROUP_SECONDS: String(48 * 3_600),
+      ROUSE_RETENTION_INTERVAL_MS: String(24 * hourMs),
+    },
   })
   const at = apiOf(idle.url)
-  await at.push({ queue: 'q', payload: 1 })
-  await at.pop('q', '?autoAck=true&consumerGroup=g')
-  t.match((await why('q', '', at)).reasons, [{ code: 'empty' }])
-  await idle.database.advanceClock(3_700_000)
-  t.match((await why('q', '', at)).reasons[0], { code: 'idle_group', consumerGroup: 'g' })
+  const of = async (group: string) => (await why('q', `?consumerGroup=${group}`, at)).reasons
+  await at.push({ queue: 'q', payload: 1 }, { queue: 'q', payload: 2 })
+  for (const group of ['gone', 'used']) await at.pop('q', `?autoAck=true&consumerGroup=${group}`)
+  await idle.database.advanceClock(23 * hourMs)
+  t.match(await of('gone'), [{ code: 'no_consumers' }], 'not before a day is over')
+  await idle.database.advanceClock(1.1 * hourMs)
+  await at.pop('q', '?autoAck=true&consumerGroup=used')
+  await eventually(async () => (await of('gone')).length === 2)
+  t.match(await of('gone'), [
+    { code: 'no_consumers' },
+    {
+      code: 'holds_retention',
+      messages: 1,
+      lastSeenAt: /Z$/,
+      oldestAt: /Z$/,
+      until: /Z$/,
+      text: /^No request since 20.* keeps 1 message, the oldest of 20.*, until 20.* DELETE .api.v1.consumer-groups.gone/,
+    },
+  ])
+  await idle.database.advanceClock(24.1 * hourMs)
+  await at.pop('q', '?consumerGroup=used')
+  await eventually(async () =>
+    (await of('gone')).some(({ code }: { code: string }) => code === 'idle_group'),
+  )
+  t.match((await of('gone'))[0], { code: 'idle_group', text: /no longer holds messages/ })
 })
 
 test('a database that is away is the reason', async (t) => {

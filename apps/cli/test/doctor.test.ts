@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { sharedNode } from './support/node.ts'
 import { rouse } from './support/rouse.ts'
 
+const node = await sharedNode(['--retention-interval-ms=200'])
 const options = { skip: pgbouncerMissing, timeout: 60_000 }
 
 test('the doctor knows a pooler, and whether nodes would LISTEN through it', options, async (t) => {
@@ -65,6 +66,29 @@ test('the doctor names the nodes that disagree about defaults, with what each sa
       { state: 'warning', what: /of ttl .*\(node-1: 60, node-2: not set\)/ },
     ],
   )
+})
+
+test('a consumer group that holds back retention is named', { timeout: 60_000 }, async (t) => {
+  const items = [{ queue: 'orders', payload: 1 }]
+  await node.call('POST', '/api/v1/push', { items })
+  await node.call('GET', '/api/v1/pop/queue/orders?consumerGroup=gone&partitions=1&autoAck=true')
+  await node.call('POST', '/api/v1/push', { items: [...items, ...items] })
+  const findings = async () => {
+    const { out } = await rouse(['doctor'], { env: { ROUSE_URL: node.url } })
+    const all = JSON.parse(out) as { check: string; state: string; what: string }[]
+    return all.filter(({ check }) => check === 'retention')
+  }
+  t.same(await findings(), [])
+  await node.database.pool.query(
+    `update rouse.groups set last_seen_at = now() - interval '25 hours'`,
+  )
+  await eventually(async () => (await findings()).length > 0, { timeoutMs: 20_000 })
+  t.match(await findings(), [
+    {
+      state: 'warning',
+      what: /^consumer group "gone" of queue "orders" has made no request since 20.* keeps 2 messages .* until 20/,
+    },
+  ])
 })
 
 /** No node is there, which is a finding of its own. */

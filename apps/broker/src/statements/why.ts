@@ -14,10 +14,21 @@ export interface HeldLane {
   readonly dueAt: number
 }
 
+/** A group without a request for a day or longer, as retention found it at most ten minutes ago. */
+export interface IdleFacts {
+  /** From when its idle time counts. */
+  readonly since: number
+  readonly messages: number
+  readonly isPartial: boolean
+  readonly oldestAt: number | null
+  readonly letGoAt: number | null
+}
+
 /** Times are ms since 1970 by the database's clock. */
 export interface GroupFacts {
   readonly consumerGroup: string
   readonly lastSeenAt: number
+  readonly idle: IdleFacts | null
   readonly inFlight: number
   readonly firstExpiresAt: number | null
   readonly lastExpiresAt: number | null
@@ -46,6 +57,8 @@ export interface QueueFacts {
   readonly size: number | null
   readonly inFlightMax: number
   readonly windowMs: number
+  /** After how many ms unconsumed messages are removed; null: never. */
+  readonly evictMs: number | null
   readonly messages: number
   readonly scheduled: number
   readonly nextDueAt: number | null

@@ -35,6 +35,7 @@ async function checkCluster(api: Api): Promise<Finding[]> {
     ...versionsOf(body.nodes),
     ...checkDefaults(body.nodes),
     ...body.nodes.flatMap(checkSkew),
+    ...checkRetention(body.nodes),
   ]
 }
 
@@ -114,4 +115,24 @@ function checkSkew({ node, database_clock: clock }: Json): Finding[] {
       'run a time service (chrony, ntpd)',
     ),
   ]
+}
+
+/** Nodes name the same groups, as each read them a minute ago at most. */
+function checkRetention(nodes: readonly Json[]): Finding[] {
+  const groups = new Map<string, Json>()
+  for (const group of nodes.flatMap(({ retention }) => retention?.held_by ?? [])) {
+    groups.set(JSON.stringify([group.queue, group.consumerGroup]), group)
+  }
+  return [...groups.values()].map(checkHolding)
+}
+
+function checkHolding(group: Json): Finding {
+  const { queue, consumerGroup, lastSeenAt, messages, isPartial, oldestAt, until } = group
+  const end = until === null ? 'for ever' : `until ${until}`
+  return warning(
+    'retention',
+    `consumer group "${consumerGroup}" of queue "${queue}" has made no request since ${lastSeenAt} and keeps ` +
+      `${isPartial ? 'at least ' : ''}${messages} messages from retention, the oldest of ${oldestAt}, ${end}`,
+    'start its consumers, or delete the group if it is not needed; ROUSE_IDLE_GROUP_SECONDS sets how long it may keep them',
+  )
 }

@@ -14,6 +14,7 @@ export const whyCodes = [
   'in_progress',
   'not_due',
   'size_limit',
+  'holds_retention',
   'idle_group',
   'empty',
   'dead_letters',

@@ -1,0 +1,149 @@
+-- Removes what it may of one partition's messages.
+-- Parameters: the partition, ms to keep consumed messages, groups that were let go, the most rows, the time now, when to end.
+-- Result: how many rows went; whether there is more, because rows or time ran out; whether it was passed over, as somebody
+--   had it, its queue, or a lane with messages that would go.
+-- Locks: the partition, its queue, lanes: see retain_partitions.
+create or replace function rouse.retain_partition(
+  p_id bigint, p_completed_ms bigint, p_let_go integer[], p_rows integer, p_now timestamptz, p_ends timestamptz,
+  out gone bigint, out is_more boolean, out passed boolean
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_chunk_max constant integer := 2000;
+  v_let_go integer[] := p_let_go;
+  v record;
+  v_limit record;
+  v_goal bigint;
+  v_from bigint;
+  v_to bigint;
+  v_count bigint;
+begin
+  gone := 0;
+  is_more := false;
+  passed := false;
+  -- A subtransaction only where it has to wait: one for every partition would be too many for PostgreSQL to remember cheaply.
+  perform from rouse.partitions p where p.id = p_id for no key update skip locked;
+  if not found then
+    begin
+      perform from rouse.partitions p where p.id = p_id for no key update;
+    exception when lock_not_available then
+      passed := true;
+      return;
+    end;
+  end if;
+  select p.id, p.head, p.tail, p.swept_to, q.id as queue_id, q.retention_enabled,
+    least(nullif(q.retention_ms, 0), nullif(q.ttl_ms, 0), nullif(q.wait_ms_max, 0)) as evict_ms,
+    case when q.completed_retention_ms = 0 then p_completed_ms when q.completed_retention_ms > 0 then q.completed_retention_ms end
+      as completed_ms
+  into v from rouse.partitions p join rouse.queues q on q.id = p.queue_id where p.id = p_id for key share of q skip locked;
+  if v.id is null then
+    passed := exists (select from rouse.partitions p where p.id = p_id);  -- else it was deleted
+    return;
+  end if;
+  -- barrier: retain-locked
+  if cardinality(p_let_go) > 0 then
+    v_let_go := rouse.let_go_groups(v.queue_id);  -- a redrive or seek that had the partition before us brought its group back
+  end if;
+  if v.retention_enabled then
+    v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
+  else
+    select v.tail as tail, v.tail as free_to, rouse.held_from(v.id, '{}') as held_from into v_limit;
+  end if;
+  v_goal := greatest(v_limit.tail, v.tail);
+  if v_goal > v_limit.free_to and v_goal > v.swept_to then
+    -- Messages go that a group has not completed. A pop that has its lane may have read them already.
+    perform from rouse.lanes l
+    where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))
+    order by l.group_id for no key update skip locked;
+    get diagnostics v_count = row_count;
+    if v_count = (select count(*) from rouse.lanes l where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))) then
+      -- barrier: retain-lanes-locked
+      -- A new statement: it sees what pops delivered before the lanes were ours.
+      v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
+      v_goal := greatest(least(v_goal, v_limit.tail), v.tail);
+    else
+      v_goal := least(v_goal, v_limit.free_to);
+      passed := true;
+    end if;
+  end if;
+  -- Where somebody holds a message below tail (it was redriven), what lies behind it waits as well.
+  v_goal := least(v_goal, v_limit.held_from);
+  v_from := v.swept_to;
+  while v_from < v_goal loop
+    if v_from < v.tail then
+      -- There may be few rows below tail, and many seqs.
+      select m.seq into v_to from rouse.messages m
+      where m.partition_id = v.id and m.seq >= v_from and m.seq < least(v.tail, v_goal) order by m.seq limit 1;
+      v_from := coalesce(v_to, least(v.tail, v_goal));
+      continue when v_to is null;
+    end if;
+    v_to := least(v_goal, v_from + least(v_chunk_max, p_rows - gone));
+    delete from rouse.messages m where m.partition_id = v.id and m.seq >= v_from and m.seq < v_to;
+    get diagnostics v_count = row_count;
+    gone := gone + v_count;
+    v_from := v_to;
+    is_more := v_from < v_goal and (gone >= p_rows or clock_timestamp() > p_ends);
+    exit when is_more;
+  end loop;
+  if v_from > v.swept_to then
+    update rouse.partitions p set tail = greatest(p.tail, v_from), swept_to = v_from where p.id = v.id;
+    if cardinality(v_let_go) > 0 then
+      delete from rouse.redeliveries r where r.partition_id = v.id and r.seq < v_from and r.group_id = any (v_let_go);
+    end if;
+  end if;
+  -- barrier: retain-written
+end $$;
+
+-- How far a partition's tail may rise.
+-- Parameters: partition, its queue, tail and head; ms to keep consumed messages (null: for ever) and unconsumed ones (null: for
+--   ever); groups that were let go; the time.
+-- Result: the new tail; up to where no lane holds or waits for anything, of whichever group; the first seq that stays because it
+--   is leased or to be delivered again. Of groups that were let go only leases hold, unless all groups were.
+-- Locks: none.
+create or replace function rouse.retention_limit(
+  p_id bigint, p_queue_id integer, p_tail bigint, p_head bigint, p_completed_ms bigint, p_evict_ms bigint, p_let_go integer[],
+  p_now timestamptz, out tail bigint, out free_to bigint, out held_from bigint
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v record;
+begin
+  -- In one statement: a pop or a release between two would show neither the lease nor the cursor below it. A group without
+  -- a lane here has completed nothing.
+  select min(coalesce(l.next, p_tail)) as next, min(coalesce(l.next, p_tail)) filter (where g.id <> all (p_let_go)) as held_next,
+    rouse.held_from(p_id, '{}') as held, rouse.held_from(p_id, p_let_go) as held_by_others
+  into v
+  from rouse.groups g left join lateral (
+    select o.next from rouse.lanes o where o.partition_id = p_id and o.group_id = g.id offset 0) l on true
+  where g.queue_id = p_queue_id;
+  free_to := least(v.next, v.held);
+  held_from := case when v.held_next is null then v.held else v.held_by_others end;
+  tail := p_tail;
+  if v.next is not null and p_completed_ms is not null then
+    tail := greatest(tail, least(coalesce(v.held_next, v.next), held_from,
+      rouse.seq_at(p_id, p_tail, p_head, p_now - p_completed_ms * interval '1 millisecond')));
+  end if;
+  if p_evict_ms is not null then
+    tail := greatest(tail, least(held_from, rouse.seq_at(p_id, p_tail, p_head, p_now - p_evict_ms * interval '1 millisecond')));
+  end if;
+end $$;
+
+-- The lowest seq of a partition that is leased or to be delivered again; beyond every seq where there is none. Ordered leases
+-- are found by their lanes, the others by their index: leases have none by partition.
+-- Parameters: the partition, groups whose redeliveries do not count. Result: a seq. Locks: none.
+create or replace function rouse.held_from(p_id bigint, p_let_go integer[]) returns bigint
+language sql stable
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+  select least(
+    (select min(s.from_seq) from rouse.lanes l cross join lateral (
+       select o.from_seq from rouse.leases o where o.id = l.lease_id and o.partition_id = l.partition_id offset 0) s
+     where l.partition_id = p_id and l.lease_id is not null),
+    (select min(s.from_seq) from rouse.leases s where s.partition_id = p_id and not s.ordered),
+    (select min(r.seq) from rouse.redeliveries r where r.partition_id = p_id and r.group_id <> all (p_let_go)),
+    9223372036854775807)
+$$;

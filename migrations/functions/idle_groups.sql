@@ -32,6 +32,7 @@ begin
   from rouse.groups g join rouse.queues q on q.id = g.queue_id and not q.paused
   where g.last_seen_at <= v_now - v_named_after
     and g.id not in (select s.group_id from rouse.leases s where s.expires_at > v_now)
+    and not exists (select from rouse.idle_groups i where i.group_id = g.id)
   order by g.last_seen_at
   limit v_groups_max
   on conflict (group_id) do nothing;

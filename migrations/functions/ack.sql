@@ -24,7 +24,7 @@ declare
 begin
   -- The short way, for all that one ordered lease still holds, completed.
   if cardinality(p_lease_ids) = 1 and cardinality(p_seqs) = 1 and p_seqs[1] is null and p_partition_ids[1] is null
-     and p_statuses is null and p_group is null then
+     and p_statuses is null and p_group is null and current_setting('transaction_isolation') = 'read committed' then
     select s.* into v from rouse.leases s where s.id = p_lease_ids[1] and s.ordered and not s.limited
     order by s.partition_id limit 1;
     if found then

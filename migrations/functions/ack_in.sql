@@ -12,7 +12,10 @@ declare
   v_bits varbit;
   v_done integer := 0;
 begin
-  perform rouse.raise_durability();
+  -- Not by raise_durability: a user's transaction may have any isolation level.
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
   for v in
     select s.* from rouse.leases s
     where s.id = ack_in.lease_id and (ack_in.partition_id is null or s.partition_id = ack_in.partition_id)
@@ -59,5 +62,11 @@ begin
   return null;
 end $$;
 
-create or replace trigger freed_notifies after insert on rouse.freed
-for each statement execute function rouse.notify_freed();
+-- Only where it is missing: to replace a trigger would wait for every open transaction that has called ack_in.
+do $$
+begin
+  if not exists (select from pg_trigger where tgrelid = 'rouse.freed'::regclass and tgname = 'freed_notifies') then
+    create trigger freed_notifies after insert on rouse.freed
+    for each statement execute function rouse.notify_freed();
+  end if;
+end $$;

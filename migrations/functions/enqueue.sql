@@ -69,5 +69,11 @@ begin
   end if;
 end $$;
 
-create or replace trigger scheduled_notifies after insert on rouse.scheduled
-referencing new table as added for each statement execute function rouse.notify_scheduled();
+-- Only where it is missing: to replace a trigger would wait for every open transaction that has called enqueue.
+do $$
+begin
+  if not exists (select from pg_trigger where tgrelid = 'rouse.scheduled'::regclass and tgname = 'scheduled_notifies') then
+    create trigger scheduled_notifies after insert on rouse.scheduled
+    referencing new table as added for each statement execute function rouse.notify_scheduled();
+  end if;
+end $$;

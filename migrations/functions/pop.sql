@@ -40,7 +40,8 @@ declare
 begin
   -- The short way, for one waiter and a fresh batch of one lane of an ordered queue without limits. plpgsql prepares
   -- every expression anew in each transaction, so at one message a call the number of expressions is the cost.
-  if p_partition is null and cardinality(p_batches) = 1 and p_lane_limits[1] = 1 and p_auto_acks is null and p_holders[1] is not null then
+  if p_partition is null and cardinality(p_batches) = 1 and p_lane_limits[1] = 1 and p_auto_acks is null and p_holders[1] is not null
+     and current_setting('transaction_isolation') = 'read committed' then
     select q.id, q.version, q.name, g.id as group_id, coalesce(p_leases_ms[1], q.lease_ms) as lease_ms into v
     from rouse.queues q, rouse.groups g
     where q.name = p_queue and g.queue_id = q.id and g.name = p_group and not q.paused and q.ordering = 'partition'

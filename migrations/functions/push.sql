@@ -27,7 +27,8 @@ begin
     v_setting := set_config('lock_timeout', p_lock_timeout_ms::text, true);
   end if;
   -- The short way, for one partition with no keys, delays or limits: resolve and lock it in one statement.
-  if cardinality(p_queues) = 1 and p_transaction_ids is null and p_delays_ms is null and p_due_at is null then
+  if cardinality(p_queues) = 1 and p_transaction_ids is null and p_delays_ms is null and p_due_at is null
+     and current_setting('transaction_isolation') = 'read committed' then
     select p.id, p.head, p.last_created_at, q.namespace, q.task
     into v_id, first_seq, v_last_created_at, namespace, task
     from rouse.queues q, rouse.partitions p

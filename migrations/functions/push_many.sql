@@ -35,8 +35,8 @@ begin
      or array_position(p_payloads, null) is not null or array_position(p_ids, null) is not null then
     perform rouse.check_push(p_queues, p_partitions, p_targets, p_ids, p_payloads);
   end if;
-  if current_setting('synchronous_commit') in ('off', 'local') then
-    v_setting := set_config('synchronous_commit', 'on', true);
+  if current_setting('synchronous_commit') in ('off', 'local') or current_setting('transaction_isolation') <> 'read committed' then
+    v_setting := rouse.raise_durability();
   end if;
   -- Where the target changes: it must be from each to the next, beginning with the first.
   select array_agg(m.n) || cardinality(p_targets) + 1, bool_and(m.target is not distinct from m.previous + 1)

@@ -18,6 +18,7 @@ as $$
 declare
   v_next bigint;
 begin
+  perform rouse.require_read_committed();
   if p_after = 0 then
     perform rouse.watch_idle_groups(p_idle_group_ms, interval '0');
   end if;

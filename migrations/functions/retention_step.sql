@@ -25,6 +25,7 @@ declare
   v_next bigint;
   v_wait_ms bigint;
 begin
+  perform rouse.require_read_committed();
   perform set_config('synchronous_commit', 'off', true);
   perform from rouse.chores c where c.name = any (v_chores) and c.next_at <= v_now;
   if not found then

@@ -41,6 +41,7 @@ declare
   v rouse.schedules;
   v_ticks constant integer := cardinality(p_ticks);
 begin
+  perform rouse.require_read_committed();
   select s.* into v from rouse.schedules s where s.id = p_id for no key update skip locked;
   if not found or v.next_at is distinct from p_seen or v.payload <> p_seen_payload then
     return;

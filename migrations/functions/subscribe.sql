@@ -10,6 +10,7 @@ as $$
 declare
   v_id integer;
 begin
+  perform rouse.require_read_committed();
   perform rouse.check_name('consumerGroup', p_group);
   perform from rouse.queues where id = p_queue_id for update;
   if not found then

@@ -16,6 +16,7 @@ as $$
 declare
   v record;
 begin
+  perform rouse.require_read_committed();
   if p_queues is not null then
     perform rouse.lock_lanes(rouse.lock_targets(p_queues, p_partitions, p_targets), p_lease_ids, p_statuses is not null);
   end if;

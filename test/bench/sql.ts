@@ -99,11 +99,11 @@ async function pushCase(options: PushCase): Promise<void> {
 /** What any insert of so many rows costs: a table with an id and nothing else, one prepared multi-row VALUES. */
 async function baseline(batch: number, connections?: number): Promise<void> {
   const places = Array.from({ length: batch }, (_, i) => `($${i * 2 + 1}::uuid, $${i * 2 + 2})`)
-  const text = `insert into bare (id, payload) values ${places.join(', ')}`
+  const text = `insert into public.bare (id, payload) values ${places.join(', ')}`
   await withClient(async (client) => {
-    await client.query('drop table if exists bare')
+    await client.query('drop table if exists public.bare')
     await client.query(
-      'create table bare (seq bigint generated always as identity primary key, id uuid, payload text)',
+      'create table public.bare (seq bigint generated always as identity primary key, id uuid, payload text)',
     )
   })
   const name = `baseline: plain insert, ${batch} a call${connectionsName(connections)}`

@@ -14,7 +14,7 @@ const patience = { timeoutMs: 60_000, intervalMs: 50 }
 
 async function pairWithPool(t: Test, url?: (pair: PostgresPair) => string) {
   const pair = await startPostgresPair({ synchronous: true })
-  await pair.primary.query('create table log (line text)')
+  await pair.primary.query('create table public.log (line text)')
   await pair.inSync()
   const pool = createPool({ url: url?.(pair) ?? pair.url, max: 4, applicationName: 'hosts' })
   t.teardown(async () => {
@@ -30,7 +30,7 @@ async function portOf(pool: pg.Pool): Promise<number> {
 }
 
 function write(pool: pg.Pool, line: string): Promise<unknown> {
-  return pool.query('insert into log values ($1)', [line])
+  return pool.query('insert into public.log values ($1)', [line])
 }
 
 test('whatever the order of the hosts, the one that takes writes is used', async (t) => {
@@ -55,7 +55,7 @@ test('a pool follows a failover, and the old primary is not written to again', a
   await Promise.all(Array.from({ length: 8 }, (_, i) => write(pool, `3 with standby ${i}`)))
   t.equal(await portOf(pool), next.port)
   await pair.inSync()
-  const rows = await old.query<{ line: string }>('select line from log order by line')
+  const rows = await old.query<{ line: string }>('select line from public.log order by line')
   t.equal(rows.length, 10, 'the old one has it by streaming only')
 })
 
@@ -91,7 +91,7 @@ test('a server that answers "read-only" is left for one that takes writes', asyn
   // Held over the change: nobody has told it yet.
   const failure = await eventually(
     () =>
-      held.query(`insert into log values ('refused')`).then(
+      held.query(`insert into public.log values ('refused')`).then(
         () => undefined,
         (error: unknown) => error,
       ),
@@ -119,7 +119,7 @@ test('a commit that the standby did not confirm is unknown, in whatever way it w
     }, patience)
   }
   await pair.standby.kill()
-  const insert = `insert into log values ('unconfirmed')`
+  const insert = `insert into public.log values ('unconfirmed')`
   const ways: Record<string, () => Promise<unknown>> = {
     'pool.query': () => pool.query(insert),
     'a client of the pool': async () => {
@@ -133,5 +133,9 @@ test('a commit that the standby did not confirm is unknown, in whatever way it w
     await cancelWaits()
     t.type(await asked, OutcomeUnknownError, way)
   }
-  t.equal((await pool.query('select from log')).rowCount, 3, 'all of them are there all the same')
+  t.equal(
+    (await pool.query('select from public.log')).rowCount,
+    3,
+    'all of them are there all the same',
+  )
 })

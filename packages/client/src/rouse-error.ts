@@ -22,6 +22,7 @@ export type ErrorCode =
   | 'rate_limited'
   | 'headers_too_large'
   | 'internal'
+  | 'wrong_isolation'
   | 'overloaded'
   | 'draining'
   | 'database_unavailable'

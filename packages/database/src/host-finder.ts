@@ -117,7 +117,8 @@ export class HostFinder {
 
   async #ask(server: DatabaseHost, over: AbortSignal): Promise<void> {
     const { clientConfig, target } = this.#options
-    const client = new HostClient(clientConfig, { server, readWrite: target.readWrite })
+    const { readWrite } = target
+    const client = new HostClient(clientConfig, { server, readWrite, keepSettings: true })
     client.on('error', () => {})
     const abandon = () => client.abandon()
     over.addEventListener('abort', abandon)

@@ -12,6 +12,7 @@ export interface HostPoolOptions {
   readonly max: number
   readonly connectTimeoutMs: number
   readonly random: () => number
+  readonly keepSettings: boolean
 }
 
 type ConnectCallback = (
@@ -26,7 +27,7 @@ export class HostPool extends pg.Pool {
   readonly #clients = new Set<HostClient>()
 
   constructor(options: HostPoolOptions) {
-    const { target, clientConfig, max, connectTimeoutMs, random } = options
+    const { target, clientConfig, max, connectTimeoutMs, random, keepSettings } = options
     const finder = new HostFinder({
       target,
       clientConfig,
@@ -38,7 +39,7 @@ export class HostPool extends pg.Pool {
     const { readWrite } = target
     class PooledClient extends HostClient {
       constructor(config?: pg.ClientConfig) {
-        super(config ?? {}, { server: finder.best, readWrite, onUnfit })
+        super(config ?? {}, { server: finder.best, readWrite, onUnfit, keepSettings })
       }
     }
     super({
@@ -51,7 +52,7 @@ export class HostPool extends pg.Pool {
     this.#watch = new SilenceWatch({
       newClient: (server) => {
         const config = { ...clientConfig, query_timeout: connectTimeoutMs }
-        return new HostClient(config, { server, readWrite: false })
+        return new HostClient(config, { server, readWrite: false, keepSettings: true })
       },
       onSilent: (server) => this.#leave(server),
       onLost: (client) => this.#letGo(client),

@@ -12,6 +12,8 @@ export interface PoolOptions {
   /** Sent as a start-up parameter: pgbouncer wants it named in ignore_startup_parameters, and does not pass it on. */
   readonly statementTimeoutMs?: number
   readonly connectTimeoutMs?: number
+  /** Leaves the settings of its sessions as the role and the database have them, as a user's own connection does. */
+  readonly keepSettings?: boolean
   /** From 0 to 1, for jitter. */
   readonly random?: () => number
 }
@@ -37,6 +39,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     max: options.max,
     connectTimeoutMs,
     random: options.random ?? Math.random,
+    keepSettings: options.keepSettings ?? false,
   })
   pool.on('error', ignoreIdleClientError)
   // The pool listens on idle clients only; a client that was handed out needs its own listener.

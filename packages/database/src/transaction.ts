@@ -16,7 +16,7 @@ export async function withTransaction<Result>(
   const client = await pool.connect()
   let result: Result
   try {
-    await client.query('begin')
+    await client.query('begin isolation level read committed')
     result = await work(client)
   } catch (error) {
     await rollBackAndRelease(client)

@@ -40,9 +40,9 @@ test('an answer that was lost on the way is missed, though the server has given 
   const pool = createPool({ url: proxy.url, max: 2, applicationName: 'lost answers' })
   t.teardown(() => pool.end())
   await direct.query('create table said (at timestamptz)')
-  const asked = pool.query('insert into said select now() from pg_sleep(1)')
+  const asked = pool.query('insert into public.said select now() from pg_sleep(1)')
   await direct.query(`do $$ begin
-    while not exists (select from pg_stat_activity where query like 'insert into said%' and state = 'active')
+    while not exists (select from pg_stat_activity where query like 'insert into public.said%' and state = 'active')
     loop perform pg_sleep(0.01), pg_stat_clear_snapshot(); end loop;
   end $$`)
   proxy.loseFlows()

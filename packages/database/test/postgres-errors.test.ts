@@ -62,7 +62,7 @@ test('a refused connection is unavailable and proves that nothing was done', asy
 
 test('a connection that is not to be had in time is unavailable', async (t) => {
   const { url } = await emptyDatabase(t)
-  const pool = createPool({ url, max: 1, applicationName: 'busy', connectTimeoutMs: 20 })
+  const pool = createPool({ url, max: 1, applicationName: 'busy', connectTimeoutMs: 500 })
   const client = await pool.connect()
   const failure = await failureOf(pool.query('select 1'))
   t.equal(classifyPostgresError(failure), 'unavailable')

@@ -52,7 +52,7 @@ test('a constraint that fails at commit is an ordinary failure', async (t) => {
 
 test('a connection cut under COMMIT has an unknown outcome', async (t) => {
   const { url } = await emptyDatabase(t)
-  const pool = createPool({ url: await cutAt(t, url, 'commit'), max: 1, applicationName: 'cut' })
+  const pool = createPool({ url: await cutAt(t, url, 'commit\0'), max: 1, applicationName: 'cut' })
   t.teardown(() => pool.end())
   const failing = withTransaction(pool, (client) => client.query('select 1'))
   await t.rejects(failing, { name: 'OutcomeUnknownError', code: 'outcome_unknown' })

@@ -21,6 +21,11 @@ export const errorRegistry = {
   queue_full: { status: 429, title: 'The queue is full', retryable: true, retryAfterSeconds: 1 },
   rate_limited: { status: 429, title: 'Too many requests', retryable: true, retryAfterSeconds: 1 },
   headers_too_large: { status: 431, title: 'Request headers too large', retryable: false },
+  wrong_isolation: {
+    status: 500,
+    title: 'The database session has the wrong isolation level',
+    retryable: true,
+  },
   internal: { status: 500, title: 'Internal error', retryable: true },
   encryption_unavailable: {
     status: 503,

@@ -40,7 +40,7 @@ export async function testDatabase(
   await onServer(serverUrl, `create database ${name} template ${template}`)
   const url = databaseUrl(serverUrl, name)
   const max = options.poolMax ?? poolMaxDefault
-  const pool = createPool({ url, max, applicationName: 'rouse test' })
+  const pool = createPool({ url, max, applicationName: 'rouse test', keepSettings: true })
   const barriers: Barrier[] = []
   t.teardown(async () => {
     await Promise.all(barriers.map((barrier) => barrier.release()))

@@ -27,7 +27,12 @@ export async function emptyDatabase(t: Test): Promise<{ url: string; pool: pg.Po
   await admin.query(`create database ${name}`)
   const url = new URL(await serverUrl())
   url.pathname = name
-  const pool = createPool({ url: url.href, max: 10, applicationName: 'rouse database test' })
+  const pool = createPool({
+    url: url.href,
+    max: 10,
+    applicationName: 'rouse database test',
+    keepSettings: true,
+  })
   t.teardown(async () => {
     await admin.query(`drop database ${name} with (force)`)
     await admin.end()

@@ -1,0 +1,23 @@
+import { pgbouncerMissing } from '@rouse/testkit'
+import { test } from 'tap'
+import { answersWith, hostileSettings } from './support/hostile-settings.ts'
+
+const options = { skip: pgbouncerMissing, timeout: 280_000 }
+
+test(
+  'a node behind pgbouncer answers the same on a database with hostile settings',
+  options,
+  async (t) => {
+    const wanted = await answersWith(t, 'direct', [])
+    const names = Object.keys(hostileSettings)
+    t.jobs = 3
+    const cases = [...names.map((name) => [name]), names]
+    await Promise.all(
+      cases.map((settings) =>
+        t.test(settings.join(' and '), { ...options, buffered: true }, async (t) => {
+          t.same(await answersWith(t, 'pgbouncer', settings), wanted)
+        }),
+      ),
+    )
+  },
+)

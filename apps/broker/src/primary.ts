@@ -7,6 +7,7 @@ import { ConfigError } from './config-error.ts'
 import { createLogger, type Logger } from './log.ts'
 import { createNodeParts, type NodeParts } from './node-parts.ts'
 import { prepareDatabase } from './prepare-database.ts'
+import { startListener } from './start-listener.ts'
 import type { ClusterIdentity } from './statements/nodes.ts'
 
 /** The fallback check, the list of nodes, the look for what is due, and four chores. LISTEN has its own beside them. */
@@ -21,11 +22,18 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const applicationName = `rouse ${config.nodeId} primary`
   const pool = createPool({ url: config.databaseUrl, max: connectionsMax, applicationName })
   let identity: ClusterIdentity | undefined
+  let reason = 'the database is being prepared'
+  const listener = startListener({ config, log, reason: () => reason })
   try {
-    identity = await prepareDatabase({ pool, config, log, stopped, random: Math.random })
+    const onWait = (wait: string) => {
+      reason = wait
+    }
+    identity = await prepareDatabase({ pool, config, log, stopped, random: Math.random, onWait })
   } catch (error) {
     log.fatal({ err: error }, 'the database could not be prepared')
     return 1
+  } finally {
+    await listener.stop()
   }
   if (identity === undefined) return 0
 
@@ -42,9 +50,9 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const failed = workers.start()
   // A database that falls silent now does not keep the node from hearing that it should end.
   await Promise.race([time.start(), stopped])
-  const reason = await Promise.race([stopped, failed, superseded])
-  if (reason instanceof ConfigError) log.fatal(reason.message)
-  else log.info({ signal: reason }, 'draining')
+  const ending = await Promise.race([stopped, failed, superseded])
+  if (ending instanceof ConfigError) log.fatal(ending.message)
+  else log.info({ signal: ending }, 'draining')
   // Together: no chore that takes long, and no database that is silent, keeps workers from saying that they drain.
   const [areChoresDone, areWorkersDone] = await Promise.all([
     atMost(drainMsMax, time.stop()),
@@ -60,7 +68,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     link.stop({ goodbye: isDone }).then(() => pool.end()),
   )
   log.info('stopped')
-  return reason instanceof ConfigError || !isDone ? 1 : 0
+  return ending instanceof ConfigError || !isDone ? 1 : 0
 }
 
 /** False: it takes longer and is left. The process ends, and PostgreSQL finishes or undoes the statement. */

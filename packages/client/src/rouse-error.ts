@@ -23,6 +23,7 @@ export type ErrorCode =
   | 'headers_too_large'
   | 'internal'
   | 'wrong_isolation'
+  | 'starting'
   | 'overloaded'
   | 'draining'
   | 'database_unavailable'

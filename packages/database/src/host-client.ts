@@ -12,7 +12,7 @@ import type { DatabaseHost } from './connection-target.ts'
 import { DatabaseHostError } from './database-host-error.ts'
 import { isReadOnlySession } from './host-statements.ts'
 import { OutcomeUnknownError } from './outcome-unknown-error.ts'
-import { beginSession } from './session-settings.ts'
+import { beginSession } from './session-statements.ts'
 
 export interface HostClientOptions {
   readonly server: DatabaseHost

@@ -3,9 +3,15 @@
 // Several nodes may start at once, with different versions, through pgbouncer in transaction mode.
 // So every step is one transaction that takes the same advisory lock first and decides from what
 // it reads under that lock; nothing is remembered between steps and no setting outlives one.
+//
+// A lock that somebody else holds is asked for again and again, each time for `lockTimeoutMs` only: everybody who wants
+// the table meanwhile stands behind us, and nodes that serve must go on.
+import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { decideFunctions, decideMigrations } from './migration-decisions.ts'
+import { MigrationError } from './migration-error.ts'
 import { type MigrationFiles, readMigrationFiles } from './migration-files.ts'
+import { type MigrationWait, watchLock } from './migration-locks.ts'
 import {
   ensureBookkeeping,
   lockMigrations,
@@ -28,6 +34,12 @@ export interface MigrateOptions {
   /** Say what would be applied, and change nothing. */
   readonly dryRun?: boolean
   readonly log?: (line: string) => void
+  /** How long to wait for locks that others hold; a minute where nothing is said. */
+  readonly patienceMs?: number
+  /** Called each time a lock was asked for in vain. */
+  readonly onWait?: (wait: MigrationWait) => void
+  /** Ends the waiting. */
+  readonly signal?: AbortSignal
   /** Tests weave their barriers into function text with this. It is no part of the checksum, so a
    * node that migrates the same database afterwards leaves the woven functions alone. */
   readonly transformFunction?: (name: string, sql: string) => string
@@ -38,15 +50,17 @@ export interface MigrateResult {
   readonly functions: string[]
 }
 
-/** DDL waits this long for its locks, then gives up rather than block all traffic behind it. */
-const lockTimeoutMs = 5_000
+/** DDL waits this long for a lock, then gives way to all who stand behind it. */
+const lockTimeoutMs = 200
+const lockPauseMs = 2_000
+const patienceMsDefault = 60_000
 const stepAttemptsMax = 5
 
 export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
   const files = await readMigrationFiles(options.directory)
   if (options.pool !== undefined) return migrateWith(options.pool, files, options)
   if (options.url === undefined) throw new TypeError('migrate needs a url or a pool')
-  const pool = createPool({ url: options.url, max: 1, applicationName: 'rouse migrate' })
+  const pool = createPool({ url: options.url, max: 2, applicationName: 'rouse migrate' })
   try {
     return await migrateWith(pool, files, options)
   } finally {
@@ -61,14 +75,14 @@ async function migrateWith(
 ): Promise<MigrateResult> {
   if (options.dryRun === true) return planOnly(pool, files, options)
   const applied: string[] = []
-  await step(pool, ensureBookkeeping)
+  await step(pool, options, ensureBookkeeping)
   for (;;) {
-    const name = await step(pool, (client) => applyNextMigration(client, files, options))
+    const name = await step(pool, options, (client) => applyNextMigration(client, files, options))
     if (name === undefined) break
     applied.push(name)
     options.log?.(`applied ${name}`)
   }
-  const functions = await step(pool, (client) => applyFunctionSet(client, files, options))
+  const functions = await step(pool, options, (client) => applyFunctionSet(client, files, options))
   if (functions.length > 0) options.log?.(`applied ${functions.length} function files`)
   return { applied, functions }
 }
@@ -79,7 +93,7 @@ async function planOnly(
   options: MigrateOptions,
 ): Promise<MigrateResult> {
   const state = await withTransaction(pool, readApplied)
-  const pending = decideMigrations(files.migrations, state.migrations, options.version)
+  const pending = decideMigrations(files, state.migrations, options.version)
   const functions = decideFunctions(files, state, options.version)
   return {
     applied: pending.map(({ name }) => name),
@@ -93,7 +107,7 @@ async function applyNextMigration(
   options: MigrateOptions,
 ): Promise<string | undefined> {
   const state = await readApplied(client)
-  const [next] = decideMigrations(files.migrations, state.migrations, options.version)
+  const [next] = decideMigrations(files, state.migrations, options.version)
   if (next === undefined) return undefined
   await applyMigration(client, next)
   await recordMigration(client, next)
@@ -119,17 +133,41 @@ async function applyFunctionSet(
 
 async function step<Result>(
   pool: pg.Pool,
+  options: MigrateOptions,
   work: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  for (let attempt = 1; ; attempt += 1) {
+  const patience = performance.now() + (options.patienceMs ?? patienceMsDefault)
+  for (let attempt = 1; ; ) {
+    const watch = watchLock(pool)
     try {
       return await withTransaction(pool, async (client) => {
+        await watch.start(client)
         await lockMigrations(client, lockTimeoutMs)
         return work(client)
       })
     } catch (error) {
-      const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
-      if (attempt === stepAttemptsMax || classifyPostgresError(cause) !== 'retryable') throw error
+      if (isLockTimeout(error) && performance.now() < patience) {
+        const what = (error instanceof MigrationError && error.file) || 'the migrations'
+        options.onWait?.({ what, ...watch.found() })
+        await delay(lockPauseMs, undefined, { signal: options.signal })
+      } else if (attempt < stepAttemptsMax && isRetryable(error)) attempt += 1
+      else throw error
+    } finally {
+      watch.stop()
     }
   }
+}
+
+/** The failure of a file wraps that of its statement. */
+function causeOf(error: unknown): unknown {
+  return error instanceof MigrationError && error.cause !== undefined ? error.cause : error
+}
+
+function isLockTimeout(error: unknown): boolean {
+  const cause = causeOf(error)
+  return cause instanceof Error && 'code' in cause && cause.code === '55P03'
+}
+
+function isRetryable(error: unknown): boolean {
+  return classifyPostgresError(causeOf(error)) === 'retryable'
 }

@@ -6,6 +6,8 @@ export interface AppliedMigration {
   readonly version: number
   readonly name: string
   readonly checksum: string
+  /** The oldest release whose nodes work with it; null: nobody said. */
+  readonly worksWith: number | null
 }
 
 export interface AppliedState {
@@ -14,21 +16,23 @@ export interface AppliedState {
   readonly functions: { readonly version: number; readonly checksum: string } | undefined
 }
 
-/** The migrations to apply, oldest first. Throws where the history is not one of these files. */
+/**
+ * The migrations to apply, oldest first. Throws where the history is not one of these files. What a newer release has
+ * applied is passed over where it names our release, or one before, as one that works with it.
+ */
 export function decideMigrations(
-  files: readonly MigrationFile[],
+  { migrations: files, functions }: MigrationFiles,
   applied: readonly AppliedMigration[],
   versionMax = Number.POSITIVE_INFINITY,
 ): MigrationFile[] {
+  const release = functions?.version ?? 0
   const newestFile = files.at(-1)?.version ?? 0
   const newestApplied = applied.at(-1)?.version ?? 0
-  if (newestApplied > newestFile) {
-    throw new MigrationError(
-      'schema_newer',
-      `the database is at migration ${newestApplied}, this version of Rouse knows ${newestFile}`,
-    )
-  }
   for (const record of applied) {
+    if (record.version > newestFile) {
+      refuseIncompatible(record, release)
+      continue
+    }
     const file = files.find(({ version }) => version === record.version)
     if (file === undefined) {
       throw new MigrationError('migration_missing', `${record.name} was applied but has no file`)
@@ -52,6 +56,19 @@ export function decideMigrations(
   return pending
 }
 
+function refuseIncompatible({ name, worksWith }: AppliedMigration, release: number): void {
+  if (worksWith !== null && release >= worksWith) return
+  const reason =
+    worksWith === null ? 'names no older release' : `works with release ${worksWith} and newer`
+  throw new MigrationError(
+    'schema_newer',
+    `the database has ${name}, which ${reason}; this is release ${release}: start a newer one`,
+  )
+}
+
+/** Functions stay callable for nodes of the release before, and for no older one. */
+const releasesBetweenMax = 1
+
 /**
  * The function files to apply: all of them or none. An older node leaves the functions of a newer
  * one alone, so a rolling upgrade does not flap between two sets.
@@ -64,6 +81,12 @@ export function decideFunctions(
   const set = files.functions
   if (set === undefined || versionMax < (files.migrations.at(-1)?.version ?? 0)) return []
   const stored = applied.functions
+  if (stored !== undefined && stored.version > set.version + releasesBetweenMax) {
+    throw new MigrationError(
+      'schema_newer',
+      `the functions of the database are those of release ${stored.version}; this is release ${set.version}, and only the one before works with them`,
+    )
+  }
   if (stored === undefined || set.version > stored.version) return set.files
   return set.version === stored.version && set.checksum !== stored.checksum ? set.files : []
 }

@@ -10,10 +10,17 @@ export type MigrationErrorCode =
 /** Why a database could not be brought to the version of these files. Callers branch on `code`. */
 export class MigrationError extends Error {
   readonly code: MigrationErrorCode
+  /** Whose statement failed. */
+  readonly file: string | undefined
 
-  constructor(code: MigrationErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: MigrationErrorCode,
+    message: string,
+    options: ErrorOptions & { readonly file?: string } = {},
+  ) {
     super(message, options)
     this.name = 'MigrationError'
     this.code = code
+    this.file = options.file
   }
 }

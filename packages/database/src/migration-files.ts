@@ -1,6 +1,7 @@
 // Reads what a migrations folder holds:
 //
-//   NNNN_name.sql        forward only; never edited once it has been applied anywhere
+//   NNNN_name.sql        forward only; never edited once it has been applied anywhere. A line `-- works-with: N` names
+//                        the oldest release (the VERSION of its functions) whose nodes work on a database that has it
 //   functions/*.sql      `create or replace`, applied again as a whole when any of them changes
 //   functions/VERSION    a number, raised when an older node must not put its functions back
 import { createHash } from 'node:crypto'
@@ -15,6 +16,8 @@ export interface MigrationFile {
   readonly name: string
   readonly sql: string
   readonly checksum: string
+  /** The oldest release whose nodes work with it; undefined: only those that have this file. */
+  readonly worksWith: number | undefined
 }
 
 export interface FunctionFile {
@@ -57,7 +60,14 @@ async function readMigrations(directory: string): Promise<MigrationFile[]> {
       throw new MigrationError('bad_migration_name', `${name}: ${twin} has the same number`)
     }
     seen.set(version, name)
-    return { version, name, sql, checksum: sha256(sql) }
+    const worksWith = /^-- works-with: (\d+)$/m.exec(sql)?.[1]
+    return {
+      version,
+      name,
+      sql,
+      checksum: sha256(sql),
+      worksWith: worksWith === undefined ? undefined : Number(worksWith),
+    }
   })
 }
 

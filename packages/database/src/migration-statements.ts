@@ -5,7 +5,7 @@ import type { FunctionSet, MigrationFile } from './migration-files.ts'
 
 /** Any constant will do, as long as every version of Rouse takes the same one. */
 const advisoryLockKey = 7_687_301
-const advisoryLockWaitMs = 60_000
+const advisoryLockWaitMs = 2_000
 
 /** First statement of every step: one migrating node at a time, and the limits of this step. */
 export async function lockMigrations(client: pg.ClientBase, lockTimeoutMs: number): Promise<void> {
@@ -17,7 +17,7 @@ export async function lockMigrations(client: pg.ClientBase, lockTimeoutMs: numbe
 
 /** Looks before it creates: a role that may not create schemas can still run on a ready database. */
 export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
-  if (await bookkeepingExists(client)) return
+  if (await bookkeepingIsComplete(client)) return
   await client.query(`
     create schema if not exists rouse;
     create table if not exists rouse.migrations (
@@ -26,6 +26,7 @@ export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
       checksum text not null,
       applied_at timestamptz not null default clock_timestamp()
     );
+    alter table rouse.migrations add column if not exists works_with int;
     create table if not exists rouse.function_sets (
       version int primary key,
       checksum text not null,
@@ -36,8 +37,10 @@ export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
 
 export async function readApplied(client: pg.ClientBase): Promise<AppliedState> {
   if (!(await bookkeepingExists(client))) return { migrations: [], functions: undefined }
+  // By way of jsonb: a database of the release before has no such column yet, and a dry run adds none.
   const migrations = await client.query<AppliedMigration>(
-    'select version, name, checksum from rouse.migrations order by version',
+    `select version, name, checksum, (to_jsonb(m) ->> 'works_with')::int as "worksWith"
+     from rouse.migrations m order by version`,
   )
   const functions = await client.query<{ version: number; checksum: string }>(
     'select version, checksum from rouse.function_sets order by version desc limit 1',
@@ -46,11 +49,10 @@ export async function readApplied(client: pg.ClientBase): Promise<AppliedState> 
 }
 
 export async function recordMigration(client: pg.ClientBase, file: MigrationFile): Promise<void> {
-  await client.query('insert into rouse.migrations (version, name, checksum) values ($1, $2, $3)', [
-    file.version,
-    file.name,
-    file.checksum,
-  ])
+  await client.query(
+    'insert into rouse.migrations (version, name, checksum, works_with) values ($1, $2, $3, $4)',
+    [file.version, file.name, file.checksum, file.worksWith],
+  )
 }
 
 export async function recordFunctions(client: pg.ClientBase, set: FunctionSet): Promise<void> {
@@ -60,6 +62,14 @@ export async function recordFunctions(client: pg.ClientBase, set: FunctionSet): 
      set checksum = excluded.checksum, applied_at = excluded.applied_at`,
     [set.version, set.checksum],
   )
+}
+
+async function bookkeepingIsComplete(client: pg.ClientBase): Promise<boolean> {
+  if (!(await bookkeepingExists(client))) return false
+  const { rowCount } = await client.query(
+    `select from pg_attribute where attrelid = 'rouse.migrations'::regclass and attname = 'works_with'`,
+  )
+  return rowCount === 1
 }
 
 async function bookkeepingExists(client: pg.ClientBase): Promise<boolean> {

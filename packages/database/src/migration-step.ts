@@ -28,6 +28,7 @@ async function runFile(client: pg.ClientBase, name: string, sql: string): Promis
     const message = error instanceof Error ? error.message : String(error)
     throw new MigrationError('migration_failed', `${name}${lineOf(error, sql)}: ${message}`, {
       cause: error,
+      file: name,
     })
   }
 }

@@ -5,20 +5,20 @@
 //   through a pooler  a setting must not outlive its transaction. Where the server's own values do no harm, nothing is
 //                     done; where one does, every statement gets a transaction of its own, which begins with the
 //                     settings (host-client.ts). That costs two round trips, and only there.
-import type pg from 'pg'
 
 export interface SessionSetting {
   readonly name: string
   readonly value: string
-  /** Whether a single statement would go wrong, or answer otherwise, with what the server has. */
+  /** Whether a node would go wrong, or answer otherwise, with what the server has. */
   readonly isHarmful: (found: string) => boolean
+  /** A single statement does not suffer from it: behind a pooler it is no reason for transactions of our own. */
+  readonly sparesStatements?: true
   /** What it does to a node that does not set it, for people. */
   readonly harm: string
 }
 
 const isOff = (found: string): boolean => found === 'off'
 const isLimited = (found: string): boolean => found !== '0'
-const never = (): boolean => false
 
 export const sessionSettings: readonly SessionSetting[] = [
   {
@@ -31,7 +31,7 @@ export const sessionSettings: readonly SessionSetting[] = [
     name: 'search_path',
     value: 'pg_catalog, pg_temp',
     // By what is in its schemas, not by its text: see shadowsBuiltIns.
-    isHarmful: never,
+    isHarmful: () => false,
     harm: 'a function or operator in one of its schemas would run in place of a built-in one',
   },
   {
@@ -86,103 +86,15 @@ export const sessionSettings: readonly SessionSetting[] = [
     name: 'idle_in_transaction_session_timeout',
     value: '0',
     // Between the statements of a transaction, and those begin with the settings.
-    isHarmful: never,
+    isHarmful: isLimited,
+    sparesStatements: true,
     harm: 'a migration would lose its connection between two steps',
   },
   {
     name: 'idle_session_timeout',
     value: '0',
-    isHarmful: never,
+    isHarmful: isLimited,
+    sparesStatements: true,
     harm: 'LISTEN would lose its connection whenever it is quiet',
   },
 ]
-
-export interface SessionStart {
-  readonly isPooled: boolean
-  /** Whether every statement needs a transaction of its own that begins with the settings. */
-  readonly needsOwnTransactions: boolean
-  /** Begins a transaction and makes the settings local to it, in one round trip. */
-  readonly begin: string
-}
-
-/**
- * Sets a direct connection once and for all, and says how to use one through a pooler.
- *
- * `backendPid`: the process that the greeting named. A pooler makes one up, because the server process behind a client
- * changes. `given`: values that the caller has asked for, by setting.
- */
-export async function beginSession(
-  client: pg.ClientBase,
-  backendPid: number,
-  given: Readonly<Record<string, string>>,
-): Promise<SessionStart> {
-  const wanted = sessionSettings.map((one) => ({ ...one, value: given[one.name] ?? one.value }))
-  const { rows } = await client.query<{ name: string; found: string; set: string | null }>(
-    settingsQuery(wanted, backendPid),
-  )
-  const isPooled = rows.every((row) => row.set === null)
-  const here = wanted.filter(({ name }) => rows.some((row) => row.name === name))
-  const isHarmed = rows.some(
-    ({ name, found }) => wanted.find((one) => one.name === name)?.isHarmful(found) === true,
-  )
-  return {
-    isPooled,
-    needsOwnTransactions: isPooled && (isHarmed || (await shadowsBuiltIns(client))),
-    begin: [
-      'begin isolation level read committed',
-      ...here
-        .filter(
-          ({ name }) => !name.startsWith('default_transaction') && name !== 'idle_session_timeout',
-        )
-        .map(
-          ({ name, value }) =>
-            `set local ${name} = ${name === 'search_path' ? value : `'${value}'`}`,
-        ),
-    ].join('; '),
-  }
-}
-
-/** Everything by its full name: until this has run, the search path is the server's. A setting that this server does not have is left out. */
-function settingsQuery(wanted: readonly SessionSetting[], backendPid: number): string {
-  const values = wanted.map(({ name, value }) => `('${name}', '${value}')`).join(', ')
-  return `select w.name, pg_catalog.current_setting(w.name, true) as found,
-      case when pg_catalog.pg_backend_pid() operator(pg_catalog.=) ${backendPid}
-        then pg_catalog.set_config(w.name, w.value, false) end as set
-    from (values ${values}) w (name, value)
-    where pg_catalog.current_setting(w.name, true) is not null`
-}
-
-/**
- * Whether a schema of the search path has a function or an operator that would run in place of a built-in one. One with
- * the very types of a call is taken before a built-in for any type; one like a built-in only where the path names
- * pg_catalog after its schema. One for types of its own (citext, vector) is never meant by us.
- */
-export async function shadowsBuiltIns(client: pg.ClientBase): Promise<boolean> {
-  const { rows } = await client.query<{ found: boolean }>(`
-    with callable as (
-      select p.proname as name, p.pronamespace as schema, p.proargtypes::pg_catalog.oid[] as types, 'f' as kind from pg_catalog.pg_proc p
-      union all
-      select o.oprname, o.oprnamespace, array[o.oprleft, o.oprright], 'o' from pg_catalog.pg_operator o
-    ), built_in as (
-      select c.name, c.types, c.kind from callable c
-      where c.schema operator(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
-    )
-    select exists (
-      select from callable c
-      join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) c.schema
-      where n.nspname operator(pg_catalog.=) any (pg_catalog.current_schemas(false))
-        and n.nspname operator(pg_catalog.<>) 'pg_catalog'
-        and exists (select from built_in b
-          where b.name operator(pg_catalog.=) c.name and b.kind operator(pg_catalog.=) c.kind)
-        and not exists (select from pg_catalog.unnest(c.types) a (oid)
-          join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.oid
-          where t.typnamespace operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace)
-        and not (
-          (select s.name from pg_catalog.unnest(pg_catalog.current_schemas(true)) with ordinality s (name, place)
-            where s.name operator(pg_catalog.!~~) 'pg_temp%' order by s.place limit 1) operator(pg_catalog.=) 'pg_catalog'
-          and exists (select from built_in b
-            where b.name operator(pg_catalog.=) c.name and b.kind operator(pg_catalog.=) c.kind
-              and b.types operator(pg_catalog.=) c.types))
-    ) as found`)
-  return rows[0]?.found === true
-}

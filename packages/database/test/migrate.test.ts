@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { createPool, migrate } from '../src/index.ts'
+import { createPool, type MigrationWait, migrate, readMigrationFiles } from '../src/index.ts'
 import { migrationsFolder } from './support/migrations-folder.ts'
 import { emptyDatabase } from './support/server.ts'
 
@@ -167,18 +167,115 @@ test('a badly named file and two of one number are refused', async (t) => {
   await t.rejects(migrate({ pool, directory: twins }), { code: 'bad_migration_name' })
 })
 
-test('a migration waits its turn for a lock and then goes through', async (t) => {
+test('a migration waits for a lock, says who has it, and then goes through', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, twoMigrations)
   await migrate({ pool, directory, version: 1 })
   const holder = await pool.connect()
-  await holder.query('begin; lock table rouse.things')
-  const migrating = migrate({ pool, directory })
-  const waiting = `select from pg_locks where not granted and relation = 'rouse.things'::regclass`
-  while ((await pool.query(waiting)).rowCount === 0);
+  await holder.query(`set application_name = 'holder'; begin; lock table rouse.things`)
+  const { rows } = await holder.query('select pg_backend_pid() as pid')
+  const waits: MigrationWait[] = []
+  let told: (() => void) | undefined
+  const waited = new Promise<void>((resolve) => {
+    told = resolve
+  })
+  const migrating = migrate({
+    pool,
+    directory,
+    onWait(wait) {
+      waits.push(wait)
+      told?.()
+    },
+  })
+  await waited
+  t.match(waits[0], {
+    what: '0002_more.sql',
+    waitsFor: 'rouse.things',
+    holders: [{ pid: rows[0].pid, application: 'holder', state: 'idle in transaction' }],
+  })
+  // Between two tries everybody else gets through.
   await holder.query('commit')
   holder.release()
   t.same((await migrating).applied, ['0002_more.sql'])
+})
+
+test('a lock that does not come within our patience, or a stop, ends the waiting', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, twoMigrations)
+  await migrate({ pool, directory, version: 1 })
+  const holder = await pool.connect()
+  t.teardown(() => holder.release(true))
+  await holder.query('begin; lock table rouse.things')
+  await t.rejects(migrate({ pool, directory, patienceMs: 0 }), {
+    code: 'migration_failed',
+    message: /^0002_more\.sql: .*lock timeout/,
+  })
+  const stopping = new AbortController()
+  const migrating = migrate({
+    pool,
+    directory,
+    signal: stopping.signal,
+    onWait: () => stopping.abort(),
+  })
+  await t.rejects(migrating, { name: 'AbortError' })
+})
+
+test('an older release starts on a newer schema that names it, and changes nothing', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const older = migrationsFolder(t, twoMigrations)
+  const newer = migrationsFolder(t, {
+    ...twoMigrations,
+    '0003_newer.sql': '-- A column more.\n-- works-with: 1\nalter table rouse.things add more int;',
+    'functions/VERSION': '2',
+    'functions/answer.sql': answer(2),
+  })
+  await migrate({ pool, directory: newer })
+  t.same(await migrate({ pool, directory: older }), { applied: [], functions: [] })
+  t.same(await migrate({ pool, directory: older, dryRun: true }), { applied: [], functions: [] })
+  t.same((await pool.query('select rouse.answer() as n')).rows, [{ n: 2 }])
+})
+
+test('a newer schema that does not name our release is refused', async (t) => {
+  const older = migrationsFolder(t, twoMigrations)
+  for (const [head, version, reason] of [
+    ['-- works-with: 2', '2', /0003_newer\.sql, which works with release 2 .*this is release 1/],
+    ['-- nothing', '2', /0003_newer\.sql, which names no older release/],
+    ['-- works-with: 1', '3', /functions .* release 3; this is release 1/],
+  ] as const) {
+    const { pool } = await emptyDatabase(t)
+    const newer = migrationsFolder(t, {
+      ...twoMigrations,
+      '0003_newer.sql': `${head}\nselect 1;`,
+      'functions/VERSION': version,
+    })
+    await migrate({ pool, directory: newer })
+    const refused = { code: 'schema_newer', message: reason }
+    await t.rejects(migrate({ pool, directory: older }), refused)
+    await t.rejects(migrate({ pool, directory: older, dryRun: true }), refused)
+  }
+})
+
+test('a database that an earlier runner migrated learns what works with what', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, { ...twoMigrations, '0003_c.sql': '-- works-with: 1' })
+  await migrate({ pool, directory, version: 2 })
+  await pool.query('alter table rouse.migrations drop works_with')
+  t.same((await migrate({ pool, directory, dryRun: true })).applied, ['0003_c.sql'])
+  await migrate({ pool, directory })
+  const { rows } = await pool.query('select works_with from rouse.migrations order by version')
+  t.same(rows, [{ works_with: null }, { works_with: null }, { works_with: 1 }])
+})
+
+/** Those before were applied when nothing was named yet, and are never edited. */
+const lastUnnamed = 8
+
+test('every migration names the oldest release that works with it', async (t) => {
+  const { migrations, functions } = await readMigrationFiles()
+  for (const { name, version, worksWith } of migrations) {
+    if (version <= lastUnnamed) continue
+    t.ok(worksWith !== undefined && worksWith <= (functions?.version ?? 0), name)
+  }
+  t.ok(functions !== undefined && functions.version >= 2)
 })
 
 test('settings of a step do not outlive it, as pgbouncer demands', async (t) => {

@@ -33,6 +33,7 @@ export const errorRegistry = {
     retryable: true,
     retryAfterSeconds: 1,
   },
+  starting: { status: 503, title: 'The node is starting', retryable: true, retryAfterSeconds: 1 },
   overloaded: { status: 503, title: 'Overloaded', retryable: true, retryAfterSeconds: 1 },
   draining: { status: 503, title: 'The node is draining', retryable: true, retryAfterSeconds: 1 },
   database_unavailable: {

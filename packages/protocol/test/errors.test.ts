@@ -39,6 +39,7 @@ test('the statuses are those that the API states', async (t) => {
     queue_full: 429,
     rate_limited: 429,
     headers_too_large: 431,
+    starting: 503,
     overloaded: 503,
     draining: 503,
     encryption_unavailable: 503,

@@ -26,13 +26,18 @@ ROUSE_DATABASE_URL=postgres://… rouse migrate`,
           'no database is given: set ROUSE_DATABASE_URL or --database-url',
         )
       }
-      const { migrate } = await import('@rouse/database')
+      const { describeMigrationWait, migrate } = await import('@rouse/database')
       const dryRun = options.dryRun === true
-      const { applied, functions } = await migrate({ url: options.databaseUrl, dryRun }).catch(
-        (error: Error) => {
-          throw new CliError('server', error.message)
+      let waited = ''
+      const { applied, functions } = await migrate({
+        url: options.databaseUrl,
+        dryRun,
+        onWait: (wait) => {
+          waited = `; ${describeMigrationWait(wait)}`
         },
-      )
+      }).catch((error: Error) => {
+        throw new CliError('server', `${error.message}${waited}`)
+      })
       if (!output.isHuman) return output.json({ dryRun, applied, functions })
       for (const name of [...applied, ...functions])
         output.line(`${dryRun ? 'would apply' : 'applied'}  ${name}`)

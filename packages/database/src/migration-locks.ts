@@ -1,0 +1,91 @@
+// Sees from a second connection what a step waits for, and who has it. PostgreSQL says neither when it gives up waiting.
+import type pg from 'pg'
+
+export interface LockHolder {
+  readonly pid: number
+  readonly application: string
+  /** As pg_stat_activity has it: active, idle in transaction. */
+  readonly state: string
+  /** Of its transaction. */
+  readonly ageMs: number
+}
+
+/** What a step waits for. */
+export interface MigrationWait {
+  /** The file, or `the migrations` where another node is at work on them. */
+  readonly what: string
+  /** The table, as far as it could be seen. */
+  readonly waitsFor: string | undefined
+  /** Those who hold it, the oldest transaction first. */
+  readonly holders: readonly LockHolder[]
+}
+
+type LockFound = Omit<MigrationWait, 'what'>
+
+export interface LockWatch {
+  /** Looks at what this client waits for, until it is stopped. */
+  start(client: pg.ClientBase): Promise<void>
+  /** What was seen last. */
+  found(): LockFound
+  stop(): void
+}
+
+/** Twice within the time that a step waits for a lock. */
+const lookEveryMs = 70
+
+export function watchLock(pool: pg.Pool): LockWatch {
+  let seen: LockFound = { waitsFor: undefined, holders: [] }
+  let isLooking = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function look(pid: number): Promise<void> {
+    if (isLooking) return
+    isLooking = true
+    try {
+      const found = await readLock(pool, pid)
+      if (found.holders.length > 0) seen = found
+    } catch {
+      // The step itself says what is wrong with the database.
+    } finally {
+      isLooking = false
+    }
+  }
+
+  return {
+    async start(client) {
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+      const pid = rows[0]?.pid ?? 0
+      timer = setInterval(() => void look(pid), lookEveryMs)
+    },
+    found: () => seen,
+    stop: () => clearInterval(timer),
+  }
+}
+
+async function readLock(pool: pg.Pool, pid: number): Promise<LockFound> {
+  const { rows } = await pool.query<LockHolder & { waitsFor: string | null }>(
+    `select w.relation::regclass::text as "waitsFor", a.pid, a.application_name as application,
+       coalesce(a.state, '') as state,
+       coalesce(extract(epoch from clock_timestamp() - a.xact_start) * 1000, 0)::float8 as "ageMs"
+     from unnest(pg_blocking_pids($1)) b (pid)
+     join pg_stat_activity a on a.pid = b.pid
+     left join pg_locks w on w.pid = $1 and not w.granted
+     order by a.xact_start limit 5`,
+    [pid],
+  )
+  const holders = rows.map(({ pid: holder, application, state, ageMs }) => {
+    return { pid: holder, application, state, ageMs }
+  })
+  return { waitsFor: rows[0]?.waitsFor ?? undefined, holders }
+}
+
+/** `functions/push.sql waits for rouse.messages: process 4711 (psql, idle in transaction) has held it for 65 s` */
+export function describeMigrationWait({ what, waitsFor, holders }: MigrationWait): string {
+  const [first] = holders
+  const lock = waitsFor ?? (what === 'the migrations' ? 'another node that applies them' : 'a lock')
+  if (first === undefined) return `${what} waits for ${lock}`
+  const { pid, application, state, ageMs } = first
+  const who = [application, state].filter((word) => word !== '').join(', ')
+  const others = holders.length > 1 ? ` and ${holders.length - 1} more` : ''
+  return `${what} waits for ${lock}: process ${pid} (${who})${others}, whose transaction is ${Math.round(ageMs / 1000)} s old`
+}

@@ -91,8 +91,56 @@ test('a consumer group that holds back retention is named', { timeout: 60_000 },
   ])
 })
 
+test('the doctor names every setting that nodes must change, and how to take it back', async (t) => {
+  const { url, pool } = await testDatabase(t, { instrumented: false })
+  const name = url.split('/').at(-1)
+  const clean = await doctor({ ROUSE_DATABASE_URL: url })
+  t.match(
+    clean.findings.filter(({ check }) => check === 'settings'),
+    [{ state: 'ok' }],
+  )
+  const hostile = {
+    default_transaction_isolation: `'repeatable read'`,
+    DateStyle: `'German'`,
+    extra_float_digits: '-3',
+    standard_conforming_strings: 'off',
+    array_nulls: 'off',
+    client_min_messages: 'error',
+    search_path: 'trap, public',
+    lock_timeout: `'2s'`,
+    statement_timeout: `'30s'`,
+    idle_in_transaction_session_timeout: `'30s'`,
+    idle_session_timeout: `'30s'`,
+  }
+  await pool.query(`create schema trap;
+    create function trap.array_position(text[], text) returns int language sql as 'select 1'`)
+  for (const [setting, value] of Object.entries(hostile)) {
+    await pool.query(`alter database ${name} set ${setting} = ${value}`)
+  }
+  const { findings } = await doctor({ ROUSE_DATABASE_URL: url })
+  const found = findings.filter(({ check }) => check === 'settings')
+  for (const setting of Object.keys(hostile)) {
+    t.match(
+      found.find(({ what }) => what.startsWith(`${setting} is `)),
+      { state: 'warning', fix: `as its owner: alter database ${name} reset ${setting}` },
+      setting,
+    )
+  }
+  t.equal(found.length, Object.keys(hostile).length)
+
+  await pool.query(`alter database ${name} set default_transaction_read_only = on`)
+  const readOnly = await doctor({ ROUSE_DATABASE_URL: url })
+  t.match(
+    readOnly.findings.find(({ state, check }) => check === 'settings' && state === 'problem'),
+    { what: /^default_transaction_read_only is on/ },
+  )
+})
+
 /** No node is there, which is a finding of its own. */
 async function doctor(env: Readonly<Record<string, string>>) {
   const { out, err } = await rouse(['doctor', '--url', 'http://127.0.0.1:9'], { env })
-  return { err, findings: JSON.parse(out) as { check: string; state: string; what: string }[] }
+  return {
+    err,
+    findings: JSON.parse(out) as { check: string; state: string; what: string; fix?: string }[],
+  }
 }

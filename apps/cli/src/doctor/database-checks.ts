@@ -7,6 +7,7 @@ import {
   readSetting,
 } from '../statements/health.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
+import { checkSession } from './session-checks.ts'
 
 const versionMin = 140_000
 const connectionsWanted = 50
@@ -29,6 +30,7 @@ export async function checkDatabase(url: string | undefined, listenUrl = url): P
     return [
       await checkVersion(pool),
       ...(await checkSettings(pool)),
+      ...(await checkSession(url)),
       await checkSchema(pool),
       await checkPooler(pool),
       await checkListen(listenUrl ?? url),

@@ -9,6 +9,29 @@ export async function readSetting(pool: Pool, name: string): Promise<string> {
   return rows[0]?.value ?? ''
 }
 
+export interface RoleSetting {
+  readonly name: string
+  readonly value: string
+  /** As pg_settings has it: database, user, database user, configuration file, default. */
+  readonly source: string
+  /** Quoted, both. */
+  readonly role: string
+  readonly database: string
+}
+
+export async function readRoleSettings(
+  pool: Pool,
+  names: readonly string[],
+): Promise<RoleSetting[]> {
+  const { rows } = await pool.query<RoleSetting>(
+    `select s.name, s.setting as value, s.source, quote_ident(current_user) as role,
+       quote_ident(current_database()) as database
+     from pg_catalog.pg_settings s where s.name = any ($1) order by s.name`,
+    [names],
+  )
+  return rows
+}
+
 export async function readClockMs(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now')
   return rows[0]?.now.getTime() ?? Number.NaN

@@ -1,0 +1,56 @@
+// Settings of the role, the database or the server that a node does not work with. Nodes set their own connections right,
+// so none of them is a problem; behind a pooler that costs two round trips a statement.
+import { type Pool, type RoleSetting, readRoleSettings } from '../statements/health.ts'
+import { type Finding, fine, problem, warning } from './finding.ts'
+
+const readOnly = 'default_transaction_read_only'
+
+export async function checkSession(url: string): Promise<Finding[]> {
+  const { createPool, sessionSettings, shadowsBuiltIns } = await import('@rouse/database')
+  let pool: Pool | undefined
+  try {
+    pool = createPool({ url, max: 1, applicationName: 'rouse doctor', keepSettings: true })
+    const names = [...sessionSettings.map(({ name }) => name), readOnly]
+    const found = await readRoleSettings(pool, names)
+    const client = await pool.connect()
+    const isShadowed = await shadowsBuiltIns(client).finally(() => client.release())
+    const findings = found.flatMap((setting) => {
+      if (setting.name === readOnly) return setting.value === 'on' ? [isReadOnly(setting)] : []
+      const known = sessionSettings.find(({ name }) => name === setting.name)
+      const isHarmful =
+        setting.name === 'search_path' ? isShadowed : known?.isHarmful(setting.value)
+      return isHarmful === true ? [isHarmfulSetting(setting, known?.harm ?? '')] : []
+    })
+    return findings.length > 0
+      ? findings
+      : [fine('settings', 'the role and the database have no setting that nodes must change')]
+  } finally {
+    await pool?.end()
+  }
+}
+
+function isHarmfulSetting(setting: RoleSetting, harm: string): Finding {
+  const { name, value } = setting
+  const what = `${name} is ${value}: ${harm}; nodes set it themselves, users' sessions and a pooler do not`
+  return warning('settings', what, resetOf(setting))
+}
+
+function isReadOnly(setting: RoleSetting): Finding {
+  return problem('settings', `${readOnly} is on: nothing can be written`, resetOf(setting))
+}
+
+/** By where the value comes from, as pg_settings says. */
+function resetOf({ name, source, role, database }: RoleSetting): string {
+  switch (source) {
+    case 'database':
+      return `as its owner: alter database ${database} reset ${name}`
+    case 'user':
+      return `alter role ${role} reset ${name}`
+    case 'database user':
+      return `alter role ${role} in database ${database} reset ${name}`
+    case 'client':
+      return `take ${name} out of the database's URL, PGOPTIONS and the pooler`
+    default:
+      return `alter system reset ${name}, or take it out of postgresql.conf`
+  }
+}

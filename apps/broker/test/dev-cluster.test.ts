@@ -125,7 +125,8 @@ test('a node that comes back while PostgreSQL is silent is named, too', { timeou
     return now !== pid && now
   }, patience)
   t.ok(process.kill(next, 0), 'it lives')
-  await t.rejects(fetch(`${url}/live`), 'and does not serve')
+  await eventually(async () => (await fetch(`${url}/ready`)).status === 503, patience)
+  t.equal((await fetch(`${url}/live`)).status, 200, 'and says that it does not serve yet')
   resume()
   await eventually(async () => (await fetch(`${url}/ready`)).ok, patience)
   t.equal(await pidOf(), next)

@@ -1,7 +1,7 @@
 // Answers in the place of the workers while the database is being prepared: the process lives and is not ready, and says
 // why. It leaves the port before the workers take it.
 import { randomUUID } from 'node:crypto'
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import { RouseError, toProblem } from '@rouse/protocol'
 import type { Config } from './config.ts'
 import type { Logger } from './log.ts'
@@ -26,16 +26,23 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
   /** Settled once it listens or cannot. */
   let began = Promise.resolve()
   // A port that the system chooses is known to nobody yet.
-  const timer = config.port === 0 ? undefined : setTimeout(listen, startAfterMs)
+  const timer =
+    config.port === 0
+      ? undefined
+      : setTimeout(() => {
+          began = listen()
+        }, startAfterMs)
 
-  function listen(): void {
+  async function listen(): Promise<void> {
+    // A primary that starts at once needs no HTTP server, and its memory is counted.
+    const { createServer } = await import('node:http')
     const made = createServer((request, response) => {
       const path = request.url?.split('?', 1)[0]
       if (path === '/live') answer(response, 200, { status: 'live', node: config.nodeId })
       else refuse(response, config.nodeId, reason())
     })
     server = made
-    began = new Promise((resolve) => {
+    await new Promise<void>((resolve) => {
       // The workers will say so if the port is still taken then.
       made.on('error', (error) => {
         log.warn({ reason: error.message }, 'cannot listen yet')

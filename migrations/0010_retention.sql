@@ -1,3 +1,4 @@
+-- works-with: 1
 -- Retention whose steps cost what they remove, and groups that nobody uses any more.
 
 -- Every row below this seq is gone; rows from here to tail are still to be removed. Retention raises it, a redrive that puts
@@ -29,8 +30,3 @@ create table rouse.idle_groups (
   let_go_at timestamptz,           -- from when it no longer holds messages back
   warned_at timestamptz
 ) with (fillfactor = 70);
-
--- Replaced by retain_partition, retention_limit, retain_keys, retain_history, and held_from with a second parameter.
-drop function if exists rouse.retain_rest(timestamptz, bigint, bigint, bigint, integer);
-drop function if exists rouse.retention_tail(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, timestamptz);
-drop function if exists rouse.held_from(bigint);

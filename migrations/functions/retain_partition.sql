@@ -1,3 +1,8 @@
+-- Replaced by retain_partition, retention_limit, retain_keys, retain_history, and held_from with a second parameter.
+drop function if exists rouse.retain_rest(timestamptz, bigint, bigint, bigint, integer);
+drop function if exists rouse.retention_tail(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, timestamptz);
+drop function if exists rouse.held_from(bigint);
+
 -- Removes what it may of one partition's messages.
 -- Parameters: the partition, ms to keep consumed messages, groups that were let go, the most rows, the time now, when to end.
 -- Result: how many rows went; whether there is more, because rows or time ran out; whether it was passed over, as somebody

@@ -43,16 +43,18 @@ export interface TimeServices extends Service {
 }
 
 export function createTimeServices(options: TimeServicesOptions): TimeServices {
-  const { config, pool, log, clock, random, newMessageId, host } = options
+  const { config, pool, log, clock, newMessageId, host } = options
   const executor = poolExecutor(pool, config.prepare)
-  const announced = (chore: Chore) => tellingOfDoubt(chore, () => host.outcomeUnknown())
+  const listens = config.notify === 'on'
+  const onUnknown = () => host.outcomeUnknown()
+  const announced = (chore: Chore) => tellingOfDoubt(chore, onUnknown)
   const shared = createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain'))
 
   const promoter = createPromoter({
     executor,
     log,
+    onUnknown,
     onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
-    onUnknown: () => host.outcomeUnknown(),
   })
   const timers: Timers = new Timers({
     look: (horizonMs) => dueTimes(pool, horizonMs),
@@ -77,24 +79,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
     },
   })
 
-  const listener = new Listener({
-    url: config.listenUrl ?? config.databaseUrl,
-    applicationName: `rouse ${config.nodeId} listener`,
-    log,
-    random,
-    onDue(dueAtMs) {
-      if (dueAtMs === 0) timers.run('promote', 'notify')
-      else timers.expect(dueAtMs)
-    },
-    onUp() {
-      host.listenerBack()
-      timers.run('promote', 'notify')
-      timers.look()
-    },
-    onDown: () => host.listenerLost(),
-  })
-  const listens = config.notify === 'on'
-
+  const listener = createListener(options, timers)
   return {
     timers,
     async start() {
@@ -162,4 +147,26 @@ function keptFor(config: Config): Parameters<typeof createRetention>[0]['keep'] 
     idlePartitionMs: config.idlePartitionSeconds * 1_000,
     idleGroupMs: config.idleGroupSeconds === 0 ? null : config.idleGroupSeconds * 1_000,
   }
+}
+
+function createListener(
+  { config, log, random, host }: TimeServicesOptions,
+  timers: Timers,
+): Listener {
+  return new Listener({
+    url: config.listenUrl ?? config.databaseUrl,
+    applicationName: `rouse ${config.nodeId} listener`,
+    log,
+    random,
+    onDue(dueAtMs) {
+      if (dueAtMs === 0) timers.run('promote', 'notify')
+      else timers.expect(dueAtMs)
+    },
+    onUp() {
+      host.listenerBack()
+      timers.run('promote', 'notify')
+      timers.look()
+    },
+    onDown: () => host.listenerLost(),
+  })
 }

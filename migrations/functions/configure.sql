@@ -1,16 +1,18 @@
 -- Creates a queue or merges options into what is set for it.
 -- Parameters: queue, namespace and task (null: as they are), the options to change (null value: today's default).
 -- Result: one row: the queue's id, its version, all its options as they are in force. It may make messages deliverable, so the
---   queue counts as `woken`, with its namespace and task.
+--   queue counts as `woken`, with its namespace and task. Or RS409 consumer_transaction_open.
 -- Locks: the queue row; its lanes by (partition, group) where the ordering changes, or what closes lanes, so that no pop is
 --   on its way to a lease of the old ordering, or closes a lane by the old rule; its leases and their lanes where the
 --   in-flight limit begins or ends.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
+set lock_timeout = '700ms'
 as $$
 declare
   v_queue rouse.queues;
+  v_group_ids integer[];
   v_merged jsonb;
   v_new jsonb;
 begin
@@ -53,8 +55,10 @@ begin
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true, v_new);
   if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
     -- Acknowledgements take leases with SKIP LOCKED. Without this they would find theirs locked, and be refused.
-    perform rouse.lock_leases(array(
-      select s.id from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id), true);
+    v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue.id);
+    perform rouse.lock_leased_lanes(v_group_ids);
+    -- barrier: configure-lanes-locked
+    perform rouse.take_leases(p_queue, v_group_ids);
   end if;
   update rouse.leases s set limited = q.in_flight_max > 0
   from rouse.groups g join rouse.queues q on q.id = g.queue_id

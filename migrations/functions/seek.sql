@@ -1,11 +1,13 @@
 -- Moves a group to another place in its queue: to a time, or to the end. What it holds or waits to get again is
 -- forgotten; acknowledgements of its old leases are refused.
 -- Parameters: queue, group, the time (null: the end).
--- Result: the `woken` (one row, no partition), or RS404.
--- Locks: queue FOR SHARE, the group with SKIP LOCKED, partitions by id, lanes by (partition, group), leases by id.
+-- Result: the `woken` (one row, no partition), or RS404, or RS409 consumer_transaction_open.
+-- Locks: queue FOR SHARE, the group with SKIP LOCKED, partitions by id, lanes by (partition, group), leases by id; no lock is waited for longer than
+--   lock_timeout, and no lease at all.
 create or replace function rouse.seek(p_queue text, p_group text, p_time timestamptz)
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
+set lock_timeout = '700ms'
 as $$
 declare
   v_queue rouse.queues;
@@ -17,13 +19,16 @@ begin
   if v_group_id is null then
     perform rouse.raise('RS404', 'not_found', format('queue "%s" has no consumer group "%s"', p_queue, p_group));
   end if;
+  perform rouse.check_consumers(p_queue, array[v_group_id]);
+  -- barrier: seek-checked
   perform rouse.see_groups(array[v_group_id]);
   perform from rouse.partitions p where p.queue_id = v_queue.id order by p.id for no key update;
   perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
   where p.queue_id = v_queue.id and l.group_id = v_group_id
   order by l.partition_id, l.group_id for no key update of l;
   -- barrier: seek-locked
-  delete from rouse.leases s where s.group_id = v_group_id;
+  perform rouse.take_leases(p_queue, array[v_group_id]);
+  perform rouse.drop_leases(array[v_group_id]);
   delete from rouse.redeliveries r where r.group_id = v_group_id;
   return query
   with moved as (

@@ -1,6 +1,12 @@
 // Whatever a route throws becomes one of the registry's errors, and that a problem+json answer.
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
-import { type FieldError, fieldErrors, isErrorCode, RouseError } from '@rouse/protocol'
+import {
+  type ErrorCode,
+  type FieldError,
+  fieldErrors,
+  isErrorCode,
+  RouseError,
+} from '@rouse/protocol'
 import { SidecarError } from '@rouse/sidecar'
 import type { FastifyError } from 'fastify'
 import type { SchemaFault } from './schema-faults.ts'
@@ -65,7 +71,15 @@ function refused(
 ): RouseError {
   const code = isErrorCode(detail.code) ? detail.code : 'invalid_request'
   const errors = typeof detail.field === 'string' ? [{ field: detail.field, message }] : undefined
-  return new RouseError(code, message, { errors, cause })
+  return new RouseError(code, message, { errors, cause, facts: factsOf(code, detail) })
+}
+
+function factsOf(
+  code: ErrorCode,
+  { leases, oldestLeaseAgeMs }: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, number>> | undefined {
+  if (code !== 'consumer_transaction_open') return undefined
+  return { leases: Number(leases), oldestLeaseAgeMs: Number(oldestLeaseAgeMs) }
 }
 
 function detailOf(error: Error): Readonly<Record<string, unknown>> {

@@ -15,6 +15,7 @@ export type ErrorCode =
   | 'lease_lost'
   | 'queue_in_use'
   | 'repeat_too_late'
+  | 'consumer_transaction_open'
   | 'payload_too_large'
   | 'unsupported_media_type'
   | 'queue_paused'

@@ -15,6 +15,12 @@ export const errorRegistry = {
   lease_lost: { status: 409, title: 'The lease is lost', retryable: false },
   queue_in_use: { status: 409, title: 'The queue is in use', retryable: true },
   repeat_too_late: { status: 409, title: 'Too late to repeat this push', retryable: false },
+  consumer_transaction_open: {
+    status: 409,
+    title: "A consumer's transaction is open",
+    retryable: true,
+    retryAfterSeconds: 1,
+  },
   payload_too_large: { status: 413, title: 'Too large', retryable: false },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', retryable: false },
   queue_paused: { status: 423, title: 'The queue is paused', retryable: true },

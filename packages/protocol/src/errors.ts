@@ -9,6 +9,8 @@ export interface FieldError {
 export interface RouseErrorOptions {
   readonly errors?: readonly FieldError[] | undefined
   readonly retryAfterSeconds?: number | undefined
+  /** What the problem says beyond the members that all have, by name. */
+  readonly facts?: Readonly<Record<string, number | string>> | undefined
   /** For the log; never shown to the client. */
   readonly cause?: unknown
 }
@@ -20,6 +22,7 @@ export class RouseError extends Error {
   readonly detail: string
   readonly errors: readonly FieldError[] | undefined
   readonly retryAfterSeconds: number | undefined
+  readonly facts: Readonly<Record<string, number | string>>
 
   constructor(code: ErrorCode, detail?: string, options: RouseErrorOptions = {}) {
     const kind = errorKind(code)
@@ -28,6 +31,7 @@ export class RouseError extends Error {
     this.detail = detail ?? kind.title
     this.errors = options.errors
     this.retryAfterSeconds = options.retryAfterSeconds ?? kind.retryAfterSeconds
+    this.facts = options.facts ?? {}
   }
 
   get status(): number {
@@ -61,6 +65,9 @@ export interface Problem {
   readonly requestId: string
   readonly node: string
   readonly errors?: readonly FieldError[]
+  /** Of `consumer_transaction_open`. */
+  readonly leases?: number
+  readonly oldestLeaseAgeMs?: number
   /** The detail again, under the name old clients read. */
   readonly error: string
 }
@@ -73,6 +80,7 @@ export function toProblem(
   const known = error instanceof RouseError ? error : new RouseError('internal')
   const { status, title, retryable } = errorKind(known.code)
   return {
+    ...known.facts,
     type: `urn:rouse:error:${known.code}`,
     title,
     status,

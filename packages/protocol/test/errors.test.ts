@@ -33,6 +33,7 @@ test('the statuses are those that the API states', async (t) => {
     lease_lost: 409,
     queue_in_use: 409,
     repeat_too_late: 409,
+    consumer_transaction_open: 409,
     payload_too_large: 413,
     unsupported_media_type: 415,
     queue_paused: 423,

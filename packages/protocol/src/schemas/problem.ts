@@ -11,6 +11,12 @@ export const ProblemSchema = Type.Object({
   requestId: Type.String(),
   node: Type.String(),
   errors: Type.Optional(Type.Array(Type.Object({ field: Type.String(), message: Type.String() }))),
+  leases: Type.Optional(
+    Type.Integer({ description: "How many leases consumers' open transactions hold" }),
+  ),
+  oldestLeaseAgeMs: Type.Optional(
+    Type.Integer({ description: 'How long ago the oldest of them was delivered' }),
+  ),
   error: Type.String({ description: 'The detail again, for old clients' }),
 })
 export type ProblemBody = Static<typeof ProblemSchema>

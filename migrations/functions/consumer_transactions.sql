@@ -1,0 +1,92 @@
+-- Leases that a consumer's open transaction (rouse.ack_in) has locked. Such a transaction may stay open for hours, so that
+-- operators never wait for it: they are refused, and nothing has changed.
+
+-- Refuses an operation that needs the leases of these groups while a consumer's transaction has one locked. To be called
+-- before anything is locked that pushes need; the operation takes the leases later, as one may be locked in between.
+-- Leases without order are left to that: to look at them here would refuse acknowledgements that come meanwhile.
+-- Parameters: the queue's name, for the error; group ids. Result: nothing; or RS409 consumer_transaction_open.
+-- Locks: lanes with a lease by (partition, group), leases by id; given back before it returns.
+create or replace function rouse.check_consumers(p_queue text, p_group_ids integer[]) returns void
+language plpgsql
+as $$
+begin
+  perform rouse.lock_leased_lanes(p_group_ids);
+  perform rouse.take_leases(p_queue, p_group_ids, true);
+  perform rouse.raise('RS000', 'internal', 'undo');
+exception
+  when sqlstate 'RS000' then
+    null;  -- the locks are gone with the block
+end $$;
+
+-- Waits for acknowledgements of these groups' leases that are under way.
+-- Parameters: group ids. Result: nothing. Locks: lanes that have a lease, by (partition, group).
+create or replace function rouse.lock_leased_lanes(p_group_ids integer[]) returns void
+language plpgsql
+as $$
+begin
+  perform from rouse.lanes l
+  join (select distinct s.partition_id, s.group_id from rouse.leases s where s.group_id = any (p_group_ids)) s
+    on s.partition_id = l.partition_id and s.group_id = l.group_id
+  order by l.partition_id, l.group_id
+  for no key update of l;
+end $$;
+
+-- Locks the leases of these groups. The caller has locked their lanes, and acknowledgements of leases without order are kept
+-- out by their advisory locks, so what is locked all the same is locked by a consumer's transaction.
+-- Parameters: the queue's name, for the error; group ids; whether leases without order are left alone.
+-- Result: nothing; or RS409 consumer_transaction_open, with the number of such leases and the age of the oldest.
+-- Locks: advisory locks by key, leases by id; it waits for no lease.
+create or replace function rouse.take_leases(p_queue text, p_group_ids integer[], p_ordered_only boolean default false) returns void
+language plpgsql
+as $$
+declare
+  v_keys_max constant integer := 1000;  -- each takes a place in the server's lock table
+  v_keys bigint[] := '{}';
+  v_seen record;
+  v_taken record;
+  v_open bigint;
+  v_age_ms bigint;
+begin
+  if not p_ordered_only then
+    v_keys := array(
+      select distinct hashtextextended(s.id::text, 0) from rouse.leases s
+      where s.group_id = any (p_group_ids) and not s.ordered order by 1 limit v_keys_max);
+  end if;
+  for i in 1..cardinality(v_keys) loop
+    perform pg_advisory_xact_lock(v_keys[i]);
+  end loop;
+  select array_agg(s.id) as ids, array_agg(s.partition_id) as partitions into v_seen
+  from rouse.leases s where s.group_id = any (p_group_ids) and (s.ordered or not p_ordered_only);
+  if v_seen.ids is null then
+    return;
+  end if;
+  select array_agg(s.id) as ids, array_agg(s.partition_id) as partitions into v_taken
+  from (
+    select s.id, s.partition_id from rouse.leases s
+    where s.group_id = any (p_group_ids) and (s.ordered or not p_ordered_only)
+    order by s.id, s.partition_id
+    for update skip locked
+  ) s;
+  select count(*), ceil(1000 * extract(epoch from rouse.now() - min(s.delivered_at))) into v_open, v_age_ms
+  from rouse.leases s join unnest(v_seen.ids, v_seen.partitions) n(id, partition_id) on n.id = s.id and n.partition_id = s.partition_id
+  left join unnest(v_taken.ids, v_taken.partitions) t(id, partition_id) on t.id = s.id and t.partition_id = s.partition_id
+  where t.id is null;
+  if v_open > 0 then
+    perform rouse.raise('RS409', 'consumer_transaction_open',
+      format('an open transaction of a consumer (rouse.ack_in) holds %s of queue "%s", the oldest delivered %s s ago; nothing was changed: '
+        || 'commit or roll back that transaction, then try again',
+        case when v_open = 1 then '1 lease' else v_open || ' leases' end, p_queue, round(v_age_ms / 1000.0, 1)),
+      jsonb_build_object('leases', v_open, 'oldestLeaseAgeMs', v_age_ms));
+  end if;
+end $$;
+
+-- Drops the leases of these groups. Those that came after take_leases and are locked stay.
+-- Parameters: group ids. Result: nothing. Locks: the leases, with SKIP LOCKED.
+create or replace function rouse.drop_leases(p_group_ids integer[]) returns void
+language plpgsql
+as $$
+begin
+  delete from rouse.leases s
+  using (select o.id, o.partition_id from rouse.leases o where o.group_id = any (p_group_ids) for update skip locked) o
+  where s.id = o.id and s.partition_id = o.partition_id;
+end $$;

@@ -23,8 +23,11 @@ begin
   if p_delay_ms < 0 then
     perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', '{"field": "delayMs"}');
   end if;
-  select q.* into strict v_queue
+  select q.* into v_queue
   from rouse.groups g join rouse.queues q on q.id = g.queue_id where g.id = p_lease.group_id;
+  if not found then
+    return false;  -- the group was deleted while a pop was under way: nothing becomes of its messages
+  end if;
   insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, error_code, error_message, holder, delivered_at, ended_at)
   select p_lease.partition_id, s, p_lease.group_id, p_lease.attempt, p_outcome, p_error_code, left(p_error_message, 10000), p_lease.holder, p_lease.delivered_at, p_now
   from unnest(p_seqs) s;

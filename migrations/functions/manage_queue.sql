@@ -1,4 +1,5 @@
--- Whole-queue operations for operators.
+-- Whole-queue operations for operators. None of them waits for one lock longer than its lock_timeout, and none is long: what
+-- takes time is left to removal_step.
 
 -- Stops or resumes delivery. Pushes go on; leases out stay valid.
 -- Parameters: queue, paused or not. Result: the `woken` (one row) when resumed, or RS404.
@@ -6,6 +7,7 @@
 create or replace function rouse.pause(p_queue text, p_paused boolean)
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
+set lock_timeout = '700ms'
 as $$
 begin
   perform rouse.raise_durability();
@@ -17,14 +19,21 @@ begin
   end if;
 end $$;
 
--- Drops every message of a queue that is in the log or scheduled, with what groups hold of them. Dead letters stay.
--- Parameters: queue. Result: how many messages went, or RS404.
--- Locks: the queue row (no partition is born meanwhile), partitions by id, lanes by (partition, group).
+-- Drops every message of a queue that is in the log or scheduled, with what groups hold of them, and forgets their dedup keys.
+-- Dead letters stay. `tail` rises, and the rows below it are removed in steps. A queue with too much to do so in one
+-- transaction is purged in steps as well: what was pushed before the call is gone when the last is done, what is pushed
+-- after it stays.
+-- Parameters: queue.
+-- Result: how many messages went, or null where steps will do it; or RS404, or RS409 consumer_transaction_open.
+-- Locks: the queue row (no partition is born meanwhile), partitions by id, lanes by (partition, group), leases by id; then
+--   the removal and its chore.
 create or replace function rouse.purge(p_queue text) returns bigint
 language plpgsql
+set lock_timeout = '700ms'
 as $$
 declare
   v_queue_id integer;
+  v_group_ids integer[];
   v_ids bigint[];
   v_count bigint;
   v_scheduled bigint;
@@ -34,61 +43,110 @@ begin
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;
+  v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue_id);
+  perform rouse.check_consumers(p_queue, v_group_ids);
+  -- barrier: purge-checked
+  if rouse.purges_in_steps(v_queue_id, p_queue) then
+    perform rouse.begin_removal('purge', p_queue, v_queue_id, '{}', 'scheduled');
+    return null;
+  end if;
   v_ids := array(select p.id from rouse.partitions p where p.queue_id = v_queue_id order by p.id for no key update);
   perform from rouse.lanes l where l.partition_id = any (v_ids) order by l.partition_id, l.group_id for no key update;
+  -- barrier: purge-locked
+  perform rouse.take_leases(p_queue, v_group_ids);
   select coalesce(sum(p.head - p.tail), 0) into v_count from rouse.partitions p where p.id = any (v_ids);
-  update rouse.partitions p set tail = p.head where p.id = any (v_ids);
-  delete from rouse.leases s where s.partition_id = any (v_ids);
+  update rouse.partitions p set tail = p.head, keys_from = p.head where p.id = any (v_ids) and p.keys_from < p.head;
+  perform rouse.drop_leases(v_group_ids);
   delete from rouse.redeliveries r where r.partition_id = any (v_ids);
-  update rouse.lanes l set next = p.head, ready = false, lease_id = null, blocked_until = null
-  from rouse.partitions p where p.id = l.partition_id and p.id = any (v_ids);
-  delete from rouse.messages m using rouse.partitions p
-  where p.id = any (v_ids) and m.partition_id = p.id and m.seq < p.tail;
+  -- A lane that is ready with nothing to deliver is harmless, and pops start at `tail`: only what is closed is written.
+  update rouse.lanes l set lease_id = null, blocked_until = null
+  where l.partition_id = any (v_ids) and (l.lease_id is not null or l.blocked_until is not null);
   -- Promoters want the partitions that we hold: what is scheduled is either in the log by now or still here, never both.
-  delete from rouse.scheduled s where s.queue = p_queue;
-  get diagnostics v_scheduled = row_count;
+  v_scheduled := rouse.delete_scheduled(v_queue_id, array(select s.id from rouse.scheduled s where s.queue = p_queue));
+  perform rouse.begin_removal('purge', p_queue, v_queue_id, '{}', 'partitions');
   return v_count + v_scheduled;
 end $$;
 
--- Deletes a queue and all that is in it, dead letters included.
--- Parameters: queue. Result: whether it existed.
--- Locks: the queue row, then its partitions by id. A push that waits for a partition starts anew and makes a new queue.
-create or replace function rouse.delete_queue(p_queue text) returns boolean
-language plpgsql
+-- Whether a purge is too large for one transaction.
+-- Parameters: the queue's id and name. Result: yes or no. Locks: none.
+create or replace function rouse.purges_in_steps(p_queue_id integer, p_queue text) returns boolean
+language plpgsql stable
 as $$
 declare
+  v_partitions_max constant integer := 20000;
+  v_rows_max constant integer := 20000;
+begin
+  return (select count(*) > v_partitions_max from (select from rouse.partitions p where p.queue_id = p_queue_id limit v_partitions_max + 1) p)
+    or (select count(*) > v_rows_max from (select from rouse.scheduled s where s.queue = p_queue limit v_rows_max + 1) s)
+    or (select count(*) > v_rows_max from (
+      select from rouse.partitions p join rouse.redeliveries r on r.partition_id = p.id
+      where p.queue_id = p_queue_id limit v_rows_max + 1) r);
+end $$;
+
+-- Deletes scheduled messages and the keys they were deduplicated by.
+-- Parameters: the queue's id, ids of scheduled messages of it. Result: how many went. Locks: those rows.
+create or replace function rouse.delete_scheduled(p_queue_id integer, p_ids bigint[]) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_count bigint;
+begin
+  with gone as (
+    delete from rouse.scheduled s where s.id = any (p_ids) returning s.partition, s.transaction_id, s.message_id, s.origin
+  ), forgotten as (
+    -- Keys of SQL producers are remembered when the message comes into the log.
+    delete from rouse.dedup d using gone s join rouse.partitions p on p.queue_id = p_queue_id and p.name = s.partition
+    where s.origin = 'broker' and d.partition_id = p.id and d.key = s.transaction_id and d.message_id = s.message_id
+  )
+  select count(*) into v_count from gone;
+  return v_count;
+end $$;
+
+-- Deletes a queue and all that is in it, dead letters included. Its name is free at once: the next push creates a queue with
+-- a new id. What the old one had is out of reach by then, and is removed in steps.
+-- Parameters: queue. Result: whether it existed; or RS409 consumer_transaction_open.
+-- Locks: the queue row, lanes that have a lease by (partition, group), leases by id; then the removal and its chore. A push that
+--   found its partition before this committed counts as earlier, and its message goes with the queue.
+create or replace function rouse.delete_queue(p_queue text) returns boolean
+language plpgsql
+set lock_timeout = '700ms'
+as $$
+declare
+  v_scheduled_max constant integer := 20000;
   v_queue_id integer;
-  v_ids bigint[];
+  v_group_ids integer[];
+  v_scheduled bigint[];
 begin
   perform rouse.raise_durability();
   select q.id into v_queue_id from rouse.queues q where q.name = p_queue for update;
   if not found then
     return false;
   end if;
-  v_ids := array(select p.id from rouse.partitions p where p.queue_id = v_queue_id order by p.id for update);
-  perform from rouse.lanes l where l.partition_id = any (v_ids) order by l.partition_id, l.group_id for update;
+  v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue_id);
+  perform rouse.lock_leased_lanes(v_group_ids);
   -- barrier: delete-locked
-  delete from rouse.leases where partition_id = any (v_ids);
-  delete from rouse.redeliveries where partition_id = any (v_ids);
-  delete from rouse.attempts where partition_id = any (v_ids);
-  delete from rouse.dedup where partition_id = any (v_ids);
-  delete from rouse.freed where partition_id = any (v_ids);
-  delete from rouse.messages where partition_id = any (v_ids);
-  delete from rouse.traces where partition_id = any (v_ids);
-  delete from rouse.dead_letters where queue_id = v_queue_id;
-  delete from rouse.scheduled where queue = p_queue;
-  delete from rouse.lanes where partition_id = any (v_ids);
-  delete from rouse.groups where queue_id = v_queue_id;
-  delete from rouse.partitions where id = any (v_ids);
-  delete from rouse.queues where id = v_queue_id;
+  perform rouse.take_leases(p_queue, v_group_ids);
+  perform rouse.drop_leases(v_group_ids);
+  v_scheduled := array(select s.id from rouse.scheduled s where s.queue = p_queue limit v_scheduled_max + 1);
+  if cardinality(v_scheduled) <= v_scheduled_max then
+    perform rouse.delete_scheduled(v_queue_id, v_scheduled);
+  end if;
+  delete from rouse.removals r where r.queue_id = v_queue_id and r.kind = 'purge';
+  perform rouse.begin_removal('queue', p_queue, v_queue_id, v_group_ids,
+    case when cardinality(v_scheduled) > v_scheduled_max then 'scheduled' else 'partitions' end);
+  delete from rouse.groups g where g.queue_id = v_queue_id;
+  delete from rouse.queues q where q.id = v_queue_id;
   return true;
 end $$;
 
--- Deletes a consumer group of a queue, with its leases, redeliveries and dead letters.
--- Parameters: queue, group. Result: whether it existed.
--- Locks: the queue row, then the group's lanes.
+-- Deletes a consumer group of a queue, with its leases, redeliveries and dead letters. Its name is free at once; its lanes,
+-- which nothing finds any more, are removed in steps.
+-- Parameters: queue, group. Result: whether it existed; or RS409 consumer_transaction_open.
+-- Locks: the queue row, the group, lanes that have a lease by (partition, group), leases by id; then the removal and its chore.
 create or replace function rouse.delete_group(p_queue text, p_group text) returns boolean
 language plpgsql
+set lock_timeout = '700ms'
 as $$
 declare
   v_queue_id integer;
@@ -100,13 +158,11 @@ begin
   if v_group_id is null then
     return false;
   end if;
-  perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
-  where p.queue_id = v_queue_id and l.group_id = v_group_id order by l.partition_id, l.group_id for update of l;
-  delete from rouse.leases where group_id = v_group_id;
-  delete from rouse.redeliveries where group_id = v_group_id;
-  delete from rouse.attempts where group_id = v_group_id;
-  delete from rouse.dead_letters where queue_id = v_queue_id and group_id = v_group_id;
-  delete from rouse.lanes l using rouse.partitions p where p.id = l.partition_id and p.queue_id = v_queue_id and l.group_id = v_group_id;
-  delete from rouse.groups where id = v_group_id;
+  perform rouse.lock_leased_lanes(array[v_group_id]);
+  -- barrier: delete-group-locked
+  perform rouse.take_leases(p_queue, array[v_group_id]);
+  perform rouse.drop_leases(array[v_group_id]);
+  perform rouse.begin_removal('group', p_queue, v_queue_id, array[v_group_id], 'partitions');
+  delete from rouse.groups g where g.id = v_group_id;
   return true;
 end $$;

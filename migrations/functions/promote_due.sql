@@ -121,7 +121,9 @@ begin
           count := 0;
           outcome := 'failed';
       end;
-      return next;
+      if count > 0 or outcome = 'failed' then
+        return next;
+      end if;
       v_done_queues := v_done_queues || queue;
       v_done_partitions := v_done_partitions || partition;
       v_left := v_left - v_target.rows;
@@ -201,13 +203,16 @@ begin
       where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now
       order by x.due_at, x.id
       limit p_limit)
-    returning s.*
+    returning s.*, rouse.is_due_in_vain(s.queue, s.origin, s.created_at, s.xmin) as in_vain
+  ), forgotten as (
+    delete from rouse.dedup d using taken t
+    where t.in_vain and d.partition_id = p_id and d.key = t.transaction_id and d.message_id = t.message_id
   )
   select array_agg(t.message_id order by t.due_at, t.id) as ids, array_agg(t.transaction_id order by t.due_at, t.id) as keys,
     array_agg(t.trace_id order by t.due_at, t.id) as traces, array_agg(t.payload order by t.due_at, t.id) as payloads,
     array_agg(t.headers order by t.due_at, t.id) as headers, array_agg(t.origin order by t.due_at, t.id) as origins,
     count(*) as total
-  into v from taken t;
+  into v from taken t where not t.in_vain;  -- of a queue that is being purged, or was deleted
   -- barrier: promote-taken
   if v.total = 0 then
     return 0;
@@ -243,6 +248,7 @@ begin
   ) m
   left join rouse.dedup d on d.partition_id = p_partition_id and d.key = m.key and d.expires_at > v_now and m.origin = 'sql'
     and v_window_ms > 0
+    and not exists (select from rouse.partitions p where p.id = d.partition_id and d.seq < p.keys_from)  -- purged
   where d.key is null and (m.key is null or m.turn = 1 or m.origin = 'broker' or v_window_ms = 0);
   get diagnostics v_added = row_count;
   update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;

@@ -19,6 +19,7 @@ begin
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;
+  perform rouse.refuse_redrive(v_queue.id, p_queue);
   v_ids := array(
     select d.id from rouse.dead_letters d join rouse.groups g on g.id = d.group_id
     where d.queue_id = v_queue.id and (p_group is null or g.name = p_group)
@@ -32,6 +33,17 @@ begin
     return;
   end if;
   return query select * from rouse.redrive_letters(v_queue, v_ids);
+end $$;
+
+-- Refuses a redrive while steps of a purge are still to come: they would take what it puts back.
+-- Parameters: the queue's id and name. Result: nothing; or RS409 queue_in_use. Locks: none.
+create or replace function rouse.refuse_redrive(p_queue_id integer, p_queue text) returns void
+language plpgsql
+as $$
+begin
+  if rouse.is_being_purged(p_queue_id) then
+    perform rouse.raise('RS409', 'queue_in_use', format('queue "%s" is being purged: redrive its dead letters when that is done', p_queue));
+  end if;
 end $$;
 
 -- Moves these letters. Where retention has taken the message from the log meanwhile it is put back from the letter.
@@ -115,6 +127,7 @@ begin
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;
+  perform rouse.refuse_redrive(v_queue_id, p_queue);
   delete from rouse.redrives r where r.state <> 'running' and r.updated_at < v_now - v_kept;
   return query
   insert into rouse.redrives as r (id, queue, criteria, rate_per_second, state, total, up_to, next_at, started_at, updated_at)
@@ -171,6 +184,11 @@ begin
   if found then
     v_batch := coalesce(greatest(1, least(v_batch_max, v.rate_per_second / 10)), v_batch_max);
     select q.* into v_queue from rouse.queues q where q.name = v.queue;
+  end if;
+  if rouse.is_being_purged(v_queue.id) then
+    -- It goes on when the purge is done.
+    update rouse.redrives r set next_at = v_now + interval '1 second', updated_at = v_now where r.id = v.id;
+  elsif v.id is not null then
     v_ids := array(
       select d.id from rouse.dead_letters d
       where d.queue_id = v_queue.id and d.id > v.position and d.id <= v.up_to and rouse.letter_fits(d, v.criteria)

@@ -54,6 +54,7 @@ begin
     select q.name, case when not v.limited then p.name end, g.name, q.namespace, q.task into queue, partition, consumer_group, namespace, task
     from rouse.partitions p join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = v.group_id
     where p.id = v.partition_id;
+    continue when not found;  -- its group was deleted
     return next;
   end loop;
 end $$;

@@ -62,6 +62,7 @@ begin
       left join lateral (
         select d.message_id from rouse.dedup d
         where d.partition_id = p_partition_ids[m.target] and d.key = m.key and d.expires_at > p_now and p_dedup_ms[m.target] > 0
+          and not exists (select from rouse.partitions p where p.id = d.partition_id and d.seq < p.keys_from)  -- purged
         offset 0
       ) d on true
     ) k;

@@ -172,7 +172,8 @@ test('a message that is promoted while its queue is purged is counted once', asy
   await promoting.release()
   t.match(await promoted, [{ queue: 'q', count: 1 }])
   t.equal(await purged, 2)
-  t.same(await rows('select from rouse.messages union all select from rouse.scheduled'), [])
+  t.same(await rows('select from rouse.partitions where tail < head'), [])
+  t.same(await rows('select from rouse.scheduled'), [])
 })
 
 test('a purge and a deletion take scheduled messages along', async (t) => {

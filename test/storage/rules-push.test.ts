@@ -176,16 +176,14 @@ for (const [form, items] of [
   ['many partitions', () => [message('q', 'p', 'again'), message('q', 'p2', 'again')]],
   ['one partition with a key', () => [message('q', 'p', 'again', { transactionId: 'k' })]],
 ] as const) {
-  test(`a push to ${form} of a queue deleted while it waits lands, at the latest when retried`, async (t) => {
-    const { armBarrier, pool, take, waiting } = await openStorage(t)
+  test(`a push to ${form} of a queue removed while it waits lands, at the latest when retried`, async (t) => {
+    const { begin, pool, take, waiting } = await openStorage(t)
     await push(pool, [message('q', 'p', 'old'), message('q', 'p2', 'old')])
-    const deleting = await armBarrier('delete-locked')
-    const deletion = deleteQueue(pool, 'q')
-    await deleting.reached()
+    const client = await begin()
+    await remove(client, 'q')
     const waits = retried(() => push(pool, items()))
     await waiting()
-    await deleting.release()
-    t.equal(await deletion, true)
+    await client.query('commit')
     const { items: pushed } = await waits
     t.ok(pushed.every(({ status }) => status === 'queued'))
     t.same(payloads(await take('q', { partition: 'p', batch: 9 })), ['again'])
@@ -197,7 +195,7 @@ test('a push that waits for partitions of which one goes away is told to retry t
   await send('q', 'stays', ['old'])
   await send('gone', 'p', ['old'])
   const client = await begin()
-  await deleteQueue(client, 'gone')
+  await remove(client, 'gone')
   const waits = refusal(push(pool, [message('q', 'stays', 'new'), message('gone', 'p', 'new')]))
   await waiting()
   await client.query('commit')
@@ -219,6 +217,12 @@ test('a push to an idle partition that retention takes away while it waits lands
   await late
   t.same(payloads(await take('q')), ['late'])
 })
+
+/** Deletes a queue, and takes the step that removes what it had. */
+async function remove(client: pg.PoolClient, queue: string): Promise<void> {
+  await deleteQueue(client, queue)
+  await client.query(`select from rouse.removal_step('test')`)
+}
 
 /** As the broker calls: RS001 means that nothing happened and the whole call may be made again. */
 async function retried<Result>(call: () => Promise<Result>): Promise<Result> {

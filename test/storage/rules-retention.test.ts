@@ -107,7 +107,13 @@ test('a message that waits to be delivered again holds the watermark', async (t)
 for (const [what, act] of [
   ['a seek', ({ pool }) => seek(pool, { queue: 'q', group: 'g', to: new Date(start + day) })],
   ['a purge', ({ pool }) => purge(pool, 'q')],
-  ['the deletion of the group', ({ pool }) => deleteGroup(pool, 'q', 'g')],
+  [
+    'the deletion of the group',
+    async ({ pool, rows }) => {
+      await deleteGroup(pool, 'q', 'g')
+      await rows(`select from rouse.removal_step('test')`)
+    },
+  ],
 ] as [string, (storage: Storage) => Promise<unknown>][]) {
   test(`${what} takes the leases and redeliveries along`, async (t) => {
     const storage = await openStorage(t)

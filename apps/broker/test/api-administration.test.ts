@@ -1,8 +1,10 @@
+import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { apiOf } from './support/http.ts'
 import { sharedBroker, unique } from './support/shared-broker.ts'
 
-const { url } = await sharedBroker({ env: { ROUSE_DEFAULT_LEASE_TIME: '77' } })
+const node = await sharedBroker({ env: { ROUSE_DEFAULT_LEASE_TIME: '77' } })
+const { url } = node
 const api = apiOf(url)
 
 test('configure merges options, echoes all of them, and takes server-wide defaults', async (t) => {
@@ -74,6 +76,65 @@ test('a queue is purged and deleted, and then there is none', async (t) => {
       body: { code: 'not_found' },
     })
   }
+})
+
+test('a key is stored again after a purge, and the rows of what was purged go', async (t) => {
+  const queue = unique()
+  const item = { queue, payload: 1, transactionId: 'key' }
+  await api.push(item)
+  t.match((await api.push(item)).body, [{ status: 'duplicate' }])
+  t.match(await api.post(`/queues/${queue}/purge`), { status: 200, body: { purged: 1 } })
+  t.match((await api.push({ ...item, payload: 'again' })).body, [{ status: 'queued' }])
+  t.match((await api.pop(queue)).body.messages, [{ data: 'again' }])
+  await eventually(async () => {
+    const { rows } = await node.database.pool.query(
+      `select from rouse.messages m join rouse.partitions p on p.id = m.partition_id
+       join rouse.queues q on q.id = p.queue_id where q.name = $1`,
+      [queue],
+    )
+    return rows.length === 1
+  })
+})
+
+test('a deleted queue is a new one with the next push, and its rows go', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 'old' }, { queue, partition: 'p', payload: 'old' })
+  await api.pop(queue)
+  const { rows } = await node.database.pool.query<{ id: string }>(
+    'select p.id from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = $1',
+    [queue],
+  )
+  t.equal(rows.length, 2)
+  t.equal((await api.del(`/resources/queues/${queue}`)).status, 200)
+  await api.push({ queue, payload: 'new' })
+  const details = await api.get(`/resources/queues/${queue}`)
+  t.match(details.body, { messages: 1, partitions: 1, groups: [] })
+  t.match((await api.pop(queue)).body.messages, [{ data: 'new' }])
+  await eventually(async () => {
+    const sql = 'select from rouse.partitions where id = any ($1)'
+    const left = await node.database.pool.query(sql, [rows.map(({ id }) => id)])
+    return left.rows.length === 0
+  })
+})
+
+test('a large queue is purged in the background, and its details say so', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  await node.database.pool.query(
+    `insert into rouse.partitions (queue_id, name, last_created_at)
+     select q.id, gen_random_uuid(), rouse.now() from rouse.queues q, generate_series(1, 20000) where q.name = $1`,
+    [queue],
+  )
+  const answer = await api.post(`/queues/${queue}/purge`)
+  t.match(answer, { status: 202, body: { queue, purging: true } })
+  const path = `/resources/queues/${queue}`
+  t.equal(answer.headers.get('location'), `/api/v1${path}`)
+  t.match((await api.get(path)).body, { purging: { requestedAt: /Z$/ } })
+  await eventually(async () => (await api.get(path)).body.purging === undefined, {
+    timeoutMs: 60_000,
+  })
+  t.equal((await api.get(path)).body.messages, 0)
+  t.equal((await api.del(path)).status, 200)
 })
 
 test('groups are listed and deleted, one or everywhere', async (t) => {

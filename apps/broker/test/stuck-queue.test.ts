@@ -35,3 +35,81 @@ test('a queue that an operator keeps busy does not keep waiters of other queues 
   for (const { status } of await Promise.all(stuck)) t.equal(status, 200)
   t.equal((await other).status, 200)
 })
+
+const operations: Record<string, (queue: string) => ReturnType<typeof api.post>> = {
+  'a seek': (queue) => api.post(`/consumer-groups/g/queues/${queue}/seek`, { toEnd: true }),
+  'a purge': (queue) => api.post(`/queues/${queue}/purge`),
+  'the deletion of the queue': (queue) => api.del(`/resources/queues/${queue}`),
+  'the deletion of the group': (queue) => api.del(`/consumer-groups/g/queues/${queue}`),
+  'a new limit of what is in flight': (queue) =>
+    api.post('/configure', { queue, options: { maxInFlight: 5 } }),
+}
+
+for (const [name, operation] of Object.entries(operations)) {
+  test(`${name} is refused within a second while a consumer's transaction is open`, async (t) => {
+    const queue = `open-${name.replaceAll(' ', '-')}`
+    await api.push(
+      { queue, partition: 'p', payload: 1 },
+      { queue, partition: 'p', payload: 2 },
+      { queue, partition: 'other', payload: 'other' },
+    )
+    const { body } = await api.get(`/pop/queue/${queue}/partition/p?consumerGroup=g`)
+    const consumer = await sqlUser(t, node.database.url)
+    await consumer.query('begin')
+    await consumer.query('select rouse.ack_in($1)', [body.messages[0].leaseId])
+    const begunMs = performance.now()
+    const refused = operation(queue)
+    // Not one of these waits for it.
+    const pushed = await Promise.race([api.push({ queue, partition: 'p', payload: 3 }), delay(900)])
+    const popped = await Promise.race([
+      api.get(`/pop/queue/${queue}/partition/other?consumerGroup=g`),
+      delay(900),
+    ])
+    t.match(pushed, { status: 201 })
+    t.match(popped, { status: 200 })
+    const answer = await refused
+    t.match(answer, {
+      status: 409,
+      body: {
+        code: 'consumer_transaction_open',
+        retryable: true,
+        leases: 1,
+        oldestLeaseAgeMs: Number,
+        detail: /holds 1 lease .* nothing was changed/,
+      },
+    })
+    t.equal(answer.headers.get('retry-after'), '1')
+    t.ok(performance.now() - begunMs < 1_000, 'within a second')
+    await consumer.query('commit')
+    t.equal((await operation(queue)).status, 200)
+  })
+}
+
+test("an operation waits for a consumer's transaction that ends in a moment", async (t) => {
+  await api.push({ queue: 'brief', payload: 1 })
+  const { body } = await api.pop('brief', '?consumerGroup=g')
+  const consumer = await sqlUser(t, node.database.url)
+  await consumer.query('begin')
+  await consumer.query('select rouse.ack_in($1)', [body.messages[0].leaseId])
+  const purged = api.post('/queues/brief/purge')
+  await eventually(async () => {
+    const { rows } = await node.database.pool.query(
+      `select from pg_stat_activity where datname = current_database() and state = 'idle' and query like '%rouse.purge%'`,
+    )
+    return rows.length > 0
+  })
+  await consumer.query('commit')
+  t.equal((await purged).status, 200)
+})
+
+test('a queue that is locked answers an operator with what to do', async (t) => {
+  await api.push({ queue: 'locked', payload: 1 })
+  const holder = await sqlUser(t, node.database.url)
+  await holder.query('begin')
+  await holder.query(`select from rouse.queues where name = 'locked' for update`)
+  const answer = await api.post('/queues/locked/purge')
+  t.match(answer, {
+    status: 503,
+    body: { code: 'overloaded', detail: /nothing was changed: try again/ },
+  })
+})

@@ -28,12 +28,13 @@ const rules: readonly Rule[] = [
       where fell`,
   },
   {
-    name: 'every group has one lane on every partition of its queue, and none elsewhere',
+    name: 'every group has one lane on every partition of its queue, and none elsewhere that is not being removed',
     offenders: `
       select format('group %s, partition %s', coalesce(w.group_id, l.group_id), coalesce(w.partition_id, l.partition_id))
       from (select g.id as group_id, p.id as partition_id from rouse.groups g join rouse.partitions p using (queue_id)) w
       full join rouse.lanes l on l.group_id = w.group_id and l.partition_id = w.partition_id
-      where w.group_id is null or l.group_id is null`,
+      where l.group_id is null or (w.group_id is null
+        and not exists (select from rouse.removals r where l.group_id = any (r.group_ids)))`,
   },
   {
     name: 'no lane is ahead of its log',

@@ -22,9 +22,12 @@ export function queueControlRoutes(app: FastifyInstance, context: BrokerContext)
     return { queue, paused: false }
   })
 
-  app.post('/api/v1/queues/:queue/purge', async (request): Promise<PurgedAnswer> => {
+  app.post('/api/v1/queues/:queue/purge', async (request, reply): Promise<PurgedAnswer> => {
     const queue = queueOf(request)
-    return { queue, purged: await administer(pool, (executor) => purge(executor, queue)) }
+    const purged = await administer(pool, (executor) => purge(executor, queue))
+    if (purged !== null) return { queue, purged }
+    reply.code(202).header('location', `/api/v1/resources/queues/${encodeURIComponent(queue)}`)
+    return { queue, purging: true }
   })
 }
 

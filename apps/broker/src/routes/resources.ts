@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { administer, noSuchQueue } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { queueOptions } from '../statements/queue-details.ts'
+import { purgeUnderWay } from '../statements/removals.ts'
 
 type Params = { readonly queue: string }
 
@@ -17,8 +18,9 @@ export function resourceRoutes(app: FastifyInstance, { pool }: BrokerContext): v
     const name = parseQueueName((request.params as Params).queue)
     const [queue] = await administer(pool, (executor) => stats(executor, name))
     const options = await administer(pool, () => queueOptions(pool, name))
+    const purging = await administer(pool, () => purgeUnderWay(pool, name))
     if (queue === undefined || options === undefined) throw noSuchQueue(name)
-    return { ...toQueue(queue), options }
+    return { ...toQueue(queue), options, ...(purging === undefined ? {} : { purging }) }
   })
 
   app.delete('/api/v1/resources/queues/:queue', async (request): Promise<DeletedAnswer> => {

@@ -23,11 +23,11 @@ export function createRedriver(options: {
   }
 }
 
-/** Two chores that fall due together; the failure of one is not the other's. */
-export function both(first: Chore, second: Chore): Chore {
+/** Chores that fall due together; the failure of one does not stop the others. */
+export function together(...chores: readonly Chore[]): Chore {
   return {
     async run(firedBy) {
-      const runs = await Promise.allSettled([first.run(firedBy), second.run(firedBy)])
+      const runs = await Promise.allSettled(chores.map((chore) => chore.run(firedBy)))
       const failed = runs.find((run) => run.status === 'rejected')
       if (failed !== undefined) throw failed.reason as Error
       return runs.some((run) => run.status === 'fulfilled' && run.value)

@@ -1,6 +1,6 @@
 // Everything of a node that happens by itself: what is due, what runs out, what is no longer needed, what ticks.
 import { provesNotCommitted } from '@rouse/database'
-import { poolExecutor } from '@rouse/sidecar'
+import { poolExecutor, type Woken } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
@@ -13,7 +13,8 @@ import { createCron } from './cron.ts'
 import { Listener } from './listener.ts'
 import { createPromoter } from './promoter.ts'
 import { createReaper } from './reaper.ts'
-import { both, createRedriver } from './redriver.ts'
+import { createRedriver, together } from './redriver.ts'
+import { createRemover } from './remover.ts'
 import { createRetention, type Retention } from './retention.ts'
 import type { Chore, Service } from './service.ts'
 import { Timers } from './timers.ts'
@@ -75,7 +76,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
           onNext: (atMs) => timers.expect(atMs, 'cron'),
         }),
       ),
-      retain: announced(both(shared.redriver, shared.retention)),
+      retain: announced(together(shared.others, shared.retention)),
     },
   })
 
@@ -117,15 +118,14 @@ function tellingOfDoubt(chore: Chore, onOutcomeUnknown: () => void): Chore {
 function createSharedChores(
   { config, pool, log, clock, host }: TimeServicesOptions,
   onNext: (inMs: number) => void,
-): { readonly redriver: Chore; readonly retention: Retention } {
+): { readonly others: Chore; readonly retention: Retention } {
   const holder = config.nodeId
+  const onWoken = (woken: readonly Woken[]) => host.notifyAvailable(woken, 'timer')
   return {
-    redriver: createRedriver({
-      pool,
-      holder,
-      onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
-      onNext,
-    }),
+    others: together(
+      createRedriver({ pool, holder, onWoken, onNext }),
+      createRemover({ pool, holder, onWoken, onNext }),
+    ),
     retention: createRetention({
       pool,
       log,

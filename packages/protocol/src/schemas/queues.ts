@@ -23,5 +23,9 @@ export type DeletedAnswer = Static<typeof DeletedAnswerSchema>
 export const PausedAnswerSchema = Type.Object({ queue: Type.String(), paused: Type.Boolean() })
 export type PausedAnswer = Static<typeof PausedAnswerSchema>
 
-export const PurgedAnswerSchema = Type.Object({ queue: Type.String(), purged: Type.Integer() })
+/** With 202 steps in the background do it: `purging` of the queue's details is there until they are done. */
+export const PurgedAnswerSchema = Type.Union([
+  Type.Object({ queue: Type.String(), purged: Type.Integer() }),
+  Type.Object({ queue: Type.String(), purging: Type.Literal(true) }),
+])
 export type PurgedAnswer = Static<typeof PurgedAnswerSchema>

@@ -54,15 +54,16 @@ export async function pause(executor: Executor, queue: string, paused: boolean):
 
 const purgeCall = { name: 'purge', columns: 'purge', parameters: ['text'] }
 
-/** Drops every message of the queue; resolves to how many. */
-export async function purge(executor: Executor, queue: string): Promise<number> {
+/** Drops every message of the queue; resolves to how many, or to null where steps in the background do it. */
+export async function purge(executor: Executor, queue: string): Promise<number | null> {
   const rows = await callRows(executor, purgeCall, [queue])
-  return Number(rows[0]?.[0])
+  const purged = rows[0]?.[0] ?? null
+  return purged === null ? null : Number(purged)
 }
 
 const deleteQueueCall = { name: 'delete_queue', columns: 'delete_queue', parameters: ['text'] }
 
-/** Deletes the queue and all that is in it; resolves to whether it existed. */
+/** Deletes the queue and all that is in it; its name is free at once. Resolves to whether it existed. */
 export async function deleteQueue(executor: Executor, queue: string): Promise<boolean> {
   const rows = await callRows(executor, deleteQueueCall, [queue])
   return rows[0]?.[0] === true

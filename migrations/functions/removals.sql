@@ -1,0 +1,361 @@
+-- Removing what operators purged or deleted, in steps that nodes take one after the other.
+--
+-- A removal goes through phases; those it does not need are left out when it begins:
+--   scheduled   scheduled messages and their keys (only where there are too many for the operator's call)
+--   tails       a purge in steps: partition by partition, `tail` rises past all that was pushed before the call
+--   partitions  the rows: of a purge, messages and keys below `keys_from`; of a queue, all that its partitions have, then the
+--               partitions; of a group, its lanes and redeliveries
+--   letters     dead letters of a deleted queue or group
+-- A partition that is locked is passed over, and the phase is done when a round has passed none.
+
+-- Begins a removal. A second purge of a queue takes the place of the first.
+-- Parameters: kind, the queue's name and id, the groups that are deleted, the phase to begin with. Result: nothing.
+-- Locks: the removal that it replaces, then the chore; both are free within the time of a step.
+create or replace function rouse.begin_removal(
+  p_kind text, p_queue text, p_queue_id integer, p_group_ids integer[], p_phase text
+) returns void
+language plpgsql
+as $$
+declare
+  v_now constant timestamptz := rouse.now();
+begin
+  insert into rouse.removals as r (kind, queue, queue_id, group_ids, requested_at, oldest_xid, phase, next_at)
+  values (p_kind, p_queue, p_queue_id, p_group_ids, v_now, pg_snapshot_xmin(pg_current_snapshot()), p_phase, v_now)
+  on conflict (queue_id) where kind = 'purge' do update
+  set requested_at = excluded.requested_at, oldest_xid = excluded.oldest_xid, phase = excluded.phase, next_at = excluded.next_at,
+    position = '', key_position = null, passed = 0;
+  update rouse.chores c set next_at = least(c.next_at, v_now) where c.name = 'removal';
+end $$;
+
+-- One step of the removal that is due first, by whichever node comes first: the chore's row is the fence. Between steps the
+-- database rests as long as the step took.
+-- Parameters: the node.
+-- Result: one row: the ms until the next step, null where nothing is left; and, where the step opened lanes behind which
+--   messages may wait, the queue with its namespace and task. No row where no step is due or another node takes it.
+-- Locks: the chore with SKIP LOCKED, the removal; then one partition after the other, each with its lanes and leases, for no
+--   longer than v_ms_max and one partition, and waiting a little for each.
+create or replace function rouse.removal_step(p_holder text)
+returns table (wait_ms bigint, queue text, namespace text, task text)
+language plpgsql
+as $$
+declare
+  v_ms_max constant integer := 50;
+  v_lock_ms_max constant integer := 30;
+  v_begun constant timestamptz := clock_timestamp();
+  v_now timestamptz;
+  v rouse.removals;
+  v_next timestamptz;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform set_config('lock_timeout', v_lock_ms_max::text, true);
+  perform from rouse.chores c where c.name = 'removal' and c.next_at <= rouse.now() for no key update skip locked;
+  if not found then
+    return;
+  end if;
+  -- barrier: removal-step-locked
+  v_now := rouse.now();
+  select r.* into v from rouse.removals r
+  where r.next_at <= v_now order by r.next_at, r.id limit 1 for no key update skip locked;
+  if found then
+    if v.kind = 'purge' and v.phase = 'tails' then
+      select q.name, q.namespace, q.task into queue, namespace, task from rouse.queues q where q.id = v.queue_id;
+    end if;
+    loop
+      v := rouse.remove_some(v);
+      exit when v.phase = 'done' or v.next_at > v_now or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
+    end loop;
+    if v.phase = 'done' then
+      delete from rouse.removals r where r.id = v.id;
+    else
+      update rouse.removals r
+      set phase = v.phase, position = v.position, key_position = v.key_position, passed = v.passed,
+        next_at = greatest(v.next_at, rouse.now() + (clock_timestamp() - v_begun))
+      where r.id = v.id;
+    end if;
+  end if;
+  -- barrier: removal-step-written
+  select min(r.next_at) into v_next from rouse.removals r;
+  update rouse.chores c set next_at = coalesce(v_next, 'infinity'), steps = c.steps + 1, holder = p_holder, last_at = rouse.now()
+  where c.name = 'removal';
+  wait_ms := ceil(1000 * extract(epoch from greatest(v_next, rouse.now()) - rouse.now()));
+  if v_next is null then
+    wait_ms := null;
+  end if;
+  return next;
+end $$;
+
+-- The smallest piece of a removal: some rows of one kind, or of one partition.
+-- Parameters: the removal. Result: the removal as it stands then, its phase `done` where nothing is left.
+-- Locks: as removal_step.
+create or replace function rouse.remove_some(p rouse.removals) returns rouse.removals
+language plpgsql
+as $$
+declare
+  v_rows_max constant integer := 1000;
+  v_again_after constant interval := interval '1 second';
+  v record;
+  v_done boolean;
+begin
+  if p.phase = 'scheduled' then
+    begin
+      if rouse.remove_scheduled(p, v_rows_max) < v_rows_max then
+        p.phase := case when p.kind = 'purge' then 'tails' else 'partitions' end;
+      end if;
+    exception when lock_not_available then
+      p.next_at := rouse.now() + v_again_after;
+    end;
+    return p;
+  elsif p.phase = 'letters' then
+    if rouse.remove_letters(p, v_rows_max) < v_rows_max then
+      p.phase := 'done';
+    end if;
+    return p;
+  end if;
+
+  -- By name: there is no index by queue and id.
+  select t.id, t.name into v from rouse.partitions t
+  where t.queue_id = p.queue_id and t.name > p.position order by t.name limit 1;
+  if not found then
+    p.position := '';
+    if p.passed > 0 then
+      p.passed := 0;
+      p.next_at := rouse.now() + v_again_after;
+    elsif p.phase = 'tails' then
+      p.phase := 'partitions';
+    else
+      p.phase := case when p.kind = 'purge' then 'done' else 'letters' end;
+    end if;
+    return p;
+  end if;
+  begin
+    if p.phase = 'tails' then
+      perform rouse.purge_partition(v.id, p.requested_at);
+      v_done := true;
+    elsif p.kind = 'purge' then
+      select s.done, s.key_position into v_done, p.key_position from rouse.sweep_partition(v.id, p.key_position, v_rows_max) s;
+    elsif p.kind = 'queue' then
+      v_done := rouse.remove_partition(v.id, p.group_ids, v_rows_max);
+    else
+      v_done := rouse.remove_lane(v.id, p.group_ids[1], v_rows_max);
+    end if;
+  exception when lock_not_available then
+    p.passed := p.passed + 1;
+    p.key_position := null;
+    v_done := true;
+  end;
+  if v_done then
+    p.position := v.name;
+  end if;
+  return p;
+end $$;
+
+-- Whether a removal takes this scheduled message: it was there when the operator asked. The broker schedules in transactions
+-- that are short, so the time decides. A SQL producer's transaction may have been open then, and what it commits later must
+-- stay: its rows go only if they are older than any transaction that was open.
+-- Parameters: the removal; of the message, its origin, the time it was scheduled, and its xmin. Result: yes or no. Locks: none.
+create or replace function rouse.is_removed(p rouse.removals, p_origin text, p_created_at timestamptz, p_xmin xid) returns boolean
+language sql stable
+as $$
+  select p_created_at <= p.requested_at and (p_origin = 'broker' or age(p_xmin) > age(p.oldest_xid::xid))
+$$;
+
+-- Whether a scheduled message that is due belongs to a purge or a deleted queue whose steps have not come to it yet.
+-- Parameters: of the message, its queue, origin, the time it was scheduled, its xmin. Result: yes or no. Locks: none.
+create or replace function rouse.is_due_in_vain(p_queue text, p_origin text, p_created_at timestamptz, p_xmin xid) returns boolean
+language sql stable
+as $$
+  select exists (
+    select from rouse.removals r
+    where r.queue = p_queue and r.kind in ('purge', 'queue') and r.phase in ('scheduled', 'tails')
+      and rouse.is_removed(r, p_origin, p_created_at, p_xmin))
+$$;
+
+-- Whether steps of a purge have still to come to some of a queue's partitions.
+-- Parameters: the queue's id. Result: yes or no. Locks: none.
+create or replace function rouse.is_being_purged(p_queue_id integer) returns boolean
+language sql stable
+as $$
+  select exists (
+    select from rouse.removals r where r.queue_id = p_queue_id and r.kind = 'purge' and r.phase in ('scheduled', 'tails'))
+$$;
+
+-- Deletes scheduled messages of a removal.
+-- Parameters: the removal, the most rows. Result: how many went. Locks: those rows.
+create or replace function rouse.remove_scheduled(p rouse.removals, p_rows integer) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+  return rouse.delete_scheduled(p.queue_id, array(
+    select s.id from rouse.scheduled s
+    where s.queue = p.queue and rouse.is_removed(p, s.origin, s.created_at, s.xmin)
+    order by s.partition, s.due_at limit p_rows));
+end $$;
+
+-- Purges one partition of all that was pushed up to a time. A lease that also holds later messages keeps those.
+-- Parameters: the partition, the time. Result: nothing. Locks: the partition, its lanes by group, leases by id; a lease that a
+--   consumer's transaction holds ends in lock_not_available, and nothing of the partition is changed.
+create or replace function rouse.purge_partition(p_id bigint, p_time timestamptz) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v record;
+  v_to bigint;
+  v_lease_ids uuid[];
+  v_lease rouse.leases;
+  v_bits varbit;
+begin
+  select p.head, p.tail, p.last_created_at, q.ordering into v
+  from rouse.partitions p join rouse.queues q on q.id = p.queue_id where p.id = p_id for no key update of p;
+  if not found then
+    return;
+  end if;
+  perform from rouse.lanes l where l.partition_id = p_id order by l.group_id for no key update;
+  -- barrier: purge-partition-locked
+  v_to := case when v.last_created_at <= p_time then v.head
+    else rouse.seq_at(p_id, v.tail, v.head, p_time + interval '1 millisecond') end;
+  if v.ordering = 'partition' then
+    v_lease_ids := array(select l.lease_id from rouse.lanes l where l.partition_id = p_id and l.lease_id is not null order by 1);
+  else
+    v_lease_ids := array(select s.id from rouse.leases s where s.partition_id = p_id order by s.id);
+    perform pg_advisory_xact_lock(k.key) from (select hashtextextended(i::text, 0) as key from unnest(v_lease_ids) i order by 1) k;
+  end if;
+  for v_lease in
+    select s.* from rouse.leases s
+    where s.id = any (v_lease_ids) and s.partition_id = p_id and s.from_seq < v_to order by s.id for update
+  loop
+    v_bits := case when v_lease.to_seq >= v_to then substring(v_lease.unacked from (v_to - v_lease.from_seq + 1)::integer) end;
+    if bit_count(v_bits) > 0 then
+      update rouse.leases s set from_seq = v_to, unacked = v_bits where s.id = v_lease.id and s.partition_id = p_id;
+    else
+      delete from rouse.leases s where s.id = v_lease.id and s.partition_id = p_id;
+      update rouse.lanes l set lease_id = null where l.partition_id = p_id and l.lease_id = v_lease.id;
+    end if;
+  end loop;
+  delete from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_to;
+  -- What closed a lane may be gone: the next pop looks at it again, and closes it where it must.
+  update rouse.lanes l set blocked_until = null, ready = true where l.partition_id = p_id and l.blocked_until is not null;
+  update rouse.partitions p set tail = greatest(p.tail, v_to), keys_from = greatest(p.keys_from, v_to) where p.id = p_id;
+end $$;
+
+-- Deletes rows of messages that a purge removed, then their dedup keys. A dead letter that was redriven since is back at its
+-- old place, below `tail`: it stays.
+-- Parameters: the partition, the key to go on after (null: messages first), the most rows.
+-- Result: whether nothing is left, and the key to go on after. Locks: the partition, while messages go.
+create or replace function rouse.sweep_partition(p_id bigint, p_key text, p_rows integer, out done boolean, out key_position text)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_below bigint;
+  v_held bigint[];
+  v_gone bigint;
+  v_keys text[];
+begin
+  done := false;
+  select p.keys_from into v_below from rouse.partitions p where p.id = p_id;
+  if p_key is null and exists (select from rouse.messages m where m.partition_id = p_id and m.seq < v_below) then
+    -- As redrives do: one of them may find the row that is to be deleted here, and count on it.
+    perform from rouse.partitions p where p.id = p_id for no key update;
+    -- barrier: sweep-locked
+    -- In one statement: a pop between two would show neither the redelivery nor the lease.
+    v_held := array(
+      select r.seq from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_below
+      union all
+      select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases s where s.partition_id = p_id and s.from_seq < v_below);
+    delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
+      select x.seq from rouse.messages x
+      where x.partition_id = p_id and x.seq < v_below and x.seq <> all (v_held) order by x.seq limit p_rows));
+    get diagnostics v_gone = row_count;
+    if v_gone = p_rows then
+      return;
+    end if;
+  end if;
+  v_keys := array(
+    select d.key from rouse.dedup d where d.partition_id = p_id and d.key > coalesce(p_key, '') order by d.key limit p_rows);
+  delete from rouse.dedup d where d.partition_id = p_id and d.key = any (v_keys) and d.seq < v_below;
+  done := cardinality(v_keys) < p_rows;
+  key_position := case when not done then v_keys[p_rows] end;
+end $$;
+
+-- Deletes what a partition of a deleted queue has, and when that is all gone the partition with its lanes.
+-- Parameters: the partition, the queue's groups, the most rows of each kind. Result: whether it is gone.
+-- Locks: the partition, its lanes by group, leases.
+create or replace function rouse.remove_partition(p_id bigint, p_group_ids integer[], p_rows integer) returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_gone bigint;
+begin
+  -- A push that waits for it finds it gone, and creates the queue again.
+  perform from rouse.partitions p where p.id = p_id for update;
+  delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
+    select x.seq from rouse.messages x where x.partition_id = p_id order by x.seq limit p_rows));
+  get diagnostics v_gone = row_count;
+  if v_gone < p_rows then
+    delete from rouse.dedup d where d.partition_id = p_id and d.key = any (array(
+      select x.key from rouse.dedup x where x.partition_id = p_id limit p_rows));
+    get diagnostics v_gone = row_count;
+  end if;
+  if v_gone < p_rows then
+    delete from rouse.attempts a where a.id = any (array(
+      select x.id from rouse.attempts x where x.partition_id = p_id limit p_rows));
+    get diagnostics v_gone = row_count;
+  end if;
+  if v_gone < p_rows then
+    delete from rouse.traces t where t.id = any (array(
+      select x.id from rouse.traces x where x.partition_id = p_id limit p_rows));
+    get diagnostics v_gone = row_count;
+  end if;
+  if v_gone = p_rows then
+    return false;
+  end if;
+  for i in 1..cardinality(p_group_ids) loop
+    if not rouse.remove_lane(p_id, p_group_ids[i], p_rows) then
+      return false;
+    end if;
+  end loop;
+  delete from rouse.partitions p where p.id = p_id;
+  return true;
+end $$;
+
+-- Deletes the lane that a deleted group has on a partition, with its redeliveries, and its lease where a pop that was under
+-- way made one after the group was gone.
+-- Parameters: the partition, the group, the most redeliveries. Result: whether it is gone.
+-- Locks: the lane, its leases; one that a consumer's transaction holds ends in lock_not_available.
+create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_rows integer) returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_gone bigint;
+begin
+  perform from rouse.lanes l where l.partition_id = p_id and l.group_id = p_group_id for update;
+  -- barrier: remove-lane-locked
+  delete from rouse.leases s where s.partition_id = p_id and s.group_id = p_group_id;
+  delete from rouse.redeliveries r where r.partition_id = p_id and r.group_id = p_group_id and r.seq = any (array(
+    select x.seq from rouse.redeliveries x where x.partition_id = p_id and x.group_id = p_group_id order by x.seq limit p_rows));
+  get diagnostics v_gone = row_count;
+  if v_gone = p_rows then
+    return false;
+  end if;
+  delete from rouse.lanes l where l.partition_id = p_id and l.group_id = p_group_id;
+  return true;
+end $$;
+
+-- Deletes dead letters of a deleted queue or group.
+-- Parameters: the removal, the most rows. Result: how many went. Locks: those rows.
+create or replace function rouse.remove_letters(p rouse.removals, p_rows integer) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_gone bigint;
+begin
+  delete from rouse.dead_letters d where d.id = any (array(
+    select x.id from rouse.dead_letters x where x.queue_id = p.queue_id and x.group_id = any (p.group_ids) limit p_rows));
+  get diagnostics v_gone = row_count;
+  return v_gone;
+end $$;

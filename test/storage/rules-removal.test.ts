@@ -1,0 +1,499 @@
+// What operators do to whole queues and groups: they wait for no consumer's transaction, they are short, and what
+// they leave to steps in the background is out of reach from the first moment.
+import {
+  ack,
+  configure,
+  deleteGroup,
+  deleteQueue,
+  enqueue,
+  promoteDue,
+  purge,
+  push,
+  reapExpired,
+  release,
+  seek,
+} from '@rouse/sidecar'
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { inconsistencies } from './support/consistency.ts'
+import {
+  finish,
+  item,
+  message,
+  openStorage,
+  payloads,
+  refusal,
+  type Storage,
+  start,
+} from './support/storage.ts'
+
+type Operation = (storage: Storage) => Promise<unknown>
+
+const operations: Record<string, Operation> = {
+  'a seek': ({ pool }) => seek(pool, { queue: 'q', group: 'g', to: new Date(0) }),
+  'a purge': ({ pool }) => purge(pool, 'q'),
+  'the deletion of the queue': ({ pool }) => deleteQueue(pool, 'q'),
+  'the deletion of the group': ({ pool }) => deleteGroup(pool, 'q', 'g'),
+  'a new limit of what is in flight': ({ pool }) =>
+    configure(pool, { queue: 'q', options: { maxInFlight: 5 } }),
+}
+
+for (const ordering of ['partition', 'none']) {
+  for (const [name, operation] of Object.entries(operations)) {
+    test(`${name} is refused while a consumer's transaction is open (ordering ${ordering})`, async (t) => {
+      const storage = await openStorage(t)
+      const { begin, lease, rows, send, set, take } = storage
+      await set('q', { ordering })
+      await send('q', 'p', [1, 2])
+      await send('q', 'other', ['other'])
+      const held = await lease('q', { partition: 'p' })
+      const consumer = await begin()
+      await consumer.query('select rouse.ack_in($1)', [held.leaseId])
+      const before = await dump(rows)
+      t.match(await within(refusal(operation(storage)), 1_000), {
+        state: 'RS409',
+        detail: { code: 'consumer_transaction_open', leases: 1, oldestLeaseAgeMs: Number },
+      })
+      t.same(await dump(rows), before, 'nothing has changed')
+      await within(send('q', 'p', ['pushed']), 1_000)
+      t.same(payloads(await take('q', { partition: 'other' })), ['other'], 'pops go on')
+      await consumer.query('commit')
+      await promoteDue(storage.pool)
+      await operation(storage)
+    })
+  }
+}
+
+for (const [name, barrier] of [
+  ['a seek', 'seek-checked'],
+  ['a purge', 'purge-checked'],
+] as const) {
+  test(`${name} is refused by a consumer's transaction that begins after it looked`, async (t) => {
+    const storage = await openStorage(t)
+    const { armBarrier, begin, lease, rows, send } = storage
+    await send('q', 'p', [1, 2])
+    const held = await lease('q')
+    const checked = await armBarrier(barrier)
+    const refused = refusal((operations[name] as Operation)(storage))
+    await checked.reached()
+    const consumer = await begin()
+    await consumer.query('select rouse.ack_in($1)', [held.leaseId])
+    const before = await dump(rows)
+    await checked.release()
+    t.match(await refused, { state: 'RS409', detail: { code: 'consumer_transaction_open' } })
+    t.same(await dump(rows), before)
+  })
+}
+
+for (const ordering of ['partition', 'none']) {
+  test(`an acknowledgement under way is waited for, not taken for a transaction (ordering ${ordering})`, async (t) => {
+    const { armBarrier, lease, pool, rows, send, set } = await openStorage(t)
+    await set('q', { ordering })
+    await send('q', 'p', [1, 2])
+    const held = await lease('q', { batch: 2 })
+    const acking = await armBarrier(ordering === 'none' ? 'ack-lease-written' : 'ack-lease-locked')
+    const acked = ack(pool, [item(held)])
+    await acking.reached()
+    const purged = purge(pool, 'q')
+    // For the lane, or for the lock that acknowledgements without order have.
+    await eventually(async () => {
+      const waiting = await rows(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%rouse.purge%'`,
+      )
+      return waiting.length === 1
+    })
+    await acking.release()
+    t.same((await acked).rejected, [])
+    t.equal(await purged, 2)
+    t.same(await rows('select from rouse.leases'), [])
+  })
+}
+
+test('an acknowledgement is not refused by an operation that is refused itself', async (t) => {
+  const { begin, lease, pool, send } = await openStorage(t)
+  await send('q', 'a', [1])
+  await send('q', 'b', [1])
+  const held = await lease('q', { partition: 'a' })
+  const other = await lease('q', { partition: 'b' })
+  const consumer = await begin()
+  await consumer.query('select rouse.ack_in($1)', [held.leaseId])
+  t.match(await refusal(purge(pool, 'q')), { detail: { code: 'consumer_transaction_open' } })
+  t.same((await finish(pool, other)).rejected, [])
+})
+
+test('operations end in time where a lock is kept from them', async (t) => {
+  const storage = await openStorage(t)
+  const { begin, send, take } = storage
+  await send('q', 'p', [1])
+  await take('q')
+  const holder = await begin()
+  await holder.query(`select from rouse.queues where name = 'q' for update`)
+  for (const [name, operation] of Object.entries(operations)) {
+    t.match(await within(refusal(operation(storage)), 2_000), { state: '55P03' }, name)
+  }
+})
+
+test('after a purge a key is stored again: pushed, scheduled, or enqueued in SQL', async (t) => {
+  const storage = await openStorage(t)
+  const { advanceClock, freezeClock, pool, take } = storage
+  await freezeClock(start)
+  const pushed = () => push(pool, [message('q', 'p', 'pushed', { transactionId: 'pushed' })])
+  const delayed = () =>
+    push(pool, [message('q', 'p', 'delayed', { transactionId: 'delayed', delayMs: 10_000 })])
+  const enqueued = () =>
+    enqueue(pool, { queue: 'q', partition: 'p', payload: '"sql"', transactionId: 'sql' })
+  const pushAll = async () => {
+    await enqueued()
+    await promoteDue(pool)
+    return [(await pushed()).items, (await delayed()).items].flat().map(({ status }) => status)
+  }
+  t.same(await pushAll(), ['queued', 'scheduled'])
+  t.same(await pushAll(), ['duplicate', 'duplicate'])
+  t.equal(await purge(pool, 'q'), 3)
+  t.same(await pushAll(), ['queued', 'scheduled'], 'before any step')
+  t.same(await pushAll(), ['duplicate', 'duplicate'], 'and remembered again')
+  await removeAll(storage)
+  t.same(await pushAll(), ['duplicate', 'duplicate'], 'steps forget the old keys only')
+  await advanceClock(10_000)
+  await promoteDue(pool)
+  t.same(payloads(await take('q', { batch: 9 })), ['sql', 'pushed', 'delayed'])
+})
+
+test('the keys of consumed messages count after their rows are gone', async (t) => {
+  const storage = await openStorage(t)
+  const { pool, rows, take } = storage
+  const pushed = () => push(pool, [message('q', 'p', 1, { transactionId: 'k' })])
+  await pushed()
+  await take('q', { autoAck: true })
+  await rows('update rouse.partitions set tail = head')
+  await rows('delete from rouse.messages')
+  t.match((await pushed()).items, [{ status: 'duplicate' }])
+})
+
+test('steps remove the rows of a purged queue, and nothing else', async (t) => {
+  const storage = await openStorage(t)
+  const { pool, rows, send, take } = storage
+  const many = Array.from({ length: 2_500 }, (_, n) =>
+    message('q', 'p', n, { transactionId: `key ${n}` }),
+  )
+  await push(pool, many)
+  await push(pool, [message('other', 'p', 'stays', { transactionId: 'key 1' })])
+  await take('q', { batch: 10 })
+  t.equal(await purge(pool, 'q'), 2_500)
+  await send('q', 'p', ['new'])
+  t.ok((await removeAll(storage)) > 0)
+  t.same(await rows('select payload from rouse.messages order by 1'), [
+    { payload: '"new"' },
+    { payload: '"stays"' },
+  ])
+  t.same(await rows('select key from rouse.dedup'), [{ key: 'key 1' }])
+  t.same(payloads(await take('q', { batch: 9 })), ['new'])
+  t.same(await inconsistencies(pool), [])
+})
+
+test('a dead letter redriven after a purge survives its steps', async (t) => {
+  const storage = await openStorage(t)
+  const { lease, pool, rows, send, take } = storage
+  await send('q', 'p', ['dead', 'purged'])
+  await ack(pool, [item(await lease('q'), 0, 'dlq')])
+  t.equal(await purge(pool, 'q'), 2)
+  await rows(`select rouse.redrive('q')`)
+  await removeAll(storage)
+  const again = await lease('q')
+  t.same(payloads(again), ['dead'])
+  await removeAll(storage)
+  await finish(pool, again)
+  t.same((await take('q')).status, 'empty')
+  t.same(await inconsistencies(pool), [])
+})
+
+test('a redrive beside a step of a purge keeps its message', async (t) => {
+  const storage = await openStorage(t)
+  const { armBarrier, lease, pool, rows, send } = storage
+  await send('q', 'p', ['dead'])
+  await ack(pool, [item(await lease('q'), 0, 'dlq')])
+  await purge(pool, 'q')
+  const redriving = await armBarrier('redrive-locked')
+  const redriven = rows(`select rouse.redrive('q')`)
+  await redriving.reached()
+  // The step finds the partition locked and leaves it for later.
+  await step(storage)
+  await redriving.release()
+  await redriven
+  await removeAll(storage)
+  t.same(payloads(await lease('q')), ['dead'])
+})
+
+test('the name of a deleted queue is free at once, and steps remove the rest', async (t) => {
+  const storage = await openStorage(t)
+  const { lease, pool, rows, send, take } = storage
+  await push(pool, [
+    message('q', 'p', 'old', { transactionId: 'k' }),
+    message('q', 'p', 'late', { delayMs: 60_000 }),
+    message('q', 'p2', 'dead'),
+  ])
+  await ack(pool, [item(await lease('q', { partition: 'p2' }), 0, 'dlq')])
+  await ack(pool, [item(await lease('q', { partition: 'p' }), 0, 'failed')])
+  const [old] = await rows<{ id: number }>('select id from rouse.queues')
+  t.equal(await deleteQueue(pool, 'q'), true)
+  t.equal(await deleteQueue(pool, 'q'), false)
+  const { items } = await push(pool, [message('q', 'p', 'new', { transactionId: 'k' })])
+  t.match(items, [{ status: 'queued' }])
+  const [fresh] = await rows<{ id: number }>('select id from rouse.queues')
+  t.not(fresh?.id, old?.id)
+  t.same(payloads(await take('q', { batch: 9 })), ['new'])
+  t.same(await rows(`select from rouse.dead_letters('q')`), [])
+  await removeAll(storage)
+  t.same(await rows('select payload from rouse.messages'), [{ payload: '"new"' }])
+  for (const [table, count] of Object.entries({
+    queues: 1,
+    partitions: 1,
+    groups: 1,
+    lanes: 1,
+    leases: 1,
+    redeliveries: 0,
+    attempts: 0,
+    dead_letters: 0,
+    dedup: 1,
+    scheduled: 0,
+  })) {
+    t.equal((await rows(`select from rouse.${table}`)).length, count, table)
+  }
+  await send('q', 'p', ['more'])
+  t.same(await inconsistencies(pool), [])
+})
+
+test('a deleted group comes back without its past, and steps remove its lanes', async (t) => {
+  const storage = await openStorage(t)
+  const { lease, pool, rows, send, take } = storage
+  await send('q', 'p', [1, 2])
+  await ack(pool, [item(await lease('q'), 0, 'failed')])
+  t.equal(await deleteGroup(pool, 'q', 'g'), true)
+  t.same(payloads(await take('q', { batch: 9 })), [1, 2])
+  await removeAll(storage)
+  t.equal((await rows('select from rouse.lanes')).length, 1)
+  t.same(await rows('select from rouse.redeliveries'), [])
+  t.same(await inconsistencies(pool), [])
+})
+
+for (const [name, end] of [
+  [
+    'reaped',
+    async ({ advanceClock, pool }) => {
+      await advanceClock(3_600_000)
+      await reapExpired(pool)
+    },
+  ],
+  [
+    'given back',
+    async ({ pool, rows }) => {
+      const found = await rows<{ id: string }>('select id from rouse.leases')
+      await release(
+        pool,
+        found.map(({ id }) => id),
+      )
+    },
+  ],
+  [
+    'failed',
+    async ({ pool, rows }) => {
+      const found = await rows<{ id: string }>('select id from rouse.leases')
+      await ack(
+        pool,
+        found.map(({ id }) => ({ leaseId: id, status: 'failed' as const })),
+      )
+    },
+  ],
+] as [string, (storage: Storage) => Promise<void>][]) {
+  test(`a lease of a pop that was under way when its queue was deleted is ${name}`, async (t) => {
+    const storage = await openStorage(t)
+    const { armBarrier, freezeClock, pool, rows, send, take } = storage
+    await freezeClock(start)
+    await send('q', 'p', [1])
+    await send('other', 'p', [1])
+    await take('q', { autoAck: true })
+    await send('q', 'p', [2])
+    await take('other')
+    const popping = await armBarrier('pop-lane-leased')
+    const popped = take('q')
+    await popping.reached()
+    t.equal(await deleteQueue(pool, 'q'), true)
+    await popping.release()
+    await popped
+    await end(storage)
+    await removeAll(storage)
+    t.same(await inconsistencies(pool), [])
+    t.equal((await rows('select from rouse.partitions')).length, 1)
+  })
+}
+
+test('pushes to the new queue of a name do not wait for steps that remove the old one', async (t) => {
+  const storage = await openStorage(t)
+  const { armBarrier, pool, send, take } = storage
+  await send('q', 'p', ['old'])
+  await take('q')
+  await deleteQueue(pool, 'q')
+  await send('q', 'p', ['new'])
+  const removing = await armBarrier('removal-step-written')
+  const removed = removeAll(storage)
+  await removing.reached()
+  await send('q', 'p', ['newer'])
+  await removing.release()
+  await removed
+  t.same(payloads(await take('q', { batch: 9 })), ['new', 'newer'])
+})
+
+test('a queue of more than 20,000 partitions is purged in steps, and the call is short', async (t) => {
+  const { pool, rows, send } = await openStorage(t)
+  await send('q', 'p', [1])
+  const addPartitions = (count: number) =>
+    rows(
+      `insert into rouse.partitions (queue_id, name, last_created_at)
+       select q.id, gen_random_uuid(), rouse.now() from rouse.queues q, generate_series(1, $1::integer)`,
+      [count],
+    )
+  await addPartitions(19_999)
+  t.equal(await purge(pool, 'q'), 1)
+  await addPartitions(1)
+  t.equal(await within(purge(pool, 'q'), 1_000), null)
+})
+
+test('a purge in steps takes what was pushed before it, and leaves what was pushed after', async (t) => {
+  const storage = await openStorage(t)
+  const { begin, freezeClock, lease, pool, rows, send, set, take } = storage
+  await freezeClock(start)
+  await set('q', { retryBackoffMs: [600_000] })
+  await purgeInSteps(storage)
+  await send('q', 'first', [1])
+  await take('q', { partition: 'none yet' })
+  await send('q', 'p', ['purged'])
+  await send('q', 'failed', ['purged'])
+  await ack(pool, [item(await lease('q', { partition: 'failed' }), 0, 'failed')])
+  await push(pool, [message('q', 'p', 'scheduled', { transactionId: 'late', delayMs: 5_000 })])
+  await push(pool, [message('q', 'p', 'due', { transactionId: 'due', delayMs: 1_000 })])
+  const producer = await begin()
+  await producer.query(`select rouse.enqueue('q', '"committed later"', 'sql')`)
+  t.equal(await within(purge(pool, 'q'), 1_000), null)
+  await freezeClock(start + 2_000)
+  await send('q', 'p', ['pushed later'])
+  await send('q', 'failed', ['behind it'])
+  await producer.query('commit')
+  await promoteDue(pool)
+  const straddling = await lease('q', { partition: 'p', batch: 9 })
+  t.same(payloads(straddling), ['purged', 'pushed later'], 'not purged yet; the one due is gone')
+  t.match(await refusal(rows(`select rouse.redrive('q')`)), { detail: { code: 'queue_in_use' } })
+  await removeAll(storage)
+  const [{ messages }] = (await rows<{ messages: string }>(
+    `select messages from rouse.stats('q')`,
+  )) as [{ messages: string }]
+  t.equal(Number(messages), 3)
+  t.match(await ack(pool, [item(straddling, 0), item(straddling, 1)]), { rejected: [0] })
+  t.same(payloads(await take('q', { partition: 'failed' })), ['behind it'])
+  t.same(payloads(await take('q', { partition: 'sql' })), ['committed later'])
+  t.match((await push(pool, [message('q', 'p', 1, { transactionId: 'due' })])).items, [
+    { status: 'queued' },
+  ])
+  t.same(await inconsistencies(pool), [])
+})
+
+test('a purge in steps comes back to a partition that a transaction holds', async (t) => {
+  const storage = await openStorage(t)
+  const { begin, lease, pool, rows, send, take } = storage
+  await purgeInSteps(storage)
+  await send('q', 'first', [1])
+  await take('q', { partition: 'none yet' })
+  await send('q', 'p', [1])
+  t.equal(await purge(pool, 'q'), null)
+  const consumer = await begin()
+  await consumer.query('select rouse.ack_in($1)', [(await lease('q', { partition: 'p' })).leaseId])
+  const left = async () => (await rows('select from rouse.partitions where tail < head')).length
+  for (let steps = 0; (await left()) > 1 && steps < 3_000; steps += 1) await step(storage)
+  t.equal(await left(), 1)
+  await consumer.query('commit')
+  await removeAll(storage)
+  t.equal(await left(), 0)
+  await promoteDue(pool)
+  t.same(await inconsistencies(pool), [])
+})
+
+test('a queue deleted with very many scheduled messages leaves none to its successor', async (t) => {
+  const storage = await openStorage(t)
+  const { freezeClock, pool, rows, send, take } = storage
+  await freezeClock(start)
+  await send('q', 'p', ['old'])
+  await rows(
+    `insert into rouse.scheduled (queue, partition, due_at, message_id, payload, origin, created_at)
+     select 'q', 'p', $1, gen_random_uuid(), '"scheduled"', 'broker', $1 from generate_series(1, 20001)`,
+    [new Date(start)],
+  )
+  await deleteQueue(pool, 'q')
+  await freezeClock(start + 1_000)
+  await send('q', 'p', ['new'])
+  await promoteDue(pool)
+  t.same(payloads(await take('q', { batch: 9 })), ['new'])
+  await removeAll(storage)
+  t.same(await rows('select from rouse.scheduled'), [])
+})
+
+test('only one node at a time takes a step, and one that dies leaves it to the next', async (t) => {
+  const storage = await openStorage(t)
+  const { begin, pool, rows, send } = storage
+  await send('q', 'p', [1, 2])
+  await deleteQueue(pool, 'q')
+  const dying = await begin()
+  t.equal((await dying.query(`select * from rouse.removal_step('dying')`)).rows.length, 1)
+  t.same(await rows(`select * from rouse.removal_step('other')`), [])
+  await dying.query('rollback')
+  t.equal((await rows('select from rouse.messages')).length, 2)
+  await removeAll(storage)
+  t.same(await rows('select from rouse.messages'), [])
+})
+
+/** Has every purge done in steps, as if the queue were large. */
+async function purgeInSteps({ rows }: Storage): Promise<void> {
+  await rows(
+    `create or replace function rouse.purges_in_steps(p_queue_id integer, p_queue text) returns boolean
+     language sql as 'select true'`,
+  )
+}
+
+/** One step now, whenever it is due. */
+async function step({ rows }: Storage): Promise<number> {
+  await rows(`update rouse.removals set next_at = '-infinity'`)
+  await rows(`update rouse.chores set next_at = '-infinity' where name = 'removal'`)
+  const [begun] = await rows<{ at: string }>('select extract(epoch from clock_timestamp()) as at')
+  await rows(`select * from rouse.removal_step('test')`)
+  const [ended] = await rows<{ at: string }>('select extract(epoch from clock_timestamp()) as at')
+  return Number(ended?.at) - Number(begun?.at)
+}
+
+/** All steps there are; answers how many. */
+async function removeAll(storage: Storage): Promise<number> {
+  for (let steps = 0; ; steps += 1) {
+    if ((await storage.rows('select from rouse.removals')).length === 0) return steps
+    if (steps > 5_000) throw new Error('the removal does not end')
+    await step(storage)
+  }
+}
+
+/** All that an operation could change. */
+async function dump(rows: Storage['rows']): Promise<unknown> {
+  return rows(
+    `select (select jsonb_agg(q) from rouse.queues q), (select jsonb_agg(p order by p.id) from rouse.partitions p),
+       (select jsonb_agg(g) from rouse.groups g), (select jsonb_agg(l order by l.partition_id) from rouse.lanes l),
+       (select jsonb_agg(s) from rouse.leases s), (select jsonb_agg(r) from rouse.removals r)`,
+  )
+}
+
+async function within<Result>(call: Promise<Result>, ms: number): Promise<Result> {
+  const timer = new AbortController()
+  const late = new Promise<never>((_, reject) => {
+    const timeout = setTimeout(() => reject(new Error(`not within ${ms} ms`)), ms)
+    timer.signal.addEventListener('abort', () => clearTimeout(timeout))
+  })
+  try {
+    return await Promise.race([call, late])
+  } finally {
+    timer.abort()
+  }
+}

@@ -8,6 +8,7 @@ create table rouse.removals (
   queue text not null,                     -- its name when the operator asked; a deleted queue's name may be in use again
   queue_id integer not null,
   group_ids integer[] not null,            -- groups that are deleted with it; empty for a purge
+  ordered boolean not null,                -- the queue's ordering is by partition: lanes name their leases
   requested_at timestamptz not null,       -- what was pushed up to then goes
   oldest_xid xid8 not null,                -- the oldest transaction that was open then
   phase text not null check (phase in ('scheduled', 'tails', 'partitions', 'letters')),

@@ -80,7 +80,8 @@ begin
     or (select count(*) > v_rows_max from (select from rouse.scheduled s where s.queue = p_queue limit v_rows_max + 1) s)
     or (select count(*) > v_rows_max from (
       select from rouse.partitions p join rouse.redeliveries r on r.partition_id = p.id
-      where p.queue_id = p_queue_id limit v_rows_max + 1) r);
+      where p.queue_id = p_queue_id limit v_rows_max + 1) r)
+    or (select count(*) > v_rows_max from rouse.groups g join rouse.leases s on s.group_id = g.id where g.queue_id = p_queue_id);
 end $$;
 
 -- Deletes scheduled messages and the keys they were deduplicated by.

@@ -19,10 +19,11 @@ as $$
 declare
   v_now constant timestamptz := rouse.now();
 begin
-  insert into rouse.removals as r (kind, queue, queue_id, group_ids, requested_at, oldest_xid, phase, next_at)
-  values (p_kind, p_queue, p_queue_id, p_group_ids, v_now, pg_snapshot_xmin(pg_current_snapshot()), p_phase, v_now)
+  insert into rouse.removals as r (kind, queue, queue_id, group_ids, ordered, requested_at, oldest_xid, phase, next_at)
+  select p_kind, p_queue, q.id, p_group_ids, q.ordering = 'partition', v_now, pg_snapshot_xmin(pg_current_snapshot()), p_phase, v_now
+  from rouse.queues q where q.id = p_queue_id
   on conflict (queue_id) where kind = 'purge' do update
-  set requested_at = excluded.requested_at, oldest_xid = excluded.oldest_xid, phase = excluded.phase, next_at = excluded.next_at,
+  set ordered = excluded.ordered, requested_at = excluded.requested_at, oldest_xid = excluded.oldest_xid, phase = excluded.phase, next_at = excluded.next_at,
     position = '', key_position = null, passed = 0;
   update rouse.chores c set next_at = least(c.next_at, v_now) where c.name = 'removal';
 end $$;
@@ -132,11 +133,11 @@ begin
       perform rouse.purge_partition(v.id, p.requested_at);
       v_done := true;
     elsif p.kind = 'purge' then
-      select s.done, s.key_position into v_done, p.key_position from rouse.sweep_partition(v.id, p.key_position, v_rows_max) s;
+      select s.done, s.key_position into v_done, p.key_position from rouse.sweep_partition(v.id, p, v_rows_max) s;
     elsif p.kind = 'queue' then
-      v_done := rouse.remove_partition(v.id, p.group_ids, v_rows_max);
+      v_done := rouse.remove_partition(v.id, p, v_rows_max);
     else
-      v_done := rouse.remove_lane(v.id, p.group_ids[1], v_rows_max);
+      v_done := rouse.remove_lane(v.id, p.group_ids[1], p.ordered, v_rows_max);
     end if;
   exception when lock_not_available then
     p.passed := p.passed + 1;
@@ -241,9 +242,11 @@ end $$;
 
 -- Deletes rows of messages that a purge removed, then their dedup keys. A dead letter that was redriven since is back at its
 -- old place, below `tail`: it stays.
--- Parameters: the partition, the key to go on after (null: messages first), the most rows.
+-- Parameters: the partition, the removal (its key is the one to go on after; null: messages first), the most rows.
 -- Result: whether nothing is left, and the key to go on after. Locks: the partition, while messages go.
-create or replace function rouse.sweep_partition(p_id bigint, p_key text, p_rows integer, out done boolean, out key_position text)
+create or replace function rouse.sweep_partition(
+  p_id bigint, p rouse.removals, p_rows integer, out done boolean, out key_position text
+)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
@@ -254,16 +257,20 @@ declare
   v_keys text[];
 begin
   done := false;
-  select p.keys_from into v_below from rouse.partitions p where p.id = p_id;
-  if p_key is null and exists (select from rouse.messages m where m.partition_id = p_id and m.seq < v_below) then
+  select t.keys_from into v_below from rouse.partitions t where t.id = p_id;
+  if p.key_position is null and exists (select from rouse.messages m where m.partition_id = p_id and m.seq < v_below) then
     -- As redrives do: one of them may find the row that is to be deleted here, and count on it.
-    perform from rouse.partitions p where p.id = p_id for no key update;
+    perform from rouse.partitions t where t.id = p_id for no key update;
     -- barrier: sweep-locked
     -- In one statement: a pop between two would show neither the redelivery nor the lease.
     v_held := array(
       select r.seq from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_below
       union all
-      select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases s where s.partition_id = p_id and s.from_seq < v_below);
+      select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.lanes l join rouse.leases s on s.id = l.lease_id
+      where l.partition_id = p_id and s.partition_id = p_id and s.from_seq < v_below
+      union all
+      select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases s
+      where not p.ordered and s.partition_id = p_id and s.from_seq < v_below);
     delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
       select x.seq from rouse.messages x
       where x.partition_id = p_id and x.seq < v_below and x.seq <> all (v_held) order by x.seq limit p_rows));
@@ -273,16 +280,16 @@ begin
     end if;
   end if;
   v_keys := array(
-    select d.key from rouse.dedup d where d.partition_id = p_id and d.key > coalesce(p_key, '') order by d.key limit p_rows);
+    select d.key from rouse.dedup d where d.partition_id = p_id and d.key > coalesce(p.key_position, '') order by d.key limit p_rows);
   delete from rouse.dedup d where d.partition_id = p_id and d.key = any (v_keys) and d.seq < v_below;
   done := cardinality(v_keys) < p_rows;
   key_position := case when not done then v_keys[p_rows] end;
 end $$;
 
 -- Deletes what a partition of a deleted queue has, and when that is all gone the partition with its lanes.
--- Parameters: the partition, the queue's groups, the most rows of each kind. Result: whether it is gone.
+-- Parameters: the partition, the removal, the most rows of each kind. Result: whether it is gone.
 -- Locks: the partition, its lanes by group, leases.
-create or replace function rouse.remove_partition(p_id bigint, p_group_ids integer[], p_rows integer) returns boolean
+create or replace function rouse.remove_partition(p_id bigint, p rouse.removals, p_rows integer) returns boolean
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
@@ -290,7 +297,7 @@ declare
   v_gone bigint;
 begin
   -- A push that waits for it finds it gone, and creates the queue again.
-  perform from rouse.partitions p where p.id = p_id for update;
+  perform from rouse.partitions t where t.id = p_id for update;
   delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
     select x.seq from rouse.messages x where x.partition_id = p_id order by x.seq limit p_rows));
   get diagnostics v_gone = row_count;
@@ -312,29 +319,34 @@ begin
   if v_gone = p_rows then
     return false;
   end if;
-  for i in 1..cardinality(p_group_ids) loop
-    if not rouse.remove_lane(p_id, p_group_ids[i], p_rows) then
+  for i in 1..cardinality(p.group_ids) loop
+    if not rouse.remove_lane(p_id, p.group_ids[i], p.ordered, p_rows) then
       return false;
     end if;
   end loop;
-  delete from rouse.partitions p where p.id = p_id;
+  delete from rouse.partitions t where t.id = p_id;
   return true;
 end $$;
 
 -- Deletes the lane that a deleted group has on a partition, with its redeliveries, and its lease where a pop that was under
 -- way made one after the group was gone.
--- Parameters: the partition, the group, the most redeliveries. Result: whether it is gone.
+-- Parameters: the partition, the group, whether lanes name their leases, the most redeliveries. Result: whether it is gone.
 -- Locks: the lane, its leases; one that a consumer's transaction holds ends in lock_not_available.
-create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_rows integer) returns boolean
+create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_ordered boolean, p_rows integer) returns boolean
 language plpgsql
-set plan_cache_mode = force_generic_plan
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
+  v_lease_id uuid;
   v_gone bigint;
 begin
-  perform from rouse.lanes l where l.partition_id = p_id and l.group_id = p_group_id for update;
+  select l.lease_id into v_lease_id from rouse.lanes l where l.partition_id = p_id and l.group_id = p_group_id for update;
   -- barrier: remove-lane-locked
-  delete from rouse.leases s where s.partition_id = p_id and s.group_id = p_group_id;
+  if v_lease_id is not null then
+    delete from rouse.leases s where s.id = v_lease_id and s.partition_id = p_id;
+  elsif not p_ordered then
+    delete from rouse.leases s where s.partition_id = p_id and s.group_id = p_group_id;
+  end if;
   delete from rouse.redeliveries r where r.partition_id = p_id and r.group_id = p_group_id and r.seq = any (array(
     select x.seq from rouse.redeliveries x where x.partition_id = p_id and x.group_id = p_group_id order by x.seq limit p_rows));
   get diagnostics v_gone = row_count;

@@ -27,6 +27,7 @@ rouse queues pause orders`,
       const { body } = await api.get(`/api/v1/resources/queues/${segment(queue)}`)
       if (!output.isHuman) return output.json(body)
       output.table([body], queueColumns(nowMs()), '')
+      if (body.purging !== undefined) output.line(`being purged since ${body.purging.requestedAt}`)
       output.line()
       const options = Object.entries(body.options)
       output.table(
@@ -50,7 +51,7 @@ rouse queues pause orders`,
         const { api, output } = sessionOf(command)
         const { body } = await api.post(`/api/v1/queues/${segment(queue)}/${name}`)
         if (!output.isHuman) return output.json(body)
-        output.line(name === 'purge' ? `${body.purged} messages dropped` : `${queue}: ${name}d`)
+        output.line(name === 'purge' ? purgedLine(queue, body) : `${queue}: ${name}d`)
       },
     )
   }
@@ -63,6 +64,12 @@ rouse queues pause orders`,
       else output.json(body)
     },
   )
+}
+
+function purgedLine(queue: string, { purged, purging }: Json): string {
+  return purging === true
+    ? `${queue}: a large queue, being purged in the background; "rouse queues get ${queue}" shows when it is done`
+    : `${purged} messages dropped`
 }
 
 /** One line a queue: its groups added up, the slowest deciding the lag. */

@@ -32,6 +32,7 @@ language plpgsql
 set lock_timeout = '700ms'
 as $$
 declare
+  v_settled_max constant integer := 1000;
   v_queue_id integer;
   v_group_ids integer[];
   v_ids bigint[];
@@ -58,9 +59,11 @@ begin
   update rouse.partitions p set tail = p.head, keys_from = p.head where p.id = any (v_ids) and p.keys_from < p.head;
   perform rouse.drop_leases(v_group_ids);
   delete from rouse.redeliveries r where r.partition_id = any (v_ids);
-  -- A lane that is ready with nothing to deliver is harmless, and pops start at `tail`: only what is closed is written.
-  update rouse.lanes l set lease_id = null, blocked_until = null
-  where l.partition_id = any (v_ids) and (l.lease_id is not null or l.blocked_until is not null);
+  -- Pops start at `tail`, and a lane that is ready with nothing to deliver is harmless: where there are many lanes only those
+  -- that are closed are written.
+  update rouse.lanes l set lease_id = null, blocked_until = null, ready = l.ready and cardinality(v_ids) > v_settled_max
+  where l.partition_id = any (v_ids)
+    and (l.lease_id is not null or l.blocked_until is not null or (l.ready and cardinality(v_ids) <= v_settled_max));
   -- Promoters want the partitions that we hold: what is scheduled is either in the log by now or still here, never both.
   v_scheduled := rouse.delete_scheduled(v_queue_id, array(select s.id from rouse.scheduled s where s.queue = p_queue));
   perform rouse.begin_removal('purge', p_queue, v_queue_id, '{}', 'partitions');
@@ -107,8 +110,8 @@ end $$;
 -- Deletes a queue and all that is in it, dead letters included. Its name is free at once: the next push creates a queue with
 -- a new id. What the old one had is out of reach by then, and is removed in steps.
 -- Parameters: queue. Result: whether it existed; or RS409 consumer_transaction_open.
--- Locks: the queue row, lanes that have a lease by (partition, group), leases by id; then the removal and its chore. A push that
---   found its partition before this committed counts as earlier, and its message goes with the queue.
+-- Locks: the queue row, scheduled messages, lanes that have a lease by (partition, group), leases by id; then the removal and its
+--   chore. A push that found its partition before this committed counts as earlier, and its message goes with the queue.
 create or replace function rouse.delete_queue(p_queue text) returns boolean
 language plpgsql
 set lock_timeout = '700ms'
@@ -124,15 +127,16 @@ begin
   if not found then
     return false;
   end if;
+  -- Before the lanes, as promoters take them.
+  v_scheduled := array(select s.id from rouse.scheduled s where s.queue = p_queue limit v_scheduled_max + 1);
+  if cardinality(v_scheduled) <= v_scheduled_max then
+    perform rouse.delete_scheduled(v_queue_id, v_scheduled);
+  end if;
   v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue_id);
   perform rouse.lock_leased_lanes(v_group_ids);
   -- barrier: delete-locked
   perform rouse.take_leases(p_queue, v_group_ids);
   perform rouse.drop_leases(v_group_ids);
-  v_scheduled := array(select s.id from rouse.scheduled s where s.queue = p_queue limit v_scheduled_max + 1);
-  if cardinality(v_scheduled) <= v_scheduled_max then
-    perform rouse.delete_scheduled(v_queue_id, v_scheduled);
-  end if;
   delete from rouse.removals r where r.queue_id = v_queue_id and r.kind = 'purge';
   perform rouse.begin_removal('queue', p_queue, v_queue_id, v_group_ids,
     case when cardinality(v_scheduled) > v_scheduled_max then 'scheduled' else 'partitions' end);

@@ -236,7 +236,8 @@ begin
   end loop;
   delete from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_to;
   -- What closed a lane may be gone: the next pop looks at it again, and closes it where it must.
-  update rouse.lanes l set blocked_until = null, ready = true where l.partition_id = p_id and l.blocked_until is not null;
+  update rouse.lanes l set blocked_until = null, ready = v_to < v.head
+  where l.partition_id = p_id and (l.blocked_until is not null or (l.ready and v_to = v.head));
   update rouse.partitions p set tail = greatest(p.tail, v_to), keys_from = greatest(p.keys_from, v_to) where p.id = p_id;
 end $$;
 

@@ -263,6 +263,27 @@ test('the name of a deleted queue is free at once, and steps remove the rest', a
   t.same(await inconsistencies(pool), [])
 })
 
+test('the deletion of a queue and a promoter that is at work there wait for each other in one order', async (t) => {
+  const storage = await openStorage(t)
+  const { advanceClock, armBarrier, freezeClock, pool, rows, send, take, waiting } = storage
+  await freezeClock(start)
+  await send('q', 'p', [1])
+  // Leased and drained: the promoter has to write the lane that the deletion locks.
+  await take('q')
+  await push(pool, [message('q', 'p', 'due', { delayMs: 1_000 })])
+  await advanceClock(1_000)
+  const promoting = await armBarrier('promote-taken')
+  const promoted = promoteDue(pool)
+  await promoting.reached()
+  const deleted = deleteQueue(pool, 'q')
+  await waiting()
+  await promoting.release()
+  await promoted
+  t.equal(await deleted, true)
+  await removeAll(storage)
+  t.same(await rows('select from rouse.messages union all select from rouse.scheduled'), [])
+})
+
 test('a deleted group comes back without its past, and steps remove its lanes', async (t) => {
   const storage = await openStorage(t)
   const { lease, pool, rows, send, take } = storage

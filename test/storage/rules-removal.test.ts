@@ -1,8 +1,6 @@
-// What operators do to whole queues and groups: they wait for no consumer's transaction, they are short, and what
-// they leave to steps in the background is out of reach from the first moment.
+// Purges and deletions are short, and what they leave to steps in the background is out of reach from the first moment.
 import {
   ack,
-  configure,
   deleteGroup,
   deleteQueue,
   enqueue,
@@ -11,9 +9,7 @@ import {
   push,
   reapExpired,
   release,
-  seek,
 } from '@rouse/sidecar'
-import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import {
@@ -26,112 +22,7 @@ import {
   type Storage,
   start,
 } from './support/storage.ts'
-
-type Operation = (storage: Storage) => Promise<unknown>
-
-const operations: Record<string, Operation> = {
-  'a seek': ({ pool }) => seek(pool, { queue: 'q', group: 'g', to: new Date(0) }),
-  'a purge': ({ pool }) => purge(pool, 'q'),
-  'the deletion of the queue': ({ pool }) => deleteQueue(pool, 'q'),
-  'the deletion of the group': ({ pool }) => deleteGroup(pool, 'q', 'g'),
-  'a new limit of what is in flight': ({ pool }) =>
-    configure(pool, { queue: 'q', options: { maxInFlight: 5 } }),
-}
-
-for (const ordering of ['partition', 'none']) {
-  for (const [name, operation] of Object.entries(operations)) {
-    test(`${name} is refused while a consumer's transaction is open (ordering ${ordering})`, async (t) => {
-      const storage = await openStorage(t)
-      const { begin, lease, rows, send, set, take } = storage
-      await set('q', { ordering })
-      await send('q', 'p', [1, 2])
-      await send('q', 'other', ['other'])
-      const held = await lease('q', { partition: 'p' })
-      const consumer = await begin()
-      await consumer.query('select rouse.ack_in($1)', [held.leaseId])
-      const before = await dump(rows)
-      t.match(await within(refusal(operation(storage)), 1_000), {
-        state: 'RS409',
-        detail: { code: 'consumer_transaction_open', leases: 1, oldestLeaseAgeMs: Number },
-      })
-      t.same(await dump(rows), before, 'nothing has changed')
-      await within(send('q', 'p', ['pushed']), 1_000)
-      t.same(payloads(await take('q', { partition: 'other' })), ['other'], 'pops go on')
-      await consumer.query('commit')
-      await promoteDue(storage.pool)
-      await operation(storage)
-    })
-  }
-}
-
-for (const [name, barrier] of [
-  ['a seek', 'seek-checked'],
-  ['a purge', 'purge-checked'],
-] as const) {
-  test(`${name} is refused by a consumer's transaction that begins after it looked`, async (t) => {
-    const storage = await openStorage(t)
-    const { armBarrier, begin, lease, rows, send } = storage
-    await send('q', 'p', [1, 2])
-    const held = await lease('q')
-    const checked = await armBarrier(barrier)
-    const refused = refusal((operations[name] as Operation)(storage))
-    await checked.reached()
-    const consumer = await begin()
-    await consumer.query('select rouse.ack_in($1)', [held.leaseId])
-    const before = await dump(rows)
-    await checked.release()
-    t.match(await refused, { state: 'RS409', detail: { code: 'consumer_transaction_open' } })
-    t.same(await dump(rows), before)
-  })
-}
-
-for (const ordering of ['partition', 'none']) {
-  test(`an acknowledgement under way is waited for, not taken for a transaction (ordering ${ordering})`, async (t) => {
-    const { armBarrier, lease, pool, rows, send, set } = await openStorage(t)
-    await set('q', { ordering })
-    await send('q', 'p', [1, 2])
-    const held = await lease('q', { batch: 2 })
-    const acking = await armBarrier(ordering === 'none' ? 'ack-lease-written' : 'ack-lease-locked')
-    const acked = ack(pool, [item(held)])
-    await acking.reached()
-    const purged = purge(pool, 'q')
-    // For the lane, or for the lock that acknowledgements without order have.
-    await eventually(async () => {
-      const waiting = await rows(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%rouse.purge%'`,
-      )
-      return waiting.length === 1
-    })
-    await acking.release()
-    t.same((await acked).rejected, [])
-    t.equal(await purged, 2)
-    t.same(await rows('select from rouse.leases'), [])
-  })
-}
-
-test('an acknowledgement is not refused by an operation that is refused itself', async (t) => {
-  const { begin, lease, pool, send } = await openStorage(t)
-  await send('q', 'a', [1])
-  await send('q', 'b', [1])
-  const held = await lease('q', { partition: 'a' })
-  const other = await lease('q', { partition: 'b' })
-  const consumer = await begin()
-  await consumer.query('select rouse.ack_in($1)', [held.leaseId])
-  t.match(await refusal(purge(pool, 'q')), { detail: { code: 'consumer_transaction_open' } })
-  t.same((await finish(pool, other)).rejected, [])
-})
-
-test('operations end in time where a lock is kept from them', async (t) => {
-  const storage = await openStorage(t)
-  const { begin, send, take } = storage
-  await send('q', 'p', [1])
-  await take('q')
-  const holder = await begin()
-  await holder.query(`select from rouse.queues where name = 'q' for update`)
-  for (const [name, operation] of Object.entries(operations)) {
-    t.match(await within(refusal(operation(storage)), 2_000), { state: '55P03' }, name)
-  }
-})
+import { within } from './support/within.ts'
 
 test('after a purge a key is stored again: pushed, scheduled, or enqueued in SQL', async (t) => {
   const storage = await openStorage(t)
@@ -494,27 +385,5 @@ async function removeAll(storage: Storage): Promise<number> {
     if ((await storage.rows('select from rouse.removals')).length === 0) return steps
     if (steps > 5_000) throw new Error('the removal does not end')
     await step(storage)
-  }
-}
-
-/** All that an operation could change. */
-async function dump(rows: Storage['rows']): Promise<unknown> {
-  return rows(
-    `select (select jsonb_agg(q) from rouse.queues q), (select jsonb_agg(p order by p.id) from rouse.partitions p),
-       (select jsonb_agg(g) from rouse.groups g), (select jsonb_agg(l order by l.partition_id) from rouse.lanes l),
-       (select jsonb_agg(s) from rouse.leases s), (select jsonb_agg(r) from rouse.removals r)`,
-  )
-}
-
-async function within<Result>(call: Promise<Result>, ms: number): Promise<Result> {
-  const timer = new AbortController()
-  const late = new Promise<never>((_, reject) => {
-    const timeout = setTimeout(() => reject(new Error(`not within ${ms} ms`)), ms)
-    timer.signal.addEventListener('abort', () => clearTimeout(timeout))
-  })
-  try {
-    return await Promise.race([call, late])
-  } finally {
-    timer.abort()
   }
 }

@@ -52,11 +52,12 @@ test('the statuses are those that the API states', async (t) => {
   }
 })
 
-test('every 429 and 503 says when to come back', async (t) => {
+test('every 429 and 503 says when to come back, and one 409', async (t) => {
   for (const code of Object.keys(errorRegistry)) {
     if (!isErrorCode(code)) return
     const error = new RouseError(code)
-    t.equal(error.retryAfterSeconds !== undefined, [429, 503].includes(error.status), code)
+    const comesBack = [429, 503].includes(error.status) || code === 'consumer_transaction_open'
+    t.equal(error.retryAfterSeconds !== undefined, comesBack, code)
   }
   t.equal(new RouseError('overloaded', 'full', { retryAfterSeconds: 5 }).retryAfterSeconds, 5)
 })

@@ -159,9 +159,9 @@ test('the deletion of a queue and a promoter that is at work there wait for each
   const { advanceClock, armBarrier, freezeClock, pool, rows, send, take, waiting } = storage
   await freezeClock(start)
   await send('q', 'p', [1])
+  await push(pool, [message('q', 'p', 'due', { delayMs: 1_000 })])
   // Leased and drained: the promoter has to write the lane that the deletion locks.
   await take('q')
-  await push(pool, [message('q', 'p', 'due', { delayMs: 1_000 })])
   await advanceClock(1_000)
   const promoting = await armBarrier('promote-taken')
   const promoted = promoteDue(pool)

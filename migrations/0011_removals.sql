@@ -1,3 +1,4 @@
+-- works-with: 1
 -- What operators purged or deleted, and what is left of it to remove in steps.
 
 -- One row for each purge and each deleted queue or group, until nothing of it is left. A node that dies between two

@@ -58,9 +58,10 @@ begin
     delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
     -- barrier: reap-written
     select w.* into queue, partition, consumer_group, namespace, task, count from rouse.free_lane(v, true, true) w;
-    continue when queue is null;  -- its group was deleted
-    return next;
     v_left := v_left - bit_count(v.unacked);
+    if queue is not null then  -- its group may have been deleted
+      return next;
+    end if;
     v_is_over := v_left <= 0 or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
     exit when v_is_over;
   end loop;

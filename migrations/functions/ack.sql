@@ -15,6 +15,7 @@ create or replace function rouse.ack(
   queue text, partition text, consumer_group text, namespace text, task text, count bigint
 )
 language plpgsql
+set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column

@@ -6,6 +6,7 @@
 create or replace function rouse.extend(p_lease_ids uuid[], p_durations_ms bigint[])
 returns table (lease_id uuid, expires_ms double precision)
 language plpgsql
+set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare

@@ -12,6 +12,7 @@ create or replace function rouse.transaction(
   target integer, partition_id bigint, first_seq bigint, duplicates integer[], originals uuid[], scheduled integer[]
 )
 language plpgsql
+set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
 as $$
 declare
   v record;

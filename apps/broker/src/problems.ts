@@ -31,6 +31,8 @@ function fromSidecar(error: SidecarError): RouseError {
     case 'outcome_unknown':
     case 'internal':
       return new RouseError(error.code, undefined, { cause: error })
+    case 'partition_locked':
+      return new RouseError(error.code, `${error.message}; nothing was stored`, { cause: error })
     case 'busy':
       return new RouseError('overloaded', 'the database is busy with the same partition', {
         cause: error,

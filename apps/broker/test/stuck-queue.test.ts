@@ -113,3 +113,25 @@ test('a queue that is locked answers an operator with what to do', async (t) => 
     body: { code: 'overloaded', detail: /nothing was changed: try again/ },
   })
 })
+
+test('a push to a partition that a session keeps locked is told so, and other queues take theirs', async (t) => {
+  await api.push({ queue: 'kept', payload: 1 }, { queue: 'free', payload: 1 })
+  const user = await sqlUser(t, node.database.url)
+  await user.query('begin')
+  await user.query(
+    `select from rouse.partitions where queue_id = (select id from rouse.queues where name = 'kept') for update`,
+  )
+  const refused = Array.from({ length: 60 }, () => api.push({ queue: 'kept', payload: 2 }))
+  for (let n = 0; n < 50; n += 1) {
+    const startedAt = performance.now()
+    t.equal((await api.push({ queue: 'free', payload: n })).status, 201)
+    t.ok(performance.now() - startedAt < 1_000)
+  }
+  for (const { status, headers, body } of await Promise.all(refused)) {
+    t.match([status, body.code, headers.get('retry-after')], [503, 'partition_locked', '1'])
+  }
+  await user.query('commit')
+  await eventually(async () => (await api.push({ queue: 'kept', payload: 3 })).status === 201)
+  const { body } = await api.get('/resources/queues/kept')
+  t.equal(body.messages, 2, 'what was refused is not stored')
+})

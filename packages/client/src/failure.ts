@@ -20,16 +20,24 @@ export function failureOfAnswer(answer: TransportAnswer): Failure | undefined {
   const error = errorOfAnswer(answer)
   return {
     error,
-    isOfNode: status > 500,
+    isOfNode: status > 500 && error.code !== partitionLocked,
     outcomeUnknown: status >= 500 && !refusals.has(error.code),
     retryAfterMs: retryAfterMs(answer.retryAfter, wallMs),
   }
 }
 
+/** Every node would meet the same lock. */
+const partitionLocked = 'partition_locked'
+
 const passing = new Set([408, 429, 500, 502, 503, 504])
 
 /** Answers of 5xx that say: nothing was done. A balancer's own 503 does not say that. */
-const refusals = new Set<string>(['overloaded', 'draining', 'database_unavailable'])
+const refusals = new Set<string>([
+  'overloaded',
+  'draining',
+  'database_unavailable',
+  partitionLocked,
+])
 
 export function failureOfTransport(
   error: unknown,

@@ -26,6 +26,7 @@ export type ErrorCode =
   | 'wrong_isolation'
   | 'starting'
   | 'overloaded'
+  | 'partition_locked'
   | 'draining'
   | 'database_unavailable'
   | 'encryption_unavailable'

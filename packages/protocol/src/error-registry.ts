@@ -40,6 +40,12 @@ export const errorRegistry = {
     retryAfterSeconds: 1,
   },
   starting: { status: 503, title: 'The node is starting', retryable: true, retryAfterSeconds: 1 },
+  partition_locked: {
+    status: 503,
+    title: 'Another session of the database keeps a partition locked',
+    retryable: true,
+    retryAfterSeconds: 1,
+  },
   overloaded: { status: 503, title: 'Overloaded', retryable: true, retryAfterSeconds: 1 },
   draining: { status: 503, title: 'The node is draining', retryable: true, retryAfterSeconds: 1 },
   database_unavailable: {

@@ -42,6 +42,7 @@ test('the statuses are those that the API states', async (t) => {
     headers_too_large: 431,
     starting: 503,
     overloaded: 503,
+    partition_locked: 503,
     draining: 503,
     encryption_unavailable: 503,
     database_unavailable: 503,

@@ -1,8 +1,8 @@
 // Poison isolation: what happens to the requests of a shared call that failed.
 //
 //   invalid, conflict   one of them is at fault: the call is split in halves until it stands alone. The others succeed.
-//   retryable           nobody is at fault: the same call again. A lock that did not come within its timeout splits
-//                       the call instead, so that one stuck partition delays only those who want it.
+//   retryable           nobody is at fault: the same call again.
+//   lock timeout        a row is kept locked: the requests go to the separate line, which finds out whose it is.
 //   unavailable         all fail. If the statement may have reached the server its outcome is unknown, never success.
 import { setTimeout as delay } from 'node:timers/promises'
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
@@ -12,6 +12,8 @@ export interface IsolatedCall<R> {
   /** One SQL call for these requests. Resolves when it has settled every one of them. */
   readonly call: (requests: readonly R[]) => Promise<void>
   readonly reject: (request: R, error: SidecarError) => void
+  /** A lock did not come within its timeout, and nothing happened. Absent: the call is split and tried again. */
+  readonly onLocked?: (requests: readonly R[]) => void
   /** Told of every failure that says something about the database's health. */
   readonly onUnavailable: (error: SidecarError) => void
   /** A read may be repeated after a lost connection; a write may have happened. */
@@ -19,6 +21,7 @@ export interface IsolatedCall<R> {
   readonly random: () => number
 }
 
+const lockTimeout = '55P03'
 const attemptsMax = 8
 const retryDelayMs = 2
 
@@ -47,7 +50,11 @@ async function handleFailure<R>(
     for (const request of requests) options.reject(request, failure)
     return
   }
-  if (requests.length > 1 && (kind !== 'retryable' || sqlState(error) === '55P03')) {
+  if (options.onLocked !== undefined && sqlState(error) === lockTimeout) {
+    options.onLocked(requests)
+    return
+  }
+  if (requests.length > 1 && (kind !== 'retryable' || sqlState(error) === lockTimeout)) {
     const middle = Math.ceil(requests.length / 2)
     // One after the other: together they may hold what each other wants.
     await runIsolated(requests.slice(0, middle), options, 1)

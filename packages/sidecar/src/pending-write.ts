@@ -10,6 +10,8 @@ import { SidecarError } from './sidecar-error.ts'
 
 export class PendingWrite<I, O> {
   readonly input: I
+  /** What it is answered if it is still waiting at its deadline. */
+  lateCode: 'database_unavailable' | 'partition_locked' = 'database_unavailable'
   readonly #resolve: (output: O) => void
   readonly #reject: (error: unknown) => void
   #state: 'waiting' | 'sent' | 'answered' = 'waiting'
@@ -48,7 +50,7 @@ export class PendingWrite<I, O> {
     this.#deadline = setTimeout(() => {
       setImmediate(() => {
         if (this.#state === 'answered') return
-        this.reject(late(this.#state, timeoutMs))
+        this.reject(late(this.#state, this.lateCode, timeoutMs))
         onLate()
       })
     }, timeoutMs)
@@ -62,8 +64,12 @@ export class PendingWrite<I, O> {
   }
 }
 
-function late(state: 'waiting' | 'sent', timeoutMs: number): SidecarError {
+function late(
+  state: 'waiting' | 'sent',
+  waitingCode: 'database_unavailable' | 'partition_locked',
+  timeoutMs: number,
+): SidecarError {
   return state === 'sent'
     ? new SidecarError('outcome_unknown', `PostgreSQL did not confirm it within ${timeoutMs} ms`)
-    : new SidecarError('database_unavailable', `PostgreSQL took no more within ${timeoutMs} ms`)
+    : new SidecarError(waitingCode, `PostgreSQL took no more within ${timeoutMs} ms`)
 }

@@ -48,6 +48,9 @@ export const sidecarDefaults = {
 const popSlots = 4
 const popSlotsPerQueue = 3
 
+/** Calls under way at once for writes that met a lock which another session holds. */
+const separateSlots = 4
+
 /** Connections that the desks can use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe. */
 export const sidecarConnections = 2 * 3 + popSlots + 3
 
@@ -72,6 +75,8 @@ export class SidecarDbPool {
       connections: executor,
       timeoutMs,
       random: options.random,
+      separateSlots: new Semaphore(separateSlots, 1),
+      nowMs: () => performance.now(),
       onPushed: (woken) => this.#coordinator.notifyMessageAvailable(woken),
       onFreed: (woken) => this.#coordinator.notifyPartitionFree(woken),
       onUnavailable: ({ code }) => {

@@ -4,6 +4,7 @@ export type SidecarErrorCode =
   | 'database_unavailable'
   | 'outcome_unknown'
   | 'busy'
+  | 'partition_locked'
   | 'refused'
   | 'internal'
 

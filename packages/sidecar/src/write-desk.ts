@@ -1,9 +1,12 @@
 // Everything that changes messages: pushes, acknowledgements, transactions, leases. Each kind has its own slots, so
-// that acknowledgements are never starved by pushes, and joins what arrives while they are busy into one SQL call.
+// that acknowledgements are never starved by pushes, and joins what arrives while they are busy into one SQL call. What
+// meets a lock that another session holds leaves these slots for the separate line.
 import { provesNotCommitted } from '@rouse/database'
 import { runIsolated } from './isolation.ts'
 import type { AckOutcome } from './operation.ts'
 import type { PendingWrite } from './pending-write.ts'
+import type { Semaphore } from './semaphore.ts'
+import { lockTimeoutsMs, SeparateLine, type WriteTarget } from './separate-line.ts'
 import type { SidecarError } from './sidecar-error.ts'
 import { type AckItem, ack } from './statements/ack.ts'
 import type { Connections, Executor } from './statements/executor.ts'
@@ -24,6 +27,9 @@ export interface WriteDeskOptions {
   readonly onPushed: (woken: readonly Woken[]) => void
   readonly onFreed: (woken: readonly Woken[]) => void
   readonly onUnavailable: (error: SidecarError) => void
+  /** For writes to queues with a locked partition, of all kinds together. */
+  readonly separateSlots: Semaphore
+  readonly nowMs: () => number
   readonly random: () => number
 }
 
@@ -34,7 +40,6 @@ type RenewWrite = PendingWrite<{ leaseId: string; durationMs: number }, number |
 type ReleaseWrite = PendingWrite<string, boolean>
 type LineOf<W> = W extends PendingWrite<infer I, infer O> ? WriteLine<I, O> : never
 
-const pushLockTimeoutMs = 1_000
 const limits = {
   slots: 2,
   patienceMs: 20,
@@ -42,6 +47,23 @@ const limits = {
   countMax: 1_000,
   bytesMax: 4 * 1024 * 1024,
 }
+
+interface WriteKind<I, O> {
+  readonly slots?: number
+  readonly patienceMs?: number
+  readonly countMax?: number
+  readonly weigh: (write: PendingWrite<I, O>) => { readonly count: number; readonly bytes: number }
+  readonly joins?: (first: PendingWrite<I, O>, other: PendingWrite<I, O>) => boolean
+  /** The rows that a write locks. Asked only after a call met a lock. */
+  readonly targetsOf: (input: I) => readonly WriteTarget[]
+  /** One SQL call that settles all writes. Pushes are told how long to wait for a lock, the others' functions know it. */
+  readonly call: (
+    writes: readonly PendingWrite<I, O>[],
+    executor: Executor,
+    lockTimeoutMs: number,
+  ) => Promise<void>
+}
+
 const one = (): { count: number; bytes: number } => ({ count: 1, bytes: 0 })
 
 export class WriteDesk {
@@ -54,36 +76,35 @@ export class WriteDesk {
 
   constructor(options: WriteDeskOptions) {
     this.#options = options
-    const shared = { ...limits, timeoutMs: options.timeoutMs }
-    this.#pushes = new WriteLine({
-      ...shared,
+    this.#pushes = this.#line({
       weigh: ({ input }) => ({ count: input.items.length, bytes: input.bytes }),
-      run: (batch) => this.#run(batch, (writes, executor) => this.#push(writes, executor)),
+      targetsOf: ({ items }) => items.map(targetOfPush),
+      call: (writes, executor, lockTimeoutMs) => this.#push(writes, executor, lockTimeoutMs),
     })
-    this.#acks = new WriteLine({
-      ...shared,
+    this.#acks = this.#line({
       weigh: ({ input }) => ({ count: input.items.length, bytes: 0 }),
       joins: (first, other) => first.input.group === other.input.group,
-      run: (batch) => this.#run(batch, (writes, executor) => this.#ack(writes, executor)),
+      targetsOf: ({ items }) => items.map(targetOfAck),
+      call: (writes, executor) => this.#ack(writes, executor),
     })
-    this.#transactions = new WriteLine({
-      ...shared,
+    this.#transactions = this.#line({
       patienceMs: 0,
       countMax: 1, // never joined: what one of them locks must not wait for another
       weigh: one,
-      run: (batch) => this.#run(batch, (writes, executor) => this.#transact(writes, executor)),
+      targetsOf: ({ acks, pushes }) => [...pushes.map(targetOfPush), ...acks.map(targetOfAck)],
+      call: (writes, executor) => this.#transact(writes, executor),
     })
-    this.#renewals = new WriteLine({
-      ...shared,
+    this.#renewals = this.#line({
       slots: 1,
       weigh: one,
-      run: (batch) => this.#run(batch, (writes, executor) => this.#renew(writes, executor)),
+      targetsOf: ({ leaseId }) => [targetOfLease(leaseId)],
+      call: (writes, executor) => this.#renew(writes, executor),
     })
-    this.#releases = new WriteLine({
-      ...shared,
+    this.#releases = this.#line({
       slots: 1,
       weigh: one,
-      run: (batch) => this.#run(batch, (writes, executor) => this.#release(writes, executor)),
+      targetsOf: (leaseId) => [targetOfLease(leaseId)],
+      call: (writes, executor) => this.#release(writes, executor),
     })
   }
 
@@ -131,16 +152,44 @@ export class WriteDesk {
     ])
   }
 
-  async #run<I, O>(
-    batch: readonly PendingWrite<I, O>[],
-    call: (writes: readonly PendingWrite<I, O>[], executor: Executor) => Promise<void>,
-  ): Promise<void> {
-    await runIsolated(batch, {
-      call: (writes) => this.#send(writes, call),
-      reject: (write, error) => write.reject(error),
-      onUnavailable: this.#options.onUnavailable,
-      writes: true,
-      random: this.#options.random,
+  #line<I, O>(kind: WriteKind<I, O>): WriteLine<I, O> {
+    const { timeoutMs, separateSlots, nowMs } = this.#options
+    const shared = { ...limits, ...kind, timeoutMs }
+    const separate = new SeparateLine<I, O>({
+      ...shared,
+      slots: separateSlots,
+      nowMs,
+      async call(writes, lockTimeoutMs) {
+        const startedAtMs = nowMs()
+        for (;;) {
+          let isLocked = false
+          await run(writes, lockTimeoutMs, () => {
+            isLocked = true
+          })
+          if (!isLocked) return true
+          // Where a function waits for less than this, it is asked again.
+          if (nowMs() - startedAtMs >= lockTimeoutMs) return false
+        }
+      },
+    })
+    const run = (
+      writes: readonly PendingWrite<I, O>[],
+      lockTimeoutMs: number,
+      onLocked: (writes: readonly PendingWrite<I, O>[]) => void,
+    ): Promise<void> =>
+      runIsolated(writes, {
+        call: (some) =>
+          this.#send(some, (sent, executor) => kind.call(sent, executor, lockTimeoutMs)),
+        reject: (write, error) => write.reject(error),
+        onLocked,
+        onUnavailable: this.#options.onUnavailable,
+        writes: true,
+        random: this.#options.random,
+      })
+    return new WriteLine({
+      ...shared,
+      separate,
+      run: (batch) => run(batch, lockTimeoutsMs.shared, (writes) => separate.moveIn(writes)),
     })
   }
 
@@ -161,9 +210,13 @@ export class WriteDesk {
     })
   }
 
-  async #push(writes: readonly PushWrite[], executor: Executor): Promise<void> {
+  async #push(
+    writes: readonly PushWrite[],
+    executor: Executor,
+    lockTimeoutMs: number,
+  ): Promise<void> {
     const items = writes.flatMap(({ input }) => input.items)
-    const result = await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs })
+    const result = await push(executor, items, { lockTimeoutMs })
     this.#options.onPushed(result.woken)
     let at = 0
     for (const write of writes) {
@@ -213,4 +266,17 @@ export class WriteDesk {
     this.#options.onFreed(woken)
     for (const write of writes) write.resolve(released.has(write.input))
   }
+}
+
+function targetOfPush({ queue, partition }: PushItem): WriteTarget {
+  return { queue, name: partition }
+}
+
+/** The queue of a lease is not known here: its partition stands for it, or the lease itself. */
+function targetOfAck({ leaseId, message }: AckItem): WriteTarget {
+  return message === undefined ? targetOfLease(leaseId) : targetOfLease(message.partitionId)
+}
+
+function targetOfLease(name: string): WriteTarget {
+  return { queue: `lease ${name}`, name }
 }

@@ -3,11 +3,14 @@
 // comes is refused at once: so a database that confirms nothing costs neither memory nor the connections of others.
 import { Batcher, type BatcherOptions } from './batcher.ts'
 import { PendingWrite } from './pending-write.ts'
+import type { SeparateLine } from './separate-line.ts'
 import { SidecarError } from './sidecar-error.ts'
 
 export interface WriteLineOptions<I, O> extends BatcherOptions<PendingWrite<I, O>> {
   /** From its arrival on, a write is answered within this time. */
   readonly timeoutMs: number
+  /** Where writes go whose queue has a locked partition. */
+  readonly separate?: SeparateLine<I, O> | undefined
 }
 
 export class WriteLine<I, O> {
@@ -31,10 +34,12 @@ export class WriteLine<I, O> {
 
   submit(input: I): Promise<O> {
     return new Promise<O>((resolve, reject) => {
-      const { slots, timeoutMs } = this.#options
+      const { slots, timeoutMs, separate } = this.#options
       const write = new PendingWrite(input, resolve, reject)
       if (this.#overdue >= slots) {
         write.reject(new SidecarError('database_unavailable', 'PostgreSQL confirms no writes'))
+      } else if (separate?.take(write) === true) {
+        write.answerWithin(timeoutMs, () => {})
       } else if (this.#batcher.add(write)) {
         write.answerWithin(timeoutMs, () => this.#batcher.remove(write))
       } else {
@@ -43,11 +48,17 @@ export class WriteLine<I, O> {
     })
   }
 
-  idle(): Promise<void> {
-    return this.#batcher.idle()
+  async idle(): Promise<void> {
+    // In this order: a call that met a lock moves its writes to the separate line before it ends.
+    await this.#batcher.idle()
+    await this.#options.separate?.idle()
   }
 
-  async #run(batch: PendingWrite<I, O>[]): Promise<void> {
+  async #run(taken: PendingWrite<I, O>[]): Promise<void> {
+    // What a lock was met for while they waited in line.
+    const { separate } = this.#options
+    const batch = separate?.isEmpty === false ? taken.filter((one) => !separate.take(one)) : taken
+    if (batch.length === 0) return
     let isOverdue = false
     const timer = setTimeout(() => {
       isOverdue = true

@@ -29,9 +29,7 @@ test('a write that hangs is unknown and happens in the end; one behind it is ref
   ])
   const leaseIds: string[] = []
   for (const partition of ['a', 'b', 'c']) leaseIds.push((await lease(partition)) as string)
-  const holder = await database.pool.connect()
-  await holder.query('begin')
-  await holder.query('lock table rouse.leases in access exclusive mode')
+  const barrier = await database.armBarrier('ack-lane-freed')
   const codes: Promise<string>[] = []
   const calls = () => sidecar.stats().batches['ack']?.calls
   for (const [i, leaseId] of leaseIds.entries()) {
@@ -41,8 +39,7 @@ test('a write that hangs is unknown and happens in the end; one behind it is ref
   }
   const [a, b, c] = await Promise.all(codes)
   t.same([a, b, c], ['outcome_unknown', 'outcome_unknown', 'database_unavailable'])
-  await holder.query('commit')
-  holder.release()
+  await barrier.release()
   await sidecar.drain()
   t.equal(calls(), 2)
   const again = leaseIds.map((leaseId) => ({ leaseId }))

@@ -99,9 +99,15 @@ test('while the standby is away', async (t) => {
         },
       ]
       const schedule = { name: unique(), queue, cron: '0 0 1 1 *', payload: 1 }
-      const answers = {
+      // The first push that hangs keeps the lane of this lease locked.
+      const behind = {
         ack: api.ack(message),
         extend: api.post(`/lease/${message.leaseId}/extend`, { seconds: 60 }),
+      }
+      for (const [name, answer] of Object.entries(behind)) {
+        tt.match(await inTime(answer), { status: 503, body: { code: 'partition_locked' } }, name)
+      }
+      const answers = {
         transaction: api.post('/transaction', { operations }),
         configure: api.post('/configure', { queue: unique(), options: { leaseTime: 7 } }),
         schedule: api.post('/schedules', schedule),

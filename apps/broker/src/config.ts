@@ -6,6 +6,7 @@ import { parseConnectionTarget } from '@rouse/database'
 import { checkAdvertise, checkNodeId, checkPeers, checkSecrets } from '@rouse/gossip'
 import { checkAddresses } from './address-checks.ts'
 import { ConfigError } from './config-error.ts'
+import { leastConnections } from './connections.ts'
 import { readEncryptionKeys } from './encryption.ts'
 import { type Setting, wordsOf } from './setting.ts'
 import { queueDefaultSettings, settings } from './settings.ts'
@@ -123,6 +124,7 @@ function complete(values: Record<string, unknown>, primaryPid: number): Config {
   if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
     throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
   }
+  checkConnections(values)
   checkEncryption(values)
   const queueDefaults: Record<string, unknown> = {}
   for (const name of Object.keys(queueDefaultSettings)) {
@@ -165,6 +167,19 @@ function checkGossip(config: Config): void {
     () => checkSecrets(wordsOf(gossipSecret ?? ''), gossipHost),
     gossipSecret === undefined ? 'is not set' : undefined,
   )
+}
+
+function checkConnections(values: Record<string, unknown>): void {
+  const { connectionsMax, poolMax, workers } = values as Partial<Record<string, number>>
+  if (connectionsMax === undefined || workers === undefined) return
+  if (poolMax !== undefined) {
+    const problem = 'and ROUSE_POOL_MAX are both set; ROUSE_POOL_MAX is deprecated, so remove it'
+    throw new ConfigError('ROUSE_CONNECTIONS_MAX', problem)
+  }
+  const least = leastConnections(workers)
+  if (connectionsMax >= least) return
+  const problem = `is ${connectionsMax}, and ${workers} workers need at least ${least}: raise it, or lower ROUSE_WORKERS`
+  throw new ConfigError('ROUSE_CONNECTIONS_MAX', problem)
 }
 
 /** A node with a key that is none would refuse every push of an encrypted queue: better not to start. */

@@ -41,7 +41,14 @@ export type WorkerMessage =
 export type Due = { readonly atMs: number } | { readonly inMs: number }
 
 export interface WorkerFigures extends SidecarStats {
-  readonly pool: { readonly total: number; readonly idle: number; readonly queued: number }
+  readonly pool: {
+    readonly total: number
+    readonly idle: number
+    readonly queued: number
+    /** How many it may have: now, by what the server gives, and as configured. */
+    readonly limit: number
+    readonly max: number
+  }
   readonly requests: number
   readonly queriesPerSecond: Readonly<Record<string, number>>
 }

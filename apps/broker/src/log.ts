@@ -1,3 +1,4 @@
+import type { PoolLimit } from '@rouse/database'
 import { type Logger, pino } from 'pino'
 
 export type { Logger } from 'pino'
@@ -38,5 +39,19 @@ function loggedError(error: unknown): unknown {
     ...Object.fromEntries(fields),
     stack: error.stack,
     ...(error.cause === undefined ? {} : { cause: loggedError(error.cause) }),
+  }
+}
+
+/** What a pool tells of the server's limit: once when it is met, once when it is gone. */
+export function logLimit(log: Logger): (limit: PoolLimit) => void {
+  return ({ limit, max, reason }) => {
+    if (reason === undefined) {
+      log.info({ max }, 'PostgreSQL has room for all connections again')
+      return
+    }
+    log.warn(
+      { limit, max, reason },
+      'PostgreSQL has no room for more connections: going on with fewer; raise max_connections or lower ROUSE_CONNECTIONS_MAX',
+    )
   }
 }

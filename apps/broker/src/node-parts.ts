@@ -4,6 +4,7 @@ import { systemClock } from './clock.ts'
 import { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
+import { type NodeConnections, workerEnvironment } from './connections.ts'
 import type { Logger } from './log.ts'
 import { newMessageIds } from './message-ids.ts'
 import { nodeStats } from './node-stats.ts'
@@ -24,16 +25,19 @@ export interface NodeParts {
 export interface NodePartsOptions {
   readonly config: Config
   readonly identity: ClusterIdentity
+  readonly connections: NodeConnections
   readonly pool: pg.Pool
   readonly log: Logger
 }
 
 /** Nothing runs yet. */
-export function createNodeParts({ config, identity, pool, log }: NodePartsOptions): NodeParts {
+export function createNodeParts(options: NodePartsOptions): NodeParts {
+  const { config, identity, connections, pool, log } = options
   const clock = systemClock
   const startedAtMs = clock.nowMs()
   const workers: WorkerProcesses = new WorkerProcesses({
     count: config.workers,
+    env: workerEnvironment(config, connections),
     clock,
     log,
     onMessages: (id, messages) => host.handle(id, messages),
@@ -63,8 +67,8 @@ export function createNodeParts({ config, identity, pool, log }: NodePartsOption
     },
     stats(shared, figures) {
       const uptimeMs = clock.nowMs() - startedAtMs
-      const cluster = link.stats()
-      return nodeStats({ config, shared, figures, cluster, ...time.stats(), uptimeMs, clock })
+      const parts = { shared, figures, cluster: link.stats(), ...time.stats() }
+      return nodeStats({ config, connections, ...parts, uptimeMs, clock })
     },
   })
   let supersede: (error: ConfigError) => void = () => {}

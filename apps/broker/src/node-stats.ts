@@ -2,11 +2,13 @@ import type { SharedStateStats } from '@rouse/shared-state'
 import type { Clock } from './clock.ts'
 import type { ClusterStats } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
+import type { NodeConnections } from './connections.ts'
 import type { WorkerFigures } from './ipc.ts'
 import type { IdleGroup } from './statements/retention.ts'
 
 export interface NodeStatsSources {
   readonly config: Config
+  readonly connections: NodeConnections
   readonly shared: SharedStateStats
   readonly figures: ReadonlyMap<number, WorkerFigures>
   readonly cluster: ClusterStats
@@ -19,6 +21,7 @@ export interface NodeStatsSources {
 /** The answer of `/stats`. Figures of workers are at most one second old. */
 export function nodeStats({
   config,
+  connections,
   shared,
   figures,
   cluster,
@@ -33,6 +36,7 @@ export function nodeStats({
     node: config.nodeId,
     uptime: Math.round(uptimeMs) / 1_000,
     workers: config.workers,
+    connections_max: connections.node,
     ...others,
     mode: modeStats(mode, clock),
     waiting: {

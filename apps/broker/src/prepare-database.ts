@@ -11,9 +11,16 @@ import type { Logger } from './log.ts'
 import { type ClusterIdentity, joinCluster } from './statements/nodes.ts'
 import { writeNotifySetting } from './statements/notify-setting.ts'
 import { writeServerDefaults } from './statements/server-defaults.ts'
+import { serverConnectionsMax } from './statements/server-limits.ts'
 
 const retryMs = 1_000
 const logEveryMs = 60_000
+
+export interface PreparedDatabase {
+  readonly identity: ClusterIdentity
+  /** The server's max_connections. */
+  readonly serverConnections: number
+}
 
 /**
  * Waits for a database that is not there yet, or is just being failed over, and for locks that others hold, as long as it
@@ -29,7 +36,7 @@ export async function prepareDatabase(options: {
   readonly random: () => number
   /** Told what it waits for, for those who ask meanwhile. */
   readonly onWait: (reason: string) => void
-}): Promise<ClusterIdentity | undefined> {
+}): Promise<PreparedDatabase | undefined> {
   const { pool, config, log, onWait } = options
   const stopping = new AbortController()
   void options.stopped.then(() => stopping.abort())
@@ -44,7 +51,7 @@ export async function prepareDatabase(options: {
       await writeServerDefaults(pool, config.queueDefaults)
       const identity = await joinCluster(pool)
       await writeNotifySetting(pool, config.notify === 'on')
-      return identity
+      return { identity, serverConnections: await serverConnectionsMax(pool) }
     } catch (error) {
       if (stopping.signal.aborted) return undefined
       if (!isPassing(error)) throw error

@@ -4,14 +4,12 @@ import { createPool } from '@rouse/database'
 import type { ClusterLink } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
-import { createLogger, type Logger } from './log.ts'
+import { nodeConnections, primaryPoolMax } from './connections.ts'
+import { createLogger, type Logger, logLimit } from './log.ts'
 import { createNodeParts, type NodeParts } from './node-parts.ts'
-import { prepareDatabase } from './prepare-database.ts'
+import { type PreparedDatabase, prepareDatabase } from './prepare-database.ts'
 import { startListener } from './start-listener.ts'
-import type { ClusterIdentity } from './statements/nodes.ts'
 
-/** The fallback check, the list of nodes, the look for what is due, and four chores. LISTEN has its own beside them. */
-const connectionsMax = 7
 const drainMsMax = 9_500
 const goodbyeMsMax = 2_000
 
@@ -20,26 +18,37 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const log = createLogger({ level: config.logLevel, node: config.nodeId, process: 'primary' })
   const stopped = untilSignal('SIGTERM', 'SIGINT')
   const applicationName = `rouse ${config.nodeId} primary`
-  const pool = createPool({ url: config.databaseUrl, max: connectionsMax, applicationName })
-  let identity: ClusterIdentity | undefined
+  const pool = createPool({
+    url: config.databaseUrl,
+    max: primaryPoolMax,
+    applicationName,
+    onLimit: logLimit(log),
+  })
+  if (config.poolMax !== undefined) {
+    log.warn('ROUSE_POOL_MAX is deprecated: set ROUSE_CONNECTIONS_MAX, for the node as a whole')
+  }
+  let prepared: PreparedDatabase | undefined
   let reason = 'the database is being prepared'
   const listener = startListener({ config, log, reason: () => reason })
   try {
     const onWait = (wait: string) => {
       reason = wait
     }
-    identity = await prepareDatabase({ pool, config, log, stopped, random: Math.random, onWait })
+    prepared = await prepareDatabase({ pool, config, log, stopped, random: Math.random, onWait })
   } catch (error) {
     log.fatal({ err: error }, 'the database could not be prepared')
     return 1
   } finally {
     await listener.stop()
   }
-  if (identity === undefined) return 0
+  if (prepared === undefined) return 0
+  const { identity, serverConnections } = prepared
+  const connections = nodeConnections(config, serverConnections)
+  log.info({ ...connections, serverMax: serverConnections }, 'connections to PostgreSQL, at most')
 
   let parts: NodeParts
   try {
-    parts = createNodeParts({ config, identity, pool, log })
+    parts = createNodeParts({ config, identity, connections, pool, log })
     await parts.link.start()
   } catch (error) {
     log.fatal({ err: error }, 'gossip could not start')

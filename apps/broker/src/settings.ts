@@ -2,7 +2,7 @@
 // and the name in a file (`popWaitBaseIntervalMs`) follow from these; `ROUSE_` is left out of both.
 import { availableParallelism } from 'node:os'
 import { limits } from '@rouse/protocol'
-import { sidecarConnections, sidecarDefaults } from '@rouse/sidecar'
+import { sidecarDefaults } from '@rouse/sidecar'
 import { boolean, choice, integer, integers, list, number, type Setting, text } from './setting.ts'
 
 const MiB = 1024 * 1024
@@ -10,9 +10,6 @@ const hourMs = 3_600_000
 const yearSeconds = 31_536_000
 const centurySeconds = 100 * yearSeconds
 const weekMs = 604_800_000
-
-/** Beside those of the sidecar, so that `/ready` does not queue behind messages. */
-const administrativeConnections = 2
 
 export const settings = {
   /** Of one server, or of several of which one takes writes: docs/failover.md. */
@@ -56,11 +53,13 @@ export const settings = {
     max: hourMs,
   }),
   waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
-  /** Connections to PostgreSQL, for each worker. */
-  poolMax: integer('ROUSE_POOL_MAX', sidecarConnections + administrativeConnections, {
-    min: 2,
-    max: 1_000,
+  /** Connections to PostgreSQL of the whole node. Absent: by the number of workers and what the server has (connections.ts). */
+  connectionsMax: integer<number | undefined>('ROUSE_CONNECTIONS_MAX', undefined, {
+    min: 1,
+    max: 100_000,
   }),
+  /** For each worker; the older setting, which connectionsMax replaces. */
+  poolMax: integer<number | undefined>('ROUSE_POOL_MAX', undefined, { min: 2, max: 1_000 }),
   /** Between rounds of retention. */
   retentionIntervalMs: integer('ROUSE_RETENTION_INTERVAL_MS', 60_000, { min: 100, max: weekMs }),
   /** For queues that do not say it themselves. */

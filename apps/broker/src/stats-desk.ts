@@ -25,6 +25,7 @@ export function createStatsDesk(options: {
   readonly nowMs: () => number
 }): StatsDesk {
   const { outbox, sidecar, pool, nowMs } = options
+  const max = pool.options.max
   const asked = new Map<number, (stats: Stats) => void>()
   let lastId = 0
   let lastStats: Stats | undefined
@@ -34,10 +35,10 @@ export function createStatsDesk(options: {
   let counted: { readonly queries: WorkerFigures['queries']; readonly atMs: number } | undefined
 
   function figures(): WorkerFigures {
-    const { totalCount, idleCount, waitingCount } = pool
+    const { totalCount, idleCount, waitingCount, options } = pool
     return {
       ...sidecar.stats(),
-      pool: { total: totalCount, idle: idleCount, queued: waitingCount },
+      pool: { total: totalCount, idle: idleCount, queued: waitingCount, limit: options.max, max },
       requests,
       queriesPerSecond: rates,
     }

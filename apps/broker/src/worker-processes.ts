@@ -28,6 +28,8 @@ const healthyMs = 10_000
 
 export interface WorkerProcessesOptions {
   readonly count: number
+  /** Beside the primary's own environment. */
+  readonly env: Readonly<Record<string, string>>
   readonly clock: Clock
   readonly log: Logger
   readonly onMessages: (workerId: number, messages: readonly WorkerMessage[]) => void
@@ -96,7 +98,7 @@ export class WorkerProcesses {
 
   #fork(): void {
     const { clock, log, onMessages } = this.#options
-    const worker = cluster.fork()
+    const worker = cluster.fork(this.#options.env)
     closeUntaken(worker)
     const outbox = createOutbox<PrimaryMessage>({
       send: (batch, done) => {

@@ -8,6 +8,7 @@ import type pg from 'pg'
 import type { BrokerContext } from './broker-context.ts'
 import { systemClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { nodeConnections } from './connections.ts'
 import { createDeliveryLog } from './delivery-log.ts'
 import { createEncryptedQueues, type EncryptedQueues } from './encrypted-queues.ts'
 import { payloadCipherOf } from './encryption.ts'
@@ -18,7 +19,7 @@ import {
   readBatch,
   type WorkerMessage,
 } from './ipc.ts'
-import { createLogger } from './log.ts'
+import { createLogger, logLimit } from './log.ts'
 import { newMessageIds } from './message-ids.ts'
 import { createReadiness } from './readiness.ts'
 import { remoteCoordinator } from './remote-coordinator.ts'
@@ -37,8 +38,9 @@ export async function runWorker(config: Config): Promise<void> {
   })
   const pool = createPool({
     url: config.databaseUrl,
-    max: config.poolMax,
+    max: nodeConnections(config).worker,
     applicationName: `rouse ${config.nodeId} worker ${workerId}`,
+    onLimit: logLimit(log),
   })
   const outbox = outboxToPrimary()
   const coordinator = remoteCoordinator(outbox)

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { type Config, type ConfigSources, describeConfig, loadConfig } from '../src/config.ts'
+import { nodeConnections } from '../src/connections.ts'
 
 const databaseUrl = 'postgres://rouse:hush@db.example/rouse'
 const files: Record<string, string> = {
@@ -247,4 +248,25 @@ test('nodes on any free port have different ids, and a worker that of its primar
   const env = { ROUSE_PORT: '0' }
   t.match(load(env).nodeId, new RegExp(`-${process.pid}$`))
   t.match(load(env, [], { isWorker: true }).nodeId, new RegExp(`-${process.ppid}$`))
+})
+
+test('connections are given for the node as a whole, and divided among its processes', async (t) => {
+  const of = (env: Record<string, string>, serverMax?: number) =>
+    nodeConnections(load({ ROUSE_WORKERS: '4', ...env }), serverMax)
+  t.same(of({}), { node: 68, worker: 15 }, 'fifteen a worker and eight')
+  t.same(of({}, 400), { node: 68, worker: 15 })
+  t.same(of({}, 200), { node: 50, worker: 10 }, 'a quarter of what the server has')
+  t.same(of({}, 40), { node: 28, worker: 5 }, 'but five a worker and eight')
+  t.same(of({ ROUSE_CONNECTIONS_MAX: '40' }, 100), { node: 40, worker: 8 })
+  t.same(of({ ROUSE_POOL_MAX: '3' }, 100), { node: 20, worker: 3 }, 'the older setting')
+})
+
+test('connections that cannot be right are refused by name, with a way out', async (t) => {
+  const both = { ROUSE_CONNECTIONS_MAX: '40', ROUSE_POOL_MAX: '10', ROUSE_WORKERS: '2' }
+  t.throws(() => load(both), { message: /^ROUSE_CONNECTIONS_MAX and ROUSE_POOL_MAX are both set/ })
+  t.throws(() => load({ ROUSE_CONNECTIONS_MAX: '17', ROUSE_WORKERS: '2' }), {
+    message:
+      /^ROUSE_CONNECTIONS_MAX is 17, and 2 workers need at least 18: raise it, or lower ROUSE_WORKERS$/,
+  })
+  t.equal(load({ ROUSE_CONNECTIONS_MAX: '18', ROUSE_WORKERS: '2' }).connectionsMax, 18)
 })

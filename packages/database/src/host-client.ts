@@ -12,6 +12,7 @@ import type { DatabaseHost } from './connection-target.ts'
 import { DatabaseHostError } from './database-host-error.ts'
 import { isReadOnlySession } from './host-statements.ts'
 import { OutcomeUnknownError } from './outcome-unknown-error.ts'
+import { isTooManyConnections } from './postgres-errors.ts'
 import { beginSession } from './session-statements.ts'
 
 export interface HostClientOptions {
@@ -130,7 +131,8 @@ export class HostClient extends pg.Client {
       return this
     } catch (error) {
       const state = error instanceof pg.DatabaseError ? error.code : undefined
-      if (state === undefined || !saysNothingOfTheRole.test(state)) this.#unfit()
+      const isFull = isTooManyConnections(error)
+      if (!isFull && (state === undefined || !saysNothingOfTheRole.test(state))) this.#unfit()
       this.end().catch(() => {})
       throw error
     }

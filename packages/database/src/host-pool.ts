@@ -1,9 +1,11 @@
 // A pool whose connections all go to the one server of a target that takes writes, and leave it when
-// it no longer does.
+// it no longer does. A server that has no room for another connection makes the pool smaller (connection-limit.ts).
 import pg from 'pg'
+import { ConnectionLimit } from './connection-limit.ts'
 import type { ConnectionTarget, DatabaseHost } from './connection-target.ts'
 import { HostClient } from './host-client.ts'
 import { HostFinder } from './host-finder.ts'
+import { isTooManyConnections } from './postgres-errors.ts'
 import { SilenceWatch } from './silence-watch.ts'
 
 export interface HostPoolOptions {
@@ -13,6 +15,16 @@ export interface HostPoolOptions {
   readonly connectTimeoutMs: number
   readonly random: () => number
   readonly keepSettings: boolean
+  /** Told when the pool begins to be limited by the server, and when it is no longer. */
+  readonly onLimit: (limit: PoolLimit) => void
+}
+
+export interface PoolLimit {
+  /** How many connections the pool may have now, and how many it is meant to have. */
+  readonly limit: number
+  readonly max: number
+  /** What the server said; absent where there is room again. */
+  readonly reason?: string
 }
 
 type ConnectCallback = (
@@ -21,13 +33,21 @@ type ConnectCallback = (
   done: (release?: Error | boolean) => void,
 ) => void
 
+/** How often a caller is refused before it gives up; each time it has waited for its turn. */
+const queueTriesMax = 5
+const settleMs = 100
+
 export class HostPool extends pg.Pool {
   readonly #finder: HostFinder
   readonly #watch: SilenceWatch
   readonly #clients = new Set<HostClient>()
+  readonly #limit: ConnectionLimit
+  readonly #onLimit: (limit: PoolLimit) => void
+  readonly #newTest: () => HostClient
+  #test: NodeJS.Timeout | undefined
 
   constructor(options: HostPoolOptions) {
-    const { target, clientConfig, max, connectTimeoutMs, random, keepSettings } = options
+    const { target, clientConfig, max, connectTimeoutMs, random, keepSettings, onLimit } = options
     const finder = new HostFinder({
       target,
       clientConfig,
@@ -49,6 +69,12 @@ export class HostPool extends pg.Pool {
       Client: PooledClient,
     })
     this.#finder = finder
+    this.#limit = new ConnectionLimit(max, random)
+    this.#onLimit = onLimit
+    this.#newTest = () => {
+      const config = { ...clientConfig, connectionTimeoutMillis: connectTimeoutMs }
+      return new HostClient(config, { server: finder.best, readWrite: false, keepSettings: true })
+    }
     this.#watch = new SilenceWatch({
       newClient: (server) => {
         const config = { ...clientConfig, query_timeout: connectTimeoutMs }
@@ -63,10 +89,8 @@ export class HostPool extends pg.Pool {
   override connect(): Promise<pg.PoolClient>
   override connect(callback: ConnectCallback): void
   override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | void {
-    if (!this.#finder.hasSeveral) {
-      return callback === undefined ? super.connect() : super.connect(callback)
-    }
-    const connecting = this.#connect()
+    const first = this.#finder.hasSeveral ? this.#connect() : super.connect()
+    const connecting = first.catch((error: unknown) => this.#queue(error))
     if (callback === undefined) return connecting
     connecting.then(
       (client) => callback(undefined, client, (release) => client.release(release)),
@@ -79,6 +103,7 @@ export class HostPool extends pg.Pool {
   override end(callback?: () => void): Promise<void> | void {
     // Watched to the end, or a statement under way on a silent server would never come to it.
     const ended = super.end().finally(() => this.#watch.stop())
+    clearTimeout(this.#test)
     if (callback === undefined) return ended
     ended.then(callback, callback)
   }
@@ -95,8 +120,62 @@ export class HostPool extends pg.Pool {
     }
   }
 
+  /** Where the server has no room for one more, those that there are serve all; without any, it is not available. */
+  async #queue(error: unknown): Promise<pg.PoolClient> {
+    let reason = error
+    for (let tries = 0; tries < queueTriesMax && isTooManyConnections(reason); tries += 1) {
+      this.#refused(reason as Error)
+      // Others may be on their way.
+      if (this.totalCount === 0) break
+      try {
+        return await super.connect()
+      } catch (failure) {
+        reason = failure
+      }
+    }
+    throw reason
+  }
+
+  #refused(reason: Error): void {
+    const wasLimited = this.#limit.isLimited
+    this.#limit.refused(this.#clients.size)
+    this.options.max = this.#limit.current
+    this.#test ??= this.#testLater()
+    if (wasLimited) return
+    // Those that were asked for at the same time are answered within the same moment, and only then is the limit known.
+    setTimeout(() => {
+      const { current: limit, max } = this.#limit
+      if (this.#limit.isLimited) this.#onLimit({ limit, max, reason: reason.message })
+    }, settleMs).unref()
+  }
+
+  #testLater(): NodeJS.Timeout | undefined {
+    if (this.ending) return undefined
+    return setTimeout(() => void this.#testRoom(), this.#limit.pauseMs).unref()
+  }
+
+  async #testRoom(): Promise<void> {
+    const client = this.#newTest()
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await client.end()
+      this.#limit.testSucceeded()
+    } catch (error) {
+      if (isTooManyConnections(error)) this.#limit.testFailed()
+    }
+    this.options.max = this.#limit.current
+    const { current: limit, max, isLimited } = this.#limit
+    this.#test = isLimited ? this.#testLater() : undefined
+    if (!isLimited) this.#onLimit({ limit, max })
+  }
+
   #listen(): void {
-    this.on('connect', (client) => this.#clients.add(asHostClient(client)))
+    this.on('connect', (client) => {
+      this.#clients.add(asHostClient(client))
+      this.#limit.connected(this.#clients.size)
+      this.options.max = this.#limit.current
+    })
     this.on('remove', (client) => this.#clients.delete(asHostClient(client)))
     this.on('acquire', (client) => this.#watch.began(asHostClient(client)))
     this.on('release', (_error, client) => {

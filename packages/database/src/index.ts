@@ -10,6 +10,7 @@ export { startEmbeddedPostgres } from './embedded/embedded-postgres.ts'
 export { freePort } from './embedded/free-port.ts'
 export type { EmbeddedExit, EmbeddedPostgres } from './embedded/running-postgres.ts'
 export { makeServerFolder, reachableTmpdir } from './embedded/server-user.ts'
+export type { PoolLimit } from './host-pool.ts'
 export type { MigrateOptions, MigrateResult } from './migrate.ts'
 export { migrate } from './migrate.ts'
 export type { MigrationErrorCode } from './migration-error.ts'
@@ -23,7 +24,11 @@ export type { PoolOptions } from './pool.ts'
 export { createPool } from './pool.ts'
 export { isPooled } from './pooler-statements.ts'
 export type { PostgresErrorClass } from './postgres-errors.ts'
-export { classifyPostgresError, provesNotCommitted } from './postgres-errors.ts'
+export {
+  classifyPostgresError,
+  isTooManyConnections,
+  provesNotCommitted,
+} from './postgres-errors.ts'
 export type { SessionSetting } from './session-settings.ts'
 export { sessionSettings } from './session-settings.ts'
 export { shadowsBuiltIns } from './session-statements.ts'

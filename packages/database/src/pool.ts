@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { parseConnectionTarget } from './connection-target.ts'
-import { HostPool } from './host-pool.ts'
+import { HostPool, type PoolLimit } from './host-pool.ts'
 
 export interface PoolOptions {
   /** Of one server, or of several of which one takes writes. */
@@ -16,6 +16,8 @@ export interface PoolOptions {
   readonly keepSettings?: boolean
   /** From 0 to 1, for jitter. */
   readonly random?: () => number
+  /** Told when the server has no room for as many connections, and when it has again. */
+  readonly onLimit?: (limit: PoolLimit) => void
 }
 
 const connectTimeoutMsDefault = 5_000
@@ -40,6 +42,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     connectTimeoutMs,
     random: options.random ?? Math.random,
     keepSettings: options.keepSettings ?? false,
+    onLimit: options.onLimit ?? (() => {}),
   })
   pool.on('error', ignoreIdleClientError)
   // The pool listens on idle clients only; a client that was handed out needs its own listener.

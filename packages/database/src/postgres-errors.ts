@@ -42,10 +42,24 @@ export function provesNotCommitted(error: unknown): boolean {
   if (isAggregate(error)) return error.errors.every(provesNotCommitted)
   const state = sqlState(error)
   if (state === undefined) return neverConnected(error)
-  if (connectStates.has(state) || isRefusedLogin(state)) return true
+  if (connectStates.has(state) || isRefusedLogin(state) || isTooManyConnections(error)) return true
   // Class 08 is about the connection itself; poolers send it as an error like any other.
   return leavesSession(error) && !state.startsWith('08')
 }
+
+/**
+ * The server, or a pooler before it, has no room for one more connection. A pool that has some goes on with those; only one
+ * that has none finds the server unavailable.
+ */
+export function isTooManyConnections(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (isAggregate(error)) return error.errors.some(isTooManyConnections)
+  return sqlState(error) === '53300' || (sqlState(error) === '08P01' && noRoom.test(error.message))
+}
+
+/** Poolers have no code of their own for it. */
+const noRoom =
+  /no more connections allowed|too many (connections|clients)|connection slots are reserved/
 
 /** Sent in place of a greeting, before any statement. */
 const connectStates = new Set([

@@ -5,20 +5,30 @@ import {
   type Pool,
   readClockMs,
   readSetting,
+  readSettingIfAny,
 } from '../statements/health.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 import { checkSession } from './session-checks.ts'
 
 const versionMin = 140_000
-const connectionsWanted = 50
 const skewMsMax = 1_000
 const listenMsMax = 1_000
 
 /** The settings that decide whether a commit is a commit. */
 const durability = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' }
 
+/** A node and how many connections it may open. */
+export interface NodeNeed {
+  readonly node: string
+  readonly connections: number
+}
+
 /** `listenUrl`: where nodes LISTEN, if that is not the database's own URL. */
-export async function checkDatabase(url: string | undefined, listenUrl = url): Promise<Finding[]> {
+export async function checkDatabase(
+  url: string | undefined,
+  listenUrl: string | undefined,
+  nodes: readonly NodeNeed[],
+): Promise<Finding[]> {
   if (url === undefined) {
     const fix = 'set ROUSE_DATABASE_URL to have it looked at'
     return [warning('database', 'the database was not looked at', fix)]
@@ -31,6 +41,7 @@ export async function checkDatabase(url: string | undefined, listenUrl = url): P
       await checkVersion(pool),
       ...(await checkSettings(pool)),
       ...(await checkSession(url)),
+      ...(await checkConnections(pool, nodes)),
       await checkSchema(pool),
       await checkPooler(pool),
       await checkListen(listenUrl ?? url),
@@ -81,17 +92,30 @@ async function checkSettings(pool: Pool): Promise<Finding[]> {
       ),
     )
   }
-  const connections = Number(await readSetting(pool, 'max_connections'))
-  if (connections < connectionsWanted) {
-    findings.push(
-      warning(
-        'connections',
-        `max_connections is ${connections}`,
-        `a worker uses up to ROUSE_POOL_MAX; ${connectionsWanted} are a good start`,
-      ),
-    )
-  }
   return findings
+}
+
+/** Whether the server has room for what all nodes may open, beside what it keeps for administrators. */
+async function checkConnections(pool: Pool, nodes: readonly NodeNeed[]): Promise<Finding[]> {
+  if (nodes.length === 0) return []
+  const max = Number(await readSetting(pool, 'max_connections'))
+  const reserved =
+    Number(await readSetting(pool, 'superuser_reserved_connections')) +
+    Number(await readSettingIfAny(pool, 'reserved_connections'))
+  const wanted = nodes.reduce((sum, { connections }) => sum + connections, 0)
+  const room = max - reserved
+  const sums = `${nodes.map(({ connections }) => connections).join(' + ')} = ${wanted}`
+  if (wanted <= room) {
+    return [fine('connections', `the nodes use up to ${sums} of ${room} connections`)]
+  }
+  const each = Math.floor(room / nodes.length)
+  return [
+    warning(
+      'connections',
+      `the nodes may want ${sums} connections, and PostgreSQL has ${room} (max_connections ${max}, ${reserved} reserved)`,
+      `alter system set max_connections = ${wanted + reserved} and restart PostgreSQL, or ROUSE_CONNECTIONS_MAX=${each} on each node`,
+    ),
+  ]
 }
 
 async function checkSchema(pool: Pool): Promise<Finding> {

@@ -1,5 +1,6 @@
 import type { Api, Json } from '../api.ts'
 import { absence } from '../words.ts'
+import type { NodeNeed } from './database-checks.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
 const skewMsMax = 1_000
@@ -12,6 +13,18 @@ export async function checkNodes(api: Api): Promise<Finding[]> {
     return [problem('node', (error as Error).message, fix)]
   }
   return [await checkReady(api), ...(await checkCluster(api))]
+}
+
+/** What each node that answers may open; nodes of an older release do not say. */
+export async function readNeeds(api: Api): Promise<NodeNeed[]> {
+  try {
+    const { body } = await api.get('/stats?scope=cluster')
+    return body.nodes.flatMap(({ node, connections_max: connections }: Json) =>
+      typeof connections === 'number' ? [{ node, connections }] : [],
+    )
+  } catch {
+    return []
+  }
 }
 
 async function checkReady(api: Api): Promise<Finding> {

@@ -32,6 +32,15 @@ export async function readRoleSettings(
   return rows
 }
 
+/** Empty where the server does not have the setting. */
+export async function readSettingIfAny(pool: Pool, name: string): Promise<string> {
+  const { rows } = await pool.query<{ value: string | null }>(
+    'select current_setting($1, true) as value',
+    [name],
+  )
+  return rows[0]?.value ?? ''
+}
+
 export async function readClockMs(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now')
   return rows[0]?.now.getTime() ?? Number.NaN

@@ -65,6 +65,7 @@ export const StatsAnswerSchema = Type.Object({
   node: Type.String(),
   uptime: Type.Number(),
   workers: Type.Integer(),
+  connections_max: Type.Integer({ description: 'To PostgreSQL, of all processes of the node' }),
   local_sidecars: Type.Integer(),
   group_backoff: GroupBackoffSchema,
   wakes: WakesSchema,
@@ -80,7 +81,15 @@ export const StatsAnswerSchema = Type.Object({
   /** Connections to PostgreSQL, by worker. */
   pool: Type.Record(
     Type.String(),
-    Type.Object({ total: Type.Integer(), idle: Type.Integer(), queued: Type.Integer() }),
+    Type.Object({
+      total: Type.Integer(),
+      idle: Type.Integer(),
+      queued: Type.Integer(),
+      limit: Type.Integer({
+        description: 'Connections it may have now; less than max: the server has no room',
+      }),
+      max: Type.Integer(),
+    }),
   ),
   /** How many requests shared how many SQL calls, by kind. */
   batches: Type.Record(

@@ -2,7 +2,8 @@
 
 -- Lists dead letters, newest first.
 -- Parameters: queue (null: any), a filter as in letter_fits, the most rows, how many to pass over.
--- Result: the letters, each with all its failed attempts as a list; every row carries the total that matches.
+-- Result: the letters, each with all its failed attempts as a list; every row carries the total that matches, counted no
+--   further than 10,000 beyond this page: a list must not read all letters there are.
 -- Locks: none.
 create or replace function rouse.dead_letters(
   p_queue text, p_where jsonb default '{}', p_limit integer default 100, p_offset integer default 0
@@ -11,22 +12,48 @@ create or replace function rouse.dead_letters(
   consumer_group text, seq bigint, payload text, headers text, error_message text, error_code text, attempts integer,
   created_at timestamptz, failed_at timestamptz, history jsonb, total bigint
 )
-language sql stable
+language plpgsql stable
+set plan_cache_mode = force_custom_plan
 as $$
+#variable_conflict use_column
+declare
+  v_counted_max constant integer := 10000;
+  -- The names are looked up once, not for every letter. A name that does not exist finds nothing.
+  v_queue integer := (select q.id from rouse.queues q where q.name = p_queue);
+  v_groups integer[] := array(select g.id from rouse.groups g
+    where g.name = p_where ->> 'consumerGroup' and (p_queue is null or g.queue_id = v_queue));
+  v_partitions bigint[] := array(select p.id from rouse.partitions p
+    where p.name = p_where ->> 'partition' and (p_queue is null or p.queue_id = v_queue));
+  v_any_group constant boolean := p_where -> 'consumerGroup' is null;
+  v_any_partition constant boolean := p_where -> 'partition' is null;
+  v_code constant text := p_where ->> 'errorCode';
+  v_message constant text := p_where ->> 'errorMessage';
+  v_transaction constant text := p_where ->> 'transactionId';
+  v_ids constant jsonb := p_where -> 'ids';
+begin
+  return query
+  with counted as materialized (
+    select d.id from rouse.dead_letters d
+    where (p_queue is null or d.queue_id = v_queue)
+      and (v_any_group or d.group_id = any (v_groups)) and (v_any_partition or d.partition_id = any (v_partitions))
+      and (v_code is null or d.error_code = v_code) and (v_message is null or d.error_message = v_message)
+      and (v_transaction is null or coalesce(d.transaction_id, d.partition_id || '-' || d.seq) = v_transaction)
+      and (v_ids is null or v_ids ? d.id::text or v_ids ? d.message_id::text)
+    order by d.id desc
+    limit p_offset::bigint + p_limit + v_counted_max
+  ), page as (
+    select c.id from counted c order by c.id desc limit p_limit offset p_offset
+  )
   select d.id, d.message_id, d.transaction_id, d.trace_id, d.partition_id, p.name, q.name, g.name, d.seq, d.payload, d.headers,
     d.error_message, d.error_code, d.attempts, d.created_at, d.failed_at,
-    rouse.attempts_of(d.partition_id, d.seq, d.group_id), d.total
-  from (
-    select d.*, count(*) over () as total from rouse.dead_letters d
-    where (p_queue is null or d.queue_id = (select q.id from rouse.queues q where q.name = p_queue)) and rouse.letter_fits(d, p_where)
-    order by d.id desc
-    limit p_limit offset p_offset
-  ) d
+    rouse.attempts_of(d.partition_id, d.seq, d.group_id), (select count(*) from counted)
+  from page
+  join rouse.dead_letters d on d.id = page.id
   join rouse.queues q on q.id = d.queue_id
   join rouse.groups g on g.id = d.group_id
   left join rouse.partitions p on p.id = d.partition_id
-  order by d.id desc
-$$;
+  order by d.id desc;
+end $$;
 
 -- Whether a letter is one of those meant.
 -- Parameters: the letter; any of consumerGroup, partition, errorCode, errorMessage, transactionId, and ids (a list of texts, of

@@ -1,7 +1,8 @@
--- What each queue and group holds. Depth is head minus next: nothing is counted on the hot path.
+-- What queues and groups hold. Depth is head minus next: nothing is counted on the hot path.
+
+-- Of one queue, or of all; nodes list them by stats_page.
 -- Parameters: queue (null: all).
--- Result: a row a group, or one row without a group for a queue that has none.
--- Locks: none.
+-- Result: as stats_of. Locks: none.
 create or replace function rouse.stats(p_queue text default null)
 returns table (
   queue text, namespace text, task text, paused boolean, partitions bigint, messages bigint, scheduled bigint,
@@ -10,25 +11,75 @@ returns table (
 )
 language sql stable
 as $$
-  select q.name, q.namespace, q.task, q.paused,
-    (select count(*) from rouse.partitions p where p.queue_id = q.id),
-    (select coalesce(sum(p.head - p.tail), 0)::bigint from rouse.partitions p where p.queue_id = q.id),
-    (select count(*) from rouse.scheduled s where s.queue = q.name),
-    g.name, coalesce(l.pending, 0)::bigint,
-    (select coalesce(sum(bit_count(s.unacked)), 0)::bigint from rouse.leases s where s.group_id = g.id),
-    (select count(*) from rouse.partitions p join rouse.redeliveries r on r.partition_id = p.id and r.group_id = g.id where p.queue_id = q.id),
-    coalesce(l.blocked, 0), coalesce(l.leased, 0),
-    (select count(*) from rouse.dead_letters d where d.queue_id = q.id and d.group_id = g.id),
-    l.oldest, g.last_seen_at
-  from rouse.queues q
-  left join rouse.groups g on g.queue_id = q.id
-  left join lateral (
-    select sum(p.head - greatest(l.next, p.tail)) as pending,
-      count(*) filter (where l.blocked_until is not null) as blocked, count(*) filter (where l.lease_id is not null) as leased,
-      min((select m.created_at from rouse.messages m where m.partition_id = p.id and m.seq = greatest(l.next, p.tail))) as oldest
-    from rouse.partitions p join rouse.lanes l on l.partition_id = p.id and l.group_id = g.id
-    where p.queue_id = q.id
-  ) l on true
-  where p_queue is null or q.name = p_queue
-  order by q.name, g.name
+  select * from rouse.stats_of(array(select q.id from rouse.queues q where p_queue is null or q.name = p_queue))
 $$;
+
+-- Of a page of queues, by name.
+-- Parameters: the name after which the page begins (null: at the first), the most queues.
+-- Result: as stats_of. Locks: none.
+create or replace function rouse.stats_page(p_after text, p_limit integer)
+returns table (
+  queue text, namespace text, task text, paused boolean, partitions bigint, messages bigint, scheduled bigint,
+  consumer_group text, pending bigint, in_flight bigint, redeliveries bigint, blocked_lanes bigint, leased_lanes bigint,
+  dead bigint, oldest_pending_at timestamptz, last_seen_at timestamptz
+)
+language sql stable
+as $$
+  select * from rouse.stats_of(array(
+    select q.id from rouse.queues q where p_after is null or q.name > p_after order by q.name limit p_limit))
+$$;
+
+-- Of these queues. Each table is read once for all of them: what is in flight as a whole, since leases have no index by
+-- group (it would cost every pop), the others by index.
+-- Parameters: the queues' ids.
+-- Result: by queue and group, a row a group, or one row without a group for a queue that has none.
+-- Locks: none.
+create or replace function rouse.stats_of(p_queue_ids integer[])
+returns table (
+  queue text, namespace text, task text, paused boolean, partitions bigint, messages bigint, scheduled bigint,
+  consumer_group text, pending bigint, in_flight bigint, redeliveries bigint, blocked_lanes bigint, leased_lanes bigint,
+  dead bigint, oldest_pending_at timestamptz, last_seen_at timestamptz
+)
+language plpgsql stable
+-- With custom plans the number of queues is known, and small pages are read by index.
+set plan_cache_mode = force_custom_plan set jit = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  with partitions_of as materialized (
+    select p.id, p.queue_id, p.head, p.tail from rouse.partitions p where p.queue_id = any (p_queue_ids)
+  ), logs as (
+    select p.queue_id, count(*) as partitions, sum(p.head - p.tail)::bigint as messages from partitions_of p group by p.queue_id
+  ), lanes_of as (
+    select l.group_id, sum(p.head - greatest(l.next, p.tail))::bigint as pending,
+      count(*) filter (where l.blocked_until is not null) as blocked, count(*) filter (where l.lease_id is not null) as leased,
+      min((select m.created_at from rouse.messages m
+        where p.head > greatest(l.next, p.tail) and m.partition_id = p.id and m.seq = greatest(l.next, p.tail))) as oldest
+    from partitions_of p cross join lateral (select * from rouse.lanes l where l.partition_id = p.id offset 0) l
+    group by l.group_id
+  ), groups_of as materialized (
+    select g.* from rouse.groups g where g.queue_id = any (p_queue_ids)
+  ), leases_of as (
+    select s.group_id, sum(bit_count(s.unacked))::bigint as held from rouse.leases s
+    where s.group_id in (select g.id from groups_of g) group by s.group_id
+  ), redeliveries_of as (
+    select r.group_id, count(*) as count
+    from rouse.redeliveries r join partitions_of p on p.id = r.partition_id group by r.group_id
+  ), letters_of as (
+    select d.group_id, count(*) as count from rouse.dead_letters d where d.queue_id = any (p_queue_ids) group by d.group_id
+  )
+  select q.name, q.namespace, q.task, q.paused, coalesce(p.partitions, 0), coalesce(p.messages, 0),
+    (select count(*) from rouse.scheduled s where s.queue = q.name),
+    g.name, coalesce(l.pending, 0), coalesce(s.held, 0), coalesce(r.count, 0), coalesce(l.blocked, 0), coalesce(l.leased, 0),
+    coalesce(d.count, 0), l.oldest, g.last_seen_at
+  from rouse.queues q
+  left join logs p on p.queue_id = q.id
+  left join groups_of g on g.queue_id = q.id
+  left join lanes_of l on l.group_id = g.id
+  left join leases_of s on s.group_id = g.id
+  left join redeliveries_of r on r.group_id = g.id
+  left join letters_of d on d.group_id = g.id
+  where q.id = any (p_queue_ids)
+  order by q.name, g.name;
+end $$;

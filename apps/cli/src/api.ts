@@ -29,6 +29,18 @@ export class Api {
     return this.#ask('GET', path, undefined, options.timeoutMs)
   }
 
+  /** All pages of a list, one after the other. */
+  async all(path: string, list: string): Promise<Json[]> {
+    const found: Json[] = []
+    let cursor: string | undefined
+    do {
+      const { body } = await this.get(`${path}${query({ cursor })}`)
+      found.push(...body[list])
+      cursor = body.cursor ?? undefined
+    } while (cursor !== undefined)
+    return found
+  }
+
   post(path: string, body?: unknown): Promise<ApiAnswer> {
     return this.#ask('POST', path, body)
   }

@@ -8,19 +8,20 @@ import {
   type SeekBody,
   SeekBodySchema,
 } from '@rouse/protocol'
-import { deleteGroup, seek, stats } from '@rouse/sidecar'
+import { deleteGroup, seek, statsPage } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
 import { administer, noSuchGroup } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
+import { cursorAfter, readPage } from '../page.ts'
 import { bodySchema } from '../request-schema.ts'
-import { queuePlace } from '../statements/queue-details.ts'
+import { queuePlace, queuesWithGroup } from '../statements/queue-details.ts'
 import { toGroup } from './resources.ts'
 
 type Params = { readonly group: string; readonly queue: string }
 
 export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext): void {
-  const { pool, coordinator } = context
+  const { pool, coordinator, limits } = context
 
   /** Whoever waits for it makes it anew, and gets all that is kept. */
   async function deleteFrom(queue: string, group: string): Promise<boolean> {
@@ -35,19 +36,22 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
     return existed
   }
 
-  app.get('/api/v1/consumer-groups', async (): Promise<GroupsAnswer> => {
-    const queues = await administer(pool, (executor) => stats(executor))
+  /** A page is of so many queues, with all groups of each. */
+  app.get('/api/v1/consumer-groups', async (request): Promise<GroupsAnswer> => {
+    const page = readPage(request.query, limits)
+    const queues = await administer(pool, (executor) => statsPage(executor, page))
+    const names = queues.map(({ queue }) => queue)
     return {
       groups: queues.flatMap(({ queue, groups }) => groups.map((group) => toGroup(queue, group))),
+      cursor: cursorAfter(names, page),
     }
   })
 
   app.delete('/api/v1/consumer-groups/:group', async (request): Promise<DeletedAnswer> => {
     const group = parseConsumerGroup((request.params as Params).group)
-    const queues = await administer(pool, (executor) => stats(executor))
-    const having = queues.filter(({ groups }) => groups.some((one) => one.group === group))
+    const having = await administer(pool, () => queuesWithGroup(pool, group))
     let found = false
-    for (const { queue } of having) {
+    for (const queue of having) {
       found = (await deleteFrom(queue, group)) || found
     }
     if (!found) throw noSuchGroup(group)

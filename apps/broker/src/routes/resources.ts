@@ -1,17 +1,20 @@
 import { type DeletedAnswer, parseQueueName, type Queue, type QueuesAnswer } from '@rouse/protocol'
-import { deleteQueue, type GroupStats, type QueueStats, stats } from '@rouse/sidecar'
+import { deleteQueue, type GroupStats, type QueueStats, stats, statsPage } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
 import { administer, noSuchQueue } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
+import { cursorAfter, readPage } from '../page.ts'
 import { queueOptions } from '../statements/queue-details.ts'
 import { purgeUnderWay } from '../statements/removals.ts'
 
 type Params = { readonly queue: string }
 
-export function resourceRoutes(app: FastifyInstance, { pool }: BrokerContext): void {
-  app.get('/api/v1/resources/queues', async (): Promise<QueuesAnswer> => {
-    const queues = await administer(pool, (executor) => stats(executor))
-    return { queues: queues.map(toQueue) }
+export function resourceRoutes(app: FastifyInstance, { pool, limits }: BrokerContext): void {
+  app.get('/api/v1/resources/queues', async (request): Promise<QueuesAnswer> => {
+    const page = readPage(request.query, limits)
+    const queues = await administer(pool, (executor) => statsPage(executor, page))
+    const names = queues.map(({ queue }) => queue)
+    return { queues: queues.map(toQueue), cursor: cursorAfter(names, page) }
   })
 
   app.get('/api/v1/resources/queues/:queue', async (request) => {

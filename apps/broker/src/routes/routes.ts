@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { limitReads } from '../administrative-reads.ts'
 import { limitWrites } from '../administrative-writes.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { ackRoute } from './ack.ts'
@@ -28,7 +29,10 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   ackBatchRoute(app, context)
   transactionRoute(app, context)
   leaseRoutes(app, context)
+  healthRoutes(app, context)
+  statsRoutes(app, context)
 
+  limitReads(app, { timeoutMs: context.config.writeTimeoutMs })
   limitWrites(app, {
     timeoutMs: context.config.writeTimeoutMs,
     onOutcomeUnknown: () => context.coordinator.notifyOutcomeUnknown(),
@@ -44,6 +48,4 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   redriveRoutes(app, context)
   traceRoutes(app, context)
   scheduleRoutes(app, context)
-  healthRoutes(app, context)
-  statsRoutes(app, context)
 }

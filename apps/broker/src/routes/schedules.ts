@@ -15,6 +15,7 @@ import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { schedulePlace } from '../encryption.ts'
 import { withoutNulls } from '../json-body.ts'
+import { cursorAfter, readPage } from '../page.ts'
 import { jsonText } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
 import { checkPattern, nextTick } from '../services/cron-ticks.ts'
@@ -43,12 +44,15 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
   }
 
-  app.get('/api/v1/schedules', async (_request, reply) => {
-    const schedules = await administer(pool, () => listSchedules(pool))
+  app.get('/api/v1/schedules', async (request, reply) => {
+    const page = readPage(request.query, context.limits)
+    const schedules = await administer(pool, () => listSchedules(pool, page))
+    const names = schedules.map(({ name }) => name)
     reply.type('application/json; charset=utf-8')
     return jsonList(
       'schedules',
       schedules.map((row) => scheduleText(row, cipher)),
+      { cursor: cursorAfter(names, page) },
     )
   })
 

@@ -33,6 +33,16 @@ export async function queuePlace(pool: pg.Pool, queue: string): Promise<QueuePla
   return { version, namespace, task }
 }
 
+/** Names of all queues that have a group of this name. */
+export async function queuesWithGroup(pool: pg.Pool, group: string): Promise<string[]> {
+  const rows = await callStatement(
+    pool,
+    `select q.name from rouse.groups g join rouse.queues q on q.id = g.queue_id where g.name = $1 order by q.name`,
+    [group],
+  )
+  return rows.map(([name]) => name as string)
+}
+
 /** Creates a group where it does not exist yet. False: there is no such queue. */
 export async function subscribe(
   pool: pg.Pool,

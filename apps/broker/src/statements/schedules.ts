@@ -24,8 +24,15 @@ export interface ScheduleRow {
 const columns = `name, queue, partition, cron, time_zone, payload, headers, catch_up, paused,
   next_at, last_at, created_at`
 
-export async function listSchedules(pool: pg.Pool): Promise<ScheduleRow[]> {
-  const rows = await callStatement(pool, `select ${columns} from rouse.schedules order by name`)
+export async function listSchedules(
+  pool: pg.Pool,
+  page: { readonly after: string | undefined; readonly limit: number },
+): Promise<ScheduleRow[]> {
+  const rows = await callStatement(
+    pool,
+    `select ${columns} from rouse.schedules where $1::text is null or name > $1 order by name limit $2`,
+    [page.after ?? null, page.limit],
+  )
   return rows.map(readSchedule)
 }
 

@@ -7,11 +7,11 @@ export function groupsVerb(program: Command): void {
   verb(program, 'groups', 'list the consumer groups', 'rouse groups').action(
     async (_options: object, command: Command) => {
       const { api, output } = sessionOf(command)
-      const { body } = await api.get('/api/v1/consumer-groups')
-      if (!output.isHuman) return output.json(body.groups)
+      const groups = await api.all('/api/v1/consumer-groups', 'groups')
+      if (!output.isHuman) return output.json(groups)
       const now = nowMs()
       output.table(
-        body.groups as readonly Record<string, never>[],
+        groups as readonly Record<string, never>[],
         [
           { title: 'GROUP', value: ({ consumerGroup }) => consumerGroup },
           { title: 'QUEUE', value: ({ queue }) => queue },

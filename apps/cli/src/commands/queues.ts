@@ -16,9 +16,9 @@ rouse queues pause orders`,
   )
   queues.action(async (_options: object, command: Command) => {
     const { api, output } = sessionOf(command)
-    const { body } = await api.get('/api/v1/resources/queues')
-    if (!output.isHuman) return output.json(body.queues)
-    output.table(body.queues, queueColumns(nowMs()), 'there are no queues yet')
+    const all = await api.all('/api/v1/resources/queues', 'queues')
+    if (!output.isHuman) return output.json(all)
+    output.table(all, queueColumns(nowMs()), 'there are no queues yet')
   })
 
   verb(queues, 'get <queue>', 'one queue, with its options', 'rouse queues get orders').action(

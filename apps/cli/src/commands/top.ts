@@ -32,9 +32,9 @@ rouse top --once --json`,
       const look = async (): Promise<{ cluster: Json; queues: Json[] }> => {
         const [stats, queues] = await Promise.all([
           api.get('/stats?scope=cluster'),
-          api.get('/api/v1/resources/queues'),
+          api.all('/api/v1/resources/queues', 'queues'),
         ])
-        return { cluster: stats.body, queues: queues.body.queues }
+        return { cluster: stats.body, queues }
       }
       if (!output.isHuman) return output.json(await look())
       if (options.once === true) return output.line(screenOf(await look(), 200).join('\n'))

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { Name, Nullable, Time } from './name.ts'
+import { Cursor, Name, Nullable, Time } from './name.ts'
 import { subscriptionModes } from './pop.ts'
 
 export const GroupSchema = Type.Object({
@@ -16,7 +16,10 @@ export const GroupSchema = Type.Object({
 })
 export type Group = Static<typeof GroupSchema>
 
-export const GroupsAnswerSchema = Type.Object({ groups: Type.Array(GroupSchema) })
+export const GroupsAnswerSchema = Type.Object({
+  groups: Type.Array(GroupSchema),
+  cursor: Cursor(),
+})
 export type GroupsAnswer = Static<typeof GroupsAnswerSchema>
 
 /** One of the two; neither or both is refused. */

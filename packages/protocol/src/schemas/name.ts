@@ -16,3 +16,6 @@ export const Time = Type.String({ format: 'date-time' })
 export function Nullable<S extends Parameters<typeof Type.Array>[0]>(schema: S) {
   return Type.Union([schema, Type.Null()])
 }
+
+/** Of a list in pages: what `cursor` of the next request says; null after the last page. */
+export const Cursor = () => Nullable(Type.String({ description: 'For the next page; null: none' }))

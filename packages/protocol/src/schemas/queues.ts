@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { GroupSchema } from './groups.ts'
-import { Nullable } from './name.ts'
+import { Cursor, Nullable } from './name.ts'
 
 export const QueueSchema = Type.Object({
   queue: Type.String(),
@@ -14,7 +14,10 @@ export const QueueSchema = Type.Object({
 })
 export type Queue = Static<typeof QueueSchema>
 
-export const QueuesAnswerSchema = Type.Object({ queues: Type.Array(QueueSchema) })
+export const QueuesAnswerSchema = Type.Object({
+  queues: Type.Array(QueueSchema),
+  cursor: Cursor(),
+})
 export type QueuesAnswer = Static<typeof QueuesAnswerSchema>
 
 export const DeletedAnswerSchema = Type.Object({ deleted: Type.Literal(true) })

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { requestDefaults } from '../limits.ts'
-import { Name, Nullable, Time } from './name.ts'
+import { Cursor, Name, Nullable, Time } from './name.ts'
 
 /** What becomes of ticks that nobody was there for: forgotten, the last one made up for, or all of them. */
 export const catchUps = ['none', 'last', 'all'] as const
@@ -45,5 +45,8 @@ export const ScheduleSchema = Type.Object({
 })
 export type Schedule = Static<typeof ScheduleSchema>
 
-export const SchedulesAnswerSchema = Type.Object({ schedules: Type.Array(ScheduleSchema) })
+export const SchedulesAnswerSchema = Type.Object({
+  schedules: Type.Array(ScheduleSchema),
+  cursor: Cursor(),
+})
 export type SchedulesAnswer = Static<typeof SchedulesAnswerSchema>

@@ -23,17 +23,28 @@ export interface GroupStats {
   readonly lastSeenAt: Date
 }
 
-const statsCall = {
-  name: 'stats',
-  columns:
-    'queue, namespace, task, paused, partitions, messages, scheduled, consumer_group, pending, ' +
-    'in_flight, redeliveries, blocked_lanes, leased_lanes, dead, oldest_pending_at, last_seen_at',
-  parameters: ['text'],
-}
+const columns =
+  'queue, namespace, task, paused, partitions, messages, scheduled, consumer_group, pending, ' +
+  'in_flight, redeliveries, blocked_lanes, leased_lanes, dead, oldest_pending_at, last_seen_at'
+
+const statsCall = { name: 'stats', columns, parameters: ['text'] }
 
 /** What each queue and its groups hold, one queue or all. */
 export async function stats(executor: Executor, queue?: string): Promise<QueueStats[]> {
-  const rows = await callRows(executor, statsCall, [queue ?? null])
+  return readQueues(await callRows(executor, statsCall, [queue ?? null]))
+}
+
+const pageCall = { name: 'stats_page', columns, parameters: ['text', 'integer'] }
+
+/** The same for as many queues as a page has, by name. */
+export async function statsPage(
+  executor: Executor,
+  page: { readonly after: string | undefined; readonly limit: number },
+): Promise<QueueStats[]> {
+  return readQueues(await callRows(executor, pageCall, [page.after ?? null, page.limit]))
+}
+
+function readQueues(rows: readonly unknown[][]): QueueStats[] {
   const queues = new Map<string, QueueStats & { groups: GroupStats[] }>()
   for (const row of rows) {
     const name = row[0] as string

@@ -17,7 +17,7 @@ const shipped = source.filter(({ path }) => !path.startsWith('packages/testkit/'
 
 const sqlFunctions = files.filter(({ path }) => /^migrations\/functions\/.*\.sql$/.test(path))
 
-const lineCountMax = 300
+const lineCountMax = 400
 const readmeLineCountMax = 60
 const architectureLineCountMax = 200
 

@@ -1,3 +1,7 @@
+-- The function without the byte limit. Calls of the previous release reach the one below by its default.
+drop function if exists rouse.pop(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text, timestamptz,
+  bigint, boolean);
+
 -- Leases messages to the waiters of one consumer group, oldest waiter first.
 -- Parameters: a queue, with one of its partitions or null for any; or null and a namespace and / or task (queues of
 --   the highest priority first); the group; by waiter the most messages, the most partitions, the lease in ms (null:
@@ -11,9 +15,6 @@
 -- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody. In one race
 --   SKIP LOCKED waits all the same (see pop_many), and holding lanes it must not: then the pop gives way (55P03), to be
 --   asked again, before PostgreSQL would look for a deadlock and end somebody who has more to lose.
--- The function without the byte limit. Calls of the previous release reach the one below by its default.
-drop function if exists rouse.pop(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text, timestamptz,
-  bigint, boolean);
 create or replace function rouse.pop(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],

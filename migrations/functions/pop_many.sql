@@ -1,8 +1,10 @@
+-- The function without the byte limit.
+drop function if exists rouse.pop_many(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text,
+  timestamptz, bigint, boolean);
+
 -- Pop in its general form: any number of waiters and partitions, redeliveries, limits, namespaces. See pop.
 -- Parameters and result: as pop.
 -- Locks: as pop.
-drop function if exists rouse.pop_many(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text,
-  timestamptz, bigint, boolean);
 create or replace function rouse.pop_many(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],

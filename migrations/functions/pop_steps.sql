@@ -146,6 +146,8 @@ begin
   offered := least(head - next, 1000000);
 end $$;
 
+drop function if exists rouse.take_again(integer, bigint, bigint, integer, integer, boolean);
+
 -- Takes messages that are to be delivered again out of their waiting place: one that is to come alone, or a run
 -- of those with the same number of attempts, in seq order. Redeliveries whose message is gone from the log are dropped.
 -- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages, whether a message
@@ -153,7 +155,6 @@ end $$;
 -- Result: the first and the last seq, which seqs of the range are members, how many, and their bytes; nothing is taken
 --   where the first message does not fit, or no message was left.
 -- Locks: none beyond the lane, which the caller holds.
-drop function if exists rouse.take_again(integer, bigint, bigint, integer, integer, boolean);
 create or replace function rouse.take_again(
   p_group_id integer, p_partition_id bigint, p_seq bigint, p_attempt integer, p_take integer, p_waits boolean,
   p_first_bytes_max bigint, p_bytes_max bigint,

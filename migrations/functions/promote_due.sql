@@ -28,6 +28,7 @@ begin
 end $$;
 
 drop function if exists rouse.promote_scheduled(integer);
+
 -- Scheduled messages into the log, partition by partition and in order of (due time, id), for at most v_ms_max. Any node may call it
 -- at any time; row locks arbitrate. It waits for nobody: a partition or queue that is locked is passed over and named, and
 -- promote_partition waits for it. Of a backlog it takes the oldest and the newest: a burst of one queue, however large, leaves

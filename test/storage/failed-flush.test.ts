@@ -8,8 +8,8 @@ import {
   makeServerFolder,
   provesNotCommitted,
   reachableTmpdir,
-  startEmbeddedPostgres,
 } from '@rouse/database'
+import { startTestPostgres } from '@rouse/testkit'
 import { t as file, test } from 'tap'
 import { buildFsyncShim } from '../chaos/harness/fsync-shim.ts'
 
@@ -34,7 +34,7 @@ test('a commit whose flush failed is not refused: it may come back', { skip }, a
     wal_writer_delay: '10s',
     bgwriter_delay: '10s',
   }
-  const server = await startEmbeddedPostgres({ dataDir, settings, env: shim.env })
+  const server = await startTestPostgres({ dataDir, settings, env: shim.env })
   t.teardown(() => server.stop())
   const pool = createPool({ url: server.url, max: 1, applicationName: 'flush' })
   t.teardown(() => pool.end())
@@ -49,7 +49,7 @@ test('a commit whose flush failed is not refused: it may come back', { skip }, a
   await server.exited
 
   await shim.heal()
-  const again = await startEmbeddedPostgres({ dataDir })
+  const again = await startTestPostgres({ dataDir })
   t.teardown(() => again.stop())
   const later = createPool({ url: again.url, max: 1, applicationName: 'flush' })
   t.teardown(() => later.end())

@@ -1,5 +1,6 @@
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
+import type { EmbeddedPostgres } from '@rouse/database'
 import type { PostgresSource } from './postgres-source.ts'
+import { startTestPostgres } from './test-postgres.ts'
 
 /** Tests throw their data away, so nothing needs to reach the disk. */
 export const testServerSettings = { fsync: 'off', full_page_writes: 'off' } as const
@@ -9,7 +10,7 @@ export function embeddedSource(): PostgresSource {
   return {
     kind: 'embedded',
     async start() {
-      running ??= startEmbeddedPostgres({ settings: testServerSettings })
+      running ??= startTestPostgres({ settings: testServerSettings })
       const server = await running
       // A test file ends when its tests do; the server's watchdog then takes it down.
       server.unref()

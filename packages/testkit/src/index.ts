@@ -26,3 +26,10 @@ export {
 } from './private-network.ts'
 export type { Random } from './random.ts'
 export { seededRandom } from './random.ts'
+export type { TestPostgresOptions } from './test-postgres.ts'
+export {
+  majorUnderTest,
+  postgresMajors,
+  postgresMissing,
+  startTestPostgres,
+} from './test-postgres.ts'

@@ -1,9 +1,10 @@
 // One server of a pair: the same data folder and the same port through all its runs.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '@rouse/database'
+import type { EmbeddedPostgres } from '@rouse/database'
 import pg from 'pg'
 import { eventually } from './eventually.ts'
+import { startTestPostgres } from './test-postgres.ts'
 
 export interface PostgresServer {
   /** Also the name by which its standby's role is known to the primary. */
@@ -64,7 +65,7 @@ export async function createPostgresServer(
     pids,
     async start() {
       if (current !== undefined) return
-      const server = await startEmbeddedPostgres({
+      const server = await startTestPostgres({
         dataDir,
         port,
         settings,

@@ -26,15 +26,13 @@ export interface DataFolder {
   readonly temporary: boolean
 }
 
-const majorVersion = '18'
-
 export async function prepareDataFolder(
   binaries: PostgresBinaries,
   dataDir: string | undefined,
 ): Promise<DataFolder> {
   const folder = await chooseFolder(dataDir)
   try {
-    if (existsSync(join(folder.path, 'PG_VERSION'))) await checkVersion(folder.path)
+    if (existsSync(join(folder.path, 'PG_VERSION'))) await checkVersion(binaries, folder.path)
     else await initialise(binaries, folder.path)
     return folder
   } catch (error) {
@@ -79,13 +77,23 @@ async function keepElsewhere(wanted: string): Promise<string> {
   return path
 }
 
-async function checkVersion(path: string): Promise<void> {
+async function checkVersion(binaries: PostgresBinaries, path: string): Promise<void> {
   const version = (await readFile(join(path, 'PG_VERSION'), 'utf8')).trim()
+  const majorVersion = await majorVersionOf(binaries)
   if (version === majorVersion) return
   throw new EmbeddedPostgresError(
     'data_dir_version',
     `${path} holds data of PostgreSQL ${version}; this is PostgreSQL ${majorVersion}`,
   )
+}
+
+async function majorVersionOf({ postgres }: PostgresBinaries): Promise<string> {
+  const { stdout } = await promisify(execFile)(postgres, ['--version'], {
+    ...serverUser(),
+    cwd: dirname(postgres),
+    env: serverEnvironment(),
+  })
+  return /(\d+)\.\d+/.exec(stdout)?.[1] ?? stdout.trim()
 }
 
 /** Initialises beside the wanted place and moves it there, so that a half-made one never stays. */

@@ -1,4 +1,5 @@
-// A real PostgreSQL 18 beside the program that uses it, for development and tests.
+// A real PostgreSQL beside the program that uses it, for development and tests: version 18, unless
+// the caller has programs of another one.
 import { setTimeout as delay } from 'node:timers/promises'
 import { findBinaries, type PostgresBinaries } from './binaries.ts'
 import { type DataFolder, prepareDataFolder, removeIfTemporary } from './data-folder.ts'
@@ -14,6 +15,8 @@ export interface EmbeddedPostgresOptions {
   readonly dataDir?: string
   /** Without it, or with 0, a free port is taken. */
   readonly port?: number
+  /** A folder with `bin` and `lib`, as the packages have it under `native`. Absent: those of PostgreSQL 18. */
+  readonly programsFolder?: string
   /** Settings as in postgresql.conf, over the defaults. */
   readonly settings?: Readonly<Record<string, string>>
   /** Added to the server's environment, as a test that preloads a library needs it. */
@@ -35,7 +38,7 @@ const startRetryMs = 100
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
-  const binaries = await findBinaries()
+  const binaries = await findBinaries(options.programsFolder)
   const folder = await prepareDataFolder(binaries, options.dataDir)
   await clearPreviousServer(folder.path)
   for (let attempt = 1; ; attempt += 1) {

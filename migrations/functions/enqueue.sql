@@ -1,8 +1,32 @@
 -- Enqueues a message from inside a user's own transaction: delivered after COMMIT, never after ROLLBACK.
 -- It takes no lock on the queue or the partition, so the transaction may stay open as long as it likes.
+-- There are three functions, one per type of the payload. A literal and an untyped parameter go to the one that takes text,
+-- because PostgreSQL prefers it. Headers are json; beside a payload of type jsonb they are jsonb.
 -- Parameters: queue, payload, partition, a delay or an absolute time, transaction id (the dedup key), headers, trace id.
 -- Result: the message's id.
 -- Locks: none.
+create or replace function rouse.enqueue(
+  queue text, payload text, partition text default 'Default', delay interval default null, run_at timestamptz default null,
+  transaction_id text default null, headers json default null, trace_id text default null
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_problem text;
+begin
+  begin
+    perform payload::json;
+  exception when data_exception or statement_too_complex then
+    get stacked diagnostics v_problem = pg_exception_detail;
+    perform rouse.raise('RS400', 'invalid_payload',
+      concat_ws(' ', 'a payload given as text must be JSON (a string in double quotes).', v_problem), '{"field": "payload"}');
+  end;
+  return rouse.schedule_message(queue, payload, partition, delay, run_at, transaction_id, headers::text, trace_id);
+end $$;
+
+-- The same with a payload of type json.
+-- Parameters, result and locks: as above.
 create or replace function rouse.enqueue(
   queue text, payload json, partition text default 'Default', delay interval default null, run_at timestamptz default null,
   transaction_id text default null, headers json default null, trace_id text default null
@@ -10,34 +34,91 @@ create or replace function rouse.enqueue(
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_id uuid := pg_catalog.uuidv7();
-  v_now timestamptz := rouse.now();
 begin
-  perform rouse.check_name('queue', queue);
-  perform rouse.check_name('partition', partition);
-  if transaction_id is not null then
-    perform rouse.check_name('transactionId', transaction_id);
+  return rouse.schedule_message(queue, payload::text, partition, delay, run_at, transaction_id, headers::text, trace_id);
+end $$;
+
+-- The same with a payload of type jsonb.
+-- Parameters, result and locks: as above.
+create or replace function rouse.enqueue(
+  queue text, payload jsonb, partition text default 'Default', delay interval default null, run_at timestamptz default null,
+  transaction_id text default null, headers jsonb default null, trace_id text default null
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return rouse.schedule_message(queue, payload::text, partition, delay, run_at, transaction_id, headers::text, trace_id);
+end $$;
+
+-- Checks a message of an SQL producer and stores it until it is promoted. Only enqueue calls it, with its pinned search path.
+-- Messages of one transaction keep the order of their calls even if the clock steps back: the time of a call is never before that
+-- of the previous one, which a setting keeps until the transaction ends.
+-- Parameters: as enqueue, with payload and headers as JSON text. Result: the message's id. Locks: none.
+create or replace function rouse.schedule_message(
+  p_queue text, p_payload text, p_partition text, p_delay interval, p_run_at timestamptz, p_transaction_id text, p_headers text,
+  p_trace_id text
+) returns uuid
+language plpgsql
+as $$
+declare
+  v_id constant uuid := rouse.uuid_v7();
+  v_last_us constant bigint := nullif(current_setting('rouse.enqueued_us', true), '');
+  v_now timestamptz := rouse.now();
+  v_us bigint := extract(epoch from v_now) * 1000000;
+  v_setting text;
+begin
+  perform rouse.check_name('queue', p_queue);
+  perform rouse.check_name('partition', p_partition);
+  if p_transaction_id is not null then
+    perform rouse.check_name('transactionId', p_transaction_id);
   end if;
-  if payload is null then
-    perform rouse.raise('RS400', 'invalid_payload', 'a message wants a payload; for JSON null write ''null''::json', '{"field": "payload"}');
+  if p_trace_id is not null then
+    perform rouse.check_name('traceId', p_trace_id);
   end if;
-  if octet_length(payload::text) > 1048576 then
+  if p_payload is null then
+    perform rouse.raise('RS400', 'invalid_payload', 'a message needs a payload; JSON null is ''null''', '{"field": "payload"}');
+  end if;
+  if octet_length(p_payload) > 1048576 then
     perform rouse.raise('RS400', 'payload_too_large', 'a payload is at most 1 MiB', '{"field": "payload"}');
   end if;
-  if headers is not null and json_typeof(headers) <> 'object' then
+  if octet_length(p_headers) > 65536 then
+    perform rouse.raise('RS400', 'payload_too_large', 'headers are at most 64 KiB', '{"field": "headers"}');
+  end if;
+  if json_typeof(p_headers::json) <> 'object' then
     perform rouse.raise('RS400', 'invalid_headers', 'headers must be an object', '{"field": "headers"}');
   end if;
-  if delay < interval '0' then
+  if p_delay is not null and p_run_at is not null then
+    perform rouse.raise('RS400', 'invalid_delay', 'give either delay or run_at, not both', '{"field": "delay"}');
+  end if;
+  if p_delay < interval '0' then
     perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', '{"field": "delay"}');
   end if;
-  if exists (select from rouse.queues q where q.name = enqueue.queue and q.encryption) then
-    perform rouse.refuse_plaintext(enqueue.queue);
+  if exists (select from rouse.queues q where q.name = p_queue and q.encryption) then
+    perform rouse.refuse_plaintext(p_queue);
+  end if;
+  if v_us < v_last_us then
+    v_now := v_now + (v_last_us - v_us) * interval '1 microsecond';
+  elsif v_us is distinct from v_last_us then
+    v_setting := set_config('rouse.enqueued_us', v_us::text, true);
   end if;
   insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
-  values (enqueue.queue, enqueue.partition, greatest(v_now, coalesce(enqueue.run_at, v_now + enqueue.delay, v_now)), v_id,
-    enqueue.transaction_id, enqueue.trace_id, enqueue.payload::text, enqueue.headers::text, 'sql', v_now);
+  values (p_queue, p_partition, greatest(v_now, coalesce(p_run_at, v_now + p_delay, v_now)), v_id,
+    p_transaction_id, p_trace_id, p_payload, p_headers, 'sql', v_now);
   return v_id;
+end $$;
+
+-- A UUID of version 7 on every server; PostgreSQL has its own from 18 on. As there, the twelve bits behind the milliseconds are
+-- the fraction of the millisecond, so that the ids of one session ascend with its clock. The rest is random.
+-- Parameters: none. Result: the id. Locks: none.
+create or replace function rouse.uuid_v7() returns uuid
+language plpgsql volatile parallel safe
+as $$
+declare
+  v_us constant bigint := extract(epoch from clock_timestamp()) * 1000000;
+begin
+  return lpad(to_hex(v_us / 1000), 12, '0') || '7' || lpad(to_hex(v_us % 1000 * 4096 / 1000), 3, '0')
+    || right(gen_random_uuid()::text, 17);
 end $$;
 
 -- Tells listening nodes that SQL producers scheduled something: one NOTIFY a statement, its payload the earliest due

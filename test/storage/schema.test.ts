@@ -80,6 +80,35 @@ test('an older node leaves the functions of a newer one alone, and works with th
   t.equal(await consumeOne(pool), item.id)
 })
 
+test('what called the one enqueue of an earlier release goes on after an upgrade', async (t) => {
+  const { pool, url } = await testDatabase(t, { instrumented: false })
+  const role = `rouse_shop_${randomUUID().slice(0, 8)}`
+  await pool.query(`
+    drop function rouse.enqueue(text, text, text, interval, timestamptz, text, json, text);
+    drop function rouse.enqueue(text, jsonb, text, interval, timestamptz, text, jsonb, text);
+    create view sending as select rouse.enqueue('q', '"view"'::json);
+    create function send() returns uuid language sql begin atomic select rouse.enqueue('q', '"function"'); end;
+    create role ${role};
+    grant usage on schema rouse to ${role};
+    grant execute on function rouse.enqueue(text, json, text, interval, timestamptz, text, json, text) to ${role};
+  `)
+  t.teardown(() => pool.query(`drop owned by ${role}; drop role ${role}`))
+  await migrate({ url, directory: await nextRelease(t) })
+  t.equal(await dumpSchema(pool), snapshot)
+  await pool.query(`select * from sending; select send()`)
+  await pool.query(`
+    begin;
+    set local role ${role};
+    select rouse.enqueue('q', '"literal"');
+    select rouse.enqueue('q', to_jsonb('jsonb'::text));
+    commit`)
+  const { rows } = await pool.query('select payload from rouse.scheduled order by id')
+  t.same(
+    rows.map(({ payload }) => payload),
+    ['"view"', '"function"', '"literal"', '"jsonb"'],
+  )
+})
+
 test('a release that adds a migration refuses nodes of the one before', async (t) => {
   const { url } = await testDatabase(t, { instrumented: false })
   const { migrations } = await readMigrationFiles()

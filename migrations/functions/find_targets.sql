@@ -15,7 +15,8 @@ as $$
 declare
   v_queue_id integer;
 begin
-  if p_queues[1] = all (p_queues) then
+  -- Before 17 PostgreSQL probes the index for each name anyway, or, where the statistics are old, reads all partitions of the queue.
+  if p_queues[1] = all (p_queues) and current_setting('server_version_num')::integer >= 170000 then
     select q.id, array_fill(q.id, q.c), array_fill(q.namespace, q.c), array_fill(q.task, q.c), array_fill(q.delay_ms, q.c),
       array_fill(q.dedup_window_ms, q.c), q.size_max > 0 or q.encryption
     into v_queue_id, queue_ids, namespaces, tasks, delays_ms, dedup_ms, limited
@@ -30,7 +31,7 @@ begin
   end if;
 end $$;
 
--- The same where the targets belong to several queues.
+-- The same by a probe for each target, which may belong to several queues.
 -- Parameters and result: as find_targets. Locks: none.
 create or replace function rouse.find_targets_of_several(
   p_queues text[], p_partitions text[],

@@ -26,7 +26,7 @@ begin
 end $$;
 
 -- The same with a payload of type json.
--- Parameters, result and locks: as above.
+-- Parameters and result: as above. Locks: none.
 create or replace function rouse.enqueue(
   queue text, payload json, partition text default 'Default', delay interval default null, run_at timestamptz default null,
   transaction_id text default null, headers json default null, trace_id text default null
@@ -39,7 +39,7 @@ begin
 end $$;
 
 -- The same with a payload of type jsonb.
--- Parameters, result and locks: as above.
+-- Parameters and result: as above. Locks: none.
 create or replace function rouse.enqueue(
   queue text, payload jsonb, partition text default 'Default', delay interval default null, run_at timestamptz default null,
   transaction_id text default null, headers jsonb default null, trace_id text default null

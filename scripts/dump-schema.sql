@@ -8,7 +8,8 @@ with tables as (
 lines (kind, name, place, line) as (
   select 1, t.relname::text, 0, format('table %s%s', t.relname, ' with (' || array_to_string(t.reloptions, ', ') || ')') from tables t
   union all
-  select 1, t.relname, a.attnum, format('  column %s %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+  select 1, t.relname, a.attnum, format('  column %s %s%s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+    case when a.attcollation not in (0, 'default'::regcollation) then ' collate ' || a.attcollation::regcollation end,
     case when a.attnotnull then ' not null' end,
     case when a.attidentity <> '' then ' generated always as identity' else ' default ' || pg_get_expr(d.adbin, d.adrelid) end)
   from tables t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped

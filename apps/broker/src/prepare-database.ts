@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
+  checkServerVersion,
   classifyPostgresError,
   describeMigrationWait,
   type MigrationWait,
@@ -90,7 +91,10 @@ async function bringToVersion(
   signal: AbortSignal,
   onWait: (wait: MigrationWait) => void,
 ): Promise<void> {
-  if (config.migrate === 'off') return
+  if (config.migrate === 'off') {
+    await checkServerVersion(pool)
+    return
+  }
   const dryRun = config.migrate === 'check'
   const { applied, functions } = await migrate({
     pool,

@@ -29,6 +29,8 @@ export {
   isTooManyConnections,
   provesNotCommitted,
 } from './postgres-errors.ts'
+export type { ServerVersion } from './server-version.ts'
+export { checkServerVersion, PostgresTooOldError, postgresMajorMin } from './server-version.ts'
 export type { SessionSetting } from './session-settings.ts'
 export { sessionSettings } from './session-settings.ts'
 export { shadowsBuiltIns } from './session-statements.ts'

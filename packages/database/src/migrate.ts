@@ -22,6 +22,7 @@ import {
 import { applyFunctions, applyMigration } from './migration-step.ts'
 import { createPool } from './pool.ts'
 import { classifyPostgresError } from './postgres-errors.ts'
+import { checkServerVersion } from './server-version.ts'
 import { withTransaction } from './transaction.ts'
 
 export interface MigrateOptions {
@@ -73,6 +74,7 @@ async function migrateWith(
   files: MigrationFiles,
   options: MigrateOptions,
 ): Promise<MigrateResult> {
+  await checkServerVersion(pool)
   if (options.dryRun === true) return planOnly(pool, files, options)
   const applied: string[] = []
   await step(pool, options, ensureBookkeeping)

@@ -235,6 +235,19 @@ test('a folder with other things in it is left alone', async (t) => {
   t.equal(existsSync(join(dataDir, 'letter.txt')), true)
 })
 
+test('a folder of another major version is refused, one that is too old for Rouse by that code', async (t) => {
+  const dataDir = dataFolder(t)
+  mkdirSync(dataDir)
+  for (const [version, code] of [
+    ['14', 'postgres_too_old'],
+    ['9.6', 'postgres_too_old'],
+    ['17', 'data_dir_version'],
+  ] as const) {
+    writeFileSync(join(dataDir, 'PG_VERSION'), `${version}\n`)
+    await t.rejects(startEmbeddedPostgres({ dataDir }), { code, message: new RegExp(version) })
+  }
+})
+
 test('a port that is taken is reported in the words of the server', async (t) => {
   const first = await startEmbeddedPostgres()
   t.teardown(() => first.stop())

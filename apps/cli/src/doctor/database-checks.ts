@@ -10,7 +10,6 @@ import {
 import { type Finding, fine, problem, warning } from './finding.ts'
 import { checkSession } from './session-checks.ts'
 
-const versionMin = 140_000
 const skewMsMax = 1_000
 const listenMsMax = 1_000
 
@@ -37,8 +36,10 @@ export async function checkDatabase(
   let pool: Pool | undefined
   try {
     pool = createPool({ url, max: 2, applicationName: 'rouse doctor' })
+    const version = await checkVersion(pool)
+    if (version.state === 'problem') return [version]
     return [
-      await checkVersion(pool),
+      version,
       ...(await checkSettings(pool)),
       ...(await checkSession(url)),
       ...(await checkConnections(pool, nodes)),
@@ -56,15 +57,14 @@ export async function checkDatabase(
 }
 
 async function checkVersion(pool: Pool): Promise<Finding> {
-  const version = await readSetting(pool, 'server_version')
-  if (Number(await readSetting(pool, 'server_version_num')) >= versionMin) {
-    return fine('version', `PostgreSQL ${version}`)
+  const { checkServerVersion, PostgresTooOldError } = await import('@rouse/database')
+  try {
+    const { name } = await checkServerVersion(pool)
+    return fine('version', `PostgreSQL ${name}`)
+  } catch (error) {
+    if (!(error instanceof PostgresTooOldError)) throw error
+    return problem('version', error.message, 'use PostgreSQL 15, 16, 17 or 18', error.code)
   }
-  return problem(
-    'version',
-    `PostgreSQL ${version} is too old`,
-    'use 14 or newer; 18 is what is tested',
-  )
 }
 
 async function checkSettings(pool: Pool): Promise<Finding[]> {

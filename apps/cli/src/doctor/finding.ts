@@ -2,6 +2,8 @@ export interface Finding {
   readonly check: string
   readonly state: 'ok' | 'warning' | 'problem'
   readonly what: string
+  /** Of the error that a program would end with, where there is one. */
+  readonly code?: string
   /** What to do about it. */
   readonly fix?: string
 }
@@ -14,6 +16,6 @@ export function warning(check: string, what: string, fix: string): Finding {
   return { check, state: 'warning', what, fix }
 }
 
-export function problem(check: string, what: string, fix: string): Finding {
-  return { check, state: 'problem', what, fix }
+export function problem(check: string, what: string, fix: string, code?: string): Finding {
+  return { check, state: 'problem', what, ...(code !== undefined && { code }), fix }
 }

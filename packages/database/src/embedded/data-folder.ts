@@ -15,6 +15,7 @@ import {
 } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { postgresMajorMin } from '../server-version.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import { EmbeddedPostgresError } from './embedded-error.ts'
 import { serverEnvironment } from './server-environment.ts'
@@ -81,6 +82,12 @@ async function checkVersion(binaries: PostgresBinaries, path: string): Promise<v
   const version = (await readFile(join(path, 'PG_VERSION'), 'utf8')).trim()
   const majorVersion = await majorVersionOf(binaries)
   if (version === majorVersion) return
+  if (Number(version) < postgresMajorMin) {
+    throw new EmbeddedPostgresError(
+      'postgres_too_old',
+      `${path} holds data of PostgreSQL ${version}, which is too old: Rouse needs ${postgresMajorMin} or newer (postgres_too_old)`,
+    )
+  }
   throw new EmbeddedPostgresError(
     'data_dir_version',
     `${path} holds data of PostgreSQL ${version}; this is PostgreSQL ${majorVersion}`,

@@ -4,6 +4,7 @@ export type EmbeddedPostgresErrorCode =
   | 'data_dir_in_use'
   | 'data_dir_version'
   | 'init_failed'
+  | 'postgres_too_old'
   | 'start_failed'
 
 /** Why the embedded PostgreSQL could not start. Callers branch on `code`. */

@@ -1,4 +1,4 @@
-// Runs tap over some test files (all of them by default) and prints `N passed, M failed` last.
+// Runs tap over some test files (all of them by default), and prints `N passed, M failed` over all such runs.
 //
 // A file that fails is run once more, alone: some tests hold a real clock against a machine whose
 // cores are shared. Only a file that fails both times counts as failed. One that passes the second
@@ -10,7 +10,7 @@ import { reportTap } from './tap-report.mjs'
 /** More than a few failures are no matter of chance. */
 const runAgainMax = 5
 
-/** Answers the exit code: 0 only if tap was content and no test failed. */
+/** How many tests passed and failed, and the names of the unsteady files. A tap that was not content counts as a failed test. */
 export async function runTap(files, environment = {}) {
   const first = await runOnce(files, environment)
   const failedFiles = first.files.filter(({ failed }) => failed > 0).map(({ name }) => name)
@@ -24,7 +24,16 @@ export async function runTap(files, environment = {}) {
     failed = second.failed
     unsteady.push(...second.files.filter((file) => file.failed === 0).map(({ name }) => name))
   }
-  for (const name of unsteady) console.log(`unsteady: ${name} failed once, then passed alone`)
+  return { passed, failed, unsteady }
+}
+
+/** Prints the sum as the last line, and answers the exit code: 0 only if no test of any run failed. */
+export function reportRuns(runs) {
+  for (const name of runs.flatMap(({ unsteady }) => unsteady)) {
+    console.log(`unsteady: ${name} failed once, then passed alone`)
+  }
+  const passed = sum(runs.map((run) => run.passed))
+  const failed = sum(runs.map((run) => run.failed))
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
 }

@@ -1,27 +1,28 @@
 // `npm test [-- files]`: set-up, checks, then every suite in one tap run against one shared
-// PostgreSQL. The last line is `N passed, M failed`.
+// PostgreSQL of the newest version, and the suites that depend on it on the oldest. The last line is
+// `N passed, M failed`, over both.
+import { oldestSuites, runOnPostgres } from './postgres-suites.mjs'
 import { run } from './run.mjs'
-import { runTap } from './run-tap.mjs'
+import { reportRuns, runTap } from './run-tap.mjs'
 import { setup } from './setup.mjs'
 
 await setup()
 if ((await run('npm', ['run', '--silent', 'check'])) === 0) {
-  process.exitCode = await testWithSharedPostgres(process.argv.slice(2))
+  process.exitCode = reportRuns(await runAll(process.argv.slice(2)))
 } else {
   console.log('the checks failed, so no test was run\n0 passed, 1 failed')
   process.exitCode = 1
 }
 
-/** The server is shared because a start costs more than most suites; a test file that runs alone
- * starts its own. A server that the caller named takes its place. */
-async function testWithSharedPostgres(files) {
-  if (process.env.ROUSE_TEST_DATABASE_URL) return runTap(files)
-  const { startEmbeddedPostgres } = await import('../packages/database/dist/index.js')
-  const { testServerSettings } = await import('../packages/testkit/dist/index.js')
-  const postgres = await startEmbeddedPostgres({ settings: testServerSettings })
-  try {
-    return await runTap(files, { ROUSE_TEST_DATABASE_URL: postgres.url })
-  } finally {
-    await postgres.stop()
+/** A server that the caller named, or its version, takes the place of both runs. */
+async function runAll(files) {
+  if (process.env.ROUSE_TEST_DATABASE_URL) return [await runTap(files)]
+  const { majorUnderTest, postgresMajors } = await import('../packages/testkit/dist/index.js')
+  const runs = [await runOnPostgres(majorUnderTest(), files)]
+  if (files.length === 0 && !process.env.ROUSE_TEST_POSTGRES_MAJOR) {
+    const [oldest] = postgresMajors
+    console.log(`\non PostgreSQL ${oldest}:`)
+    runs.push(await runOnPostgres(oldest, oldestSuites()))
   }
+  return runs.filter((run) => run !== undefined)
 }

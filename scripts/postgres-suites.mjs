@@ -1,0 +1,68 @@
+// Which suites depend on the version of PostgreSQL, and one run of some suites on one version.
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './run.mjs'
+import { runTap } from './run-tap.mjs'
+
+/** The SQL core. */
+export function storageSuites() {
+  return readdirSync(join(root, 'test', 'storage'))
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `test/storage/${name}`)
+}
+
+/** What `npm test` runs on the oldest version, within three minutes: rules, plans and the schema. Load and crashes are left out:
+ * they take the longest, and look for what no version changes. */
+export function oldestSuites() {
+  return storageSuites().filter((path) =>
+    /\/(collation|explain|rules-[a-z-]+|schema)\.test/.test(path),
+  )
+}
+
+/** The core, and what else speaks SQL of its own. */
+export function versionSuites() {
+  const broker = [
+    'configure',
+    'dlq',
+    'listen',
+    'listen-examples',
+    'messages',
+    'options',
+    'schedules',
+    'traces',
+    'why',
+  ]
+  return [
+    ...storageSuites(),
+    'apps/cli/test/doctor.test.ts',
+    ...broker.map((name) => `apps/broker/test/${name}.test.ts`),
+    'packages/database/test/migrate.test.ts',
+    'packages/testkit/test/database.test.ts',
+    'packages/testkit/test/postgres-pair.test.ts',
+    'packages/testkit/test/postgres-source.test.ts',
+  ]
+}
+
+/**
+ * One tap run on a server of that major version, shared by all files because a start costs more than most suites. Undefined, with a
+ * line that says so, where there is no such server for this platform.
+ */
+export async function runOnPostgres(major, files) {
+  const { postgresMissing, startTestPostgres, testServerSettings } = await import(
+    '../packages/testkit/dist/index.js'
+  )
+  const missing = postgresMissing(major)
+  if (missing) {
+    console.log(`skipped: ${missing}`)
+    return undefined
+  }
+  const postgres = await startTestPostgres({ major, settings: testServerSettings })
+  try {
+    return await runTap(files, {
+      ROUSE_TEST_DATABASE_URL: postgres.url,
+      ROUSE_TEST_POSTGRES_MAJOR: String(major),
+    })
+  } finally {
+    await postgres.stop()
+  }
+}

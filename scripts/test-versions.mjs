@@ -1,0 +1,26 @@
+// `npm run test:versions [-- majors]`: the suites that depend on the version of PostgreSQL, on each
+// that Rouse supports or on those named. The last line is `N passed, M failed`, over all of them.
+import { runOnPostgres, versionSuites } from './postgres-suites.mjs'
+import { reportRuns } from './run-tap.mjs'
+import { setup } from './setup.mjs'
+
+await setup()
+const { postgresMajors } = await import('../packages/testkit/dist/index.js')
+const wanted = process.argv.slice(2).map(Number)
+const unknown = wanted.filter((major) => !postgresMajors.includes(major))
+if (unknown.length > 0) {
+  console.error(`usage: npm run test:versions [-- majors]; majors: ${postgresMajors.join(', ')}`)
+  process.exit(1)
+}
+
+const runs = []
+const lines = []
+for (const major of wanted.length > 0 ? wanted : postgresMajors) {
+  console.log(`\non PostgreSQL ${major}:`)
+  const run = await runOnPostgres(major, versionSuites())
+  if (run === undefined) continue
+  runs.push(run)
+  lines.push(`PostgreSQL ${major}: ${run.passed} passed, ${run.failed} failed`)
+}
+console.log(`\n${lines.join('\n')}`)
+process.exitCode = reportRuns(runs)

@@ -108,19 +108,6 @@ begin
   return v_id;
 end $$;
 
--- A UUID of version 7 on every server; PostgreSQL has its own from 18 on. As there, the twelve bits behind the milliseconds are
--- the fraction of the millisecond, so that the ids of one session ascend with its clock. The rest is random.
--- Parameters: none. Result: the id. Locks: none.
-create or replace function rouse.uuid_v7() returns uuid
-language plpgsql volatile parallel safe
-as $$
-declare
-  v_us constant bigint := extract(epoch from clock_timestamp()) * 1000000;
-begin
-  return lpad(to_hex(v_us / 1000), 12, '0') || '7' || lpad(to_hex(v_us % 1000 * 4096 / 1000), 3, '0')
-    || right(gen_random_uuid()::text, 17);
-end $$;
-
 -- Tells listening nodes that SQL producers scheduled something: one NOTIFY a statement, its payload the earliest due
 -- time in epoch ms (0: now), so that equal wakes merge. Rows of the broker never notify.
 -- Parameters: none (trigger). Result: none. Locks: none.

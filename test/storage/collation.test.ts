@@ -9,7 +9,7 @@ import { eventually, testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 
-const collationMigration = '0009_collation.sql'
+const collationMigration = '0012_collation.sql'
 
 /** Indexes whose order an upgrade of the C library or of ICU may change. */
 const fragileIndexes = `

@@ -1,3 +1,4 @@
+-- works-with: 1
 -- Names and keys sort by their bytes. In the collation of the database an upgrade of the C library or of ICU may change the order
 -- of texts, and unique indexes built before then find no longer what they hold. `=` finds the same rows in either.
 --

@@ -1,30 +1,46 @@
-// Runs tap over some test files (all of them by default), and prints `N passed, M failed` over all such runs.
+// Runs test files (all of them by default), three at a time, each in a process of its own, and prints `N passed, M failed` over
+// all such runs.
+//
+// The files are TAP programs; they run under tsx, not under the tap command, whose TypeScript loader takes a second longer
+// for every process that a test starts.
 //
 // A file that fails is run once more, alone: some tests hold a real clock against a machine whose
 // cores are shared. Only a file that fails both times counts as failed. One that passes the second
 // time is named `unsteady` at the end, and that is a defect to look into, in the test or in Rouse.
 import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { root, toolEnvironment } from './run.mjs'
-import { reportTap } from './tap-report.mjs'
+import { failureText, readTap } from './tap-report.mjs'
 
+const jobs = 3
+const fileTimeoutSeconds = 300
 /** More than a few failures are no matter of chance. */
 const runAgainMax = 5
 
-/** How many tests passed and failed, and the names of the unsteady files. A tap that was not content counts as a failed test. */
-export async function runTap(files, environment = {}) {
-  const first = await runOnce(files, environment)
-  const failedFiles = first.files.filter(({ failed }) => failed > 0).map(({ name }) => name)
-  let { passed, failed } = first
-  const unsteady = []
-  if (failedFiles.length > 0 && failedFiles.length <= runAgainMax) {
-    console.log(`\nonce more, alone: ${failedFiles.join(', ')}`)
-    const second = await runOnce(['--jobs=1', ...failedFiles], environment)
-    const steady = first.files.filter(({ name }) => !failedFiles.includes(name))
-    passed = second.passed + sum(steady.map((file) => file.passed))
-    failed = second.failed
-    unsteady.push(...second.files.filter((file) => file.failed === 0).map(({ name }) => name))
+/** How many tests passed and failed, and the names of the unsteady files. */
+export async function runTap(names, environment = {}) {
+  const files =
+    names.length === 0 ? allFiles() : names.map((name) => relative(root, resolve(root, name)))
+  const first = await runFiles(files, jobs, environment)
+  const failedFiles = first.filter(({ failed }) => failed > 0).map(({ name }) => name)
+  if (failedFiles.length === 0 || failedFiles.length > runAgainMax) return summary(first, [])
+  console.log(`\nonce more, alone: ${failedFiles.join(', ')}`)
+  const second = await runFiles(failedFiles, 1, environment)
+  const steady = first.filter(({ name }) => !failedFiles.includes(name))
+  return summary(
+    [...steady, ...second],
+    second.filter(({ failed }) => failed === 0),
+  )
+}
+
+function summary(files, unsteady) {
+  return {
+    passed: sum(files.map(({ passed }) => passed)),
+    failed: sum(files.map(({ failed }) => failed)),
+    unsteady: unsteady.map(({ name }) => name),
   }
-  return { passed, failed, unsteady }
 }
 
 /** Prints the sum as the last line, and answers the exit code: 0 only if no test of any run failed. */
@@ -38,22 +54,74 @@ export function reportRuns(runs) {
   return failed === 0 ? 0 : 1
 }
 
-async function runOnce(args, environment) {
-  const child = spawn('tap', ['--reporter=tap', ...args], {
-    cwd: root,
-    env: { ...toolEnvironment, ...environment },
-    stdio: ['ignore', 'pipe', 'inherit'],
-    shell: process.platform === 'win32',
-  })
+async function runFiles(files, jobsMax, environment) {
+  const reports = []
+  const waiting = files.values()
+  async function work() {
+    for (const name of waiting) reports.push(await runFile(name, environment))
+  }
+  await Promise.all(Array.from({ length: jobsMax }, work))
+  return reports
+}
+
+/** A file that fails on its own (it crashed, timed out, or held no test) counts as one failed test. */
+async function runFile(name, environment) {
+  const begunMs = performance.now()
+  const loader = pathToFileURL(join(root, 'node_modules/tsx/dist/loader.mjs')).href
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@rouse/source', `--import=${loader}`, name],
+    {
+      cwd: root,
+      env: {
+        ...toolEnvironment,
+        TAP: '1',
+        TAP_TIMEOUT: String(fileTimeoutSeconds),
+        ...environment,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const timer = setTimeout(() => child.kill('SIGKILL'), fileTimeoutSeconds * 1_000)
   const exited = new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('close', (code) => resolve(code ?? 1))
+    child.once('close', (code, signal) => resolve(signal ?? code))
   })
-  const files = await reportTap(child.stdout, (text) => console.log(text))
-  const passed = sum(files.map((file) => file.passed))
-  const failed = sum(files.map((file) => file.failed))
-  // tap can fail with every counted test green, for example when it could not start at all.
-  return { files, passed, failed: (await exited) === 0 ? failed : Math.max(failed, 1) }
+  const report = await readTap(child.stdout)
+  const end = await exited
+  clearTimeout(timer)
+  const isEmpty = report.passed + report.failed + report.skipped.length === 0
+  if ((end !== 0 || isEmpty) && report.failed === 0) {
+    report.lines.push(isEmpty ? 'it held no test' : `it ended with ${end}`)
+    report.failed = 1
+  }
+  if (report.failed > 0) console.log(failureText(report.lines))
+  const tests = `${report.passed} passed${report.failed > 0 ? `, ${report.failed} FAILED` : ''}`
+  const seconds = ((performance.now() - begunMs) / 1_000).toFixed(1)
+  console.log(`${report.failed > 0 ? '✗' : '✓'} ${name}: ${tests} (${seconds} s)`)
+  for (const what of report.skipped) console.log(what)
+  return { name, passed: report.passed, failed: report.failed }
+}
+
+function allFiles() {
+  const folders = ['apps', 'packages'].flatMap((top) =>
+    readdirSync(join(root, top)).map((name) => join(top, name, 'test')),
+  )
+  return [...folders, 'test'].flatMap((folder) => testFiles(folder))
+}
+
+function testFiles(folder) {
+  let entries = []
+  try {
+    entries = readdirSync(join(root, folder), { withFileTypes: true })
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error // a package without tests
+  }
+  return entries.flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : testFiles(path)
+    return entry.name.endsWith('.test.ts') ? [path] : []
+  })
 }
 
 function sum(numbers) {

@@ -72,6 +72,7 @@ begin
   left join unnest(v_taken.ids, v_taken.partitions) t(id, partition_id) on t.id = s.id and t.partition_id = s.partition_id
   where t.id is null;
   if v_open > 0 then
+    -- barrier: consumer-transaction-open
     perform rouse.raise('RS409', 'consumer_transaction_open',
       format('an open transaction of a consumer (rouse.ack_in) holds %s of queue "%s", the oldest delivered %s s ago; nothing was changed: '
         || 'commit or roll back that transaction, then try again',

@@ -1,13 +1,12 @@
 import { test } from 'tap'
-import { answersWith, hostileSettings } from './support/hostile-settings.ts'
+import { answersWith, hostileCases } from './support/hostile-settings.ts'
 
 const options = { timeout: 280_000 }
 
 test('a node answers the same on a database with hostile settings', options, async (t) => {
   const wanted = await answersWith(t, 'direct', [])
-  const names = Object.keys(hostileSettings)
   t.jobs = 3
-  const cases = [...names.map((name) => [name]), names]
+  const cases = hostileCases
   await Promise.all(
     cases.map((settings) =>
       t.test(settings.join(' and '), { ...options, buffered: true }, async (t) => {

@@ -1,6 +1,6 @@
 import { pgbouncerMissing } from '@rouse/testkit'
 import { test } from 'tap'
-import { answersWith, hostileSettings } from './support/hostile-settings.ts'
+import { answersWith, hostileCases } from './support/hostile-settings.ts'
 
 const options = { skip: pgbouncerMissing, timeout: 280_000 }
 
@@ -9,9 +9,8 @@ test(
   options,
   async (t) => {
     const wanted = await answersWith(t, 'direct', [])
-    const names = Object.keys(hostileSettings)
     t.jobs = 3
-    const cases = [...names.map((name) => [name]), names]
+    const cases = hostileCases
     await Promise.all(
       cases.map((settings) =>
         t.test(settings.join(' and '), { ...options, buffered: true }, async (t) => {

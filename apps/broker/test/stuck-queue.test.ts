@@ -91,14 +91,11 @@ test("an operation waits for a consumer's transaction that ends in a moment", as
   const consumer = await sqlUser(t, node.database.url)
   await consumer.query('begin')
   await consumer.query('select rouse.ack_in($1)', [body.messages[0].leaseId])
+  const refusing = await node.database.armBarrier('consumer-transaction-open')
   const purged = api.post('/queues/brief/purge')
-  await eventually(async () => {
-    const { rows } = await node.database.pool.query(
-      `select from pg_stat_activity where datname = current_database() and state = 'idle' and query like '%rouse.purge%'`,
-    )
-    return rows.length > 0
-  })
+  await refusing.reached()
   await consumer.query('commit')
+  await refusing.release()
   t.equal((await purged).status, 200)
 })
 

@@ -66,6 +66,7 @@ test('what connections the server gives serve everybody, and the limit is told o
   t.equal(served, 50)
   t.equal(pool.totalCount, 3)
   t.equal(pool.options.max, 3)
+  while (heard.length === 0) await delay(5)
   t.match(heard, [{ limit: 3, max, reason: /too many connections/ }])
   t.equal(heard.length, 1)
 

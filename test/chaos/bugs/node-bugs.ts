@@ -8,8 +8,8 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/write-desk.js',
-        find: 'await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
-        put: `await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs }).catch(() => ({
+        find: 'await push(executor, items, { lockTimeoutMs });',
+        put: `await push(executor, items, { lockTimeoutMs }).catch(() => ({
             woken: [],
             items: items.map(({ id }) => ({ status: 'queued', messageId: id, partitionId: '1', seq: 1 })),
         }));`,
@@ -44,9 +44,9 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/write-desk.js',
-        find: 'const result = await push(executor, items, { lockTimeoutMs: pushLockTimeoutMs });',
+        find: 'const result = await push(executor, items, { lockTimeoutMs });',
         put: `const kept = items.length > 2 ? items.slice(0, -1) : items;
-        const result = await push(executor, kept, { lockTimeoutMs: pushLockTimeoutMs });
+        const result = await push(executor, kept, { lockTimeoutMs });
         if (kept.length < items.length)
             result.items.push({ status: 'queued', messageId: items.at(-1).id, partitionId: '1', seq: 1 });`,
       },

@@ -23,6 +23,13 @@ export const hostileSettings: Readonly<Record<string, string>> = {
   transaction_timeout: `'100ms'`,
 }
 
+/** All at once, and one by one those that broke a node. ROUSE_TEST_SETTINGS=all takes each of the others alone, too. */
+const single =
+  process.env.ROUSE_TEST_SETTINGS === 'all'
+    ? Object.keys(hostileSettings)
+    : ['default_transaction_isolation', 'DateStyle', 'search_path', 'statement_timeout']
+export const hostileCases = [...single.map((name) => [name]), Object.keys(hostileSettings)]
+
 /** Takes precedence over the built-ins of the same name and counts its calls as errors. */
 const trap = `
   create schema trap;

@@ -7,7 +7,7 @@ import { untilWaiting } from './support/node-state.ts'
 import { sharedBroker } from './support/shared-broker.ts'
 import { sqlUser } from './support/sql-user.ts'
 
-const node = await sharedBroker({ env: { ROUSE_WORKERS: '1' } })
+const node = await sharedBroker({ instrumented: true, env: { ROUSE_WORKERS: '1' } })
 const api = apiOf(node.url)
 
 test('a queue that an operator keeps busy does not keep waiters of other queues asleep', async (t) => {

@@ -56,7 +56,7 @@ begin
       count(*) filter (where l.blocked_until is not null) as blocked, count(*) filter (where l.lease_id is not null) as leased,
       min((select m.created_at from rouse.messages m
         where p.head > greatest(l.next, p.tail) and m.partition_id = p.id and m.seq = greatest(l.next, p.tail))) as oldest
-    from partitions_of p cross join lateral (select * from rouse.lanes l where l.partition_id = p.id offset 0) l
+    from partitions_of p join rouse.lanes l on l.partition_id = p.id
     group by l.group_id
   ), groups_of as materialized (
     select g.* from rouse.groups g where g.queue_id = any (p_queue_ids)
@@ -66,11 +66,14 @@ begin
   ), redeliveries_of as (
     select r.group_id, count(*) as count
     from rouse.redeliveries r join partitions_of p on p.id = r.partition_id group by r.group_id
+  ), scheduled_of as (
+    select s.queue, count(*) as count from rouse.scheduled s
+    where s.queue = any (array(select q.name from rouse.queues q where q.id = any (p_queue_ids))) group by s.queue
   ), letters_of as (
     select d.group_id, count(*) as count from rouse.dead_letters d where d.queue_id = any (p_queue_ids) group by d.group_id
   )
   select q.name, q.namespace, q.task, q.paused, coalesce(p.partitions, 0), coalesce(p.messages, 0),
-    (select count(*) from rouse.scheduled s where s.queue = q.name),
+    coalesce(w.count, 0),
     g.name, coalesce(l.pending, 0), coalesce(s.held, 0), coalesce(r.count, 0), coalesce(l.blocked, 0), coalesce(l.leased, 0),
     coalesce(d.count, 0), l.oldest, g.last_seen_at
   from rouse.queues q
@@ -80,6 +83,7 @@ begin
   left join leases_of s on s.group_id = g.id
   left join redeliveries_of r on r.group_id = g.id
   left join letters_of d on d.group_id = g.id
+  left join scheduled_of w on w.queue = q.name
   where q.id = any (p_queue_ids)
   order by q.name, g.name;
 end $$;

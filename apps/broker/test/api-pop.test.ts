@@ -175,3 +175,17 @@ test('a paused queue answers 423, and delivers again when resumed', async (t) =>
   t.match(await api.post(`/queues/${queue}/resume`), { status: 200, body: { paused: false } })
   t.equal((await waiting).status, 200)
 })
+
+test('an answer holds 16 MiB of payloads at most, and the rest stays in the queue', async (t) => {
+  const queue = unique()
+  const payload = 'x'.repeat(1024 * 1024 - 2)
+  for (let i = 0; i < 20; i += 1) {
+    t.equal((await api.push({ queue, payload })).status, 201)
+  }
+  const counts: number[] = []
+  for (let pops = 0; pops < 3; pops += 1) {
+    const { body } = await api.pop(queue, '?batch=1000&autoAck=true')
+    counts.push(body?.messages.length ?? 0)
+  }
+  t.same(counts, [16, 4, 0])
+})

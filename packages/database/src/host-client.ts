@@ -71,6 +71,9 @@ export class HostClient extends pg.Client {
     this.connection.on('readyForQuery', ({ status }) => {
       this.#isInTransaction = status !== 'I'
     })
+    // The pool listens only once it has the client. An error while the session begins rejects its statement, and as an
+    // event without a listener it would end the process.
+    this.on('error', () => {})
     this.#refuseUnconfirmed()
   }
 

@@ -1,6 +1,10 @@
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { test } from 'tap'
 import { createPool, sessionSettings, shadowsBuiltIns, withTransaction } from '../src/index.ts'
 import { emptyDatabase } from './support/server.ts'
+
+/** A message of the protocol: ready for a query, in no transaction. */
+const readyForQuery = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
 const hostile = {
   default_transaction_isolation: `'serializable'`,
@@ -67,4 +71,33 @@ test('a function or operator in the search path that hides a built-in one is fou
     create function signs.joined(bigint[], bigint) returns bigint[] language sql as 'select $1';
     create operator signs.|| (leftarg = bigint[], rightarg = bigint, function = signs.joined);`)
   t.equal(await found('signs'), true, 'an operator')
+})
+
+test('a connection that is reset while its session begins fails its query, not the process', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const target = new URL(url)
+  let resets = 0
+  // Passes everything on until the server is ready for the first statement, and resets the client when that comes.
+  const proxy = createServer((client) => {
+    const server = connect({ host: target.hostname, port: Number(target.port) })
+    let isReady = false
+    server.on('data', (data) => {
+      isReady ||= data.includes(readyForQuery)
+      client.write(data)
+    })
+    client.on('data', (data) => {
+      if (!isReady) return void server.write(data)
+      resets += 1
+      client.resetAndDestroy()
+      server.destroy()
+    })
+    for (const socket of [client, server]) socket.on('error', () => {})
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => proxy.close())
+  target.port = String((proxy.address() as AddressInfo).port)
+  const pool = createPool({ url: target.href, max: 1, applicationName: 'reset' })
+  t.teardown(() => pool.end())
+  await t.rejects(pool.query('select 1'))
+  t.ok(resets > 0, 'it was reset when its session began')
 })

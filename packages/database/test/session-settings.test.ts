@@ -76,10 +76,11 @@ test('a function or operator in the search path that hides a built-in one is fou
 test('a connection that is reset while its session begins fails its query, not the process', async (t) => {
   const { url } = await emptyDatabase(t)
   const target = new URL(url)
+  const { hostname: host, port } = target
   let resets = 0
   // Passes everything on until the server is ready for the first statement, and resets the client when that comes.
   const proxy = createServer((client) => {
-    const server = connect({ host: target.hostname, port: Number(target.port) })
+    const server = connect({ host, port: Number(port) })
     let isReady = false
     server.on('data', (data) => {
       isReady ||= data.includes(readyForQuery)

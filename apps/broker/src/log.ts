@@ -42,7 +42,7 @@ function loggedError(error: unknown): unknown {
   }
 }
 
-/** What a pool tells of the server's limit: once when it is met, once when it is gone. */
+/** Logs the server's connection limit: once when the pool reaches it, once when it is lifted. */
 export function logLimit(log: Logger): (limit: PoolLimit) => void {
   return ({ limit, max, reason }) => {
     if (reason === undefined) {

@@ -25,7 +25,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
   let server: Server | undefined
   /** Settled once it listens or cannot. */
   let began = Promise.resolve()
-  // A port that the system chooses is known to nobody yet.
+  // A port that the system chooses is not known yet.
   const timer =
     config.port === 0
       ? undefined

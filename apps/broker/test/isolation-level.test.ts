@@ -1,4 +1,4 @@
-// Under repeatable read a push that waited for a pop did not see that the pop had settled the lane, and woke nobody.
+// Under repeatable read a push that waited for a pop did not see that the pop had settled the lane, and woke no waiter.
 import { eventually, pgbouncerMissing, startPgbouncer, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startBroker } from './support/broker.ts'

@@ -111,7 +111,7 @@ test('dead letters, their attempts and traces have their own times', async (t) =
   t.same(await counts(), { dead: 0, attempts: 0, traces: 0 })
 })
 
-test('a group that nobody asks for stops holding messages, with one warning in the cluster', async (t) => {
+test('an idle group stops holding messages, with one warning in the cluster', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const nodes = await Promise.all(

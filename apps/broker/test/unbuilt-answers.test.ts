@@ -1,4 +1,4 @@
-// A pop whose answer cannot be built: nothing stays leased to nobody, and no message holds up its partition for ever.
+// A pop whose answer cannot be built: nothing stays leased, and no message holds up its partition for ever.
 import { randomBytes } from 'node:crypto'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'

@@ -21,7 +21,7 @@ const triesSeconds = 6
 const stallMsMax = 1_500
 
 test(
-  'an upgrade behind an open transaction waits, says so, and stalls nobody',
+  'an upgrade behind an open transaction waits, says so, and stalls no other node',
   options,
   async (t) => {
     const older = await startBroker(t)

@@ -54,8 +54,8 @@ begin
   ), lanes_of as (
     select l.group_id, sum(p.head - greatest(l.next, p.tail))::bigint as pending,
       count(*) filter (where l.blocked_until is not null) as blocked, count(*) filter (where l.lease_id is not null) as leased,
-      min((select m.created_at from rouse.messages m
-        where p.head > greatest(l.next, p.tail) and m.partition_id = p.id and m.seq = greatest(l.next, p.tail))) as oldest
+      min(case when p.head > greatest(l.next, p.tail) then (select m.created_at from rouse.messages m
+        where m.partition_id = p.id and m.seq = greatest(l.next, p.tail)) end) as oldest
     from partitions_of p join rouse.lanes l on l.partition_id = p.id
     group by l.group_id
   ), groups_of as materialized (

@@ -97,6 +97,14 @@ as $$
   from chosen
 $$;
 
+-- Whether a queue would be encrypted if it were created now.
+-- Parameters: none. Result: a boolean. Locks: none.
+create or replace function rouse.encrypts_by_default() returns boolean
+language sql stable
+as $$
+  select (rouse.resolve_options('{}') ->> 'encryptionEnabled')::boolean
+$$;
+
 -- The options that a queue has. They were resolved when it was created, and change by configure only: defaults that the server
 -- got later are for later queues. An old name that was set is shown beside what it stands for.
 -- Parameters: the queue. Result: a complete set. Locks: none.

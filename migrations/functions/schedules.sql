@@ -7,7 +7,7 @@ drop function if exists rouse.fire_schedule(bigint, timestamptz, uuid[], timesta
 -- The schedules that are due.
 -- Parameters: the most of them, and queues whose schedules are left out.
 -- Result: a row a schedule, with the time now by the clock that decides, and the payload where the node has to seal it:
---   the queue is encrypted, or the schedule is. Locks: none.
+--   the queue is encrypted, or would be if it were created now, or the schedule is. Locks: none.
 create or replace function rouse.due_schedules(p_limit integer default 100, p_without text[] default '{}')
 returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz,
   queue text, to_seal text)
@@ -18,7 +18,8 @@ declare
 begin
   return query
   select s.id, s.name, s.cron, s.time_zone, s.catch_up, s.next_at, v_now, s.queue,
-    case when starts_with(s.payload, 'enc1') or q.encryption then s.payload end
+    case when starts_with(s.payload, 'enc1') or coalesce(q.encryption, (select rouse.encrypts_by_default()))
+      then s.payload end
   from rouse.schedules s left join rouse.queues q on q.name = s.queue
   where s.next_at <= v_now and s.queue <> all (p_without) order by s.next_at, s.id limit p_limit;
 end $$;

@@ -236,6 +236,20 @@ test('a schedule into a queue that is not encrypted stays plain when encryption 
   ])
 })
 
+test('whether a schedule into a queue that is still to be created is sealed is decided by the defaults in the database', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const key = newKey()
+  const api = await startNode(t, database, key)
+  const schedule = { cron: '* * * * * *', payload: { secret } }
+  await api.post('/schedules', { ...schedule, name: 'old', queue: 'one', paused: true })
+  await startNode(t, database, key, { ROUSE_DEFAULT_ENCRYPTION_ENABLED: 'true' })
+  await database.pool.query('update rouse.schedules set paused = false, next_at = rouse.now()')
+  t.match(await popOne(api, 'one'), { data: { secret } }, 'stored before the default changed')
+  await api.post('/schedules', { ...schedule, name: 'new', queue: 'two' })
+  t.match(await popOne(api, 'two'), { data: { secret } }, 'by a node with other defaults')
+  t.notMatch(await stored(database), /nobody may read/)
+})
+
 async function popOne(api: ReturnType<typeof apiOf>, queue: string) {
   const { body } = await api.pop(queue, '?wait=true&timeout=20000&autoAck=true')
   return body.messages[0]

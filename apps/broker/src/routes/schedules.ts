@@ -19,7 +19,7 @@ import { cursorAfter, readPage } from '../page.ts'
 import { jsonText } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
 import { checkPattern, nextTick } from '../services/cron-ticks.ts'
-import { queueOptions } from '../statements/queue-details.ts'
+import { isEncrypted } from '../statements/queue-details.ts'
 import {
   databaseNow,
   deleteSchedule,
@@ -37,10 +37,7 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
 
   /** Where messages of the queue are encrypted, or would be in a queue that is still to be created. */
   async function sealed(schedule: NewSchedule): Promise<NewSchedule> {
-    const { queueDefaults } = context.config
-    const options = await administer(pool, () => queueOptions(pool, schedule.queue))
-    const wanted = (options ?? queueDefaults).encryptionEnabled === true
-    if (!wanted) return schedule
+    if (!(await administer(pool, () => isEncrypted(pool, schedule.queue)))) return schedule
     return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
   }
 

@@ -15,6 +15,16 @@ export async function queueOptions(
   return row?.[0] as Record<string, unknown> | undefined
 }
 
+/** Whether payloads of a queue are encrypted, or would be if it were created now: by the defaults in the database, not ours. */
+export async function isEncrypted(pool: pg.Pool, queue: string): Promise<boolean> {
+  const [row] = await callStatement(
+    pool,
+    'select coalesce((select q.encryption from rouse.queues q where q.name = $1), rouse.encrypts_by_default())',
+    [queue],
+  )
+  return row?.[0] === true
+}
+
 export interface QueuePlace {
   readonly version: number
   readonly namespace: string | null

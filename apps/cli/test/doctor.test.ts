@@ -136,6 +136,30 @@ test('the doctor names every setting that nodes must change, and how to take it 
   )
 })
 
+test('a timeout that is too short for the doctor itself is named, and hides nothing else', async (t) => {
+  const { url, pool } = await testDatabase(t, { instrumented: false })
+  const name = url.split('/').at(-1)
+  const { rows } = await pool.query(
+    `select name from pg_settings where name = 'transaction_timeout'`,
+  )
+  const timeouts = ['statement_timeout', ...rows.map((row) => row.name as string)]
+  for (const setting of timeouts) {
+    await pool.query(`alter database ${name} set ${setting} = '25ms'`)
+  }
+  const { findings } = await doctor({ ROUSE_DATABASE_URL: url })
+  for (const setting of timeouts) {
+    t.match(
+      findings.find(({ what }) => what.startsWith(`${setting} is 25: `)),
+      { state: 'warning', fix: `as its owner: alter database ${name} reset ${setting}` },
+      setting,
+    )
+  }
+  t.match(
+    findings.find(({ check }) => check === 'schema'),
+    { state: 'ok' },
+  )
+})
+
 /** No node is there, which is a finding of its own. */
 async function doctor(env: Readonly<Record<string, string>>) {
   const { out, err } = await rouse(['doctor', '--url', 'http://127.0.0.1:9'], { env })

@@ -1,6 +1,11 @@
 // Settings of the role, the database or the server that a node does not work with. Nodes set their own connections right,
 // so none of them is a problem; behind a pooler that costs two round trips a statement.
-import { type Pool, type RoleSetting, readRoleSettings } from '../statements/health.ts'
+import {
+  type Pool,
+  type RoleSetting,
+  readRoleSettings,
+  withoutTimeouts,
+} from '../statements/health.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
 const readOnly = 'default_transaction_read_only'
@@ -11,9 +16,10 @@ export async function checkSession(url: string): Promise<Finding[]> {
   try {
     pool = createPool({ url, max: 1, applicationName: 'rouse doctor', keepSettings: true })
     const names = [...sessionSettings.map(({ name }) => name), readOnly]
-    const found = await readRoleSettings(pool, names)
-    const client = await pool.connect()
-    const isShadowed = await shadowsBuiltIns(client).finally(() => client.release())
+    const { found, isShadowed } = await withoutTimeouts(pool, async (client) => ({
+      found: await readRoleSettings(client, names),
+      isShadowed: await shadowsBuiltIns(client),
+    }))
     const findings = found.flatMap((setting) => {
       if (setting.name === readOnly) return setting.value === 'on' ? [isReadOnly(setting)] : []
       const known = sessionSettings.find(({ name }) => name === setting.name)
@@ -39,7 +45,7 @@ function isReadOnly(setting: RoleSetting): Finding {
   return problem('settings', `${readOnly} is on: nothing can be written`, resetOf(setting))
 }
 
-/** By where the value comes from, as pg_settings says. */
+/** By where the value comes from. */
 function resetOf({ name, source, role, database }: RoleSetting): string {
   switch (source) {
     case 'database':
@@ -48,8 +54,12 @@ function resetOf({ name, source, role, database }: RoleSetting): string {
       return `alter role ${role} reset ${name}`
     case 'database user':
       return `alter role ${role} in database ${database} reset ${name}`
+    case 'global':
+      return `alter role all reset ${name}`
     case 'client':
       return `take ${name} out of the database's URL, PGOPTIONS and the pooler`
+    case 'session':
+      return `alter system reset ${name}, or take it out of postgresql.conf, the database's URL, PGOPTIONS and the pooler`
     default:
       return `alter system reset ${name}, or take it out of postgresql.conf`
   }

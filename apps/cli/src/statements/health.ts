@@ -1,4 +1,4 @@
-import type { createPool } from '@rouse/database'
+import type { createPool, shadowsBuiltIns } from '@rouse/database'
 
 export type Pool = ReturnType<typeof createPool>
 
@@ -9,23 +9,53 @@ export async function readSetting(pool: Pool, name: string): Promise<string> {
   return rows[0]?.value ?? ''
 }
 
+type Client = Parameters<typeof shadowsBuiltIns>[0]
+
+/** In a transaction without the timeouts of the role and the database. A pooler keeps nothing of it. */
+export async function withoutTimeouts<Result>(
+  pool: Pool,
+  ask: (client: Client) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('set local statement_timeout = 0')
+    await client.query(`select set_config('transaction_timeout', '0', true)
+      where current_setting('transaction_timeout', true) is not null`)
+    return await ask(client)
+  } finally {
+    client.release(true)
+  }
+}
+
 export interface RoleSetting {
   readonly name: string
   readonly value: string
-  /** As pg_settings has it: database, user, database user, configuration file, default. */
+  /** As pg_settings has it: database, user, database user, global, configuration file, default. */
   readonly source: string
   /** Quoted, both. */
   readonly role: string
   readonly database: string
 }
 
+/**
+ * As a new session gets them. Where this one has changed a setting, pg_settings no longer says where its value came
+ * from: then the catalogue does, or else the source is `session`.
+ */
 export async function readRoleSettings(
-  pool: Pool,
+  client: Client,
   names: readonly string[],
 ): Promise<RoleSetting[]> {
-  const { rows } = await pool.query<RoleSetting>(
-    `select s.name, s.setting as value, s.source, quote_ident(current_user) as role,
-       quote_ident(current_database()) as database
+  const { rows } = await client.query<RoleSetting>(
+    `select s.name, s.reset_val as value, quote_ident(session_user) as role, quote_ident(current_database()) as database,
+       case when s.source <> 'session' then s.source else coalesce(
+         (select case when d.setrole = 0 and d.setdatabase = 0 then 'global' when d.setrole = 0 then 'database'
+            when d.setdatabase = 0 then 'user' else 'database user' end
+          from pg_catalog.pg_db_role_setting d
+          where d.setrole in (0, (select r.oid from pg_catalog.pg_roles r where r.rolname = session_user))
+            and d.setdatabase in (0, (select b.oid from pg_catalog.pg_database b where b.datname = current_database()))
+            and exists (select from unnest(d.setconfig) c where lower(split_part(c, '=', 1)) = lower(s.name))
+          order by d.setrole = 0, d.setdatabase = 0 limit 1), s.source) end as source
      from pg_catalog.pg_settings s where s.name = any ($1) order by s.name`,
     [names],
   )

@@ -1,5 +1,6 @@
 // Calls of the HTTP API, and what their failures say to a person.
 import { CliError } from './cli-error.ts'
+import { parseExact, stringifyExact } from './exact-json.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: verbs print answers of every shape
 export type Json = any
@@ -57,7 +58,7 @@ export class Api {
         signal: AbortSignal.timeout(ms),
         ...(body === undefined
           ? {}
-          : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+          : { body: stringifyExact(body), headers: { 'content-type': 'application/json' } }),
       })
     } catch (error) {
       throw new CliError('unreachable', `no node answers at ${this.url} (${reasonOf(error)})`)
@@ -96,7 +97,7 @@ function parse(url: string): URL | null {
 
 function parseJson(text: string): Json {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     throw new CliError('server', 'the answer is no JSON; is this a node of Rouse?')
   }

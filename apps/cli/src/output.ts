@@ -1,5 +1,6 @@
 // Where answers go: a table on a terminal, compact JSON in a pipe or with --json.
 import colors from 'picocolors'
+import { stringifyExact } from './exact-json.ts'
 import { formatTable, type TableColumn } from './table.ts'
 
 export interface Output {
@@ -20,7 +21,7 @@ export function createOutput(options: { readonly json?: boolean | undefined }): 
   return {
     isHuman,
     line,
-    json: (value) => line(JSON.stringify(value)),
+    json: (value) => line(stringifyExact(value)),
     table(rows, columns, nothing) {
       if (rows.length === 0) line(colors.dim(nothing))
       else for (const text of formatTable(rows, columns, screenWidth())) line(text)

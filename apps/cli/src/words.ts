@@ -1,6 +1,7 @@
 // How values are read from a command line and shown to a person.
 import { InvalidArgumentError } from 'commander'
 import type { Json } from './api.ts'
+import { stringifyExact } from './exact-json.ts'
 
 const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
@@ -41,6 +42,6 @@ export function absence({ id, state, error }: Json): string {
 
 /** On one line, and no longer than fits. */
 export function brief(value: unknown, most = 60): string {
-  const text = JSON.stringify(value) ?? ''
+  const text = stringifyExact(value)
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`
 }

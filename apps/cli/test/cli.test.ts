@@ -115,6 +115,35 @@ test('push reads lines and files', { timeout }, async (t) => {
   t.match(await rouse(['push', queue, '@nowhere'], { env }), { code: 1, err: /nowhere/ })
 })
 
+test('numbers that JavaScript cannot hold keep all their digits', { timeout }, async (t) => {
+  const queue = unique()
+  const payload =
+    '{"id":12345678901234567890,"far":[-1e400,0.1234567890123456789,"\\\\\\"1e400"],"small":1}'
+  t.equal((await rouse(['push', queue, payload], { env })).code, 0)
+  t.equal((await rouse(['push', queue, '-'], { env, input: `${payload}\n` })).code, 0)
+  const stored = await (await fetch(`${node.url}/api/v1/messages?queue=${queue}`)).text()
+  t.equal(stored.split(`"data":${payload},`).length, 3, stored)
+  for (const args of [
+    ['messages', queue],
+    ['pop', queue, '-n', '2'],
+  ]) {
+    const { out } = await rouse(args, { env })
+    t.equal(out.split(`"data":${payload},`).length, 3, out)
+  }
+})
+
+test('a number that is marked on its way is shown to a person as it is', {
+  timeout,
+  skip: skipTerminal,
+}, async (t) => {
+  const queue = unique()
+  await rouse(['push', queue, '{"id":12345678901234567890}'], { env })
+  const listed = plain((await rouseOnTerminal(['messages', queue], { env })).out)
+  t.match(listed, /\{"id":12345678901234567890\}/)
+  const popped = plain((await rouseOnTerminal(['pop', queue, '--ack'], { env })).out)
+  t.match(popped, /"id": 12345678901234567890\n/)
+})
+
 test('lists are JSON in a pipe', { timeout }, async (t) => {
   const queue = unique()
   await rouse(['push', queue, '1'], { env })

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { query, segment } from '../api.ts'
 import { CliError } from '../cli-error.ts'
+import { stringifyExact } from '../exact-json.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { count, durationMs } from '../words.ts'
 
@@ -56,7 +57,7 @@ rouse pop orders -n 10 --group billing --json`,
       if (!output.isHuman) return output.json(body)
       for (const { id, partition, attempt, data, leaseId } of body.messages) {
         output.line(`${id}  partition ${partition}  attempt ${attempt}`)
-        output.line(JSON.stringify(data, null, 2))
+        output.line(stringifyExact(data, 2))
         if (options.ack !== true) output.note(`acknowledge with: rouse ack ${leaseId}`)
       }
       const { length } = body.messages

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CliError } from '../cli-error.ts'
+import { parseExact } from '../exact-json.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { durationMs } from '../words.ts'
 
@@ -73,7 +74,7 @@ function read(file: string | 0): string {
 
 function parse(text: string, what: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     throw new CliError('usage', `${what} is no JSON; a text needs quotes of its own: '"hello"'`)
   }

@@ -34,6 +34,7 @@ const passing = new Set([408, 429, 500, 502, 503, 504])
 /** Answers of 5xx that say: nothing was done. A balancer's own 503 does not say that. */
 const refusals = new Set<string>([
   'overloaded',
+  'starting',
   'draining',
   'database_unavailable',
   partitionLocked,

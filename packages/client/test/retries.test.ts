@@ -130,6 +130,30 @@ test('a pop that acknowledges at delivery is never asked twice', async (t) => {
   t.equal(hangsUp.requests.length, 1)
 })
 
+test('a node that is starting has done nothing: the next one is asked, and nothing is in doubt', async (t) => {
+  const starting = await scriptedServer(t, () => ({
+    status: 503,
+    body: { code: 'starting', detail: 'waits for a lock', retryable: true },
+    headers: { 'retry-after': '1' },
+  }))
+  const good = await scriptedServer(t, (request) =>
+    request.path.endsWith('/push') ? pushed(request) : { status: 204 },
+  )
+  // A client begins at one of the nodes by chance, and asks them in turn.
+  for (const call of ['pop', 'push'] as const) {
+    starting.requests.splice(0)
+    while (starting.requests.length === 0) {
+      const queue = clientOf(t, [starting.url, good.url]).queue('q')
+      if (call === 'push') await queue.push(1)
+      else t.same(await queue.pop({ autoAck: true }), [])
+    }
+  }
+  t.notOk(
+    good.requests.some(({ body }) => 'repeatAfterMs' in body),
+    'no push is sent as a repeat',
+  )
+})
+
 test('an acknowledgement by hand that is refused after an unclear try is unclear', async (t) => {
   const refused = [{ index: 0, transactionId: 'x', success: false, error: 'lost' }]
   const server = await scriptedServer(t, () =>

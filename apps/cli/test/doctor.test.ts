@@ -68,6 +68,22 @@ test('the doctor names the nodes that disagree about defaults, with what each sa
   )
 })
 
+test('defaults that no running node has are named: a node that has gone left them', async (t) => {
+  const left = await sharedNode(['--node-id=node-1', '--default-priority=1'])
+  const gone = await sharedNode(['--default-ttl=60', '--default-priority=1'], left.database)
+  await gone.stop()
+  await left.call('POST', '/api/v1/push', { items: [{ queue: 'new', payload: 1 }] })
+  t.match(await left.call('GET', '/api/v1/resources/queues/new'), { options: { ttl: 60 } })
+  const env = { ROUSE_DATABASE_URL: left.database.url }
+  const { out } = await rouse(['doctor', '--url', left.url], { env })
+  const findings = JSON.parse(out) as { check: string; state: string; what: string }[]
+  t.match(
+    findings.filter(({ check }) => check === 'defaults'),
+    [{ state: 'warning', what: /^new queues get 60 for ttl, .*\(node-1: not set\)/ }],
+  )
+  t.equal(findings.filter(({ check }) => check === 'defaults').length, 1)
+})
+
 test('a consumer group that holds back retention is named', { timeout: 60_000 }, async (t) => {
   const items = [{ queue: 'orders', payload: 1 }]
   await node.call('POST', '/api/v1/push', { items })

@@ -5,7 +5,7 @@ import { databaseUrl, listenUrl } from '../config.ts'
 import { checkDatabase } from '../doctor/database-checks.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { checkMachine } from '../doctor/machine-checks.ts'
-import { checkNodes, readNeeds } from '../doctor/node-checks.ts'
+import { checkNodes, readNodes } from '../doctor/node-checks.ts'
 import { sessionOf, verb } from '../verb.ts'
 
 interface Options {
@@ -41,7 +41,7 @@ ROUSE_DATABASE_URL=postgres://… rouse doctor`,
       const { api, output, options } = sessionOf<Options>(command)
       const findings: Finding[] = [
         ...(await checkNodes(api)),
-        ...(await checkDatabase(options.databaseUrl, options.listenUrl, await readNeeds(api))),
+        ...(await checkDatabase(options.databaseUrl, options.listenUrl, await readNodes(api))),
         ...checkMachine(),
       ]
       if (!output.isHuman) output.json(findings)

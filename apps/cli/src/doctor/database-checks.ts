@@ -7,6 +7,7 @@ import {
   readSetting,
   readSettingIfAny,
 } from '../statements/health.ts'
+import { checkServerDefaults, type NodeDefaults } from './defaults-check.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 import { checkSession } from './session-checks.ts'
 
@@ -16,17 +17,16 @@ const listenMsMax = 1_000
 /** The settings that decide whether a commit is a commit. */
 const durability = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' }
 
-/** A node and how many connections it may open. */
-export interface NodeNeed {
-  readonly node: string
-  readonly connections: number
+/** What a node was told: its defaults, and how many connections it may open; undefined where an older one does not say. */
+export interface ToldNode extends NodeDefaults {
+  readonly connections: number | undefined
 }
 
 /** `listenUrl`: where nodes LISTEN, if that is not the database's own URL. */
 export async function checkDatabase(
   url: string | undefined,
   listenUrl: string | undefined,
-  nodes: readonly NodeNeed[],
+  nodes: readonly ToldNode[],
 ): Promise<Finding[]> {
   if (url === undefined) {
     const fix = 'set ROUSE_DATABASE_URL to have it looked at'
@@ -44,6 +44,7 @@ export async function checkDatabase(
       ...(await checkSession(url)),
       ...(await checkConnections(pool, nodes)),
       await checkSchema(pool),
+      ...(await checkServerDefaults(pool, nodes)),
       await checkPooler(pool),
       await checkListen(listenUrl ?? url),
       await checkClock(pool),
@@ -96,19 +97,20 @@ async function checkSettings(pool: Pool): Promise<Finding[]> {
 }
 
 /** Whether the server has room for what all nodes may open, beside what it keeps for administrators. */
-async function checkConnections(pool: Pool, nodes: readonly NodeNeed[]): Promise<Finding[]> {
-  if (nodes.length === 0) return []
+async function checkConnections(pool: Pool, nodes: readonly ToldNode[]): Promise<Finding[]> {
+  const wants = nodes.flatMap(({ connections }) => (connections === undefined ? [] : [connections]))
+  if (wants.length === 0) return []
   const max = Number(await readSetting(pool, 'max_connections'))
   const reserved =
     Number(await readSetting(pool, 'superuser_reserved_connections')) +
     Number(await readSettingIfAny(pool, 'reserved_connections'))
-  const wanted = nodes.reduce((sum, { connections }) => sum + connections, 0)
+  const wanted = wants.reduce((sum, connections) => sum + connections, 0)
   const room = max - reserved
-  const sums = `${nodes.map(({ connections }) => connections).join(' + ')} = ${wanted}`
+  const sums = `${wants.join(' + ')} = ${wanted}`
   if (wanted <= room) {
     return [fine('connections', `the nodes use up to ${sums} of ${room} connections`)]
   }
-  const each = Math.floor(room / nodes.length)
+  const each = Math.floor(room / wants.length)
   return [
     warning(
       'connections',

@@ -1,6 +1,6 @@
 import type { Api, Json } from '../api.ts'
 import { absence } from '../words.ts'
-import type { NodeNeed } from './database-checks.ts'
+import type { ToldNode } from './database-checks.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
 const skewMsMax = 1_000
@@ -15,12 +15,16 @@ export async function checkNodes(api: Api): Promise<Finding[]> {
   return [await checkReady(api), ...(await checkCluster(api))]
 }
 
-/** What each node that answers may open; nodes of an older release do not say. */
-export async function readNeeds(api: Api): Promise<NodeNeed[]> {
+/** What each node that answers was told. */
+export async function readNodes(api: Api): Promise<ToldNode[]> {
   try {
     const { body } = await api.get('/stats?scope=cluster')
-    return body.nodes.flatMap(({ node, connections_max: connections }: Json) =>
-      typeof connections === 'number' ? [{ node, connections }] : [],
+    return body.nodes.map(
+      ({ node, connections_max: connections, queue_defaults: defaults }: Json) => ({
+        node,
+        connections,
+        defaults,
+      }),
     )
   } catch {
     return []

@@ -71,6 +71,16 @@ export async function readSettingIfAny(pool: Pool, name: string): Promise<string
   return rows[0]?.value ?? ''
 }
 
+/** What new queues get. Fails where the schema is not there yet, or not for us. */
+export async function readServerDefaults(
+  pool: Pool,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const { rows } = await pool.query<{ options: Record<string, unknown> }>(
+    'select options from rouse.server_defaults',
+  )
+  return rows[0]?.options
+}
+
 export async function readClockMs(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now')
   return rows[0]?.now.getTime() ?? Number.NaN

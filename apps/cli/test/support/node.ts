@@ -10,6 +10,8 @@ export interface TestNode {
   /** One call of the API; the body of the answer, parsed. */
   // biome-ignore lint/suspicious/noExplicitAny: the tests look into answers of every shape
   call(method: string, path: string, body?: unknown): Promise<any>
+  /** Drains and ends it. */
+  stop(): Promise<unknown>
 }
 
 /** A node for all tests of a file, by `rouse serve`, on a database of its own unless one is given. */
@@ -29,10 +31,11 @@ export async function sharedNode(
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  test.teardown(() => {
+  const stop = () => {
     child.kill('SIGTERM')
     return exited
-  })
+  }
+  test.teardown(stop)
   const url = await new Promise<string>((resolve, reject) => {
     void exited.then((code) => reject(new Error(`the node ended with ${code}`)))
     createInterface({ input: child.stdout }).on('line', (line) => {
@@ -43,6 +46,7 @@ export async function sharedNode(
   const node: TestNode = {
     url,
     database,
+    stop,
     async call(method, path, body) {
       const response = await fetch(`${url}${path}`, {
         method,

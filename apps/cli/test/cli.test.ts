@@ -115,6 +115,26 @@ test('push reads lines and files', { timeout }, async (t) => {
   t.match(await rouse(['push', queue, '@nowhere'], { env }), { code: 1, err: /nowhere/ })
 })
 
+test('many lines go in several requests, and a failure says how many were stored', {
+  timeout,
+}, async (t) => {
+  const queue = unique()
+  const large = JSON.stringify('x'.repeat(6_000))
+  const input = `${Array.from({ length: 900 }, () => large).join('\n')}\n`
+  const all = await rouse(['push', queue, '-'], { env, input })
+  t.equal(all.code, 0, all.err)
+  t.equal(JSON.parse(all.out).length, 900, '5.4 MB, where a request may have 4 MiB')
+
+  const tooLarge = JSON.stringify('x'.repeat(2_000_000))
+  const lines = [...Array.from({ length: 1_000 }, (_, i) => i), tooLarge, 1].join('\n')
+  const some = await rouse(['push', unique(), '-'], { env, input: lines })
+  t.equal(some.code, 2)
+  t.match(
+    some.err,
+    /^rouse: the first 1000 of 1002 messages were stored, then: .*\(payload_too_large\)\n$/,
+  )
+})
+
 test('numbers that JavaScript cannot hold keep all their digits', { timeout }, async (t) => {
   const queue = unique()
   const payload =

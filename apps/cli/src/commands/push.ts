@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CliError } from '../cli-error.ts'
-import { parseExact } from '../exact-json.ts'
+import { parseExact, stringifyExact } from '../exact-json.ts'
 import { sessionOf, verb } from '../verb.ts'
 import { durationMs } from '../words.ts'
 
@@ -12,8 +12,9 @@ interface Options {
   readonly header?: readonly string[]
 }
 
-/** What a push may hold by default. */
+/** What a push may hold by default; a character is at most three bytes of the 4 MiB. */
 const itemsMax = 1_000
+const requestCharsMax = 1_000_000
 
 export function pushVerb(program: Command): void {
   verb(
@@ -44,18 +45,44 @@ cat orders.ndjson | rouse push orders -`,
       if (payloads.length > 1 && options.dedupe !== undefined) {
         throw new CliError('usage', '--dedupe is for one message')
       }
+      const items = payloads.map((payload) => ({ queue, payload, ...more }))
       const stored: { message_id: string; status: string; transaction_id: string }[] = []
-      for (let i = 0; i < payloads.length; i += itemsMax) {
-        const items = payloads
-          .slice(i, i + itemsMax)
-          .map((payload) => ({ queue, payload, ...more }))
-        const { body } = await api.post('/api/v1/push', { items })
+      for (const request of requestsOf(items)) {
+        const { body } = await api.post('/api/v1/push', { items: request }).catch((error) => {
+          throw partly(error, stored.length, items.length)
+        })
         stored.push(...body)
       }
       if (!output.isHuman) output.json(stored)
       else if (stored.length === 1) output.line(`${stored[0]?.status}  ${stored[0]?.message_id}`)
       else output.line(`${stored.length} messages stored`)
     })
+}
+
+/** In order; an item that is too large for any request goes alone. */
+function requestsOf<Item>(items: readonly Item[]): Item[][] {
+  const requests: Item[][] = []
+  let chars = 0
+  for (const item of items) {
+    const { length } = stringifyExact(item)
+    const last = requests.at(-1)
+    chars += length
+    if (last !== undefined && last.length < itemsMax && chars <= requestCharsMax) last.push(item)
+    else {
+      requests.push([item])
+      chars = length
+    }
+  }
+  return requests
+}
+
+/** Whoever repeats the whole input would store the first of it twice. */
+function partly(error: unknown, stored: number, count: number): unknown {
+  if (!(error instanceof CliError) || stored === 0) return error
+  return new CliError(
+    error.code,
+    `the first ${stored} of ${count} messages were stored, then: ${error.message}`,
+  )
 }
 
 function payloadsOf(json: string): unknown[] {

@@ -2,8 +2,9 @@
 -- forgotten; acknowledgements of its old leases are refused.
 -- Parameters: queue, group, the time (null: the end).
 -- Result: the `woken` (one row, no partition), or RS404, or RS409 consumer_transaction_open.
--- Locks: queue FOR SHARE, the group with SKIP LOCKED, partitions by id, lanes by (partition, group), leases by id; no lock is waited for longer than
---   lock_timeout, and no lease at all.
+-- Locks: the queue row (no partition is born meanwhile: its pushes would not be held off), the group with SKIP LOCKED,
+--   partitions by id, lanes by (partition, group), leases by id; no lock is waited for longer than lock_timeout, and no
+--   lease at all.
 create or replace function rouse.seek(p_queue text, p_group text, p_time timestamptz)
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
@@ -14,7 +15,7 @@ declare
   v_group_id integer;
 begin
   perform rouse.raise_durability();
-  select * into v_queue from rouse.queues q where q.name = p_queue for share;
+  select * into v_queue from rouse.queues q where q.name = p_queue for no key update;
   select g.id into v_group_id from rouse.groups g where g.queue_id = v_queue.id and g.name = p_group;
   if v_group_id is null then
     perform rouse.raise('RS404', 'not_found', format('queue "%s" has no consumer group "%s"', p_queue, p_group));

@@ -2,6 +2,7 @@
 import { ack, configure, deleteGroup, deleteQueue, promoteDue, purge, seek } from '@rouse/sidecar'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
+import { inconsistencies } from './support/consistency.ts'
 import { finish, item, openStorage, payloads, refusal, type Storage } from './support/storage.ts'
 import { within } from './support/within.ts'
 
@@ -109,6 +110,26 @@ test('operations end in time where a lock is kept from them', async (t) => {
   for (const [name, operation] of Object.entries(operations)) {
     t.match(await within(refusal(operation(storage)), 2_000), { state: '55P03' }, name)
   }
+})
+
+test('a push to a partition that is new while a group is moved to the end is delivered', async (t) => {
+  const { armBarrier, begin, pool, send, take, waiting } = await openStorage(t)
+  await send('q', 'p', [1])
+  await take('q', { autoAck: true })
+  const operator = await begin()
+  const seeking = await armBarrier('seek-locked')
+  const sought = seek(operator, { queue: 'q', group: 'g', to: 'end' })
+  await seeking.reached()
+  const first = send('q', 'new', [1])
+  await Promise.race([first, waiting(1)])
+  await seeking.release()
+  await sought
+  const second = send('q', 'new', [2])
+  await Promise.race([second, waiting(2)])
+  await operator.query('commit')
+  await Promise.all([first, second])
+  t.same(await inconsistencies(pool), [])
+  t.same(payloads(await take('q', { batch: 9 })).toSorted(), [1, 2])
 })
 
 /** All that an operation could change. */

@@ -81,7 +81,8 @@ as $$
   select coalesce(jsonb_agg(jsonb_build_object('attempt', a.attempt, 'outcome', a.outcome, 'errorCode', a.error_code,
     'errorMessage', a.error_message, 'holder', a.holder, 'deliveredAt', round(extract(epoch from a.delivered_at) * 1000),
     'endedAt', round(extract(epoch from a.ended_at) * 1000)) order by a.id), '[]')
-  from rouse.attempts a where a.partition_id = p_partition_id and a.seq = p_seq and a.group_id = p_group_id
+  from rouse.attempts a
+  where a.partition_id = p_partition_id and a.seq = p_seq and a.group_id = p_group_id and a.outcome <> 'redriven'
 $$;
 
 -- What messages were given up for, the commonest first. Without an error code it is the text that tells errors apart.

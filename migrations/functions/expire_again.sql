@@ -2,7 +2,8 @@
 
 -- The first moment at which a message is too old to be delivered again.
 -- A letter that was redriven has no such moment: somebody asked for it by hand, and it left its dead letter for this. It is
--- known by its first delivery to come, or by the attempt at which it was given up.
+-- known by the mark that its redrive left; before there were such marks, by its first delivery to come, or by the attempt
+-- at which it was given up, as long as the retry limit stays what it was.
 -- Parameters: the redelivery, its queue. Result: the time; null where age does not matter. Locks: none.
 create or replace function rouse.ends_at(p rouse.redeliveries, p_queue rouse.queues) returns timestamptz
 language sql stable
@@ -13,7 +14,7 @@ as $$
     and not exists (
       select from rouse.attempts a
       where a.partition_id = p.partition_id and a.seq = p.seq and a.group_id = p.group_id
-        and (a.outcome = 'dlq' or (a.outcome in ('failed', 'expired') and a.attempt > p_queue.retry_limit)))
+        and (a.outcome in ('redriven', 'dlq') or (a.outcome in ('failed', 'expired') and a.attempt > p_queue.retry_limit)))
 $$;
 
 -- Drops what is too old to be delivered again. As with fresh messages that are passed over, nothing is counted and there is

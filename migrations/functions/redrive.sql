@@ -76,6 +76,10 @@ begin
     insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
     select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true from letters d
     on conflict on constraint redeliveries_pkey do nothing
+  ), marked as (
+    -- Age does not end what was redriven (functions/expire_again.sql), and a release must not move its lane's cursor back.
+    insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, ended_at)
+    select d.partition_id, d.seq, d.group_id, 0, 'redriven', rouse.now() from letters d
   ), opened as (
     update rouse.lanes l set ready = true
     where not l.ready and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)

@@ -45,7 +45,7 @@ as $$
   select g.name, 'attempt', jsonb_build_object('attempt', a.attempt, 'outcome', a.outcome, 'errorCode', a.error_code,
     'errorMessage', a.error_message, 'holder', a.holder)::text, a.ended_at
   from rouse.attempts a join rouse.groups g on g.id = a.group_id
-  where a.partition_id = p_partition_id and a.seq = rouse.seq_of(p_partition_id, p_transaction_id)
+  where a.partition_id = p_partition_id and a.seq = rouse.seq_of(p_partition_id, p_transaction_id) and a.outcome <> 'redriven'
   order by a.id
 $$;
 

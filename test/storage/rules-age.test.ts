@@ -156,3 +156,33 @@ test('a letter that is redriven is delivered whatever its age, alone, until it i
   t.same(payloads(next), ['fresh'])
   await finish(pool, next)
 })
+
+for (const [name, end] of [
+  ['fails', (storage, leaseId) => ack(storage.pool, [{ leaseId, status: 'failed' }])],
+  ['is given back', (storage, leaseId) => ack(storage.pool, [{ leaseId, status: 'retry' }])],
+  ['is released', (storage, leaseId) => release(storage.pool, [leaseId])],
+  [
+    'expires',
+    async (storage) => {
+      await storage.advanceClock(3_600_000)
+      await reapExpired(storage.pool)
+    },
+  ],
+] as [string, (storage: Storage, leaseId: string) => Promise<unknown>][]) {
+  test(`a redriven letter that ${name} comes again, though the retry limit was raised and its attempts are forgotten`, async (t) => {
+    const storage = await openFrozen(t)
+    const { advanceClock, lease, pool, rows, send, set, take } = storage
+    await set('q', { ttl: 3, retryLimit: 0, retryBackoffMs: [1_000], leaseTime: 60 })
+    await send('q', 'p', ['dead'])
+    await fail(storage)
+    await advanceClock(ttlMs + 1)
+    await set('q', { retryLimit: 5 })
+    await redrive(pool, { queue: 'q' })
+    const { leaseId } = await lease('q')
+    await rows(`delete from rouse.attempts where outcome = 'failed'`)
+    await end(storage, leaseId)
+    await advanceClock(1_000)
+    await promoteDue(pool)
+    t.same(payloads(await take('q')), ['dead'])
+  })
+}

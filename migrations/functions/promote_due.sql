@@ -249,7 +249,10 @@ begin
   ) m
   left join rouse.dedup d on d.partition_id = p_partition_id and d.key = m.key and d.expires_at > v_now and m.origin = 'sql'
     and v_window_ms > 0
-    and not exists (select from rouse.partitions p where p.id = d.partition_id and d.seq < p.keys_from)  -- purged
+    and not exists (  -- purged
+      select from rouse.partitions p
+      left join rouse.removals r on r.queue_id = p.queue_id and r.kind = 'purge' and r.phase in ('scheduled', 'tails')
+      where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))
   where d.key is null and (m.key is null or m.turn = 1 or m.origin = 'broker' or v_window_ms = 0);
   get diagnostics v_added = row_count;
   update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;

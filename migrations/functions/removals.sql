@@ -150,36 +150,6 @@ begin
   return p;
 end $$;
 
--- Whether a removal takes this scheduled message: it was there when the operator asked. The broker schedules in transactions
--- that are short, so the time decides. A SQL producer's transaction may have been open then, and what it commits later must
--- stay: its rows go only if they are older than any transaction that was open.
--- Parameters: the removal; of the message, its origin, the time it was scheduled, and its xmin. Result: yes or no. Locks: none.
-create or replace function rouse.is_removed(p rouse.removals, p_origin text, p_created_at timestamptz, p_xmin xid) returns boolean
-language sql stable
-as $$
-  select p_created_at <= p.requested_at and (p_origin = 'broker' or age(p_xmin) > age(p.oldest_xid::xid))
-$$;
-
--- Whether a scheduled message that is due belongs to a purge or a deleted queue whose steps have not come to it yet.
--- Parameters: of the message, its queue, origin, the time it was scheduled, its xmin. Result: yes or no. Locks: none.
-create or replace function rouse.is_due_in_vain(p_queue text, p_origin text, p_created_at timestamptz, p_xmin xid) returns boolean
-language sql stable
-as $$
-  select exists (
-    select from rouse.removals r
-    where r.queue = p_queue and r.kind in ('purge', 'queue') and r.phase in ('scheduled', 'tails')
-      and rouse.is_removed(r, p_origin, p_created_at, p_xmin))
-$$;
-
--- Whether steps of a purge have still to come to some of a queue's partitions.
--- Parameters: the queue's id. Result: yes or no. Locks: none.
-create or replace function rouse.is_being_purged(p_queue_id integer) returns boolean
-language sql stable
-as $$
-  select exists (
-    select from rouse.removals r where r.queue_id = p_queue_id and r.kind = 'purge' and r.phase in ('scheduled', 'tails'))
-$$;
-
 -- Deletes scheduled messages of a removal.
 -- Parameters: the removal, the most rows. Result: how many went. Locks: those rows.
 create or replace function rouse.remove_scheduled(p rouse.removals, p_rows integer) returns bigint
@@ -201,22 +171,22 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-  v record;
+  v rouse.partitions;
+  v_ordering text;
   v_to bigint;
   v_lease_ids uuid[];
   v_lease rouse.leases;
   v_bits varbit;
 begin
-  select p.head, p.tail, p.last_created_at, q.ordering into v
-  from rouse.partitions p join rouse.queues q on q.id = p.queue_id where p.id = p_id for no key update of p;
+  select p.* into v from rouse.partitions p where p.id = p_id for no key update;
+  select q.ordering into v_ordering from rouse.queues q where q.id = v.queue_id;
   if not found then
     return;
   end if;
   perform from rouse.lanes l where l.partition_id = p_id order by l.group_id for no key update;
   -- barrier: purge-partition-locked
-  v_to := case when v.last_created_at <= p_time then v.head
-    else rouse.seq_at(p_id, v.tail, v.head, p_time + interval '1 millisecond') end;
-  if v.ordering = 'partition' then
+  v_to := rouse.purged_to(v, p_time);
+  if v_ordering = 'partition' then
     v_lease_ids := array(select l.lease_id from rouse.lanes l where l.partition_id = p_id and l.lease_id is not null order by 1);
   else
     v_lease_ids := array(select s.id from rouse.leases s where s.partition_id = p_id order by s.id);

@@ -12,17 +12,16 @@ import {
 } from '@rouse/sidecar'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
+import { removeAll, step } from './support/removal-steps.ts'
 import {
   finish,
   item,
   message,
   openStorage,
   payloads,
-  refusal,
   type Storage,
   start,
 } from './support/storage.ts'
-import { within } from './support/within.ts'
 
 test('after a purge a key is stored again: pushed, scheduled, or enqueued in SQL', async (t) => {
   const storage = await openStorage(t)
@@ -255,79 +254,6 @@ test('pushes to the new queue of a name do not wait for steps that remove the ol
   t.same(payloads(await take('q', { batch: 9 })), ['new', 'newer'])
 })
 
-test('a queue of more than 20,000 partitions is purged in steps, and the call is short', async (t) => {
-  const { pool, rows, send } = await openStorage(t)
-  await send('q', 'p', [1])
-  const addPartitions = (count: number) =>
-    rows(
-      `insert into rouse.partitions (queue_id, name, last_created_at)
-       select q.id, gen_random_uuid(), rouse.now() from rouse.queues q, generate_series(1, $1::integer)`,
-      [count],
-    )
-  await addPartitions(19_999)
-  t.equal(await purge(pool, 'q'), 1)
-  await addPartitions(1)
-  t.equal(await within(purge(pool, 'q'), 1_000), null)
-})
-
-test('a purge in steps takes what was pushed before it, and leaves what was pushed after', async (t) => {
-  const storage = await openStorage(t)
-  const { begin, freezeClock, lease, pool, rows, send, set, take } = storage
-  await freezeClock(start)
-  await set('q', { retryBackoffMs: [600_000] })
-  await purgeInSteps(storage)
-  await send('q', 'first', [1])
-  await take('q', { partition: 'none yet' })
-  await send('q', 'p', ['purged'])
-  await send('q', 'failed', ['purged'])
-  await ack(pool, [item(await lease('q', { partition: 'failed' }), 0, 'failed')])
-  await push(pool, [message('q', 'p', 'scheduled', { transactionId: 'late', delayMs: 5_000 })])
-  await push(pool, [message('q', 'p', 'due', { transactionId: 'due', delayMs: 1_000 })])
-  const producer = await begin()
-  await producer.query(`select rouse.enqueue('q', '"committed later"', 'sql')`)
-  t.equal(await within(purge(pool, 'q'), 1_000), null)
-  await freezeClock(start + 2_000)
-  await send('q', 'p', ['pushed later'])
-  await send('q', 'failed', ['behind it'])
-  await producer.query('commit')
-  await promoteDue(pool)
-  const straddling = await lease('q', { partition: 'p', batch: 9 })
-  t.same(payloads(straddling), ['purged', 'pushed later'], 'not purged yet; the one due is gone')
-  t.match(await refusal(rows(`select rouse.redrive('q')`)), { detail: { code: 'queue_in_use' } })
-  await removeAll(storage)
-  const [{ messages }] = (await rows<{ messages: string }>(
-    `select messages from rouse.stats('q')`,
-  )) as [{ messages: string }]
-  t.equal(Number(messages), 3)
-  t.match(await ack(pool, [item(straddling, 0), item(straddling, 1)]), { rejected: [0] })
-  t.same(payloads(await take('q', { partition: 'failed' })), ['behind it'])
-  t.same(payloads(await take('q', { partition: 'sql' })), ['committed later'])
-  t.match((await push(pool, [message('q', 'p', 1, { transactionId: 'due' })])).items, [
-    { status: 'queued' },
-  ])
-  t.same(await inconsistencies(pool), [])
-})
-
-test('a purge in steps comes back to a partition that a transaction holds', async (t) => {
-  const storage = await openStorage(t)
-  const { begin, lease, pool, rows, send, take } = storage
-  await purgeInSteps(storage)
-  await send('q', 'first', [1])
-  await take('q', { partition: 'none yet' })
-  await send('q', 'p', [1])
-  t.equal(await purge(pool, 'q'), null)
-  const consumer = await begin()
-  await consumer.query('select rouse.ack_in($1)', [(await lease('q', { partition: 'p' })).leaseId])
-  const left = async () => (await rows('select from rouse.partitions where tail < head')).length
-  for (let steps = 0; (await left()) > 1 && steps < 3_000; steps += 1) await step(storage)
-  t.equal(await left(), 1)
-  await consumer.query('commit')
-  await removeAll(storage)
-  t.equal(await left(), 0)
-  await promoteDue(pool)
-  t.same(await inconsistencies(pool), [])
-})
-
 test('a queue deleted with very many scheduled messages leaves none to its successor', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, rows, send, take } = storage
@@ -360,30 +286,3 @@ test('only one node at a time takes a step, and one that dies leaves it to the n
   await removeAll(storage)
   t.same(await rows('select from rouse.messages'), [])
 })
-
-/** Has every purge done in steps, as if the queue were large. */
-async function purgeInSteps({ rows }: Storage): Promise<void> {
-  await rows(
-    `create or replace function rouse.purges_in_steps(p_queue_id integer, p_queue text) returns boolean
-     language sql as 'select true'`,
-  )
-}
-
-/** One step now, whenever it is due. */
-async function step({ rows }: Storage): Promise<number> {
-  await rows(`update rouse.removals set next_at = '-infinity'`)
-  await rows(`update rouse.chores set next_at = '-infinity' where name = 'removal'`)
-  const [begun] = await rows<{ at: string }>('select extract(epoch from clock_timestamp()) as at')
-  await rows(`select * from rouse.removal_step('test')`)
-  const [ended] = await rows<{ at: string }>('select extract(epoch from clock_timestamp()) as at')
-  return Number(ended?.at) - Number(begun?.at)
-}
-
-/** All steps there are; answers how many. */
-async function removeAll(storage: Storage): Promise<number> {
-  for (let steps = 0; ; steps += 1) {
-    if ((await storage.rows('select from rouse.removals')).length === 0) return steps
-    if (steps > 5_000) throw new Error('the removal does not end')
-    await step(storage)
-  }
-}

@@ -241,7 +241,7 @@ begin
       where l.partition_id = p_id and s.partition_id = p_id and s.from_seq < v_below
       union all
       select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases s
-      where not p.ordered and s.partition_id = p_id and s.from_seq < v_below);
+      where not s.ordered and s.partition_id = p_id and s.from_seq < v_below);
     delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
       select x.seq from rouse.messages x
       where x.partition_id = p_id and x.seq < v_below and x.seq <> all (v_held) order by x.seq limit p_rows));

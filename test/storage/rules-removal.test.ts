@@ -97,6 +97,21 @@ test('a dead letter redriven after a purge survives its steps', async (t) => {
   t.same(await inconsistencies(pool), [])
 })
 
+test('a redriven letter survives the steps of a purge after the ordering changed', async (t) => {
+  const storage = await openStorage(t)
+  const { lease, pool, rows, send, set, take } = storage
+  await send('q', 'p', ['dead', 'purged'])
+  await ack(pool, [item(await lease('q'), 0, 'dlq')])
+  await purge(pool, 'q')
+  await set('q', { ordering: 'none' })
+  await rows(`select rouse.redrive('q')`)
+  const { leaseId } = await lease('q')
+  await removeAll(storage)
+  await release(pool, [leaseId])
+  t.same(payloads(await take('q')), ['dead'])
+  t.same(await inconsistencies(pool), [])
+})
+
 test('a redrive beside a step of a purge keeps its message', async (t) => {
   const storage = await openStorage(t)
   const { armBarrier, lease, pool, rows, send } = storage

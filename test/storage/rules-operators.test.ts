@@ -129,7 +129,7 @@ test('a push to a partition that is new while a group is moved to the end is del
   await operator.query('commit')
   await Promise.all([first, second])
   t.same(await inconsistencies(pool), [])
-  t.same(payloads(await take('q', { batch: 9 })).toSorted(), [1, 2])
+  t.same(new Set(payloads(await take('q', { batch: 9 }))), new Set([1, 2]))
 })
 
 /** All that an operation could change. */

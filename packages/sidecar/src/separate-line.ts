@@ -3,7 +3,8 @@
 //   shared    a queue's writes share calls with those of every queue. A call that waits too long for a lock moves all
 //             its writes here: which of them is at fault is not known yet.
 //   apart     the queue's writes share calls with each other only. Those that came from a call that failed are tried one
-//             target (a partition) at a time; others join in one call, which on failure is taken apart the same way.
+//             target (a partition) at a time; others join in one call, which on failure is taken apart the same way. Writes
+//             to several queues wait by the set of their queues, and are tried one by one.
 //   locked    a target that failed alone. Its writes are answered `partition_locked`, and those that arrive within
 //             `refuseMs` at once. After that one call tries it again, waiting only briefly.
 //
@@ -41,6 +42,8 @@ const apartMs = 5_000
 const pendingMax = 20_000
 const queuesMax = 10_000
 const targetsMax = 10_000
+/** Writes to more queues than this wait together. */
+const namedQueuesMax = 8
 
 interface Target<I, O> {
   writes: PendingWrite<I, O>[]
@@ -73,13 +76,19 @@ export class SeparateLine<I, O> {
   take(write: PendingWrite<I, O>): boolean {
     if (this.isEmpty) return false
     const targets = this.#options.targetsOf(write.input)
-    const home = targets.find(({ queue }) => this.#isApart(queue))
-    if (home === undefined) return false
-    const queue = this.#queues.get(home.queue) as Queue<I, O>
-    const isKnown = targets.some((one) => one.queue === home.queue && queue.targets.has(one.name))
-    if (isKnown) this.#addAlone(write, targets, queue)
-    else this.#admit(write, () => queue.joined.push(write))
-    this.#run(home.queue, queue)
+    const home = homeOf(targets)
+    const isOneQueue = home === targets[0]?.queue
+    if (!this.#isApart(home)) {
+      if (isOneQueue || !targets.some(({ queue }) => this.#isApart(queue))) return false
+      this.moveIn([write])
+      return true
+    }
+    const queue = this.#queues.get(home) as Queue<I, O>
+    // Writes to several queues do not join: one call for all of them would mostly meet the lock again.
+    if (!isOneQueue || targets.some(({ name }) => queue.targets.has(name))) {
+      this.#addAlone(write, targets, queue)
+    } else this.#admit(write, () => queue.joined.push(write))
+    this.#run(home, queue)
     return true
   }
 
@@ -87,7 +96,7 @@ export class SeparateLine<I, O> {
   moveIn(writes: readonly PendingWrite<I, O>[]): void {
     for (const write of writes) {
       const targets = this.#options.targetsOf(write.input)
-      const home = targets[0]?.queue ?? ''
+      const home = homeOf(targets)
       let queue = this.#queues.get(home)
       if (queue === undefined) {
         this.#forgetShared()
@@ -233,6 +242,14 @@ export class SeparateLine<I, O> {
     if (this.#queues.size < queuesMax) return
     for (const name of this.#queues.keys()) this.#isApart(name)
   }
+}
+
+/** Where a write waits. One to several queues is kept apart from those to one of them: it may be another's row that is locked. */
+function homeOf(targets: readonly WriteTarget[]): string {
+  const queues = new Set(targets.map(({ queue }) => queue))
+  const [first = ''] = queues
+  if (queues.size <= 1) return first
+  return queues.size > namedQueuesMax ? 'many queues' : JSON.stringify([...queues].toSorted())
 }
 
 /** A write to several targets is tried by itself: it must not lock out those that want only one of them. */

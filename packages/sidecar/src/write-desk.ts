@@ -91,7 +91,7 @@ export class WriteDesk {
       patienceMs: 0,
       countMax: 1, // never joined: what one of them locks must not wait for another
       weigh: one,
-      targetsOf: ({ acks, pushes }) => [...pushes.map(targetOfPush), ...acks.map(targetOfAck)],
+      targetsOf: targetsOfTransaction,
       call: (writes, executor) => this.#transact(writes, executor),
     })
     this.#renewals = this.#line({
@@ -275,6 +275,17 @@ function targetOfPush({ queue, partition }: PushItem): WriteTarget {
 /** The queue of a lease is not known here: its partition stands for it, or the lease itself. */
 function targetOfAck({ leaseId, message }: AckItem): WriteTarget {
   return message === undefined ? targetOfLease(leaseId) : targetOfLease(message.partitionId)
+}
+
+/** What is acknowledged counts to the queue that is pushed to: else no two transactions would wait together. */
+function targetsOfTransaction({ acks, pushes }: TransactionRequest): WriteTarget[] {
+  const acked = acks.map(targetOfAck)
+  const [first] = pushes
+  if (first === undefined) return acked
+  return [
+    ...pushes.map(targetOfPush),
+    ...acked.map((target) => ({ ...target, queue: first.queue })),
+  ]
 }
 
 function targetOfLease(name: string): WriteTarget {

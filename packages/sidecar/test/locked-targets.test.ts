@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { eventually, type TestDatabase } from '@rouse/testkit'
 import pg from 'pg'
 import { type Test, test } from 'tap'
-import type { AckItem, SidecarDbPool } from '../src/index.ts'
+import type { AckItem, PushItem, SidecarDbPool } from '../src/index.ts'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
 const producers = 60
@@ -17,8 +17,8 @@ test('pushes to locked partitions fail no push of another queue, and are told wh
   await pushOne(sidecar, item('b'))
   const user = await lock(t, database, partitionsOf('a'))
 
-  const load = startProducers(sidecar, (n) =>
-    item('a', { partition: partitions[n % partitions.length] as string }),
+  const load = startProducers((n) =>
+    pushOne(sidecar, item('a', { partition: partitions[n % partitions.length] as string })),
   )
   await eventually(() => isWaitingForLock(database))
   let slowestMs = 0
@@ -147,6 +147,36 @@ test('transactions that push to a locked partition do not keep others waiting', 
   await Promise.all(refused)
 })
 
+for (const [name, submit] of [
+  ['pushes', (sidecar, items) => sidecar.submit({ kind: 'PUSH', items, bytes: 20 })],
+  [
+    'transactions',
+    (sidecar, items) =>
+      sidecar.submit({ kind: 'TRANSACTION', transaction: { acks: [], pushes: items } }),
+  ],
+] as [string, (sidecar: SidecarDbPool, items: PushItem[]) => Promise<unknown>][]) {
+  test(`${name} to a free and a locked queue do not keep those to the free one waiting`, async (t) => {
+    const { sidecar, database } = await startSidecar(t)
+    await pushOne(sidecar, item('a'))
+    await pushOne(sidecar, item('b'))
+    await lock(t, database, partitionsOf('a'))
+    const load = startProducers((n) =>
+      submit(sidecar, [item('b', { partition: `p${n}` }), item('b'), item('a')]),
+    )
+    await eventually(() => load.failures.length > 0)
+    let slowestMs = 0
+    for (let n = 0; n < 20; n += 1) {
+      const startedAt = performance.now()
+      await submit(sidecar, [item('b')])
+      slowestMs = Math.max(slowestMs, performance.now() - startedAt)
+    }
+    await load.stop()
+    t.ok(slowestMs < msMax, `the slowest took ${Math.round(slowestMs)} ms`)
+    t.equal(load.accepted(), 0)
+    t.notOk(load.failures.includes('database_unavailable'))
+  })
+}
+
 function partitionsOf(queue: string): string {
   return `select from rouse.partitions where queue_id = (select id from rouse.queues where name = '${queue}')`
 }
@@ -168,13 +198,13 @@ async function isWaitingForLock({ pool }: TestDatabase): Promise<boolean> {
   return rows.length > 0
 }
 
-function startProducers(sidecar: SidecarDbPool, next: (n: number) => ReturnType<typeof item>) {
+function startProducers(submit: (n: number) => Promise<unknown>) {
   const failures: string[] = []
   let accepted = 0
   let isPushing = true
   const pushing = Array.from({ length: producers }, async (_, producer) => {
     for (let n = producer; isPushing; n += producers) {
-      await pushOne(sidecar, next(n)).then(
+      await submit(n).then(
         () => (accepted += 1),
         async (error: { code: string }) => {
           failures.push(error.code)

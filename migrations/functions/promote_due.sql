@@ -53,6 +53,7 @@ declare
   v_due record;
   v_target record;
   v_queue text;
+  v_vain record;
   v_done_queues text[] := '{}';
   v_done_partitions text[] := '{}';
   v_passed_queues text[] := '{}';      -- partitions that were locked, and are not tried again in this step
@@ -89,8 +90,16 @@ begin
       where p.id is null order by 1
     loop
       begin
+        select array_agg(d.queue) as queues, array_agg(d.partition) as partitions, coalesce(sum(d.rows), 0) as rows into v_vain
+        from unnest(v_due.queues, v_due.partitions, v_due.rows) d(queue, partition, rows)
+        where d.queue = v_queue and not rouse.is_due_for_promotion(d.queue, d.partition, p_limit, v_now);
+        v_done_queues := v_done_queues || v_vain.queues;
+        v_done_partitions := v_done_partitions || v_vain.partitions;
+        v_left := v_left - v_vain.rows;
         perform rouse.create_targets(array_agg(d.queue), array_agg(d.partition))
-        from unnest(v_due.queues, v_due.partitions) d(queue, partition) where d.queue = v_queue;
+        from unnest(v_due.queues, v_due.partitions) d(queue, partition)
+        where d.queue = v_queue and d.partition <> all (coalesce(v_vain.partitions, '{}'))
+        having count(*) > 0;
       exception when lock_not_available or deadlock_detected or sqlstate 'RS001' then
         null;
       end;
@@ -170,7 +179,7 @@ begin
     from rouse.queues q join rouse.partitions p on p.queue_id = q.id
     where q.name = p_queue and p.name = p_partition
     for no key update of p;
-    exit when found or v_try = 2;
+    exit when found or v_try = 2 or not rouse.is_due_for_promotion(p_queue, p_partition, p_limit, rouse.now());
     perform rouse.create_targets(array[p_queue], array[p_partition]);
   end loop;
   if v.id is null then
@@ -184,6 +193,30 @@ begin
   count := rouse.promote_rows(v.id, p_queue, p_partition, p_limit, rouse.now());
   outcome := 'promoted';
   return next;
+end $$;
+
+-- Whether anything is due for a partition that is missing. Deletes first what was scheduled for a deleted queue: for that the
+-- queue must not come back.
+-- Parameters: queue, partition, the most rows to delete, the time. Result: yes or no; no where rows to delete may be left.
+-- Locks: the rows that it deletes.
+create or replace function rouse.is_due_for_promotion(p_queue text, p_partition text, p_limit integer, p_now timestamptz) returns boolean
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_gone bigint;
+begin
+  if not exists (select from rouse.removals r where r.queue = p_queue and r.kind = 'queue' and r.phase = 'scheduled') then
+    return true;
+  end if;
+  delete from rouse.scheduled s where s.id = any (array(
+    select x.id from rouse.scheduled x
+    where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now
+      and rouse.is_due_in_vain(x.queue, x.origin, x.created_at, x.xmin)
+    order by x.due_at, x.id limit p_limit));
+  get diagnostics v_gone = row_count;
+  return v_gone < p_limit
+    and exists (select from rouse.scheduled x where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now);
 end $$;
 
 -- Moves the due rows of a partition that the caller has locked: in a new statement under the lock, so that two promoters never

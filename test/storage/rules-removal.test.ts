@@ -5,6 +5,7 @@ import {
   deleteQueue,
   enqueue,
   promoteDue,
+  promotePartition,
   purge,
   push,
   reapExpired,
@@ -286,6 +287,36 @@ test('a queue deleted with very many scheduled messages leaves none to its succe
   t.same(payloads(await take('q', { batch: 9 })), ['new'])
   await removeAll(storage)
   t.same(await rows('select from rouse.scheduled'), [])
+})
+
+test('a queue deleted with very many scheduled messages does not come back when they are due', async (t) => {
+  const storage = await openStorage(t)
+  const { begin, freezeClock, pool, rows, send, take } = storage
+  await freezeClock(start)
+  await send('q', 'p', ['old'])
+  await rows(
+    `insert into rouse.scheduled (queue, partition, due_at, message_id, payload, origin, created_at)
+     select 'q', 'p', $1, gen_random_uuid(), '"scheduled"', 'broker', $1 from generate_series(1, 20001)`,
+    [new Date(start)],
+  )
+  const producer = await begin()
+  await enqueue(producer, { queue: 'q', partition: 'p', payload: '"later"' })
+  await deleteQueue(pool, 'q')
+  await freezeClock(start + 1_000)
+  await promoteDue(pool)
+  t.same(await promotePartition(pool, { queue: 'q', partition: 'p' }, { limit: 9, lockMs: 9 }), [])
+  t.same(await rows('select from rouse.queues'), [])
+  const before = (await rows('select from rouse.scheduled')).length
+  t.ok(before < 20_001 && before > 0, 'what is due is taken off in steps')
+  while ((await rows('select from rouse.scheduled')).length > 0) await promoteDue(pool)
+  t.same(await rows('select from rouse.queues'), [])
+  await producer.query('commit')
+  await promoteDue(pool)
+  t.same(
+    payloads(await take('q', { batch: 9 })),
+    ['later'],
+    'what is committed later makes it anew',
+  )
 })
 
 test('only one node at a time takes a step, and one that dies leaves it to the next', async (t) => {

@@ -12,9 +12,10 @@ as $$
 begin
   perform rouse.lock_leased_lanes(p_group_ids);
   perform rouse.take_leases(p_queue, p_group_ids, true);
-  perform rouse.raise('RS000', 'internal', 'undo');
+  perform rouse.raise('RS002', 'internal', 'undo');
 exception
-  when sqlstate 'RS000' then
+  -- A code that ends in 000 would stand for all of its class, and swallow the refusal.
+  when sqlstate 'RS002' then
     null;  -- the locks are gone with the block
 end $$;
 

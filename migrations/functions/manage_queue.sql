@@ -48,6 +48,8 @@ begin
   perform rouse.check_consumers(p_queue, v_group_ids);
   -- barrier: purge-checked
   if rouse.purges_in_steps(v_queue_id, p_queue) then
+    perform rouse.lock_leased_lanes(v_group_ids);
+    perform rouse.take_leases(p_queue, v_group_ids);
     perform rouse.begin_removal('purge', p_queue, v_queue_id, '{}', 'scheduled');
     return null;
   end if;

@@ -59,6 +59,25 @@ test('a purge in steps takes what was pushed before it, and leaves what was push
   t.same(await inconsistencies(pool), [])
 })
 
+for (const ordering of ['partition', 'none']) {
+  test(`a purge in steps is refused while a consumer's transaction is open (ordering ${ordering})`, async (t) => {
+    const storage = await openStorage(t)
+    const { begin, lease, pool, rows, send, set } = storage
+    await purgeInSteps(storage)
+    await set('q', { ordering })
+    await send('q', 'p', [1, 2])
+    const { leaseId } = await lease('q')
+    const consumer = await begin()
+    await consumer.query('select rouse.ack_in($1::uuid)', [leaseId])
+    t.match(await within(refusal(purge(pool, 'q')), 1_000), {
+      detail: { code: 'consumer_transaction_open', leases: 1 },
+    })
+    t.same(await rows('select from rouse.removals'), [])
+    await consumer.query('commit')
+    t.equal(await purge(pool, 'q'), null)
+  })
+}
+
 test('a purge in steps comes back to a partition that a transaction holds', async (t) => {
   const storage = await openStorage(t)
   const { begin, lease, pool, rows, send, take } = storage

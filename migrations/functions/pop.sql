@@ -9,8 +9,8 @@ drop function if exists rouse.pop(text, text, text, text, text, integer[], integ
 --   ('all', 'new', or 'from' a time); the partition id after which to start looking (callers rotate it); whether
 --   the lease itself must survive a crash of the database; and how many bytes of payload and headers one waiter gets
 --   at most. Its first message always comes, however large.
--- Result: a row a message, by lease and seq; waiter, lease, queue, partition, attempt and expiry are on the first row of each
---   lease, whichever message that is. Only rows that are returned are leased. The last row has only the database's time, and the
+-- Result: a row a message, by lease and seq, with its waiter, lease and partition id; queue, partition, attempt and expiry are on
+--   the first row of each lease only. Only rows that are returned are leased. The last row has only the database's time, and the
 --   status: messages, empty (no lane has anything), contended (a lane with something was locked: ask again within 5 ms), or paused.
 -- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody. In one race
 --   SKIP LOCKED waits all the same (see pop_many), and holding lanes it must not: then the pop gives way (55P03), to be
@@ -84,8 +84,7 @@ begin
     where m.partition_id = v_lane_id and m.seq = v_lane.from_seq;
   else
     return query
-    select null::text, case when m.turn = 1 then 1 end, case when m.turn = 1 then v_lane.lease_id end,
-      case when m.turn = 1 then v.name end, case when m.turn = 1 then v_lane_id end,
+    select null::text, 1, v_lane.lease_id, case when m.turn = 1 then v.name end, v_lane_id,
       case when m.turn = 1 then v_lane.name end, case when m.turn = 1 then 1 end,
       case when m.turn = 1 then date_part('epoch', v_lane.now) * 1000 + v.lease_ms end,
       m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers

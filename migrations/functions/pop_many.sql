@@ -158,10 +158,8 @@ begin
                 v_ordered and v_queue.on_failure = 'hold', case when v_must then null else v_budget end, p_bytes_max) a;
               v_lane.offered := 0;
               return query
-              select null::text, case when m.seq = v_from then v_turn end, case when m.seq = v_from then v_lease_id end,
-                case when m.seq = v_from then v_queue.name end, case when m.seq = v_from then v_lane_id end,
-                case when m.seq = v_from then v_lane.partition end, case when m.seq = v_from then v_lane.attempt end,
-                case when m.seq = v_from then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
+              select null::text, v_turn, v_lease_id, v_queue.name, v_lane_id, v_lane.partition, v_lane.attempt,
+                date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms),
                 m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
               from rouse.messages m
               where m.partition_id = v_lane_id and m.seq >= v_from and m.seq <= v_to
@@ -170,8 +168,7 @@ begin
             else
               v_from := v_next;
               return query
-              select null::text, case when m.turn = 1 then v_turn end, case when m.turn = 1 then v_lease_id end,
-                case when m.turn = 1 then v_queue.name end, case when m.turn = 1 then v_lane_id end,
+              select null::text, v_turn, v_lease_id, case when m.turn = 1 then v_queue.name end, v_lane_id,
                 case when m.turn = 1 then v_lane.partition end, case when m.turn = 1 then v_lane.attempt end,
                 case when m.turn = 1 then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
                 m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers

@@ -181,3 +181,27 @@ test('a redelivery whose message is gone is dropped and leases nothing', async (
   t.same(got, [2, 3])
   t.same(await rows('select from rouse.leases union all select from rouse.redeliveries'), [])
 })
+
+test('every row of a pop names its waiter, its lease and its partition', async (t) => {
+  const { rows, send, pool } = await openStorage(t)
+  const popped = (lanes: number, waiters: number) =>
+    rows(
+      `select waiter, lease_id, partition_id from rouse.pop('q', null, null, null, 'g',
+         array_fill(10, array[${waiters}]), array_fill(${lanes}, array[${waiters}]), null, null,
+         array_fill('test'::text, array[${waiters}])) where status is null`,
+    )
+  const named = (row: object): boolean => Object.values(row).every((value) => value !== null)
+  await send('q', 'a', ['a1', 'a2', 'a3'])
+  const one = await popped(1, 1)
+  t.equal(one.length, 3)
+  t.ok(one.every(named), 'of one partition')
+  await send('q', 'b', ['b1', 'b2'])
+  await send('q', 'c', ['c1', 'c2'])
+  const several = await popped(2, 2)
+  t.equal(several.length, 4)
+  t.ok(several.every(named), 'of several')
+  await rows(`update rouse.leases set expires_at = rouse.now() - interval '1 second'`)
+  await reapExpired(pool)
+  const again = await popped(3, 1)
+  t.ok(again.length > 0 && again.every(named), 'delivered again')
+})

@@ -121,28 +121,19 @@ export async function pop(executor: Executor, request: PopRequest): Promise<PopR
 function readPop(rows: readonly unknown[][]): PopResult {
   let status: PopStatus = 'empty'
   let databaseTimeMs = 0
-  const leases: Lease[] = []
-  let messages: LeasedMessage[] = []
+  const leases: (Lease & { messages: LeasedMessage[] })[] = []
   for (const row of rows) {
     if (row[0] !== null) {
       status = row[0] as PopStatus
       databaseTimeMs = row[10] as number
       continue
     }
-    if (row[1] !== null) {
-      messages = []
-      leases.push({
-        demand: (row[1] as number) - 1,
-        leaseId: row[2] as string,
-        queue: row[3] as string,
-        partitionId: row[4] as string,
-        partition: row[5] as string,
-        attempt: row[6] as number,
-        expiresAtMs: row[7] as number,
-        messages,
-      })
+    let lease = leases.at(-1)
+    if (lease === undefined || !belongsTo(row, lease)) {
+      lease = readLease(row)
+      leases.push(lease)
     }
-    messages.push({
+    lease.messages.push({
       seq: Number(row[8]),
       id: row[9] as string,
       createdAtMs: row[10] as number,
@@ -153,4 +144,26 @@ function readPop(rows: readonly unknown[][]): PopResult {
     })
   }
   return { status, databaseTimeMs, leases }
+}
+
+function belongsTo(row: readonly unknown[], lease: Lease): boolean {
+  const [, waiter, leaseId, , partitionId] = row
+  return (
+    partitionId === lease.partitionId && leaseId === lease.leaseId && waiter === lease.demand + 1
+  )
+}
+
+function readLease(row: readonly unknown[]): Lease & { messages: LeasedMessage[] } {
+  // A message must never be counted to another lease.
+  if (row[3] === null) throw new Error('rouse.pop returned a lease without its first row')
+  return {
+    demand: (row[1] as number) - 1,
+    leaseId: row[2] as string,
+    queue: row[3] as string,
+    partitionId: row[4] as string,
+    partition: row[5] as string,
+    attempt: row[6] as number,
+    expiresAtMs: row[7] as number,
+    messages: [],
+  }
 }

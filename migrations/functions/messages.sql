@@ -1,5 +1,18 @@
 -- Looking at messages without taking them.
 
+-- The leases of a lane. Ordered ones are found by the lane, the others by their index: leases have none by group.
+-- Parameters: partition and group. Result: the leases. Locks: none.
+create or replace function rouse.leases_of_lane(p_partition_id bigint, p_group_id integer) returns setof rouse.leases
+language sql stable
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+  select s.* from rouse.lanes l cross join lateral (
+    select o.* from rouse.leases o where o.id = l.lease_id and o.partition_id = l.partition_id offset 0) s
+  where l.partition_id = p_partition_id and l.group_id = p_group_id and s.group_id = p_group_id and s.ordered
+  union all
+  select s.* from rouse.leases s where s.partition_id = p_partition_id and s.group_id = p_group_id and not s.ordered
+$$;
+
 -- What a message is to a group: pending, leased, retrying (to be delivered again), dead or completed.
 -- Parameters: the group's id (null: no group has asked), the lane's next, the message's place. Result: the word. Locks: none.
 create or replace function rouse.message_status(p_group_id integer, p_next bigint, p_partition_id bigint, p_seq bigint) returns text
@@ -11,9 +24,8 @@ as $$
       then 'retrying'
     when p_seq >= p_next then 'pending'
     when exists (
-      select from rouse.leases s
-      where s.group_id = p_group_id and s.partition_id = p_partition_id and p_seq between s.from_seq and s.to_seq
-        and get_bit(s.unacked, (p_seq - s.from_seq)::integer) = 1) then 'leased'
+      select from rouse.leases_of_lane(p_partition_id, p_group_id) s
+      where p_seq between s.from_seq and s.to_seq and get_bit(s.unacked, (p_seq - s.from_seq)::integer) = 1) then 'leased'
     when exists (select from rouse.dead_letters d where d.partition_id = p_partition_id and d.seq = p_seq and d.group_id = p_group_id)
       then 'dead'
     else 'completed'
@@ -39,6 +51,7 @@ as $$
 declare
   v_queue_id integer;
   v_group_id integer;
+  v_names constant text[] := case when p_partition is not null then array[p_partition] end;
   v_lane record;
   v_from bigint;
   v_to bigint;
@@ -54,8 +67,17 @@ begin
   select g.id into v_group_id from rouse.groups g where g.queue_id = v_queue_id and g.name = p_group;
   for v_lane in
     select p.id, p.name, p.head, p.tail, coalesce(l.next, 1) as next
-    from rouse.partitions p left join rouse.lanes l on l.partition_id = p.id and l.group_id = v_group_id
-    where p.queue_id = v_queue_id and p.id >= p_after_partition and (p_partition is null or p.name = p_partition)
+    from (
+      -- There is no index by queue and id, and by id alone it might be a walk over all partitions of other queues.
+      select o.* from (select * from rouse.partitions where queue_id = v_queue_id and name = any (v_names) offset 0) o
+      where o.id >= p_after_partition
+      union all
+      select o.* from (select * from rouse.partitions where queue_id = v_queue_id and v_names is null offset 0) o
+      where o.id >= p_after_partition
+      order by id limit p_partitions + 1
+    ) p
+    -- Looked up one by one: a page may end at the first of them.
+    left join lateral (select x.next from rouse.lanes x where x.partition_id = p.id and x.group_id = v_group_id offset 0) l on true
     order by p.id
   loop
     partition_id := v_lane.id;
@@ -75,8 +97,7 @@ begin
       elsif p_status = 'retrying' then
         v_seqs := array(select r.seq from rouse.redeliveries r where r.partition_id = v_lane.id and r.group_id = v_group_id);
       elsif p_status = 'leased' then
-        v_seqs := array(select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases s
-          where s.group_id = v_group_id and s.partition_id = v_lane.id);
+        v_seqs := array(select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases_of_lane(v_lane.id, v_group_id) s);
       else
         v_seqs := array(select d.seq from rouse.dead_letters d where d.partition_id = v_lane.id and d.group_id = v_group_id);
       end if;

@@ -90,9 +90,8 @@ as $$
     'history', rouse.attempts_of(p_partition.id, p_seq, p_group.id))
   from rouse.lanes l
   left join lateral (
-    select s.* from rouse.leases s
-    where s.partition_id = p_partition.id and s.group_id = p_group.id and p_seq between s.from_seq and s.to_seq
-      and get_bit(s.unacked, (p_seq - s.from_seq)::integer) = 1 limit 1
+    select s.* from rouse.leases_of_lane(p_partition.id, p_group.id) s
+    where p_seq between s.from_seq and s.to_seq and get_bit(s.unacked, (p_seq - s.from_seq)::integer) = 1 limit 1
   ) s on true
   left join rouse.redeliveries r on r.partition_id = p_partition.id and r.group_id = p_group.id and r.seq = p_seq
   left join lateral (

@@ -10,19 +10,22 @@ as $$
 declare
   v_now constant timestamptz := rouse.now();
   v rouse.queues;
+  v_scheduled record;
 begin
   select q.* into v from rouse.queues q where q.name = p_queue;
   if not found then
     return null;
   end if;
+  -- Both in one: the minimum alone may be looked for among the due times of all queues.
+  select count(*) as count, min(s.due_at) as next_at into v_scheduled from rouse.scheduled s where s.queue = v.name;
   return jsonb_build_object(
     'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,
     'sizeMax', v.size_max, 'size', case when v.size_max > 0 then rouse.queue_size(v.id) end, 'inFlightMax', v.in_flight_max,
     'windowMs', v.window_ms,
     'evictMs', case when v.retention_enabled then least(nullif(v.retention_ms, 0), nullif(v.ttl_ms, 0), nullif(v.wait_ms_max, 0)) end,
     'messages', (select coalesce(sum(p.head - p.tail), 0) from rouse.partitions p where p.queue_id = v.id),
-    'scheduled', (select count(*) from rouse.scheduled s where s.queue = v.name),
-    'nextDueAt', (select rouse.epoch_ms(min(s.due_at)) from rouse.scheduled s where s.queue = v.name),
+    'scheduled', v_scheduled.count,
+    'nextDueAt', rouse.epoch_ms(v_scheduled.next_at),
     'groups', (select coalesce(jsonb_agg(rouse.why_group(v, g, v_now) order by g.name), '[]')
                from rouse.groups g where g.queue_id = v.id and (p_group is null or g.name = p_group)));
 end $$;
@@ -45,10 +48,19 @@ as $$
       order by r.seq limit 1
     ) h on true
     where p.queue_id = p_queue.id
+  ), held as (
+    -- By their lanes: leases have no index by group.
+    select s.* from lane l cross join lateral (
+      select o.* from rouse.leases o where o.id = l.lease_id and o.partition_id = l.id offset 0) s
+    where l.lease_id is not null
+    union all
+    select s.* from lane l cross join lateral (
+      select o.* from rouse.leases o where o.partition_id = l.id and o.group_id = p_group.id and not o.ordered offset 0) s
+    where p_queue.ordering = 'none'
   ), lease as (
     select coalesce(sum(bit_count(s.unacked)), 0) as messages, min(s.expires_at) as first_at, max(s.expires_at) as last_at,
       (array_agg(s.holder order by s.expires_at))[1] as holder
-    from rouse.leases s where s.group_id = p_group.id
+    from held s
   )
   select jsonb_build_object(
     'consumerGroup', p_group.name, 'lastSeenAt', rouse.epoch_ms(p_group.last_seen_at),

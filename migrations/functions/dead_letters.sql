@@ -63,7 +63,7 @@ create or replace function rouse.letter_fits(p_letter rouse.dead_letters, p_wher
 language sql stable
 as $$
   select (p_where -> 'consumerGroup' is null
-      or p_letter.group_id in (select g.id from rouse.groups g where g.name = p_where ->> 'consumerGroup'))
+      or p_letter.group_id in (select g.id from rouse.groups g where g.queue_id = p_letter.queue_id and g.name = p_where ->> 'consumerGroup'))
     and (p_where -> 'partition' is null
       or p_letter.partition_id in (select p.id from rouse.partitions p where p.queue_id = p_letter.queue_id and p.name = p_where ->> 'partition'))
     and (p_where -> 'errorCode' is null or p_letter.error_code = p_where ->> 'errorCode')
@@ -71,6 +71,26 @@ as $$
     and (p_where -> 'transactionId' is null
       or coalesce(p_letter.transaction_id, p_letter.partition_id || '-' || p_letter.seq) = p_where ->> 'transactionId')
     and (p_where -> 'ids' is null or p_where -> 'ids' ? p_letter.id::text or p_where -> 'ids' ? p_letter.message_id::text)
+$$;
+
+-- The first letters of a queue that are meant, by id. Each group's letters are read in order and no further than needed: there is no
+-- index by queue and id, and to sort all letters in every step would cost the more the more there are.
+-- Parameters: the queue's id, a filter as in letter_fits, the letter after which to begin, the last that counts, the most.
+-- Result: their ids, in order. Locks: none.
+create or replace function rouse.letters_meant(p_queue_id integer, p_where jsonb, p_after bigint, p_up_to bigint, p_limit integer)
+returns bigint[]
+language sql stable
+set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+  select array(
+    select o.id from rouse.groups g
+    cross join lateral (
+      select d.id from rouse.dead_letters d
+      where d.queue_id = p_queue_id and d.group_id = g.id and d.id > p_after and d.id <= p_up_to and rouse.letter_fits(d, p_where)
+      order by d.id limit p_limit
+    ) o
+    where g.queue_id = p_queue_id
+    order by o.id limit p_limit)
 $$;
 
 -- Every attempt at a message that did not complete, oldest first, as a list. Times are ms since 1970.
@@ -115,16 +135,17 @@ language plpgsql
 as $$
 declare
   v_queue_id integer;
+  v_ids bigint[];
 begin
   perform rouse.raise_durability();
   select q.id into v_queue_id from rouse.queues q where q.name = p_queue;
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;
-  up_to := coalesce(p_up_to, (select max(d.id) from rouse.dead_letters d where d.queue_id = v_queue_id), 0);
-  delete from rouse.dead_letters d where d.id in (
-    select x.id from rouse.dead_letters x
-    where x.queue_id = v_queue_id and x.id <= up_to and rouse.letter_fits(x, p_where)
-    order by x.id limit p_limit);
+  up_to := coalesce(p_up_to, (select max(o.id) from rouse.groups g cross join lateral (
+      select d.id from rouse.dead_letters d where d.queue_id = v_queue_id and d.group_id = g.id order by d.id desc limit 1) o
+    where g.queue_id = v_queue_id), 0);
+  v_ids := rouse.letters_meant(v_queue_id, p_where, 0, up_to, p_limit);
+  delete from rouse.dead_letters d where d.id = any (v_ids);
   get diagnostics purged = row_count;
 end $$;

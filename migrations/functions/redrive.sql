@@ -52,6 +52,7 @@ end $$;
 create or replace function rouse.redrive_letters(p_queue rouse.queues, p_ids bigint[])
 returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
 language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
   v_partitions constant bigint[] := array(select distinct d.partition_id from rouse.dead_letters d where d.id = any (p_ids));
@@ -193,10 +194,7 @@ begin
     -- It goes on when the purge is done.
     update rouse.redrives r set next_at = v_now + interval '1 second', updated_at = v_now where r.id = v.id;
   elsif v.id is not null then
-    v_ids := array(
-      select d.id from rouse.dead_letters d
-      where d.queue_id = v_queue.id and d.id > v.position and d.id <= v.up_to and rouse.letter_fits(d, v.criteria)
-      order by d.id limit v_batch);
+    v_ids := rouse.letters_meant(v_queue.id, v.criteria, v.position, v.up_to, v_batch);
     -- By the schedule and not by the clock: a step that comes late does not slow the rest.
     v_next := coalesce(greatest(v_now, v.next_at + v_batch * interval '1 second' / v.rate_per_second), v_now);
     begin

@@ -41,17 +41,19 @@ end $$;
 -- Parameters: the queue's id. Result: the count. Locks: none.
 create or replace function rouse.queue_size(p_queue_id integer) returns bigint
 language sql stable
+set enable_seqscan = off  -- what other queues have leased or scheduled is no matter of this one
 as $$
   select coalesce(
       (select max(o.pending) from (
         select coalesce(sum(p.head - greatest(l.next, p.tail)), 0)
           + coalesce(sum((select count(*) from rouse.redeliveries r where r.partition_id = p.id and r.group_id = g.id)), 0)
-          + (select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = g.id) as pending
-        from rouse.groups g
-        left join rouse.partitions p on p.queue_id = g.queue_id
+          + coalesce(sum((select bit_count(s.unacked) from rouse.leases s where s.id = l.lease_id and s.partition_id = p.id)), 0)
+          + coalesce(sum((select sum(bit_count(s.unacked)) from rouse.leases s
+              where s.partition_id = p.id and s.group_id = g.id and not s.ordered)), 0) as pending
+        from (select o.id from rouse.groups o where o.queue_id = p_queue_id offset 0) g
+        left join rouse.partitions p on p.queue_id = p_queue_id
         left join rouse.lanes l on l.partition_id = p.id and l.group_id = g.id
-        where g.queue_id = p_queue_id
         group by g.id) o),
       (select sum(p.head - p.tail) from rouse.partitions p where p.queue_id = p_queue_id), 0)::bigint
-    + (select count(*) from rouse.scheduled s join rouse.queues q on q.name = s.queue where q.id = p_queue_id)
+    + (select count(*) from rouse.scheduled s where s.queue = (select q.name from rouse.queues q where q.id = p_queue_id))
 $$;

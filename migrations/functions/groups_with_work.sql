@@ -27,11 +27,14 @@ begin
     where (q.in_flight_max = 0 or g.id is null or q.in_flight_max > (
         select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = g.id and s.limited))
       and case
+      -- OFFSET 0: else PostgreSQL may read the ready lanes of all groups once, and look among them.
       when g.id is not null and t.partition is null then exists (
-        select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null)
+        select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null offset 0)
       when g.id is not null then exists (
         select from rouse.partitions p
-          join rouse.lanes l on l.partition_id = p.id and l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null
+          cross join lateral (
+            select from rouse.lanes l
+            where l.partition_id = p.id and l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null offset 0) l
         where p.queue_id = q.id and p.name = t.partition)
       when t.partition is null then exists (
         select from rouse.partitions p where p.queue_id = q.id and p.head > p.tail)

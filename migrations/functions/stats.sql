@@ -45,6 +45,9 @@ language plpgsql stable
 set plan_cache_mode = force_custom_plan set jit = off
 as $$
 #variable_conflict use_column
+declare
+  -- As a value, so that the planner knows whether they have much scheduled.
+  v_names constant text[] := array(select q.name from rouse.queues q where q.id = any (p_queue_ids));
 begin
   return query
   with partitions_of as materialized (
@@ -68,7 +71,7 @@ begin
     from rouse.redeliveries r join partitions_of p on p.id = r.partition_id group by r.group_id
   ), scheduled_of as (
     select s.queue, count(*) as count from rouse.scheduled s
-    where s.queue = any (array(select q.name from rouse.queues q where q.id = any (p_queue_ids))) group by s.queue
+    where s.queue = any (v_names) group by s.queue
   ), letters_of as (
     select d.group_id, count(*) as count from rouse.dead_letters d where d.queue_id = any (p_queue_ids) group by d.group_id
   )

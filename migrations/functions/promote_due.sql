@@ -86,7 +86,7 @@ begin
     for v_queue in
       select distinct d.queue from unnest(v_due.queues, v_due.partitions) d(queue, partition)
       left join rouse.queues q on q.name = d.queue
-      left join rouse.partitions p on p.queue_id = q.id and p.name = d.partition
+      left join lateral (select o.id from rouse.partitions o where o.queue_id = q.id and o.name = d.partition offset 0) p on true
       where p.id is null order by 1
     loop
       begin
@@ -106,10 +106,16 @@ begin
     end loop;
     -- barrier: promote-resolved
     for v_target in
-      select p.id, p.name, d.queue, d.rows, q.namespace, q.task
-      from unnest(v_due.queues, v_due.partitions, v_due.rows) d(queue, partition, rows)
-      join rouse.queues q on q.name = d.queue
-      join rouse.partitions p on p.queue_id = q.id and p.name = d.partition
+      -- The ids first, one by one: where queues have few partitions on average, a join may read all partitions of a queue for each.
+      select p.id, p.name, t.queue, t.rows, t.namespace, t.task
+      from (
+        select i.id, d.queue, d.rows, q.namespace, q.task
+        from unnest(v_due.queues, v_due.partitions, v_due.rows) d(queue, partition, rows)
+        join rouse.queues q on q.name = d.queue
+        cross join lateral (select o.id from rouse.partitions o where o.queue_id = q.id and o.name = d.partition offset 0) i
+        offset 0
+      ) t
+      join rouse.partitions p on p.id = t.id
       order by p.id
       for no key update of p skip locked
     loop
@@ -145,7 +151,7 @@ begin
     into v_passed_queues, v_passed_partitions, v_is_any_passed
     from unnest(v_due.queues, v_due.partitions) d(queue, partition)
     left join rouse.queues q on q.name = d.queue
-    left join rouse.partitions p on p.queue_id = q.id and p.name = d.partition
+    left join lateral (select o.id from rouse.partitions o where o.queue_id = q.id and o.name = d.partition offset 0) p on true
     where (d.queue, d.partition) not in (select e.queue, e.partition from unnest(v_done_queues, v_done_partitions) e(queue, partition))
       and (p.id is null or p.id < v_target.id or not v_is_over);
     v_more := v_more or v_is_over;
@@ -225,18 +231,19 @@ end $$;
 -- Locks: the scheduled rows, the lanes that are not ready.
 create or replace function rouse.promote_rows(p_id bigint, p_queue text, p_partition text, p_limit bigint, p_now timestamptz) returns bigint
 language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off
+-- Without sorts only the index by partition is left: that by due time would be read past all that is due in other partitions.
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_sort = off set enable_incremental_sort = off
 as $$
 declare
   v record;
 begin
   with taken as (
     delete from rouse.scheduled s
-    where s.id in (
+    where s.id = any (array(
       select x.id from rouse.scheduled x
       where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now
       order by x.due_at, x.id
-      limit p_limit)
+      limit p_limit))
     returning s.*, rouse.is_due_in_vain(s.queue, s.origin, s.created_at, s.xmin) as in_vain
   ), forgotten as (
     delete from rouse.dedup d using taken t

@@ -51,6 +51,7 @@ export function versionSuites() {
   ]
   return [
     ...storageSuites(),
+    'test/growth/calls.test.ts',
     'apps/cli/test/doctor.test.ts',
     ...broker.map((name) => `apps/broker/test/${name}.test.ts`),
     'packages/database/test/migrate.test.ts',

@@ -1,0 +1,125 @@
+// What a call touches is in proportion to what it returns, removes or moves, on a database in which one partition has most of the
+// messages and one group is abandoned. Counted in pages and rows, which no other load on the machine changes, never in time.
+// ROUSE_TEST_GROWTH_MESSAGES=1000000 is the full size; by default it is 400,000 messages, and the rest in proportion.
+import type pg from 'pg'
+import { type Test, test } from 'tap'
+import { delivery } from './measures/delivery.ts'
+import { lists } from './measures/lists.ts'
+import { lookups } from './measures/lookups.ts'
+import { maintenance } from './measures/maintenance.ts'
+import { removals } from './measures/removals.ts'
+import type { Measure } from './support/measure.ts'
+import { type SkewedDatabase, sizeFor, skewedDatabase, small } from './support/skewed-database.ts'
+import { type Touched, touchedBy } from './support/touched.ts'
+
+const large = sizeFor(Number(process.env.ROUSE_TEST_GROWTH_MESSAGES ?? 400_000))
+const all: readonly Measure[] = [...maintenance, ...removals, ...lists, ...lookups, ...delivery]
+/** What nodes do many times a minute has to be cheap at any moment, also before the first vacuum. */
+const often: readonly Measure[] = [...maintenance, ...delivery]
+
+/** A call on the large database may touch so many times the pages of the small one, where indexes are a level less deep. */
+const factorMax = 2
+const slackPages = 200
+/** Index entries of rows that are gone, and that vacuum has not removed. */
+const deadPerPage = 20
+/** Rows of a table that may be read by a sequential scan, where the measure does not say that it reads them all. */
+const scannedMax = 1_000
+
+/** Functions that no measure runs, and why not. */
+const exempt: Readonly<Record<string, string>> = {
+  raise: 'ends a call with an error',
+  refuse_plaintext: 'ends a push with an error',
+  refuse_targets: 'ends a push with an error',
+  check_push: 'ends a push with an error',
+}
+
+test('what a call touches does not grow with what there is', async (t) => {
+  const few = await skewedDatabase(t, small)
+  await few.client.query('vacuum analyze')
+  const baseline = await measureEach(few, all)
+  await t.test('every function of the schema is run by a measure', async (t) => {
+    const run = new Set([...baseline.values()].flatMap(({ functions }) => functions))
+    t.same(await functionsNotRun(few.client, run), [])
+  })
+  const many = await skewedDatabase(t, large)
+  await t.test('before the first vacuum', async (t) => {
+    compare(t, baseline, await measureEach(many, often), large.dead / deadPerPage)
+  })
+  await t.test('vacuumed and analysed', async (t) => {
+    await many.client.query('vacuum analyze')
+    const found = await measureEach(many, all)
+    compare(t, baseline, found, 0)
+    compareScans(t, found)
+  })
+})
+
+async function measureEach(
+  database: SkewedDatabase,
+  measures: readonly Measure[],
+): Promise<Map<string, Touched>> {
+  const { client } = database
+  await client.query(`set track_functions = 'all'`)
+  await client.query(`set statement_timeout = '20s'`)
+  const touched = new Map<string, Touched>()
+  for (const { name, call, prepare } of measures) {
+    const round = touchedBy(
+      client,
+      (probe) => call(probe, database),
+      async (own) => prepare?.(own, database),
+    )
+    touched.set(name, await round.catch((error: unknown) => failed(name, error)))
+  }
+  await client.query('reset statement_timeout')
+  return touched
+}
+
+function failed(name: string, cause: unknown): never {
+  throw new Error(`${name}: ${String(cause)}`, { cause })
+}
+
+function compare(
+  t: Test,
+  baseline: ReadonlyMap<string, Touched>,
+  found: ReadonlyMap<string, Touched>,
+  deadPages: number,
+): void {
+  for (const { name, grows } of all) {
+    const now = found.get(name)
+    if (now === undefined) continue
+    const before = Number(baseline.get(name)?.pages)
+    const most = Math.ceil(grows?.pagesMax(large) ?? factorMax * before + slackPages + deadPages)
+    const because = grows === undefined ? '' : `, as ${grows.why}`
+    t.ok(
+      now.pages <= most,
+      `${name}: ${now.pages} pages, ${before} when small, at most ${most}${because}`,
+    )
+  }
+}
+
+function compareScans(t: Test, found: ReadonlyMap<string, Touched>): void {
+  const scans = all.flatMap(({ name, grows }) => {
+    if (grows !== undefined) return []
+    const tables = [...(found.get(name)?.scanned ?? [])].filter(([, rows]) => rows > scannedMax)
+    return tables.map(([table, rows]) => `${name}: ${rows} rows of ${table}`)
+  })
+  t.same(scans, [], 'no table is read from end to end')
+}
+
+/** What is neither run nor exempt, and what is exempt without need. PostgreSQL does not count SQL functions that it inlines: they
+ * count as run where the source of another function names them. */
+async function functionsNotRun(client: pg.ClientBase, run: ReadonlySet<string>): Promise<string[]> {
+  const { rows } = await client.query<{ name: string; source: string; inlined: boolean }>(
+    `select p.proname as name, p.prosrc as source, l.lanname = 'sql' as inlined
+     from pg_proc p join pg_language l on l.oid = p.prolang where p.pronamespace = 'rouse'::regnamespace`,
+  )
+  const isNamed = (name: string): boolean =>
+    rows.some((other) => run.has(other.name) && other.source.includes(`rouse.${name}(`))
+  const missing = rows
+    .filter(({ name, inlined }) => !run.has(name) && !(inlined && isNamed(name)))
+    .map(({ name }) => name)
+  const needless = Object.keys(exempt).filter((name) => !missing.includes(name))
+  return [
+    ...missing.filter((name) => exempt[name] === undefined),
+    ...needless.map((name) => `${name} is exempt without need`),
+  ]
+}

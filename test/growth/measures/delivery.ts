@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto'
+import {
+  type AckItem,
+  ack,
+  ackIn,
+  type Executor,
+  enqueue,
+  extend,
+  type Lease,
+  type PopSource,
+  type PushItem,
+  pop,
+  push,
+  release,
+  transaction,
+} from '@rouse/sidecar'
+import { type Measure, prepared } from '../support/measure.ts'
+import type { Probe } from '../support/touched.ts'
+
+function item(queue: string, partition: string, more: Partial<PushItem> = {}): PushItem {
+  return { queue, partition, id: randomUUID(), payload: '{"some": "payload"}', ...more }
+}
+
+const demands = [{ batch: 10, partitions: 2, holder: 'test' }]
+
+function popFrom(executor: Executor, source: PopSource, group = 'g01'): ReturnType<typeof pop> {
+  return pop(executor, { source, group, demands })
+}
+
+/** A call with a lease of ten messages of the hot queue. */
+function withLease(
+  name: string,
+  call: (probe: Probe, lease: Lease) => Promise<unknown>,
+  queue = 'hot',
+): Measure {
+  let lease: Lease | undefined
+  return {
+    name,
+    call: (probe) => call(probe, lease as Lease),
+    prepare: async (client) => {
+      const { leases } = await popFrom(client, { queue }, queue === 'cold' ? 'g03' : 'g01')
+      lease = leases[0]
+    },
+  }
+}
+
+function first({ leaseId, partitionId, messages }: Lease, status: AckItem['status']): AckItem {
+  return { leaseId, message: { partitionId, seq: messages[0]?.seq ?? 0 }, status }
+}
+
+export const delivery: readonly Measure[] = [
+  { name: 'a push to the hot partition', call: (probe) => push(probe, [item('hot', 'p0')]) },
+  { name: 'a push to a cold partition', call: (probe) => push(probe, [item('cold', 'c300')]) },
+  {
+    name: 'a push with a key',
+    call: (probe) => push(probe, [item('hot', 'p0', { transactionId: 'new' })]),
+  },
+  {
+    name: 'a push with a key that is known',
+    call: (probe, { size }) =>
+      push(probe, [item('hot', 'p0', { transactionId: `k${size.hot - 7}` })]),
+  },
+  {
+    name: 'a push with a delay',
+    call: (probe) => push(probe, [item('hot', 'p0', { delayMs: 60_000 })]),
+  },
+  { name: 'a push to a new partition', call: (probe) => push(probe, [item('q00070', 'new')]) },
+  { name: 'a push to a new queue', call: (probe) => push(probe, [item('new', 'p0')]) },
+  { name: 'a push to a queue with a limit', call: (probe) => push(probe, [item('limited', 'p0')]) },
+  {
+    name: 'a push to 100 queues',
+    call: (probe) =>
+      push(
+        probe,
+        Array.from({ length: 100 }, (_, i) => item(`q${String(i + 1).padStart(5, '0')}`, 'a')),
+      ),
+  },
+  {
+    name: 'a message enqueued by SQL',
+    call: (probe) => enqueue(probe, { queue: 'q00070', payload: '{}' }),
+  },
+  { name: 'a pop from the hot queue', call: (probe) => popFrom(probe, { queue: 'hot' }) },
+  {
+    name: 'a pop from the hot queue by the abandoned group',
+    call: (probe) => popFrom(probe, { queue: 'hot' }, 'abandoned'),
+  },
+  { name: 'a pop from the cold queue', call: (probe) => popFrom(probe, { queue: 'cold' }) },
+  { name: 'a pop that finds nothing', call: (probe) => popFrom(probe, { queue: 'cold' }, 'g02') },
+  {
+    name: 'a pop from a queue without order',
+    call: (probe) => popFrom(probe, { queue: 'loose' }),
+    prepare: (client) => push(client, [item('loose', 'p0')]),
+  },
+  {
+    name: 'a pop from a partition',
+    call: (probe) => popFrom(probe, { queue: 'cold', partition: 'c302' }, 'g03'),
+  },
+  { name: 'a pop from a namespace', call: (probe) => popFrom(probe, { namespace: 'ns7' }) },
+  {
+    name: 'a pop from a task that one queue in ten has',
+    call: (probe) => popFrom(probe, { task: 't7' }),
+    grows: {
+      why: 'it looks at every queue of the task',
+      pagesMax: (size) => 500 + (size.queues / 10) * 30,
+    },
+  },
+  {
+    name: 'a pop of retries from the hot queue',
+    call: (probe) => popFrom(probe, { queue: 'hot' }, 'g02'),
+  },
+  {
+    name: 'a pop of a retry from a partition whose messages expire',
+    call: (probe) => popFrom(probe, { queue: 'cold', partition: 'c301' }),
+    prepare: prepared(
+      `update rouse.queues set ttl_ms = 1 where name = 'cold'`,
+      `update rouse.redeliveries set announced = true where partition_id in (select id from rouse.partitions where name = 'c301')`,
+      `update rouse.lanes set blocked_until = null where partition_id in (select id from rouse.partitions where name = 'c301')`,
+    ),
+  },
+  {
+    name: 'a pop of a large message',
+    call: (probe) =>
+      pop(probe, { source: { queue: 'q00070' }, group: 'g01', demands, bytesMax: 30 }),
+  },
+  {
+    name: 'a pop that settles 100 drained lanes',
+    call: (probe) => popFrom(probe, { queue: 'cold' }, 'g02'),
+    prepare: prepared(
+      `update rouse.lanes set ready = true where (partition_id, group_id) in (
+         select l.partition_id, l.group_id from rouse.lanes l join rouse.groups g on g.id = l.group_id
+         join rouse.queues q on q.id = g.queue_id where q.name = 'cold' and g.name = 'g02' order by l.partition_id limit 100)`,
+    ),
+  },
+  withLease('an ack of a lease', (probe, { leaseId }) => ack(probe, [{ leaseId }])),
+  withLease(
+    'an ack of a lease of the cold queue',
+    (probe, { leaseId }) => ack(probe, [{ leaseId }]),
+    'cold',
+  ),
+  withLease('an ack of a failed message', (probe, lease) => ack(probe, [first(lease, 'failed')])),
+  withLease('an ack of a message to retry', (probe, lease) => ack(probe, [first(lease, 'retry')])),
+  withLease('an ack of a dead message', (probe, lease) => ack(probe, [first(lease, 'dlq')])),
+  withLease('an extension of a lease', (probe, { leaseId }) =>
+    extend(probe, [{ leaseId, durationMs: 60_000 }]),
+  ),
+  withLease('a release of a lease', (probe, { leaseId }) => release(probe, [leaseId])),
+  withLease('an ack inside a transaction of a consumer', (probe, { leaseId }) =>
+    ackIn(probe, leaseId),
+  ),
+  withLease('a transaction of an ack and a push', (probe, { leaseId }) =>
+    transaction(probe, { acks: [{ leaseId }], pushes: [item('q00070', 'a')] }),
+  ),
+]

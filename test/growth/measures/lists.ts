@@ -1,0 +1,151 @@
+import { deadLetterGroups } from '@rouse/broker/statements/dead-letters'
+import { followMessages, listMessages, listScheduled } from '@rouse/broker/statements/messages'
+import { queuesWithGroup } from '@rouse/broker/statements/queue-details'
+import { idleGroups } from '@rouse/broker/statements/retention'
+import { listSchedules } from '@rouse/broker/statements/schedules'
+import { traceNames, tracesByName, tracesOfMessage } from '@rouse/broker/statements/traces'
+import { deadLetters, stats, statsPage } from '@rouse/sidecar'
+import type { Measure } from '../support/measure.ts'
+import { leasesIn, lettersIn, type Size } from '../support/skewed-database.ts'
+
+const start = { partitionId: '0', seq: '0' }
+const all = { partition: undefined, group: 'g01', status: undefined, limit: 100 }
+
+/** Leases have no index by group, as it would cost every pop: see functions/stats.sql. */
+const leasesRead = {
+  why: 'it reads all leases once',
+  pagesMax: (size: Size) => 2_000 + leasesIn(size) / 5,
+}
+
+/** There is no index by queue and id. */
+const partitionsSorted = {
+  why: 'it sorts the partitions of the queue',
+  pagesMax: (size: Size) => 2_000 + size.cold / 2,
+}
+
+function messagesOf(queue: string, status?: string): Measure {
+  return {
+    name: `a page of messages of queue ${queue}${status === undefined ? '' : ` that are ${status}`}`,
+    call: (probe) => listMessages(probe, { ...all, queue, status, limit: 20 }, start),
+    ...(queue === 'cold' && { grows: partitionsSorted }),
+  }
+}
+
+export const lists: readonly Measure[] = [
+  {
+    name: 'a page of a hundred queues',
+    call: (probe) => statsPage(probe, { after: 'q00050', limit: 100 }),
+    grows: leasesRead,
+  },
+  { name: 'figures of a small queue', call: (probe) => stats(probe, 'q00070'), grows: leasesRead },
+  {
+    name: 'figures of the hot queue',
+    call: (probe) => stats(probe, 'hot'),
+    grows: {
+      why: 'it counts its letters, retries and scheduled messages',
+      pagesMax: (size) => 1_000 + leasesIn(size) / 5 + size.letters,
+    },
+  },
+  messagesOf('hot'),
+  messagesOf('hot', 'pending'),
+  messagesOf('hot', 'completed'),
+  messagesOf('cold'),
+  messagesOf('cold', 'leased'),
+  messagesOf('cold', 'dead'),
+  messagesOf('q00070'),
+  messagesOf('q00070', 'retrying'),
+  {
+    name: 'a page from the middle of the cold queue',
+    call: (probe, { partitions }) =>
+      listMessages(
+        probe,
+        { ...all, queue: 'cold', limit: 20 },
+        { partitionId: partitions.cold, seq: '0' },
+      ),
+    grows: partitionsSorted,
+  },
+  {
+    name: 'messages of the hot queue that came since',
+    call: (probe) =>
+      followMessages(
+        probe,
+        { queue: 'hot', partition: undefined, limit: 100 },
+        { ...start, micros: String((Date.now() - 5_000) * 1_000) },
+      ),
+  },
+  {
+    name: 'messages of a small queue that came since',
+    call: (probe) =>
+      followMessages(
+        probe,
+        { queue: 'q00070', partition: undefined, limit: 100 },
+        { ...start, micros: String((Date.now() - 600_000) * 1_000) },
+      ),
+  },
+  {
+    name: 'a page of scheduled messages of the hot queue',
+    call: (probe) => listScheduled(probe, { ...all, queue: 'hot', limit: 20 }, '0'),
+    grows: {
+      why: 'it may walk over scheduled messages of other queues, as there is no index by queue and id',
+      pagesMax: (size) => 200 + (size.cold + size.letters / 2) / 20,
+    },
+  },
+  {
+    name: 'scheduled messages of a small queue',
+    call: (probe) => listScheduled(probe, { ...all, queue: 'q00070' }, '0'),
+  },
+  {
+    name: 'a page of letters of the hot queue',
+    call: (probe) => deadLetters(probe, { queue: 'hot', limit: 20 }),
+    grows: { why: 'it counts 10,000 letters beyond the page', pagesMax: () => 10_020 * 3 },
+  },
+  {
+    name: 'letters of a small queue',
+    call: (probe) => deadLetters(probe, { queue: 'q00070', limit: 20 }),
+  },
+  {
+    name: 'letters of a partition',
+    call: (probe) => deadLetters(probe, { queue: 'cold', partition: 'c7', limit: 20 }),
+  },
+  {
+    name: 'letters of all queues',
+    call: (probe) => deadLetters(probe, { limit: 20 }),
+    grows: { why: 'it counts 10,000 letters beyond the page', pagesMax: () => 10_020 * 3 },
+  },
+  {
+    name: 'errors of a small queue',
+    call: (probe) => deadLetterGroups(probe, { queue: 'q00070', group: undefined }, 20),
+  },
+  {
+    name: 'errors of all queues',
+    call: (probe) => deadLetterGroups(probe, { queue: undefined, group: undefined }, 20),
+    grows: { why: 'it counts all letters', pagesMax: (size) => 500 + lettersIn(size) },
+  },
+  {
+    name: 'a page of schedules',
+    call: (probe) => listSchedules(probe, { after: 's00050', limit: 20 }),
+  },
+  {
+    name: 'events of a message',
+    call: (probe, { partitions }) =>
+      tracesOfMessage(probe, partitions.q00070, `${partitions.q00070}-1`, 20),
+  },
+  { name: 'events of a name', call: (probe) => tracesByName(probe, 'name7', undefined, 20) },
+  {
+    name: 'the names of events',
+    call: (probe) => traceNames(probe, 20),
+    grows: { why: 'it counts all events', pagesMax: (size) => 100 + size.traces / 20 },
+  },
+  {
+    name: 'idle groups',
+    call: (probe) => idleGroups(probe, { limit: 20, idleGroupMs: 1_209_600_000 }),
+  },
+  {
+    name: 'queues that have a group of a name',
+    call: (probe) => queuesWithGroup(probe, 'abandoned'),
+    grows: {
+      why: 'it reads all groups, when one is deleted in all queues',
+      pagesMax: (size) => 100 + size.queues / 5,
+    },
+  },
+]

@@ -1,0 +1,106 @@
+import { findRedrive } from '@rouse/broker/statements/dead-letters'
+import { forgetfulQueue } from '@rouse/broker/statements/forgetful-queue'
+import { holdingsOf } from '@rouse/broker/statements/leases'
+import { findMessage } from '@rouse/broker/statements/messages'
+import { queueOptions, queuePlace } from '@rouse/broker/statements/queue-details'
+import { purgeUnderWay } from '@rouse/broker/statements/removals'
+import { addTrace, attemptTraces, partitionNames } from '@rouse/broker/statements/traces'
+import { queueFacts } from '@rouse/broker/statements/why'
+import type { Measure } from '../support/measure.ts'
+
+export const lookups: readonly Measure[] = [
+  {
+    name: 'a message of the hot queue by its key',
+    call: (probe, { partitions, size }) => findMessage(probe, partitions.hot, `k${size.hot - 7}`),
+  },
+  {
+    name: 'an old message of the hot queue whose key is forgotten',
+    call: (probe, { partitions, size }) =>
+      findMessage(probe, partitions.hot, `k${size.hot - 2_000}`),
+    grows: {
+      why: 'it looks through the newest 50,000 messages of the partition',
+      pagesMax: () => 50_000 / 5,
+    },
+  },
+  {
+    name: 'a leased message by its place',
+    call: (probe, { partitions }) => findMessage(probe, partitions.cold, `${partitions.cold}-1`),
+  },
+  {
+    name: 'a leased message without order by its place',
+    call: (probe, { partitions }) => findMessage(probe, partitions.loose, `${partitions.loose}-7`),
+    grows: { why: 'it reads the leases of its partition', pagesMax: (size) => 100 + size.loose },
+  },
+  {
+    name: 'a message of a small queue that is not there',
+    call: (probe, { partitions }) => findMessage(probe, partitions.q00070, 'nothing'),
+  },
+  {
+    name: 'failed attempts at a message',
+    call: (probe, { partitions }) =>
+      attemptTraces(probe, partitions.q00070, `${partitions.q00070}-1`),
+  },
+  {
+    name: 'an event added',
+    call: (probe, { partitions }) =>
+      addTrace(probe, {
+        partitionId: partitions.q00070,
+        transactionId: 't',
+        consumerGroup: null,
+        traceNames: ['name7'],
+        eventType: 'info',
+        data: '{}',
+      }),
+  },
+  {
+    name: 'what a lease holds',
+    call: (probe, { partitions }) =>
+      holdingsOf(
+        probe,
+        ['00000000-0000-0000-0000-000000000001'],
+        [{ partitionId: partitions.cold, transactionId: `${partitions.cold}-1` }],
+        { timeoutMs: 60_000 },
+      ),
+    prepare: (client, { partitions }) =>
+      client.query(
+        `update rouse.leases set id = '00000000-0000-0000-0000-000000000001' where partition_id = $1`,
+        [partitions.cold],
+      ),
+  },
+  {
+    name: 'why a small queue does not move',
+    call: (probe) => queueFacts(probe, 'q00070', undefined),
+  },
+  {
+    name: 'why the hot queue does not move',
+    call: (probe) => queueFacts(probe, 'hot', undefined),
+    grows: {
+      why: 'it counts its letters, retries and scheduled messages',
+      pagesMax: (size) => 1_000 + size.letters,
+    },
+  },
+  {
+    name: 'why a group of the cold queue does not move',
+    call: (probe) => queueFacts(probe, 'cold', 'g01'),
+    grows: { why: 'it reads every lane of the group', pagesMax: (size) => 1_000 + size.cold * 15 },
+  },
+  {
+    name: 'how full a queue with a limit is',
+    call: (probe) => queueFacts(probe, 'limited', undefined),
+  },
+  { name: 'options of a queue', call: (probe) => queueOptions(probe, 'q00070') },
+  { name: 'the place of a queue', call: (probe) => queuePlace(probe, 'q00070') },
+  {
+    name: 'queues that forget keys',
+    call: (probe) => forgetfulQueue(probe, ['q00070', 'hot'], 1_000),
+  },
+  {
+    name: 'the names of a partition',
+    call: (probe, { partitions }) => partitionNames(probe, partitions.cold),
+  },
+  { name: 'a purge under way', call: (probe) => purgeUnderWay(probe, 'q00070') },
+  {
+    name: 'a redrive',
+    call: (probe) => findRedrive(probe, '00000000-0000-0000-0000-000000000001'),
+  },
+]

@@ -1,0 +1,215 @@
+// What nodes do by themselves, and how often: by timers, once a second, once a minute.
+import { dueTimes } from '@rouse/broker/statements/due-times'
+import { encryptedQueues } from '@rouse/broker/statements/encrypted-queues'
+import { groupsWithWork } from '@rouse/broker/statements/groups-with-work'
+import { exchangeNodes, removeNode } from '@rouse/broker/statements/nodes'
+import { retentionStep, takeLetGoGroups } from '@rouse/broker/statements/retention'
+import { dueSchedules } from '@rouse/broker/statements/schedules'
+import {
+  promotePartition,
+  promoteReady,
+  promoteScheduled,
+  reapStep,
+  retainDefaults,
+} from '@rouse/sidecar'
+import { type Measure, prepared, sql } from '../support/measure.ts'
+import { leasesIn, type Size } from '../support/skewed-database.ts'
+import type { Probe } from '../support/touched.ts'
+
+const node = {
+  id: 'node-1',
+  incarnation: 1,
+  httpUrl: null,
+  gossipAddress: '127.0.0.1:1',
+  version: '0',
+  queueDefaults: undefined,
+}
+const day = 86_400_000
+/** Rows that are due: in the small database, too. */
+const due = 100
+
+const leasesDue = `update rouse.leases set expires_at = now() - interval '1 second' where id in (
+  select lease_id from rouse.lanes where lease_id is not null order by partition_id limit ${due})`
+const retriesDue = [
+  `update rouse.redeliveries r set due_at = now() - interval '1 second'
+   from (select partition_id, group_id from rouse.lanes where blocked_until is not null order by partition_id limit ${due}) l
+   where r.partition_id = l.partition_id and r.group_id = l.group_id`,
+  `update rouse.lanes l set blocked_until = now() - interval '1 second'
+   where (partition_id, group_id) in (select partition_id, group_id from rouse.redeliveries where due_at < now())`,
+]
+const scheduledDue = `update rouse.scheduled set due_at = now() - interval '1 second'
+  where id in (select id from rouse.scheduled where queue = 'cold' order by id limit ${due})`
+const freedLanes = `with ended as (
+    delete from rouse.leases where id in (select lease_id from rouse.lanes where lease_id is not null order by partition_id limit ${due})
+    returning partition_id, group_id, id)
+  insert into rouse.freed (partition_id, group_id, lease_id) select * from ended`
+
+function onlyChore(name: string, position = '0'): string {
+  return `update rouse.chores set position = ${position}, next_at = case when name = '${name}' then now() else 'infinity' end`
+}
+
+function retention(rows: number) {
+  return (probe: Probe): Promise<unknown> =>
+    retentionStep(probe, {
+      ...retainDefaults,
+      holder: 'n',
+      intervalMs: 60_000,
+      idleGroupMs: 14 * day,
+      rows,
+    })
+}
+
+/** What one look of retention at partitions may cost: so many of them, a few pages each. */
+const partitionsLooked = { why: 'it looks at 20,000 partitions a step', pagesMax: () => 20_000 * 6 }
+
+/** Of a partition it needs the first retry of any group, and retries are found by partition and group. */
+const retriesRead = {
+  why: 'it reads all retries of the partition, three times',
+  pagesMax: (size: Size) => 2_000 + 3 * (size.letters / 10 + size.dead),
+}
+
+export const maintenance: readonly Measure[] = [
+  { name: 'times that are due', call: (probe) => dueTimes(probe, 1_500) },
+  { name: 'reaping where no lease is due', call: (probe) => reapStep(probe) },
+  { name: 'reaping of 100 leases', call: (probe) => reapStep(probe), prepare: prepared(leasesDue) },
+  {
+    name: 'reaping for nodes of the previous release',
+    call: sql('select * from rouse.reap_expired(1000)'),
+    prepare: prepared(leasesDue),
+  },
+  { name: 'promotion where nothing is due', call: (probe) => promoteReady(probe) },
+  {
+    name: 'promotion of 100 retries',
+    call: (probe) => promoteReady(probe),
+    prepare: prepared(...retriesDue),
+  },
+  {
+    name: 'promotion of 100 freed lanes',
+    call: (probe) => promoteReady(probe),
+    prepare: prepared(freedLanes),
+  },
+  { name: 'promotion where nothing scheduled is due', call: (probe) => promoteScheduled(probe) },
+  {
+    name: 'promotion of 100 scheduled messages',
+    call: (probe) => promoteScheduled(probe),
+    prepare: prepared(scheduledDue),
+  },
+  {
+    name: 'promotion of one partition',
+    call: (probe) =>
+      promotePartition(probe, { queue: 'cold', partition: 'c1' }, { limit: 100, lockMs: 100 }),
+    prepare: prepared(scheduledDue),
+  },
+  {
+    name: 'promotion for nodes of the previous release',
+    call: sql('select * from rouse.promote_due(1000)'),
+    prepare: prepared(...retriesDue, scheduledDue),
+  },
+  {
+    name: 'a step of retention in the hot partition',
+    call: retention(200),
+    prepare: prepared(onlyChore('retention', '-1')),
+    grows: retriesRead,
+  },
+  {
+    name: 'a step of retention over cold partitions',
+    call: retention(200),
+    prepare: prepared(
+      onlyChore(
+        'retention',
+        `(select min(p.id) from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'cold')`,
+      ),
+    ),
+    grows: partitionsLooked,
+  },
+  {
+    name: 'a step of retention over 100 idle partitions',
+    call: retention(200),
+    prepare: prepared(
+      `create temporary table idle on commit drop as
+         select p.id from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name like 'q%' and p.name = 'b' order by p.id limit ${due}`,
+      'delete from rouse.messages where partition_id in (select id from idle)',
+      'delete from rouse.dead_letters where partition_id in (select id from idle)',
+      `update rouse.partitions set tail = head, swept_to = head, last_created_at = now() - interval '30 days' where id in (select id from idle)`,
+      onlyChore('retention', '(select min(id) - 1 from idle)'),
+    ),
+    grows: partitionsLooked,
+  },
+  {
+    name: 'a step of retention over dedup keys',
+    call: retention(50),
+    prepare: prepared(onlyChore('dedup')),
+    grows: { why: 'it sweeps 1,920 pages a step', pagesMax: () => 1_920 * 3 },
+  },
+  {
+    name: 'a step of retention where no history is due',
+    call: retention(200),
+    prepare: prepared(onlyChore('history')),
+  },
+  {
+    name: 'a step of retention over 100 dead letters, attempts and traces',
+    call: retention(200),
+    prepare: prepared(
+      ...['dead_letters.failed_at', 'attempts.ended_at', 'traces.created_at'].map((column) => {
+        const [table, at] = column.split('.')
+        return `update rouse.${table} set ${at} = now() - interval '30 days' where id in (select id from rouse.${table} order by id limit ${due})`
+      }),
+      onlyChore('history'),
+    ),
+  },
+  {
+    name: 'retention for nodes of the previous release',
+    call: sql(
+      'select * from rouse.retain(p_rows => 200, p_after => -1, p_idle_group_ms => 1209600000)',
+    ),
+    grows: retriesRead,
+  },
+  {
+    name: 'the watch over idle groups',
+    call: sql(`select rouse.watch_idle_groups(1209600000, '0')`),
+    prepare: prepared('update rouse.idle_groups set measured_at = null'),
+    grows: {
+      why: 'once a round it reads all groups and leases, and 5,000 partitions of an idle group',
+      pagesMax: (size) =>
+        1_000 + (size.queues + 60) / 10 + leasesIn(size) / 10 + 2 * Math.min(size.cold, 5_000) * 20,
+    },
+  },
+  {
+    name: 'groups to warn of',
+    call: (probe) => takeLetGoGroups(probe, 10),
+    prepare: prepared('update rouse.idle_groups set warned_at = null'),
+  },
+  {
+    name: 'schedules that are due',
+    call: (probe) => dueSchedules(probe, 100, []),
+    prepare: prepared(`update rouse.schedules set next_at = now() where name < 's00050'`),
+  },
+  {
+    name: 'a tick of a schedule',
+    call: sql(
+      `select s.name, f.* from rouse.schedules s, rouse.fire_schedule(s.id, s.next_at, array[gen_random_uuid()], array[now()], now()) f
+       where s.name = 's00070'`,
+    ),
+  },
+  { name: 'the exchange between nodes', call: (probe) => exchangeNodes(probe, node, 60_000) },
+  { name: 'a node that leaves', call: (probe) => removeNode(probe, node, day) },
+  {
+    name: 'the check for what 100 waiting groups could pop',
+    call: (probe) =>
+      groupsWithWork(
+        probe,
+        Array.from({ length: due }, (_, i) => ({
+          source:
+            i < 90
+              ? { queue: `q${String(i + 1).padStart(5, '0')}` }
+              : { queue: 'cold', partition: `c${i}` },
+          group: 'g01',
+        })),
+      ),
+  },
+  {
+    name: 'the names of encrypted queues',
+    call: (probe) => encryptedQueues(probe),
+    grows: { why: 'it reads all queues, every 10 s', pagesMax: (size) => 50 + size.queues / 5 },
+  },
+]

@@ -1,0 +1,120 @@
+// What counts as growth. Pure: figures of the beginning and the end of a run in, reasons out.
+
+export interface WindowFigures {
+  readonly messagesPerSecond: number
+  /** CPU of all nodes, and of PostgreSQL, for each message that was pushed, with all its deliveries. */
+  readonly nodeUs: number
+  readonly postgresUs: number
+  readonly pushP50Ms: number
+  readonly pushP99Ms: number
+  /** From the push to the consumer, for first attempts without a delay. */
+  readonly deliveryP50Ms: number
+  readonly deliveryP99Ms: number
+}
+
+export interface TableFigures {
+  readonly tableMb: number
+  readonly indexMb: number
+  readonly live: number
+  readonly dead: number
+}
+
+export interface Figures extends WindowFigures {
+  /** By process. */
+  readonly memoryMb: Readonly<Record<string, number>>
+  readonly tables: Readonly<Record<string, TableFigures>>
+  /** For how many seconds the oldest row of a kind should have been gone. */
+  readonly lagSeconds: Readonly<Record<string, number>>
+  /** Messages that were pushed and that some group has not completed. */
+  readonly pending: number
+}
+
+export interface Run {
+  readonly minutes: number
+  readonly rate: number
+  readonly nodes: number
+  readonly failedRequests: number
+  readonly start: Figures
+  readonly end: Figures
+}
+
+export const limits = {
+  /** CPU per message at the end, as a multiple of the start. */
+  cpuFactor: 1.2,
+  latencyFactor: 1.5,
+  /** Below this a difference is the scheduler's. */
+  latencySlackMs: 5,
+  memoryFactor: 1.3,
+  memorySlackMb: 20,
+  sizeFactor: 1.5,
+  sizeSlackMb: 16,
+  /** Autovacuum comes once a minute, and a message costs several row versions: two minutes of four each. */
+  deadSeconds: 120,
+  deadPerMessage: 4,
+  lagSeconds: 60,
+  /** Messages in the hands of consumers, as seconds of the rate. */
+  pendingSeconds: 10,
+  rateFactor: 0.95,
+} as const
+
+/** Why this run shows growth; empty where it shows none. */
+export function judge({ rate, failedRequests, start, end }: Run): string[] {
+  const reasons: string[] = []
+  const limit = (what: string, value: number, max: number, unit: string): void => {
+    if (!(value <= max)) reasons.push(`${what}: ${round(value)} ${unit}, at most ${round(max)}`)
+  }
+  if (!(end.messagesPerSecond >= rate * limits.rateFactor)) {
+    reasons.push(
+      `only ${round(end.messagesPerSecond)} of ${rate} messages a second went through at the end`,
+    )
+  }
+  if (failedRequests > 0) reasons.push(`${failedRequests} requests failed`)
+  limit('CPU of nodes per message', end.nodeUs, start.nodeUs * limits.cpuFactor, 'µs')
+  limit('CPU of PostgreSQL per message', end.postgresUs, start.postgresUs * limits.cpuFactor, 'µs')
+  const slower = (ms: number): number => ms * limits.latencyFactor + limits.latencySlackMs
+  limit('median of a push', end.pushP50Ms, slower(start.pushP50Ms), 'ms')
+  limit('median of a delivery', end.deliveryP50Ms, slower(start.deliveryP50Ms), 'ms')
+  for (const [name, mb] of Object.entries(end.memoryMb)) {
+    const before = start.memoryMb[name] ?? Number.NaN
+    limit(`memory of ${name}`, mb, before * limits.memoryFactor + limits.memorySlackMb, 'MB')
+  }
+  limit(
+    'all tables and indexes',
+    sizeMb(end),
+    sizeMb(start) * limits.sizeFactor + limits.sizeSlackMb,
+    'MB',
+  )
+  for (const [name, { dead }] of Object.entries(end.tables)) {
+    limit(`dead rows of ${name}`, dead, rate * limits.deadSeconds * limits.deadPerMessage, 'rows')
+  }
+  for (const [kind, seconds] of Object.entries(end.lagSeconds)) {
+    limit(`retention of ${kind} is behind`, seconds, limits.lagSeconds, 's')
+  }
+  limit('messages not completed', end.pending, rate * limits.pendingSeconds, 'messages')
+  return reasons
+}
+
+/** The run in one sentence. */
+export function sentence(run: Run): string {
+  const { minutes, rate, nodes, start, end } = run
+  const from = (key: keyof WindowFigures, digits = 0): string =>
+    `${start[key].toFixed(digits)} to ${end[key].toFixed(digits)}`
+  const largest = (figures: Figures): number => Math.max(...Object.values(figures.memoryMb))
+  const dead = Object.values(end.tables).reduce((sum, table) => sum + table.dead, 0)
+  const lag = Math.max(...Object.values(end.lagSeconds))
+  const verdict = judge(run).length === 0 ? 'no growth' : 'growth'
+  return (
+    `${minutes} minutes at ${rate} messages a second on ${nodes} nodes: ${verdict}; CPU per message ${from('nodeUs')} µs of nodes and ` +
+    `${from('postgresUs')} µs of PostgreSQL, largest process ${largest(start).toFixed(0)} to ${largest(end).toFixed(0)} MB, tables and indexes ` +
+    `${sizeMb(start).toFixed(0)} to ${sizeMb(end).toFixed(0)} MB, ${dead.toLocaleString('en')} dead rows, retention ${lag.toFixed(0)} s behind, ` +
+    `push p50 ${from('pushP50Ms', 1)} ms (p99 ${from('pushP99Ms', 1)}), delivery p50 ${from('deliveryP50Ms', 1)} ms (p99 ${from('deliveryP99Ms', 1)})`
+  )
+}
+
+export function sizeMb({ tables }: Figures): number {
+  return Object.values(tables).reduce((sum, { tableMb, indexMb }) => sum + tableMb + indexMb, 0)
+}
+
+function round(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(1)
+}

@@ -46,6 +46,7 @@ create or replace function rouse.list_messages(
 )
 language plpgsql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set enable_sort = off  -- a page of a partition comes in order from the index, whatever the planner believes of its size
 as $$
 #variable_conflict use_column
 declare

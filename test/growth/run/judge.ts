@@ -1,5 +1,8 @@
 // What counts as growth. Pure: figures of the beginning and the end of a run in, reasons out.
 
+/** Its processes together, under this name beside those of the nodes. */
+export const postgres = 'PostgreSQL'
+
 export interface WindowFigures {
   readonly messagesPerSecond: number
   /** CPU of all nodes, and of PostgreSQL, for each message that was pushed, with all its deliveries. */
@@ -20,7 +23,7 @@ export interface TableFigures {
 }
 
 export interface Figures extends WindowFigures {
-  /** By process. */
+  /** By process of a node, and of PostgreSQL as a whole. */
   readonly memoryMb: Readonly<Record<string, number>>
   readonly tables: Readonly<Record<string, TableFigures>>
   /** For how many seconds the oldest row of a kind should have been gone. */
@@ -99,16 +102,22 @@ export function sentence(run: Run): string {
   const { minutes, rate, nodes, start, end } = run
   const from = (key: keyof WindowFigures, digits = 0): string =>
     `${start[key].toFixed(digits)} to ${end[key].toFixed(digits)}`
-  const largest = (figures: Figures): number => Math.max(...Object.values(figures.memoryMb))
+  const memory = (pick: (figures: Figures) => number): string =>
+    `${pick(start).toFixed(0)} to ${pick(end).toFixed(0)} MB`
   const dead = Object.values(end.tables).reduce((sum, table) => sum + table.dead, 0)
   const lag = Math.max(...Object.values(end.lagSeconds))
   const verdict = judge(run).length === 0 ? 'no growth' : 'growth'
   return (
     `${minutes} minutes at ${rate} messages a second on ${nodes} nodes: ${verdict}; CPU per message ${from('nodeUs')} µs of nodes and ` +
-    `${from('postgresUs')} µs of PostgreSQL, largest process ${largest(start).toFixed(0)} to ${largest(end).toFixed(0)} MB, tables and indexes ` +
+    `${from('postgresUs')} µs of PostgreSQL, largest process of a node ${memory(largestNode)}, PostgreSQL ${memory(({ memoryMb }) => memoryMb[postgres] ?? Number.NaN)}, tables and indexes ` +
     `${sizeMb(start).toFixed(0)} to ${sizeMb(end).toFixed(0)} MB, ${dead.toLocaleString('en')} dead rows, retention ${lag.toFixed(0)} s behind, ` +
     `push p50 ${from('pushP50Ms', 1)} ms (p99 ${from('pushP99Ms', 1)}), delivery p50 ${from('deliveryP50Ms', 1)} ms (p99 ${from('deliveryP99Ms', 1)})`
   )
+}
+
+function largestNode({ memoryMb }: Figures): number {
+  const nodes = Object.entries(memoryMb).filter(([name]) => name !== postgres)
+  return Math.max(...nodes.map(([, mb]) => mb))
 }
 
 export function sizeMb({ tables }: Figures): number {

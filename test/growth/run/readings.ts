@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type pg from 'pg'
 import { familyPids } from '../../bench/family-cpu.ts'
 import type { GrowthCluster } from './growth-cluster.ts'
-import type { TableFigures } from './judge.ts'
+import { postgres, type TableFigures } from './judge.ts'
 import { keptSeconds } from './load.ts'
 
 /** Tables that matter for size: the others have a row for each queue or node. */
@@ -77,7 +77,7 @@ export function readMemory({ nodes, server }: GrowthCluster): Record<string, num
       memory[`${name} ${own === pid ? 'primary' : `worker ${i}`}`] = statusMb(own, 'VmRSS')
     }
   }
-  memory.PostgreSQL = familyPids(server.pid).reduce((sum, pid) => sum + statusMb(pid, 'RssAnon'), 0)
+  memory[postgres] = familyPids(server.pid).reduce((sum, pid) => sum + statusMb(pid, 'RssAnon'), 0)
   return memory
 }
 

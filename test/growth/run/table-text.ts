@@ -3,7 +3,7 @@ import { type Figures, type Run, sizeMb } from './judge.ts'
 /** The run as a table, start against end. */
 export function tableText({ start, end }: Run): string[] {
   const row = (what: string, before: string, after: string): string =>
-    `${what.padEnd(38)}${before.padStart(22)}${after.padStart(22)}`
+    `${what.padEnd(38)}${before.padStart(28)}${after.padStart(28)}`
   const number = (what: string, pick: (figures: Figures) => number, digits = 0): string =>
     row(what, pick(start).toFixed(digits), pick(end).toFixed(digits))
   const names = (pick: (figures: Figures) => object): string[] => [
@@ -32,7 +32,7 @@ export function tableText({ start, end }: Run): string[] {
       number(`retention of ${kind} behind, s`, (f) => f.lagSeconds[kind] ?? Number.NaN, 1),
     ),
     number('all tables and indexes, MB', sizeMb, 1),
-    row('table', 'MB + indexes, live+dead', 'MB + indexes, live+dead'),
+    row('table', 'MB+indexes, live+dead', 'MB+indexes, live+dead'),
     ...names((f) => f.tables).map((name) => row(name, rowsText(start, name), rowsText(end, name))),
   ]
 }

@@ -93,6 +93,7 @@ export const maintenance: readonly Measure[] = [
     name: 'promotion of 100 scheduled messages',
     call: (probe) => promoteScheduled(probe),
     prepare: prepared(scheduledDue),
+    grows: { why: 'each message has a partition of its own', pagesMax: () => due * 100 },
   },
   {
     name: 'promotion of one partition',

@@ -76,6 +76,7 @@ export const maintenance: readonly Measure[] = [
     name: 'reaping for nodes of the previous release',
     call: sql('select * from rouse.reap_expired(1000)'),
     prepare: prepared(leasesDue),
+    grows: { why: 'each lease has a partition of its own', pagesMax: () => due * 100 },
   },
   { name: 'promotion where nothing is due', call: (probe) => promoteReady(probe) },
   {
@@ -100,6 +101,15 @@ export const maintenance: readonly Measure[] = [
     call: (probe) =>
       promotePartition(probe, { queue: 'cold', partition: 'c1' }, { limit: 100, lockMs: 100 }),
     prepare: prepared(scheduledDue),
+  },
+  {
+    name: 'promotion of one partition that is not there yet',
+    call: (probe) =>
+      promotePartition(probe, { queue: 'cold', partition: 'new' }, { limit: 100, lockMs: 100 }),
+    prepare: prepared(
+      `update rouse.scheduled set partition = 'new', due_at = now() - interval '1 minute'
+       where id = (select min(id) from rouse.scheduled where queue = 'cold')`,
+    ),
   },
   {
     name: 'promotion for nodes of the previous release',

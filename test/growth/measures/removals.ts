@@ -1,10 +1,25 @@
 // What operators ask for, and the steps that nodes take for them: they cost what they are asked for, not what there is beside it.
 import { countLetters, redriveStep, startRedrive } from '@rouse/broker/statements/dead-letters'
 import { removalStep } from '@rouse/broker/statements/removals'
-import { configure, deleteGroup, deleteQueue, pause, purge, redrive, seek } from '@rouse/sidecar'
+import {
+  configure,
+  deleteGroup,
+  deleteQueue,
+  pause,
+  purge,
+  push,
+  redrive,
+  seek,
+} from '@rouse/sidecar'
 import { type Measure, prepared, sql } from '../support/measure.ts'
 import { leasesIn, type Size } from '../support/skewed-database.ts'
 
+const hotItem = {
+  queue: 'hot',
+  partition: 'p0',
+  id: '00000000-0000-7000-8000-00000000ffff',
+  payload: '{}',
+}
 const redriveId = '00000000-0000-0000-0000-000000000001'
 
 /** A redrive of a queue that has come half way, a hundred letters a step. */
@@ -35,6 +50,11 @@ const thousandRows = { why: 'a piece of it is a thousand rows', pagesMax: () => 
 const someOf = sql('select rouse.remove_some(r) from rouse.removals r')
 
 export const removals: readonly Measure[] = [
+  {
+    name: 'a push with a key that is known, during a purge in steps',
+    call: (probe, { size }) => push(probe, [{ ...hotItem, transactionId: `k${size.hot - 7}` }]),
+    prepare: prepared(removalOf('purge', 'hot', 'tails')),
+  },
   {
     name: 'a step of a redrive of the hot queue',
     call: (probe) => redriveStep(probe, 'n'),

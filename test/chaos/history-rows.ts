@@ -10,8 +10,18 @@ import {
   takens,
   textOf,
 } from './history-tables.ts'
-import type { Acked, Delivery, Lane, Message, Pop, Pushed, Transaction } from './history-views.ts'
+import type {
+  Acked,
+  Delivery,
+  Lane,
+  Message,
+  Pop,
+  PushCall,
+  Pushed,
+  Transaction,
+} from './history-views.ts'
 import { type LeaseBounds, leaseBounds } from './lease-bounds.ts'
+import type { Operations } from './operations.ts'
 import type { Windows } from './windows.ts'
 
 export class HistoryRows {
@@ -24,7 +34,7 @@ export class HistoryRows {
   readonly #ackDeliveries: Column
   readonly #transactionCalls: ReadonlySet<number>
 
-  constructor(tables: HistoryTables, faulty: Windows) {
+  constructor(tables: HistoryTables, faulty: Windows, operations: Operations) {
     this.#tables = tables
     this.#transactionCalls = new Set(tables.transactionCalls)
     const { deliveries, pushes, acks, messages, lanes } = tables
@@ -40,7 +50,7 @@ export class HistoryRows {
     this.#deliveriesOf = new RowsByKey(deliveries.message, messages.queue.length)
     this.#deliveriesInLane = new RowsByKey(deliveries.lane, lanes.consumer.length)
     this.#acksOf = new RowsByKey(this.#ackDeliveries, deliveries.message.length)
-    this.#bounds = leaseBounds(tables, deliveryOfLease, faulty)
+    this.#bounds = leaseBounds(tables, deliveryOfLease, { faulty, operations })
   }
 
   message(row: number): Message {
@@ -93,6 +103,25 @@ export class HistoryRows {
         process: names.textOf(calls.process.at(call)),
         acked: mapRows(acksByCall.of(call), (row) => this.#ackDeliveries.at(row)),
         pushed: mapRows(pushesByCall.of(call), (row) => pushes.message.at(row)),
+      }
+    }
+  }
+
+  *pushCalls(): Iterable<PushCall> {
+    const { calls, names, pushes, messages } = this.#tables
+    for (let row = 0; row < pushes.call.length; ) {
+      const call = pushes.call.at(row)
+      const queues = new Set<string>()
+      // The items of a call stand one after the other.
+      for (; row < pushes.call.length && pushes.call.at(row) === call; row += 1) {
+        queues.add(names.textOf(messages.queue.at(pushes.message.at(row))))
+      }
+      yield {
+        process: names.textOf(calls.process.at(call)),
+        start: calls.start.at(call),
+        end: calls.end.at(call),
+        outcome: textOf(outcomes, calls.outcome.at(call)),
+        queues: [...queues],
       }
     }
   }

@@ -8,6 +8,7 @@ import type {
   FaultRecord,
   HistoryRecord,
   LeaseRecord,
+  OperatorRecord,
   Outcome,
   PopRecord,
   PushedItem,
@@ -46,6 +47,7 @@ export class HistoryTables {
   readonly consumers = columns(['queue', 'group'], [])
   readonly transactionCalls: number[] = []
   readonly leaseCalls: { readonly lease: number; readonly record: LeaseRecord }[] = []
+  readonly operations: OperatorRecord[] = []
   readonly queues = new Map<string, QueueRecord>()
   readonly faults: FaultRecord[] = []
   audit: AuditRecord | undefined
@@ -72,6 +74,12 @@ export class HistoryTables {
       case 'extend':
       case 'release':
         this.leaseCalls.push({ lease: this.#leases.numberOf(record.leaseId), record })
+        return
+      case 'purge':
+      case 'seek':
+      case 'redrive':
+      case 'subscribe':
+        this.operations.push(record)
         return
       case 'push':
         this.#addPushes(this.#addCall(record), record.items, pushers.indexOf(record.by))

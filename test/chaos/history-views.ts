@@ -93,3 +93,12 @@ export interface Pop {
   readonly outcome: Outcome
   readonly waitMs: number
 }
+
+export interface PushCall {
+  readonly process: string
+  readonly start: number
+  /** Infinity where the client died before it heard. */
+  readonly end: number
+  readonly outcome: Outcome
+  readonly queues: readonly string[]
+}

@@ -7,11 +7,12 @@
 // - it runs out no earlier than `begins` + its length (or what a successful extension promised, counted from when it was
 //   asked for), and no later than `end` + its length, extensions counted from their answers (`expiresMin` … `expiresMax`);
 // - it may be over from the moment somebody sent an acknowledgement or a release that was not refused; it surely is
-//   when that was answered with success.
+//   when that was answered with success. A purge or seek of its queue may end it, too (operations.ts).
 import { RowsByKey } from './columns.ts'
 import { HistoryRows } from './history-rows.ts'
 import { HistoryTables, outcomes } from './history-tables.ts'
-import type { Delivery, Lane, Message, Pop, Transaction } from './history-views.ts'
+import type { Delivery, Lane, Message, Pop, PushCall, Transaction } from './history-views.ts'
+import { Operations } from './operations.ts'
 import type { AuditRecord, FaultRecord, HistoryRecord, QueueRecord } from './records.ts'
 import { type Span, Windows } from './windows.ts'
 
@@ -21,6 +22,7 @@ const unansweredPopMs = 10_000
 export class History {
   readonly #tables: HistoryTables
   readonly #rows: HistoryRows
+  readonly operations: Operations
   readonly #popsOf: RowsByKey
   readonly #forgetting: Windows
   readonly #faulty: Windows
@@ -32,11 +34,12 @@ export class History {
     const made = faults.filter(({ skipped }) => skipped === undefined)
     this.#faulty = windowsOf(made)
     this.#forgetting = windowsOf(made.filter(({ forgetsLeases }) => forgetsLeases))
-    this.#rows = new HistoryRows(tables, this.#faulty)
+    this.operations = new Operations(tables.operations)
+    this.#rows = new HistoryRows(tables, this.#faulty, this.operations)
     this.#popsOf = new RowsByKey(pops.consumer, consumers.queue.length)
     this.#lostPops = Array.from(
       { length: consumers.queue.length },
-      (_, consumer) => new Windows(this.#lostPopSpans(consumer)),
+      (_, consumer) => new Windows(this.#lostPopSpansOf(consumer)),
     )
     tables.dropTexts()
   }
@@ -145,6 +148,23 @@ export class History {
       const call = pops.call.at(pop)
       if (calls.outcome.at(call) !== ok) continue
       yield { kind: 'pop', start: calls.start.at(call), end: calls.end.at(call) }
+    }
+  }
+
+  /** When a call was sent and ended, and which queues it pushed to: one for each push call, transactions included. */
+  *pushCalls(): Iterable<PushCall> {
+    yield* this.#rows.pushCalls()
+  }
+
+  /** Also of pops that named its namespace or task. */
+  *#lostPopSpansOf(consumer: number): Iterable<Span> {
+    const { names, consumers, queues } = this.#tables
+    yield* this.#lostPopSpans(consumer)
+    const sources = queues.get(names.textOf(consumers.queue.at(consumer)))?.sources ?? []
+    for (let other = 0; other < consumers.queue.length; other += 1) {
+      if (consumers.group.at(other) !== consumers.group.at(consumer)) continue
+      if (sources.includes(names.textOf(consumers.queue.at(other))))
+        yield* this.#lostPopSpans(other)
     }
   }
 

@@ -5,6 +5,7 @@
 // own start counts. Its clock is cut to whole milliseconds and is not the clients' (`clockMs`).
 import { Column } from './columns.ts'
 import { type HistoryTables, outcomes } from './history-tables.ts'
+import type { Operations } from './operations.ts'
 import type { Windows } from './windows.ts'
 
 const popCallMs = 500
@@ -21,7 +22,7 @@ export interface LeaseBounds {
 export function leaseBounds(
   tables: HistoryTables,
   deliveryOfLease: Int32Array,
-  faulty: Windows,
+  { faulty, operations }: { readonly faulty: Windows; readonly operations: Operations },
 ): LeaseBounds {
   const { calls, pops, deliveries } = tables
   const bounds: LeaseBounds = {
@@ -73,7 +74,25 @@ export function leaseBounds(
       sure ? record.end + extension + clockMs : Number.POSITIVE_INFINITY,
     )
   }
+  if (!operations.isEmpty) endByOperations(tables, operations, bounds)
   return bounds
+}
+
+/** What operators took from under their holders. */
+function endByOperations(
+  { deliveries, lanes, consumers, names }: HistoryTables,
+  operations: Operations,
+  { begins, releasedMin }: LeaseBounds,
+): void {
+  for (let row = 0; row < deliveries.pop.length; row += 1) {
+    const pop = deliveries.pop.at(row)
+    const consumer = lanes.consumer.at(deliveries.lane.at(row))
+    const place = {
+      queue: names.textOf(consumers.queue.at(consumer)),
+      group: names.textOf(consumers.group.at(consumer)),
+    }
+    lower(releasedMin, pop, operations.movedFrom(place, begins.at(pop)))
+  }
 }
 
 /** By message, when the first push that may have stored it was sent. */

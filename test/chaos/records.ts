@@ -59,6 +59,7 @@ export interface PoppedMessage {
 
 export interface PopRecord extends Call {
   readonly kind: 'pop'
+  /** Or `namespace n`, `task t`. */
   readonly queue: string
   readonly group: string
   readonly waitMs: number
@@ -95,6 +96,25 @@ export interface LeaseRecord extends Call {
   readonly seconds?: number
 }
 
+/**
+ * What an operator, or a new group, asked of a whole queue. A redrive ends when all letters have been moved, or when it is
+ * certain that none will be moved any more.
+ */
+export interface OperatorRecord extends Call {
+  readonly kind: 'purge' | 'seek' | 'redrive' | 'subscribe'
+  readonly queue: string
+  /** Of a seek and a subscription. */
+  readonly group?: string
+  /** Of a seek and a subscription: what was pushed from then on is delivered, on the clock of the history. */
+  readonly from?: 'all' | 'new' | number
+}
+
+/** The queues whose calls a fault may make slow; those of all others must not notice it. */
+export interface MayHarm {
+  readonly pushes: readonly string[]
+  readonly pops: readonly string[]
+}
+
 /** A fault that the nemesis made, or could not make. */
 export interface FaultRecord {
   readonly kind: 'fault'
@@ -106,6 +126,10 @@ export interface FaultRecord {
   readonly target: string
   /** True where the database may forget its newest leases (crash, failover): promise 7. */
   readonly forgetsLeases: boolean
+  /** Set where it touches single queues: the rule `hostile neighbours` holds for the others. */
+  readonly mayHarm?: MayHarm
+  /** When the database itself was too slow to judge anybody by: a commit of the harness took too long. */
+  readonly slowCommits?: readonly { readonly from: number; readonly to: number }[]
   /** Set where the fault was not made: what permission or program it lacks. */
   readonly skipped?: string
 }
@@ -144,9 +168,13 @@ export interface QueueRecord {
   readonly wakeMsMax?: number
   /** Set where messages carry amounts that transactions move from stage to stage, from 1 up. */
   readonly stage?: number
+  /** Set where what nobody has consumed is removed when it is so old. */
+  readonly retentionMs?: number
+  /** By what else than its name it is popped: `namespace n`, `task t`. */
+  readonly sources?: readonly string[]
 }
 
-export type CallRecord = PushRecord | PopRecord | AckRecord | LeaseRecord
+export type CallRecord = PushRecord | PopRecord | AckRecord | LeaseRecord | OperatorRecord
 /** What is no call: noted by the harness itself. */
 export type Note = FaultRecord | AuditRecord | QueueRecord
 export type HistoryRecord = CallRecord | Note

@@ -2,10 +2,11 @@
 //
 // The next delivery of a message is one attempt higher, unless the one before may have been given back uncharged
 // (released, or acknowledged with `retry`), or the database forgot it. It is more than one higher only if a
-// delivery in between went to nobody: an answer that was lost, or a node or database session that died holding it.
+// delivery in between went to nobody: an answer that was lost, or a node or database session that died holding it. After a
+// redrive or a seek attempts are counted from one again.
 import type { History } from '../history.ts'
 import type { Delivery } from '../history-views.ts'
-import { byAttempt, deliveriesByGroup } from './certainty.ts'
+import { byAttempt, deliveriesByGroup, restarts } from './certainty.ts'
 import { Findings } from './findings.ts'
 
 /** A lease that a dying node took may come back so long after the fault is over. */
@@ -16,22 +17,46 @@ export function attempts(history: History): Findings {
   for (const message of history.troubledMessages()) {
     for (const [group, all] of deliveriesByGroup(message)) {
       for (const id of new Set(all.map((delivery) => delivery.id))) {
-        const deliveries = all.filter((delivery) => delivery.id === id).sort(byAttempt)
-        let previous: Delivery | undefined
-        for (const delivery of deliveries) {
-          const words =
-            previous === undefined
-              ? firstWrong(history, delivery, message.pushes[0]?.start ?? 0)
-              : nextWrong(history, previous, delivery)
-          if (words !== undefined) {
-            findings.add(`${message.value} ${words} for ${group}`, ...deliveries)
+        const deliveries = all.filter((delivery) => delivery.id === id)
+        countingRuns(history, deliveries).forEach((run, i) => {
+          let previous: Delivery | undefined
+          for (const delivery of run) {
+            const words =
+              previous !== undefined
+                ? nextWrong(history, previous, delivery)
+                : i === 0
+                  ? firstWrong(history, delivery, message.pushes[0]?.start ?? 0)
+                  : undefined
+            if (words !== undefined) {
+              findings.add(`${message.value} ${words} for ${group}`, ...deliveries)
+            }
+            previous = delivery
           }
-          previous = delivery
-        }
+        })
       }
     }
   }
   return findings
+}
+
+/** Deliveries between which nobody may have begun to count again, each run by attempt. */
+function countingRuns(history: History, deliveries: readonly Delivery[]): Delivery[][] {
+  const runs: Delivery[][] = []
+  let previous: Delivery | undefined
+  for (const delivery of deliveries) {
+    const run = runs.at(-1)
+    const { begins } = previous ?? delivery
+    if (
+      run === undefined ||
+      history.operations.touch(restarts, delivery, Math.min(begins, delivery.begins), delivery.end)
+    ) {
+      runs.push([delivery])
+    } else {
+      run.push(delivery)
+    }
+    previous = delivery
+  }
+  return runs.map((run) => run.sort(byAttempt))
 }
 
 function firstWrong(history: History, first: Delivery, pushedFrom: number): string | undefined {

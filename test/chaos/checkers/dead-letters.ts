@@ -1,7 +1,7 @@
 // Promise 5 at the limit: a message that fails as often as it may be tried is dead-lettered, after exactly that many deliveries.
 import type { History } from '../history.ts'
 import type { Delivery, Message } from '../history-views.ts'
-import { completion, deliveriesByGroup } from './certainty.ts'
+import { completion, deliveriesByGroup, mayBeRedriven } from './certainty.ts'
 import { deadLetters as indexOf } from './dead-letter-index.ts'
 import { Findings } from './findings.ts'
 
@@ -31,7 +31,10 @@ export function deadLetters(history: History): Findings {
           message,
         )
       }
-      const last = deliveries.find((delivery) => wasGivenUp(delivery, triesMax))
+      const last = deliveries.find((delivery) => {
+        const givenUp = givenUpFrom(delivery, triesMax)
+        return givenUp !== undefined && !mayBeRedriven(history, delivery, givenUp)
+      })
       if (last !== undefined && found.length === 0) {
         findings.add(`${message.value} was given up and is not among the dead letters`, last)
       }
@@ -65,9 +68,10 @@ function checkLetter(
   }
 }
 
-function wasGivenUp({ acks, attempt }: Delivery, triesMax: number): boolean {
-  return acks.some(
+/** When the acknowledgement was sent that surely ended its last attempt. */
+function givenUpFrom({ acks, attempt }: Delivery, triesMax: number): number | undefined {
+  return acks.find(
     ({ status, taken }) =>
       taken === 'yes' && (status === 'dlq' || (status === 'failed' && attempt >= triesMax)),
-  )
+  )?.start
 }

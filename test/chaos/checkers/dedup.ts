@@ -8,7 +8,7 @@ export function dedup(history: History): Findings {
   const findings = new Findings()
   for (const message of history.messages()) {
     const windowMs = history.queues.get(message.queue)?.dedupWindowMs ?? 0
-    if (!areOneKey(message, windowMs)) continue
+    if (!areOneKey(message, windowMs) || mayBeForgotten(history, message)) continue
     const ghosts = ghostsOf(history, message)
     const ids = new Set(message.deliveries.map(({ id }) => id).filter((id) => !ghosts.has(id)))
     for (const { outcome, id } of message.pushes) if (outcome === 'ok' && id >= 0) ids.add(id)
@@ -20,6 +20,13 @@ export function dedup(history: History): Findings {
       findings.add(`${message.value} was stored ${stored.length} times for one key`, message)
   }
   return findings
+}
+
+/** A purge forgets the keys of what it removes. */
+function mayBeForgotten({ operations }: History, { queue, pushes }: Message): boolean {
+  const from = Math.min(...pushes.map(({ start }) => start))
+  const to = Math.max(...pushes.map(({ end }) => end))
+  return pushes.length > 1 && operations.touch(['purge'], { queue, group: '' }, from, to)
 }
 
 /** All that may have stored it had the same key, and the first key was remembered until the last push was over. */

@@ -2,12 +2,12 @@
 //
 // Counted is every delivery of a value to a group beyond the first. Explained is one
 // - whose earlier lease may have run out, been released or nacked before it came;
-// - before which the database may have forgotten leases;
+// - before which the database may have forgotten leases, or its group may have been sent back by a seek;
 // - or that is another message of the same value, pushed again without a key after an answer that did not come.
 // Nothing explains a delivery that surely came after one whose completion was taken: acknowledgements are durable.
 import type { History } from '../history.ts'
 import type { Delivery, Message } from '../history-views.ts'
-import { byAttempt, completion, deliveriesByGroup, surelyBefore } from './certainty.ts'
+import { byAttempt, completion, deliveriesByGroup, restarts, surelyBefore } from './certainty.ts'
 import { Findings } from './findings.ts'
 
 export interface Duplicates {
@@ -27,7 +27,8 @@ export function duplicates(history: History): Duplicates {
         unexplained.add(`${message.value} was stored ${ids.size} times`, message)
       }
       for (const id of ids) {
-        const same = deliveries.filter((delivery) => delivery.id === id).sort(byAttempt)
+        const same = deliveries.filter((delivery) => delivery.id === id)
+        if (!isCountedAnew(history, same)) same.sort(byAttempt)
         for (let i = 1; i < same.length; i += 1) {
           const [earlier, later] = same.slice(i - 1, i + 1) as [Delivery, Delivery]
           if (explained(history, earlier, later)) continue
@@ -54,7 +55,15 @@ function explained(history: History, earlier: Delivery, later: Delivery): boolea
   return hasReason(history, earlier, later) || hasReason(history, later, earlier)
 }
 
+function isCountedAnew(history: History, deliveries: readonly Delivery[]): boolean {
+  const [first] = deliveries
+  const last = deliveries.at(-1)
+  if (first === undefined || last === undefined) return false
+  return history.operations.touch(restarts, first, first.begins, last.end)
+}
+
 function hasReason(history: History, earlier: Delivery, later: Delivery): boolean {
+  if (history.operations.touch(['seek'], earlier, earlier.begins, later.end)) return true
   if (completion(earlier) !== undefined) return false
   if (earlier.expiresMin <= later.end || earlier.releasedMin <= later.end) return true
   if (history.forgets(earlier.begins, later.end)) return true

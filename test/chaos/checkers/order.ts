@@ -3,6 +3,7 @@
 // - nothing is handed out for the first time while something before it in the log has not ended (it holds its lane).
 import type { History } from '../history.ts'
 import type { Delivery, Lane } from '../history-views.ts'
+import { moves } from './certainty.ts'
 import { deadLetters } from './dead-letter-index.ts'
 import { Findings } from './findings.ts'
 
@@ -41,7 +42,8 @@ function checkFirstAttempts(
 /** Rows of one answer are in its order. */
 function wrongWayRound(history: History, came: Delivery, due: Delivery): boolean {
   if (came.pop === due.pop) return came.row < due.row
-  return came.end < due.begins && !history.forgets(came.begins, due.end)
+  if (came.end >= due.begins || history.forgets(came.begins, due.end)) return false
+  return !history.operations.touch(moves, came, came.begins, due.end)
 }
 
 function checkHolding(
@@ -64,7 +66,12 @@ function checkHolding(
     i = next
     const first = deliveries.reduce((a, b) => (b.end < a.end ? b : a))
     const held = holderBefore(ended, lowestOfPop.get(first.pop) ?? seq)
-    if (first.attempt === 1 && held !== undefined && held.from > first.end) {
+    if (
+      first.attempt === 1 &&
+      held !== undefined &&
+      held.from > first.end &&
+      !movedBetween(history, held.last, first)
+    ) {
       findings.add(
         `in ${lane.partition}, ${lane.group} got seq ${seq} while ${held.last.seq} had not ended`,
         held.last,
@@ -72,12 +79,37 @@ function checkHolding(
       )
     }
     const isDead = letters.count > 0 && letters.has(history.message(first.message), lane.group)
-    const from = mayEndFrom(deliveries, retryLimit, isDead)
+    const from = Math.min(
+      mayEndFrom(deliveries, retryLimit, isDead),
+      ...deliveries.map((delivery) => history.operations.movedFrom(delivery, delivery.begins)),
+      mayHaveDiedFrom(history, deliveries, retryLimit),
+    )
     const latest = ended.at(-1)
     ended.push(
       latest !== undefined && latest.from >= from ? { ...latest, seq } : { seq, from, last: first },
     )
   }
+}
+
+/** The group may have been sent on or back between the two. */
+function movedBetween(history: History, one: Delivery, other: Delivery): boolean {
+  const from = Math.min(one.begins, other.begins)
+  return history.operations.touch(moves, one, from, Math.max(one.end, other.end))
+}
+
+/** Its last attempt may have gone astray, and the letter that was left of it been redriven. */
+function mayHaveDiedFrom(
+  history: History,
+  deliveries: readonly Delivery[],
+  retryLimit: number,
+): number {
+  const [first] = deliveries
+  if (first === undefined || deliveries.some(({ attempt }) => attempt > retryLimit)) {
+    return Number.POSITIVE_INFINITY
+  }
+  const last = Math.max(...deliveries.map(({ end }) => end))
+  const isRedriven = history.operations.touch(['redrive'], first, first.begins, last)
+  return isRedriven ? Math.min(...deliveries.map(({ begins }) => begins)) : Number.POSITIVE_INFINITY
 }
 
 function holderBefore<Ended extends { readonly seq: number }>(

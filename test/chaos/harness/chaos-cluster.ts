@@ -254,6 +254,9 @@ const nodeSettings = {
   ROUSE_WORKERS: '2',
   ROUSE_GOSSIP_SECRET: gossipSecret,
   ROUSE_LOG_LEVEL: 'info',
+  // Removal goes on all the time, and large messages reach the limit of an answer.
+  ROUSE_RETENTION_INTERVAL_MS: '1000',
+  ROUSE_POP_MAX_BYTES: String(2 * 1024 * 1024),
 }
 
 function databaseUrl(relays: readonly TcpRelay[]): string {

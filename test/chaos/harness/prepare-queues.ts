@@ -1,5 +1,5 @@
 import { eventually } from '@rouse/testkit'
-import { queueOptions, type Workload } from '../workloads/workload.ts'
+import { configurationOf, type Workload } from '../workloads/workload.ts'
 import { httpTransport } from './http-transport.ts'
 import { RawClient } from './raw-client.ts'
 
@@ -11,7 +11,7 @@ export async function prepareQueues(url: string, workloads: readonly Workload[])
   const client = new RawClient(url, transport, new AbortController().signal)
   try {
     for (const queue of workloads.flatMap(({ queues }) => queues)) {
-      await ask(() => client.configure(queue.queue, queueOptions(queue)))
+      await ask(() => client.configure(queue.queue, configurationOf(queue)))
       for (const group of queue.groups ?? [undefined]) {
         const pop = { queue: queue.queue, group, batch: 1, partitions: 1, waitMs: 0 }
         await ask(() => client.pop(pop))

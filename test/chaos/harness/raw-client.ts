@@ -14,13 +14,23 @@ export interface RawItem {
 
 export type RawMessage = Message<Payload> & { readonly leaseId: string }
 
+/** A dead letter as it is listed. */
+export interface RawLetter {
+  readonly id: string
+}
+
 export interface RawPop {
-  readonly queue: string
+  /** Or one of the others. */
+  readonly queue?: string
+  readonly namespace?: string
+  readonly task?: string
   readonly group?: string | undefined
   readonly batch: number
   readonly partitions: number
   readonly waitMs: number
   readonly acks?: readonly object[] | undefined
+  /** Where the group begins, if this pop is its first. */
+  readonly subscription?: Readonly<Record<string, string>> | undefined
 }
 
 export interface Answered<Body> {
@@ -48,12 +58,24 @@ export class RawClient {
   }
 
   async pop(pop: RawPop): Promise<Answered<readonly RawMessage[]>> {
-    const path = `/pop/queue/${encodeURIComponent(pop.queue)}`
+    const path = pop.queue === undefined ? '/pop' : `/pop/queue/${encodeURIComponent(pop.queue)}`
     const wait = { wait: pop.waitMs > 0, timeout: pop.waitMs }
-    const options = { batch: pop.batch, partitions: pop.partitions, ...wait }
+    const source = {
+      ...(pop.namespace === undefined ? {} : { namespace: pop.namespace }),
+      ...(pop.task === undefined ? {} : { task: pop.task }),
+    }
+    const options = {
+      batch: pop.batch,
+      partitions: pop.partitions,
+      ...wait,
+      ...source,
+      ...pop.subscription,
+    }
     const group = pop.group === undefined ? {} : { consumerGroup: pop.group }
     const limits = { msMax: pop.waitMs + answerMsMax, signal: this.#signal }
-    const query = Object.entries({ ...options, ...group }).map(([key, value]) => `${key}=${value}`)
+    const query = Object.entries({ ...options, ...group }).map(
+      ([key, value]) => `${key}=${encodeURIComponent(value)}`,
+    )
     const asked =
       pop.acks === undefined
         ? this.#ask('GET', `${path}?${query.join('&')}`, undefined, limits)
@@ -85,8 +107,42 @@ export class RawClient {
     return this.#ask('DELETE', `/lease/${leaseId}`, undefined)
   }
 
-  configure(queue: string, options: object): Promise<Answered<unknown>> {
-    return this.#ask('POST', '/configure', { queue, options })
+  configure(queue: string, configuration: object): Promise<Answered<unknown>> {
+    return this.#ask('POST', '/configure', { queue, ...configuration })
+  }
+
+  purge(queue: string): Promise<Answered<unknown>> {
+    return this.#ask('POST', `/queues/${queue}/purge`, {})
+  }
+
+  /** Without a time, to the end. */
+  seek(queue: string, group: string, to: Date | undefined): Promise<Answered<unknown>> {
+    const body = to === undefined ? { toEnd: true } : { timestamp: to.toISOString() }
+    return this.#ask('POST', `/consumer-groups/${group}/queues/${queue}/seek`, body)
+  }
+
+  subscribe(
+    queue: string,
+    group: string,
+    subscription: Readonly<Record<string, string>>,
+  ): Promise<Answered<unknown>> {
+    const path = `/consumer-groups/${encodeURIComponent(group)}/queues/${queue}/subscription`
+    return this.#ask('POST', path, subscription)
+  }
+
+  async letters(queue: string, limit: number): Promise<readonly RawLetter[]> {
+    const { body } = await this.#ask('GET', `/dlq?queue=${queue}&limit=${limit}`, undefined)
+    return (body as { messages: RawLetter[] } | undefined)?.messages ?? []
+  }
+
+  /** Begins to; `redriveState` tells when it is done. */
+  redrive(queue: string, where: object): Promise<Answered<unknown>> {
+    return this.#ask('POST', '/dlq/redrive', { queue, where })
+  }
+
+  async redriveState(id: string): Promise<string | undefined> {
+    const { body } = await this.#ask('GET', `/dlq/redrive/${id}`, undefined)
+    return (body as { state: string } | undefined)?.state
   }
 
   async #ask(

@@ -1,9 +1,12 @@
 // Reads a request of the HTTP API as the record it will become, before it is sent and once its answer is known.
+import { crc32 } from 'node:zlib'
 import type { TransportRequest } from '@rouse/client'
+import { monotonicMs } from '../clock.ts'
 import type {
   AckedItem,
   AckRecord,
   CallRecord,
+  OperatorRecord,
   PoppedMessage,
   PopRecord,
   PushedItem,
@@ -22,6 +25,9 @@ export type WireCall = Unfinished<CallRecord>
 export interface Payload {
   readonly v: string
   readonly amount?: number
+  /** Something large, and its checksum. */
+  readonly pad?: string
+  readonly sum?: number
 }
 
 interface AckText {
@@ -52,6 +58,11 @@ interface MessageText extends Omit<PoppedMessage, 'seq' | 'value' | 'amount'> {
 
 const queueMode = '__QUEUE_MODE__'
 
+/** A large part of a payload with what it must sum up to. */
+export function padded(pad: string): Required<Pick<Payload, 'pad' | 'sum'>> {
+  return { pad, sum: crc32(pad) }
+}
+
 /** Undefined for requests that are about no message. */
 export function readCall(
   { method, url, body }: Pick<TransportRequest, 'method' | 'url' | 'body'>,
@@ -65,7 +76,7 @@ export function readCall(
     case 'push':
       return { kind: 'push', by: 'http', items: toItems(json.items as PushText[]) }
     case 'pop':
-      return readPop(path[1] ?? '', method === 'GET' ? fromQuery(url) : json, held, leaseMs)
+      return readPop(path[1], method === 'GET' ? fromQuery(url) : json, held, leaseMs)
     case 'ack':
       return readAck(json, held)
     case 'transaction':
@@ -74,6 +85,10 @@ export function readCall(
       return method === 'DELETE'
         ? { kind: 'release', leaseId: path[0] ?? '' }
         : { kind: 'extend', leaseId: path[0] ?? '', seconds: Number(json.seconds ?? 60) }
+    case 'queues':
+      return path[1] === 'purge' ? { kind: 'purge', queue: path[0] ?? '' } : undefined
+    case 'consumer-groups':
+      return path[3] === 'seek' ? readSeek(path, json) : undefined
     default:
       return undefined
   }
@@ -90,6 +105,10 @@ export function withAnswer(call: WireCall, json: unknown, refusedAsStale: boolea
       return withVerdict(call, json, refusedAsStale)
     case 'extend':
     case 'release':
+    case 'purge':
+    case 'seek':
+    case 'redrive':
+    case 'subscribe':
       return call
   }
 }
@@ -100,7 +119,7 @@ function fromQuery({ searchParams }: URL): Record<string, unknown> {
 }
 
 function readPop(
-  queue: string,
+  queue: string | undefined,
   pop: Record<string, unknown>,
   held: HeldMessages,
   leaseMs: number,
@@ -108,13 +127,27 @@ function readPop(
   const acks = (pop.acks ?? []) as AckText[]
   return {
     kind: 'pop',
-    queue,
+    queue: queue ?? sourceOf(pop),
     group: (pop.consumerGroup as string | undefined) ?? queueMode,
     waitMs: pop.wait === true ? Number(pop.timeout ?? 30_000) : 0,
     leaseMs: pop.leaseSeconds === undefined ? leaseMs : Number(pop.leaseSeconds) * 1_000,
     messages: [],
     acks: acks.map((ack) => toAcked(ack, held)),
   }
+}
+
+/** As in QueueRecord.sources. */
+function sourceOf({ namespace, task }: Record<string, unknown>): string {
+  return typeof task === 'string' ? `task ${task}` : `namespace ${namespace as string}`
+}
+
+function readSeek(
+  [group = '', , queue = '']: readonly string[],
+  { timestamp }: Record<string, unknown>,
+): Unfinished<OperatorRecord> {
+  const from =
+    typeof timestamp === 'string' ? monotonicMs() - (Date.now() - Date.parse(timestamp)) : 'new'
+  return { kind: 'seek', queue, group, from }
 }
 
 function readAck(json: Record<string, unknown>, held: HeldMessages): Unfinished<AckRecord> {
@@ -188,7 +221,7 @@ function withMessages(pop: Unfinished<PopRecord>, json: unknown): Unfinished<Pop
         queue,
         partition,
         partitionId,
-        value: data.v,
+        value: valueOf(data),
         id,
         transactionId,
         seq: String(seq),
@@ -199,6 +232,11 @@ function withMessages(pop: Unfinished<PopRecord>, json: unknown): Unfinished<Pop
     ),
     acks: pop.acks.map((ack, i) => withSuccess(ack, acks[i]?.success)),
   }
+}
+
+/** One that came damaged is one that nobody pushed. */
+function valueOf({ v, pad, sum }: Payload): string {
+  return pad === undefined || crc32(pad) === sum ? v : `${v}, damaged`
 }
 
 /** A list is answered item by item; a single ack, a whole lease and a transaction by the status. */

@@ -6,6 +6,7 @@ import type {
   AuditRecord,
   FaultRecord,
   HistoryRecord,
+  OperatorRecord,
   Outcome,
   PoppedMessage,
   PushedItem,
@@ -135,6 +136,22 @@ export class Story {
   release([message]: readonly PoppedMessage[], told: Told): this {
     if (message !== undefined)
       this.records.push({ kind: 'release', ...call(told), leaseId: message.leaseId })
+    return this
+  }
+
+  /** A purge, a seek, a redrive, or a group that subscribes. */
+  operation(
+    kind: OperatorRecord['kind'],
+    told: Told & Partial<Pick<OperatorRecord, 'queue' | 'group' | 'from'>>,
+  ): this {
+    const { queue = 'jobs', group, from } = told
+    this.records.push({
+      kind,
+      ...call(told),
+      queue,
+      ...(group === undefined ? {} : { group }),
+      ...(from === undefined ? {} : { from }),
+    })
     return this
   }
 

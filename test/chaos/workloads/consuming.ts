@@ -8,7 +8,7 @@ const waitMs = 2_000
 const troubledMs = 100
 const ackTriesMax = 5
 
-export type PopOf = Pick<RawPop, 'queue'> & Partial<RawPop>
+export type PopOf = Partial<RawPop>
 
 /** Pops, handles what came, and pops again until consumption ends. */
 export async function consume(

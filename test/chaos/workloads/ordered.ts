@@ -6,7 +6,7 @@ const queue = 'ordered'
 const groups = ['left', 'right']
 const partitionCount = 64
 const producerCount = 4
-const pushesPerPartitionAndSecond = 2
+const pushesPerPartitionAndSecond = 1.5
 
 /** Partitions with one producer each, which knows of each push before it makes the next; two groups get everything. */
 export const ordered: Workload = {

@@ -3,7 +3,7 @@ import { bySdk, countAround, paced } from './producing.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
 
 const queue = 'plain'
-const pushesPerSecond = 15
+const pushesPerSecond = 10
 const itemsMean = 2.5
 
 /** A queue without order. Half of the clients speak plain HTTP without ids: what is unknown is not pushed again. */

@@ -11,12 +11,17 @@ export interface Workload {
 
 /** With what the checkers must know of it. */
 export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
+  readonly namespace?: string
+  readonly task?: string
   readonly groups?: readonly string[]
   readonly ordering?: 'partition' | 'none'
   readonly retryLimit?: number
   readonly retryBackoffMs?: readonly number[]
   /** Its waiters are idle: a push must reach one soon. */
   readonly isForWakes?: boolean
+  /** Seconds; what all groups have completed is removed so soon, and what they have not, so soon. */
+  readonly completedRetention?: number
+  readonly retention?: number
 }
 
 export interface ClientSpec {
@@ -33,13 +38,23 @@ export const queueMode = '__QUEUE_MODE__'
 const retryLimitDefault = 1_000
 const dedupWindowSeconds = 3_600
 
-export function queueOptions(queue: WorkloadQueue): object {
+/** As `POST /api/v1/configure` takes it. */
+export function configurationOf(queue: WorkloadQueue): object {
+  const { namespace, task, completedRetention, retention } = queue
   return {
-    leaseTime: leaseSeconds,
-    ordering: queue.ordering ?? 'partition',
-    retryLimit: queue.retryLimit ?? retryLimitDefault,
-    retryBackoffMs: queue.retryBackoffMs ?? [0, 200],
-    dedupWindowSeconds,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(task === undefined ? {} : { task }),
+    options: {
+      leaseTime: leaseSeconds,
+      ordering: queue.ordering ?? 'partition',
+      retryLimit: queue.retryLimit ?? retryLimitDefault,
+      retryBackoffMs: queue.retryBackoffMs ?? [0, 200],
+      dedupWindowSeconds,
+      ...(completedRetention === undefined
+        ? {}
+        : { completedRetentionSeconds: completedRetention }),
+      ...(retention === undefined ? {} : { retentionSeconds: retention }),
+    },
   }
 }
 
@@ -58,7 +73,17 @@ export function queueRecord(
     dedupWindowMs: dedupWindowSeconds * 1_000,
     ...(queue.isForWakes === true ? { wakeMsMax } : {}),
     ...(queue.stage === undefined ? {} : { stage: queue.stage }),
+    ...(queue.retention === undefined ? {} : { retentionMs: queue.retention * 1_000 }),
+    ...sourcesOf(queue),
   }
+}
+
+function sourcesOf({ namespace, task }: WorkloadQueue): Pick<QueueRecord, 'sources'> {
+  const sources = [
+    ...(namespace === undefined ? [] : [`namespace ${namespace}`]),
+    ...(task === undefined ? [] : [`task ${task}`]),
+  ]
+  return sources.length === 0 ? {} : { sources }
 }
 
 /** So many clients alike, numbered from 1. */

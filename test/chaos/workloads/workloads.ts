@@ -1,13 +1,19 @@
 import { dedupRetries } from './dedup-retries.ts'
 import { delays } from './delays.ts'
+import { large } from './large.ts'
+import { newGroups } from './new-groups.ts'
 import { onePartition } from './one-partition.ts'
 import { ordered } from './ordered.ts'
 import { pipeline } from './pipeline.ts'
 import { plain } from './plain.ts'
 import { poison } from './poison.ts'
+import { purge } from './purge.ts'
+import { redrive } from './redrive.ts'
+import { retention } from './retention.ts'
 import { slowConsumers } from './slow-consumers.ts'
 import { sqlProducers } from './sql-producers.ts'
 import { wakes } from './wakes.ts'
+import { wide } from './wide.ts'
 import type { Workload } from './workload.ts'
 
 /** About 800 messages a second in all, at rate 1. */
@@ -22,4 +28,10 @@ export const workloads: readonly Workload[] = [
   delays,
   pipeline,
   sqlProducers,
+  redrive,
+  retention,
+  purge,
+  wide,
+  large,
+  newGroups,
 ]

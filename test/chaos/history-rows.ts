@@ -110,6 +110,7 @@ export class HistoryRows {
   *pushCalls(): Iterable<PushCall> {
     const { calls, names, pushes, messages } = this.#tables
     for (let row = 0; row < pushes.call.length; ) {
+      const first = row
       const call = pushes.call.at(row)
       const queues = new Set<string>()
       // The items of a call stand one after the other.
@@ -121,6 +122,8 @@ export class HistoryRows {
         start: calls.start.at(call),
         end: calls.end.at(call),
         outcome: textOf(outcomes, calls.outcome.at(call)),
+        by: textOf(pushers, pushes.by.at(first)),
+        items: row - first,
         queues: [...queues],
       }
     }

@@ -100,5 +100,7 @@ export interface PushCall {
   /** Infinity where the client died before it heard. */
   readonly end: number
   readonly outcome: Outcome
+  readonly by: Pushed['by']
+  readonly items: number
   readonly queues: readonly string[]
 }

@@ -22,7 +22,9 @@ export class Operations {
   readonly #moves = new Map<string, readonly Span[]>()
 
   constructor(records: readonly OperatorRecord[]) {
-    this.#records = records.filter(({ outcome }) => outcome !== 'fail')
+    this.#records = records
+      .filter(({ outcome }) => outcome !== 'fail')
+      .flatMap((record) => (mayMove(record) ? [record, { ...record, kind: 'seek' }] : record))
   }
 
   get isEmpty(): boolean {
@@ -82,6 +84,11 @@ export class Operations {
     this.#windows.set(key, windows)
     return windows
   }
+}
+
+/** A subscription that was not heard of was asked for again: of a group that exists that is a seek. */
+function mayMove({ kind, outcome }: OperatorRecord): boolean {
+  return kind === 'subscribe' && outcome !== 'ok'
 }
 
 /** When it may have happened. */

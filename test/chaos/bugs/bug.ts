@@ -23,7 +23,7 @@ export interface Bug {
   readonly workloads: readonly string[]
   readonly faults: readonly string[]
   readonly seconds: number
-  /** Of the producers, where 1 would show it too seldom. */
+  /** Of the producers, where 1 would show it too seldom, or would be too much to judge times by. */
   readonly rate?: number
   /** None, unless the fault is about it. */
   readonly standby?: 'sync'

@@ -108,4 +108,20 @@ export const nodeBugs: readonly Bug[] = [
     faults: [],
     seconds: 15,
   },
+  {
+    name: 'share-the-slots',
+    does: 'pushes that wait for a locked partition keep their slots, and try again and again',
+    replaces: [
+      {
+        file: 'packages/sidecar/dist/write-desk.js',
+        find: 'run: (batch) => run(batch, lockTimeoutsMs.shared, (writes) => separate.moveIn(writes)),',
+        put: 'run: (batch) => run(batch, lockTimeoutsMs.alone, undefined),',
+      },
+    ],
+    caughtBy: ['hostile neighbours'],
+    workloads: ['one-partition', 'plain'],
+    faults: ['locked-partitions', 'locked-partitions', 'locked-partitions'],
+    seconds: 60,
+    rate: 0.3,
+  },
 ]

@@ -64,6 +64,7 @@ export async function runWith(
       progress,
     })
     const verdict = check(await readHistory(files))
+    for (const remark of verdict.remarks) say(remark)
     const fired = verdict.rules.filter(({ count }) => count > 0).map(({ rule }) => rule)
     return { caught: seeded.every((bug) => isCaught(bug, fired)), fired, verdict }
   } finally {

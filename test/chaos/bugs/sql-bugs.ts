@@ -289,4 +289,51 @@ export const sqlBugs: readonly Bug[] = [
     faults: [],
     seconds: 10,
   },
+  {
+    name: 'promote-behind-a-lock',
+    does: 'messages that fall due wait without limit for a queue whose row is locked, and so do those of all others',
+    replaces: [
+      {
+        file: `${functions}/promote_due.sql`,
+        find: "set lock_timeout = '10ms'",
+        put: 'set lock_timeout = 0',
+      },
+    ],
+    caughtBy: ['hostile neighbours'],
+    workloads: ['sql-producers', 'delays'],
+    faults: ['locked-queue', 'locked-queue', 'locked-queue'],
+    seconds: 60,
+    rate: 0.3,
+  },
+  {
+    name: 'wait-for-consumers',
+    does: "an operator waits for a consumer's open transaction with all partitions locked",
+    replaces: [
+      {
+        file: `${functions}/consumer_transactions.sql`,
+        find: '  perform rouse.take_leases(p_queue, p_group_ids, true);',
+        put: '',
+      },
+      {
+        file: `${functions}/consumer_transactions.sql`,
+        find: '    order by s.id, s.partition_id\n    for update skip locked',
+        put: '    order by s.id, s.partition_id\n    for update',
+      },
+      {
+        file: `${functions}/seek.sql`,
+        find: "set lock_timeout = '700ms'",
+        put: 'set lock_timeout = 0',
+      },
+      {
+        file: `${functions}/manage_queue.sql`,
+        find: "rouse.purge(p_queue text) returns bigint\nlanguage plpgsql\nset lock_timeout = '700ms'",
+        put: 'rouse.purge(p_queue text) returns bigint\nlanguage plpgsql\nset lock_timeout = 0',
+      },
+    ],
+    caughtBy: ['hostile neighbours'],
+    workloads: ['purge'],
+    faults: ['open-ack-in', 'open-ack-in', 'open-ack-in'],
+    seconds: 60,
+    rate: 0.5,
+  },
 ]

@@ -8,6 +8,7 @@ import { delays } from './delays.ts'
 import { duplicates } from './duplicates.ts'
 import type { Findings, Rule, Violation } from './findings.ts'
 import { ghostsOf } from './ghosts.ts'
+import { hostileNeighbours } from './hostile-neighbours.ts'
 import { laneLeases } from './lane-leases.ts'
 import { lateWakes } from './late-wakes.ts'
 import { leftOver } from './left-over.ts'
@@ -44,7 +45,12 @@ const rules = {
 /** These say more than what breaks them. */
 const unexplainedDuplicates = 'unexplained duplicates'
 const failovers = 'slow failovers'
-export type RuleName = keyof typeof rules | typeof unexplainedDuplicates | typeof failovers
+const neighbours = 'hostile neighbours'
+export type RuleName =
+  | keyof typeof rules
+  | typeof unexplainedDuplicates
+  | typeof failovers
+  | typeof neighbours
 
 export interface RuleVerdict {
   readonly rule: RuleName
@@ -68,15 +74,19 @@ export interface Verdict {
   readonly recoveries: readonly FaultRecovery[]
   /** What this machine cannot make, and what it lacks. */
   readonly notMade: readonly { readonly name: string; readonly lacks: string }[]
+  /** What rules could not judge, in words. */
+  readonly remarks: readonly string[]
 }
 
 export function check(history: History): Verdict {
   const repeated = duplicates(history)
   const recovered = recoveries(history)
+  const harmed = hostileNeighbours(history, recovered)
   const verdicts = [
     ...Object.entries(rules).map(([rule, judge]) => verdictOf(rule as RuleName, judge(history))),
     verdictOf(unexplainedDuplicates, repeated.unexplained),
     verdictOf(failovers, slowFailovers(recovered)),
+    verdictOf(neighbours, harmed.findings),
   ]
   return {
     ok: verdicts.every(({ count }) => count === 0),
@@ -89,6 +99,7 @@ export function check(history: History): Verdict {
     notMade: history.faults.flatMap(({ name, skipped }) =>
       skipped === undefined ? [] : [{ name, lacks: skipped }],
     ),
+    remarks: harmed.remarks,
   }
 }
 

@@ -35,7 +35,8 @@ export function lateWakes(history: History): Findings {
   return findings
 }
 
-function wasIdle(pop: Pop, pushedAt: number, cameAt: number, boundMs: number): boolean {
+/** Whether it waited longer than the bound beside the message. */
+export function wasIdle(pop: Pop, pushedAt: number, cameAt: number, boundMs: number): boolean {
   const open = Math.min(pop.end, cameAt) - Math.max(pop.start, pushedAt)
   return pop.outcome === 'ok' && pop.waitMs > 0 && open > boundMs
 }

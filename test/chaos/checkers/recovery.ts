@@ -8,6 +8,8 @@ const aftermathMs = 10_000
 /** Compared before and after: so long a time, in slices of so much. */
 const calmMs = 5_000
 const sliceMs = 1_000
+/** A machine on which a push takes longer than this in the calm is too busy to be held to a time. */
+export const calmPushMsMax = 250
 
 export interface FaultRecovery {
   readonly fault: FaultRecord
@@ -23,6 +25,8 @@ export interface FaultRecovery {
   readonly leasesBackMs: number | undefined
   /** The median time of an ok push in the calm before. */
   readonly calmPushMs: number | undefined
+  /** Nine of ten took at most so long. */
+  readonly calmMostPushMs: number | undefined
   /** The worst slice of a second after its start: median time of an ok push, against the calm before. */
   readonly slowdown: number | undefined
   /** For how many slices of a second pushes took more than twice as long as in the calm before. */
@@ -53,6 +57,9 @@ export function recoveries(history: History): FaultRecovery[] {
         until,
       ),
       leasesBackMs: leasesBack(astray, fault),
+      calmMostPushMs: ninthTenth(
+        near.filter(({ kind, end }) => kind === 'push' && end < fault.start),
+      ),
       ...slowness(near, fault, until),
     }
   })
@@ -126,6 +133,11 @@ function slowness(answers: readonly Answer[], { start }: FaultRecord, until: num
     slowdown: Math.max(...ratios),
     slowSlices: ratios.filter((ratio) => ratio > 2).length,
   }
+}
+
+function ninthTenth(answers: readonly Answer[]): number | undefined {
+  const times = answers.map(({ start, end }) => end - start).sort((a, b) => a - b)
+  return times[Math.floor(times.length * 0.9)]
 }
 
 function lowerBound(sorted: Float64Array, value: number): number {

@@ -2,12 +2,10 @@
 // promotion and how soon the nodes find it. No other fault has such a bound here. How long a killed node's leases take depends on
 // the backlog of their lanes, and how long the rest does on how long the fault is held.
 import { Findings } from './findings.ts'
-import type { FaultRecovery } from './recovery.ts'
+import { calmPushMsMax, type FaultRecovery } from './recovery.ts'
 
 const failovers: ReadonlySet<string> = new Set(['postgres-failover', 'postgres-freeze-failover'])
 const unansweredMsMax = 10_000
-/** A machine on which a push takes longer than this in the calm is too busy to be held to a time. */
-const calmPushMsMax = 250
 
 export function slowFailovers(recoveries: readonly FaultRecovery[]): Findings {
   const findings = new Findings()

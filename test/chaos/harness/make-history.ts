@@ -7,11 +7,13 @@ import { type Random, seededRandom } from '@rouse/testkit'
 import { monotonicMs } from '../clock.ts'
 import { HistoryWriter } from '../history-writer.ts'
 import { nemeses } from '../nemeses/nemeses.ts'
-import type { FaultRecord } from '../records.ts'
+import type { FaultRecord, QueueRecord } from '../records.ts'
 import { queueRecord, type Workload } from '../workloads/workload.ts'
 import { audit, leftCount, leftovers } from './audit.ts'
+import { ChaosClient, type ClientUrls } from './chaos-client.ts'
 import { type ChaosCluster, type ChaosClusterOptions, startChaosCluster } from './chaos-cluster.ts'
 import { Clients } from './clients.ts'
+import { startCommitProbe } from './commit-probe.ts'
 import { prepareQueues } from './prepare-queues.ts'
 import { Progress } from './progress.ts'
 import { type ScheduleOptions, type Step, schedule } from './schedule.ts'
@@ -52,16 +54,15 @@ export async function makeHistory(folder: string, options: RunOptions): Promise<
   const urls = { balancer: cluster.clientUrl, nodes: cluster.nodeUrls, sql: cluster.sqlUrl }
   let clients: Clients | undefined
   try {
-    for (const { name, queues } of workloads) {
-      for (const queue of queues) writer.note(queueRecord(name, queue, options.wakeMsMax))
-    }
+    for (const queue of queueRecords(options)) writer.note(queue)
     await prepareQueues(cluster.clientUrl, workloads)
     const { rates = {} } = options
     clients = new Clients({ folder, workloads, urls, seed, rate: (name) => rates[name] ?? rate })
     cluster.clients = clients
     const progress = new Progress(clients, options.progress)
+    const nemesisClient = clientOfNemeses(urls, writer, seed)
     try {
-      await runFaults({ cluster, clients, writer, random, progress, options })
+      await runFaults({ cluster, clients, nemesisClient, writer, random, progress, options })
       progress.phase('healing')
       await cluster.heal()
       progress.phase('producing the rest')
@@ -71,6 +72,7 @@ export async function makeHistory(folder: string, options: RunOptions): Promise<
       await drain({ cluster, clients, progress }, options.drainSecondsMax)
     } finally {
       progress.stop()
+      await nemesisClient.close()
     }
     await clients.stop()
     clients.throwIfCrashed()
@@ -86,6 +88,7 @@ export async function makeHistory(folder: string, options: RunOptions): Promise<
 interface Faults {
   readonly cluster: ChaosCluster
   readonly clients: Clients
+  readonly nemesisClient: ChaosClient
   readonly writer: HistoryWriter
   readonly random: Random
   readonly progress: Progress
@@ -93,7 +96,7 @@ interface Faults {
 }
 
 async function runFaults(faults: Faults): Promise<void> {
-  const { cluster, clients, writer, random, progress, options } = faults
+  const { clients, writer, random, progress, options } = faults
   progress.phase('warming up')
   await delay(options.warmUpSeconds * 1_000)
   const endMs = monotonicMs() + options.seconds * 1_000
@@ -104,9 +107,7 @@ async function runFaults(faults: Faults): Promise<void> {
     if (isLate && !eachOnce) break
     await delay(isLate ? 0 : step.gapSeconds * 1_000)
     progress.phase(step.fault)
-    const fault = isLate
-      ? leftOut(step, 'time')
-      : await makeFault(cluster, step, random, options.say)
+    const fault = isLate ? leftOut(step, 'time') : await makeFault(faults, step)
     writer.note(fault)
     if (fault.skipped === undefined) progress.faults += 1
     clients.throwIfCrashed()
@@ -129,27 +130,57 @@ function leftOut({ fault: name }: Step, lacks: string): FaultRecord {
 }
 
 async function makeFault(
-  cluster: ChaosCluster,
+  { cluster, nemesisClient: client, random, options }: Faults,
   step: Step,
-  random: Random,
-  say: (line: string) => void,
 ): Promise<FaultRecord> {
   const { fault: name, seconds } = step
   const nemesis = nemeses.find((one) => one.name === name)
   if (nemesis === undefined) throw new Error(`no fault is called ${name}`)
-  const { forgetsLeases } = nemesis
+  const { forgetsLeases, isLocal } = nemesis
   const lacks = await nemesis.lacks(cluster)
   if (lacks !== undefined) return leftOut(step, lacks)
+  const queues = queueRecords(options)
+  const probe = isLocal ? await startCommitProbe(cluster.postgres.url) : undefined
   const record = { kind: 'fault', name, start: monotonicMs(), forgetsLeases } as const
   try {
-    const { target } = await nemesis.run(cluster, { random: () => random.next(), seconds })
-    return { ...record, end: monotonicMs(), target }
+    const made = await nemesis.run(cluster, {
+      random: () => random.next(),
+      seconds,
+      client,
+      queues,
+    })
+    const end = monotonicMs()
+    const slowCommits = await probe?.stop()
+    return { ...record, end, ...made, ...(slowCommits === undefined ? {} : { slowCommits }) }
   } catch (error) {
     // On a busy machine a node may be back later than the nemesis waits for it.
-    say(`${name}: ${(error as Error).message}`)
+    options.say(`${name}: ${(error as Error).message}`)
+    await probe?.stop()
     await cluster.heal()
     return { ...record, end: monotonicMs(), target: 'not healed in time' }
   }
+}
+
+/** For faults that push and pop: they end with the nemesis that makes them. */
+function clientOfNemeses(urls: ClientUrls, writer: HistoryWriter, seed: number): ChaosClient {
+  const { signal } = new AbortController()
+  return new ChaosClient({
+    name: 'nemesis',
+    workload: 'nemesis',
+    seed,
+    rate: 1,
+    urls,
+    writer,
+    producing: signal,
+    consuming: signal,
+    onEnded: () => {},
+  })
+}
+
+function queueRecords({ workloads, wakeMsMax }: RunOptions): QueueRecord[] {
+  return workloads.flatMap(({ name, queues }) =>
+    queues.map((queue) => queueRecord(name, queue, wakeMsMax)),
+  )
 }
 
 async function produced(

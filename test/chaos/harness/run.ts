@@ -21,6 +21,7 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     const files = await makeHistory(folder, options)
     verdict = check(await readHistory(files))
     if (verdict.recoveries.length + verdict.notMade.length > 0) say(table(verdict))
+    for (const remark of verdict.remarks) say(remark)
     if (!verdict.ok) {
       say(violations(verdict))
       await writeFile(join(folder, 'verdict.json'), JSON.stringify(verdict, undefined, 2))

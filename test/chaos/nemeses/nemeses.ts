@@ -3,6 +3,7 @@ import { clockSkew, loopStall } from './clock.ts'
 import { databaseDrop, databaseReject } from './database-wire.ts'
 import { diskFull, fsyncFail, fsyncSlow, powerLoss } from './disk.ts'
 import { udpCorrupt, udpCut, udpDuplicate, udpLoss, udpOneWay, udpReorder } from './gossip.ts'
+import { hostileSettings } from './hostile-settings.ts'
 import type { Nemesis } from './nemesis.ts'
 import {
   allNodesKill,
@@ -17,12 +18,21 @@ import {
 import {
   backendTerminations,
   connectionLimit,
+  connectionSqueeze,
   pinnedXmin,
   postgresKill,
   postgresPause,
   postgresRestart,
 } from './postgres.ts'
 import { postgresFailover, postgresFreezeFailover, standbyLost, syncCancel } from './standby.ts'
+import {
+  lockedLanes,
+  lockedLeases,
+  lockedPartitions,
+  lockedQueue,
+  openAckIn,
+  openEnqueue,
+} from './user-transactions.ts'
 
 export const nemeses: readonly Nemesis[] = [
   workerKill,
@@ -38,7 +48,15 @@ export const nemeses: readonly Nemesis[] = [
   postgresPause,
   backendTerminations,
   connectionLimit,
+  connectionSqueeze,
   pinnedXmin,
+  hostileSettings,
+  openEnqueue,
+  openAckIn,
+  lockedQueue,
+  lockedPartitions,
+  lockedLanes,
+  lockedLeases,
   postgresFailover,
   postgresFreezeFailover,
   syncCancel,

@@ -1,10 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { ChaosClient } from '../harness/chaos-client.ts'
 import type { ChaosCluster } from '../harness/chaos-cluster.ts'
 import type { ChaosNode } from '../harness/chaos-node.ts'
+import type { MayHarm, QueueRecord } from '../records.ts'
 
 export interface About {
   readonly random: () => number
   readonly seconds: number
+  /** For faults that push and pop themselves: what they do is in the history as well. */
+  readonly client: ChaosClient
+  /** Of the run. */
+  readonly queues: readonly QueueRecord[]
+}
+
+/** What was hit. Where it touches single queues, whose calls it may make slow. */
+export interface Made {
+  readonly target: string
+  readonly mayHarm?: MayHarm
 }
 
 /** One fault: how it is made, and how it ends. */
@@ -13,20 +25,23 @@ export interface Nemesis {
   /** What it lacks here, in words (permission, program); undefined: it can run. */
   lacks(cluster: ChaosCluster): Promise<string | undefined>
   /** Makes the fault, holds it about `seconds`, heals it. Resolves once healed as far as it can tell. */
-  run(cluster: ChaosCluster, about: About): Promise<{ target: string }>
+  run(cluster: ChaosCluster, about: About): Promise<Made>
   /** True where the database may forget its newest leases (crash, failover). */
   readonly forgetsLeases: boolean
+  /** True where it touches single queues: others are held to a time. */
+  readonly isLocal: boolean
 }
 
 interface NemesisParts {
   readonly forgetsLeases?: boolean
+  readonly isLocal?: boolean
   readonly lacks?: Nemesis['lacks']
 }
 
 /** For faults that need nothing but the cluster. */
 export function nemesis(name: string, run: Nemesis['run'], parts: NemesisParts = {}): Nemesis {
-  const { forgetsLeases = false, lacks = async () => undefined } = parts
-  return { name, run, forgetsLeases, lacks }
+  const { forgetsLeases = false, isLocal = false, lacks = async () => undefined } = parts
+  return { name, run, forgetsLeases, isLocal, lacks }
 }
 
 /** How long a node may need to be back on a machine that is busy with much else. */

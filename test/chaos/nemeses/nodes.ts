@@ -94,7 +94,7 @@ async function killNodes(nodes: readonly ChaosNode[], seconds: number): Promise<
 
 async function pauseWorker(
   { nodes }: ChaosCluster,
-  { random, seconds }: About,
+  { random, seconds }: Pick<About, 'random' | 'seconds'>,
 ): Promise<{ target: string }> {
   const node = pick(nodes, random)
   const workers = node.workerPids()

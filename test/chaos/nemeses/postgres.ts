@@ -1,13 +1,16 @@
 // The database server: killed, restarted, stopped for a while; its sessions ended, used up, held open.
-import pg from 'pg'
+import type pg from 'pg'
 import type { ChaosCluster } from '../harness/chaos-cluster.ts'
-import { within } from '../harness/deadline.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
+import { endAll, isOfNodes, openSession } from './sessions.ts'
 
 const terminationsSeconds = 0.2
 /** More than any server of the harness permits. */
 const sessionsMax = 400
-const sessionMsMax = 10_000
+/** For each process of a node a few: far fewer than they would like to have. */
+const sessionsLeft = 36
+const squeezeTriesMax = 10
+const sessionsAtOnce = 20
 
 export const postgresKill = nemesis(
   'postgres-kill',
@@ -81,6 +84,50 @@ export const connectionLimit = nemesis('connection-limit', async (cluster, { sec
   return { target: `${sessions.length} sessions` }
 })
 
+/**
+ * The server has room for few sessions of the nodes: one after the other is ended and its place taken. The nodes must go on with
+ * those they have.
+ */
+export const connectionSqueeze = nemesis('connection-squeeze', async (cluster, { seconds }) => {
+  const { postgres } = cluster
+  const sessions: pg.Client[] = []
+  let left = 0
+  try {
+    await takeAll(postgres.url, sessions)
+    for (let tries = 0; tries < squeezeTriesMax; tries += 1) {
+      left = await countOfNodes(sessions)
+      if (left <= sessionsLeft) break
+      await sessions[0]?.query(
+        `select pg_terminate_backend(pid, 1000) from pg_stat_activity
+          where ${isOfNodes} and state = 'idle' limit ${left - sessionsLeft}`,
+      )
+      await takeAll(postgres.url, sessions)
+    }
+    await pause(seconds)
+  } finally {
+    await endAll(sessions)
+  }
+  await untilReady(cluster.nodes)
+  return { target: `${left} sessions left` }
+})
+
+/** Several at once: nodes want them, too. */
+async function takeAll(url: string, sessions: pg.Client[]): Promise<void> {
+  while (sessions.length < sessionsMax) {
+    const asked = Array.from({ length: sessionsAtOnce }, () => openSession(url))
+    const taken = (await Promise.all(asked)).filter((session) => session !== undefined)
+    sessions.push(...taken)
+    if (taken.length < sessionsAtOnce) return
+  }
+}
+
+async function countOfNodes([session]: readonly pg.Client[]): Promise<number> {
+  const found = await session?.query<{ count: number }>(
+    `select count(*)::integer as count from pg_stat_activity where ${isOfNodes}`,
+  )
+  return found?.rows[0]?.count ?? 0
+}
+
 /** Transactions that stay open keep dead rows from being cleared away. */
 export const pinnedXmin = nemesis('pinned-xmin', async ({ postgres, nodes }, { seconds }) => {
   const session = await openSession(postgres.url)
@@ -95,36 +142,10 @@ export const pinnedXmin = nemesis('pinned-xmin', async ({ postgres, nodes }, { s
   return { target: 'one transaction' }
 })
 
-const isOfNodes = `backend_type = 'client backend'
-  and application_name not in ('chaos', 'rouse pair')`
-
 async function terminateOne({ postgres }: ChaosCluster): Promise<number> {
   const rows = await postgres.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
       where ${isOfNodes} order by random() limit 1`,
   )
   return rows.length
-}
-
-/** Undefined where the server takes no more. */
-async function openSession(connectionString: string): Promise<pg.Client | undefined> {
-  const session = new pg.Client({
-    connectionString,
-    application_name: 'chaos',
-    connectionTimeoutMillis: sessionMsMax,
-    query_timeout: sessionMsMax,
-  })
-  session.on('error', () => {})
-  try {
-    await session.connect()
-    return session
-  } catch {
-    await within(sessionMsMax, 'the end of a session', session.end()).catch(() => {})
-    return undefined
-  }
-}
-
-async function endAll(sessions: readonly pg.Client[]): Promise<void> {
-  const ends = sessions.map((session) => session.end())
-  await within(sessionMsMax, 'the end of the sessions', Promise.all(ends)).catch(() => {})
 }

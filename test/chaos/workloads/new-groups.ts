@@ -52,7 +52,10 @@ async function makeGroups(client: ChaosClient, number: number): Promise<void> {
   }
 }
 
-/** By a pop, or by a request of its own; again until it is heard. */
+/**
+ * By a pop, again until it is heard; or by a request of its own, once: where the group exists that is a seek, and what was not
+ * heard may still come.
+ */
 async function begin(client: ChaosClient, group: string): Promise<void> {
   const { random } = client
   const raw = client.raw()
@@ -68,10 +71,9 @@ async function begin(client: ChaosClient, group: string): Promise<void> {
   const call = { kind: 'subscribe', queue, group, from } as const
   const end = client.recorder.begin(call)
   let outcome: Outcome = 'unknown'
-  while (outcome !== 'ok' && !client.consuming.aborted) {
-    outcome = isByPop
-      ? await beginByPop(client, raw, group, subscription)
-      : (await raw.subscribe(queue, group, subscription)).outcome
+  if (!isByPop) ({ outcome } = await raw.subscribe(queue, group, subscription))
+  while (isByPop && outcome !== 'ok' && !client.consuming.aborted) {
+    outcome = await beginByPop(client, raw, group, subscription)
     if (outcome !== 'ok') await client.pause(troubledMs, client.consuming)
   }
   end(call, { outcome })

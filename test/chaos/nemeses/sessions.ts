@@ -1,0 +1,37 @@
+// Sessions of the harness itself, and those of the nodes.
+import pg from 'pg'
+import type { ChaosPostgres } from '../harness/chaos-postgres.ts'
+import { within } from '../harness/deadline.ts'
+
+const sessionMsMax = 10_000
+
+export const isOfNodes = `backend_type = 'client backend'
+  and application_name not in ('chaos', 'rouse pair')`
+
+/** Whatever they were about to do: they must connect again. */
+export async function endSessionsOfNodes(postgres: ChaosPostgres): Promise<void> {
+  await postgres.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${isOfNodes}`)
+}
+
+/** Undefined where the server takes no more. */
+export async function openSession(connectionString: string): Promise<pg.Client | undefined> {
+  const session = new pg.Client({
+    connectionString,
+    application_name: 'chaos',
+    connectionTimeoutMillis: sessionMsMax,
+    query_timeout: sessionMsMax,
+  })
+  session.on('error', () => {})
+  try {
+    await session.connect()
+    return session
+  } catch {
+    await within(sessionMsMax, 'the end of a session', session.end()).catch(() => {})
+    return undefined
+  }
+}
+
+export async function endAll(sessions: readonly pg.Client[]): Promise<void> {
+  const ends = sessions.map((session) => session.end())
+  await within(sessionMsMax, 'the end of the sessions', Promise.all(ends)).catch(() => {})
+}

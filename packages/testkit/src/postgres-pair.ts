@@ -23,6 +23,8 @@ export interface PostgresPairOptions {
   /** Added to the environment of both servers, e.g. LD_PRELOAD. */
   readonly env?: Readonly<Record<string, string>>
   readonly log?: (line: string) => void
+  /** As in TestPostgresOptions. */
+  readonly major?: number | undefined
 }
 
 export interface PostgresPair {
@@ -60,6 +62,7 @@ export async function startPostgresPair(options: PostgresPairOptions = {}): Prom
       settings: { ...pairSettings, ...options.settings },
       env: options.env ?? {},
       log: options.log,
+      major: options.major,
     })
   const servers = await Promise.all([server('rouse_a'), server('rouse_b')])
   let [primary, standby] = servers

@@ -34,6 +34,8 @@ export interface PostgresServerOptions {
   readonly settings: Readonly<Record<string, string>>
   readonly env: Readonly<Record<string, string>>
   readonly log: ((line: string) => void) | undefined
+  /** As in TestPostgresOptions. */
+  readonly major?: number | undefined
 }
 
 const queryTimeoutMs = 10_000
@@ -41,7 +43,7 @@ const queryTimeoutMs = 10_000
 export async function createPostgresServer(
   options: PostgresServerOptions,
 ): Promise<PostgresServer> {
-  const { name, dataDir, settings, env, log } = options
+  const { name, dataDir, settings, env, log, major } = options
   const port = await lastingPort()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   let current: EmbeddedPostgres | undefined
@@ -70,6 +72,7 @@ export async function createPostgresServer(
         port,
         settings,
         env,
+        ...(major !== undefined && { major }),
         ...(log !== undefined && { log: (line: string) => log(`${name}: ${line}`) }),
       })
       current = server

@@ -30,6 +30,8 @@ export interface ChaosClusterOptions {
    * machine permits that. Default true; a run that makes no such fault starts faster without.
    */
   readonly faultyDisk?: boolean
+  /** The major version of PostgreSQL; without it, the newest that Rouse supports. */
+  readonly postgresMajor?: number | undefined
 }
 
 export interface ChaosCluster {
@@ -158,13 +160,14 @@ class Building {
     disk: DiskImage | undefined,
     fsync: FsyncShim | undefined,
   ): Promise<ChaosPostgres> {
-    const { folder, standby, durable = true } = this.#options
+    const { folder, standby, durable = true, postgresMajor: major } = this.#options
     const file = this.#logFile('postgres.log')
     const postgres = await ChaosPostgres.start({
       folder: join(disk?.path ?? folder, 'postgres'),
       standby,
       durable,
       disk,
+      major,
       env: fsync?.env ?? {},
       log: (line) => file.write(`${line}\n`),
     })

@@ -22,6 +22,8 @@ export interface ChaosPostgresOptions {
   /** Where the folder is mounted from, if it can lose power. */
   readonly disk: DiskImage | undefined
   readonly env: Readonly<Record<string, string>>
+  /** Which version; without it, the newest that Rouse supports. */
+  readonly major: number | undefined
   /** The servers' own log. */
   readonly log: (line: string) => void
 }
@@ -40,17 +42,24 @@ export class ChaosPostgres {
   #isAlone = false
 
   static async start(options: ChaosPostgresOptions): Promise<ChaosPostgres> {
-    const { folder, standby, log, env } = options
+    const { folder, standby, log, env, major } = options
     await makeServerFolder(folder)
     const settings = settingsOf(options)
     if (standby === 'none') {
       const dataDir = join(folder, 'rouse_a')
-      const server = await createPostgresServer({ name: 'rouse_a', dataDir, settings, env, log })
+      const server = await createPostgresServer({
+        name: 'rouse_a',
+        dataDir,
+        settings,
+        env,
+        log,
+        major,
+      })
       await server.start()
       return new ChaosPostgres(options, [server], undefined)
     }
     const synchronous = standby === 'sync'
-    const pair = await startPostgresPair({ folder, synchronous, settings, env, log })
+    const pair = await startPostgresPair({ folder, synchronous, settings, env, log, major })
     return new ChaosPostgres(options, [pair.primary, pair.standby], pair)
   }
 

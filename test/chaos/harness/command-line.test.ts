@@ -16,6 +16,7 @@ test('what does not exist is named in one line', async (t) => {
     [['--workloads', 'x'], /no workload is called x; there are plain/],
     [['--bug', 'x'], /no bug is called x/],
     [['--standby', 'maybe'], /--standby must be one of sync, async, none/],
+    [['--postgres', '14'], /--postgres must be one of 15, 16, 17, 18/],
     [['--seconds', '0'], /--seconds must be a number from 1/],
     [['--messages', 'many'], /--messages must be a number from 1/],
     [['--gate', '--soak'], /--gate and --soak do not go together/],
@@ -34,6 +35,10 @@ test('a run says how it is made again, with its seed', async (t) => {
   })
   t.match(read('--workloads', 'one-partition', '--messages', '1000'), {
     run: { messagesMin: { 'one-partition': 1_000 } },
+  })
+  t.match(read('--postgres', '18'), {
+    run: { postgresMajor: 18 },
+    replay: 'npm run chaos -- --postgres 18 --seed 99',
   })
   t.match(read('--seed', '7', '--gate'), { replay: 'npm run chaos -- --gate --seed 7' })
 })

@@ -1,5 +1,6 @@
 // What `npm run chaos -- …` was asked for.
 import { parseArgs } from 'node:util'
+import { postgresMajors, postgresMissing } from '@rouse/testkit'
 import { bugs } from '../bugs/bugs.ts'
 import { gateFaults, nemeses } from '../nemeses/nemeses.ts'
 import type { Workload } from '../workloads/workload.ts'
@@ -47,6 +48,7 @@ const options = {
   faults: { type: 'string' },
   workloads: { type: 'string' },
   standby: { type: 'string' },
+  postgres: { type: 'string' },
   rate: { type: 'string' },
   messages: { type: 'string' },
   keep: { type: 'boolean' },
@@ -91,6 +93,7 @@ function baseRun(values: Values, seed: number): ChaosRun {
     messagesMin: messagesMin(values, chosenWorkloads),
     rate: rateOf(values),
     standby: oneOf('standby', values.standby ?? 'sync', standbys),
+    postgresMajor: majorOf(values),
     seconds: values.seconds === undefined ? 60 : number('seconds', values.seconds, 1, 100_000),
     warmUpSeconds: 5,
     faults: {
@@ -149,6 +152,14 @@ function mostlyBatches(
 ): Pick<ChaosRun, 'rate' | 'rates'> {
   const rate = rateOf(values)
   return { rate: rate * others, rates: { 'one-partition': rate * onePartition, plain: rate } }
+}
+
+function majorOf({ postgres }: Values): number | undefined {
+  if (postgres === undefined) return undefined
+  const major = Number(oneOf('postgres', postgres, postgresMajors.map(String)))
+  const missing = postgresMissing(major)
+  if (missing !== false) throw new UsageError(missing)
+  return major
 }
 
 function messagesMin(

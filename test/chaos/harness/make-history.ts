@@ -21,7 +21,7 @@ import { type ScheduleOptions, type Step, schedule } from './schedule.ts'
 export interface RunOptions
   extends Pick<
     ChaosClusterOptions,
-    'standby' | 'nodeEnv' | 'afterMigrate' | 'durable' | 'faultyDisk'
+    'standby' | 'nodeEnv' | 'afterMigrate' | 'durable' | 'faultyDisk' | 'postgresMajor'
   > {
   readonly seed: number
   readonly workloads: readonly Workload[]

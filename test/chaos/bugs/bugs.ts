@@ -1,8 +1,9 @@
 import type { Bug } from './bug.ts'
 import { nodeBugs } from './node-bugs.ts'
+import { operatorBugs } from './operator-bugs.ts'
 import { sqlBugs } from './sql-bugs.ts'
 
-export const bugs: readonly Bug[] = [...sqlBugs, ...nodeBugs]
+export const bugs: readonly Bug[] = [...sqlBugs, ...operatorBugs, ...nodeBugs]
 
 export function bugNamed(name: string): Bug {
   const bug = bugs.find((candidate) => candidate.name === name)

@@ -135,7 +135,7 @@ function modeOf(values: Values): Partial<ChaosRun> {
   }
   if (values.soak === true) {
     const seconds = values.seconds === undefined ? { seconds: hourSeconds } : {}
-    return { ...seconds, ...mostlyBatches({ others: 0.4, onePartition: 3 }, values) }
+    return { ...seconds, ...mostlyBatches({ others: 0.4, onePartition: 4 }, values) }
   }
   if (values.control === true) {
     const faults = { faults: ['power-loss'], eachOnce: true } as const

@@ -6,7 +6,9 @@ import { paced, pushUntilStored } from './producing.ts'
 import { clients, type Workload } from './workload.ts'
 
 const queue = 'redrive'
-const partitionCount = 32
+/** Some are busy; in the many others a letter is the last of its log, and retention has long passed it. */
+const busyCount = 16
+const quietCount = 400
 const messagesPerSecond = 12
 const sick = '!sick'
 const sickShare = 0.25
@@ -30,7 +32,8 @@ export const redrive: Workload = {
       const raw = client.raw()
       return paced(client, messagesPerSecond * client.rate, () => {
         const v = `${client.newValue()}${client.random.next() < sickShare ? sick : ''}`
-        const partition = `r${client.random.below(partitionCount)}`
+        const isBusy = client.random.next() < 0.5
+        const partition = `r${client.random.below(isBusy ? busyCount : quietCount)}`
         return pushUntilStored(client, raw, [
           { queue, partition, payload: { v }, transactionId: v },
         ])

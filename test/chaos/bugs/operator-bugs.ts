@@ -1,0 +1,137 @@
+// Bugs in the SQL functions that operators, new groups and removal call, and in how they wait for locks.
+import type { Bug } from './bug.ts'
+
+const functions = 'migrations/functions'
+
+export const operatorBugs: readonly Bug[] = [
+  {
+    name: 'forget-the-redriven',
+    does: 'a redriven message that is given back is passed over',
+    replaces: [
+      {
+        file: `${functions}/release.sql`,
+        find: 'and bit_count(v.unacked) = v.to_seq - v_first + 1 and v_first >= v_tail',
+        put: 'and bit_count(v.unacked) = v.to_seq - v_first + 1',
+      },
+      {
+        file: `${functions}/release.sql`,
+        find: `      and not exists (select from rouse.attempts a
+        where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
+          and a.outcome <> 'retry');`,
+        put: '    ;',
+      },
+    ],
+    caughtBy: ['lost', 'left over', 'out of order'],
+    workloads: ['redrive'],
+    faults: [],
+    seconds: 60,
+  },
+  {
+    name: 'remove-the-unconsumed',
+    does: 'a message is removed when it is old enough, whether all groups have completed it or not',
+    replaces: [
+      {
+        file: `${functions}/retain_partition.sql`,
+        find: 'tail := greatest(tail, least(coalesce(v.held_next, v.next), held_from,',
+        put: 'tail := greatest(tail, least(held_from,',
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['retention'],
+    faults: [],
+    seconds: 20,
+  },
+  {
+    name: 'begin-too-late',
+    does: 'a group that wants everything gets what comes from now on',
+    replaces: [
+      {
+        file: `${functions}/subscribe.sql`,
+        find: 'case when p_from is null then p.tail',
+        put: 'case when p_from is null then p.head',
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['new-groups'],
+    faults: [],
+    seconds: 40,
+  },
+  {
+    name: 'seek-in-vain',
+    does: 'a group that is sent back stays where it is',
+    replaces: [
+      {
+        file: `${functions}/seek.sql`,
+        find: 'set next = p.seq, ready = p.seq < p.head',
+        put: 'set next = greatest(p.seq, l.next), ready = greatest(p.seq, l.next) < p.head',
+      },
+    ],
+    caughtBy: ['lost'],
+    workloads: ['purge'],
+    faults: [],
+    seconds: 20,
+  },
+  {
+    name: 'purge-all-but-one',
+    does: 'a purge leaves the last message of each partition',
+    replaces: [
+      {
+        file: `${functions}/manage_queue.sql`,
+        find: 'set tail = p.head, keys_from = p.head where',
+        put: 'set tail = greatest(p.tail, p.head - 1), keys_from = p.head where',
+      },
+    ],
+    caughtBy: ['unexpected'],
+    workloads: ['purge'],
+    faults: [],
+    seconds: 30,
+    rate: 3,
+  },
+  {
+    name: 'promote-behind-a-lock',
+    does: 'messages that fall due wait without limit for a queue whose row is locked, and so do those of all others',
+    replaces: [
+      {
+        file: `${functions}/promote_due.sql`,
+        find: "set lock_timeout = '10ms'",
+        put: 'set lock_timeout = 0',
+      },
+    ],
+    caughtBy: ['hostile neighbours'],
+    workloads: ['sql-producers', 'delays'],
+    faults: ['locked-queue', 'locked-queue', 'locked-queue'],
+    seconds: 60,
+    rate: 0.3,
+  },
+  {
+    name: 'wait-for-consumers',
+    does: "an operator waits for a consumer's open transaction with all partitions locked",
+    replaces: [
+      {
+        file: `${functions}/consumer_transactions.sql`,
+        find: '  perform rouse.take_leases(p_queue, p_group_ids, true);',
+        put: '',
+      },
+      {
+        file: `${functions}/consumer_transactions.sql`,
+        find: '    order by s.id, s.partition_id\n    for update skip locked',
+        put: '    order by s.id, s.partition_id\n    for update',
+      },
+      {
+        file: `${functions}/seek.sql`,
+        find: "set lock_timeout = '700ms'",
+        put: 'set lock_timeout = 0',
+      },
+      {
+        file: `${functions}/manage_queue.sql`,
+        find: "rouse.purge(p_queue text) returns bigint\nlanguage plpgsql\nset lock_timeout = '700ms'",
+        put: 'rouse.purge(p_queue text) returns bigint\nlanguage plpgsql\nset lock_timeout = 0',
+      },
+    ],
+    caughtBy: ['hostile neighbours'],
+    workloads: ['purge'],
+    faults: ['open-ack-in', 'open-ack-in', 'open-ack-in'],
+    seconds: 60,
+    rate: 0.5,
+  },
+]

@@ -64,6 +64,10 @@ begin
     end if;
     update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at, v_ends_at)
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and (v_ends_at <= p_now) is not true;
+  elsif v_due_at <= p_now then
+    -- It may come before what the lane waits for. The next pop closes the lane again where it must.
+    update rouse.lanes l set blocked_until = null
+    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and l.blocked_until is not null;
   end if;
   return false;
 end $$;

@@ -39,7 +39,7 @@ begin
   return query
   with opened as (
     update rouse.lanes l
-    set ready = true, blocked_until = case when l.blocked_until > v_now then l.blocked_until end
+    set ready = true, blocked_until = null  -- what came due may come before what the lane waits for
     where l.partition_id = any (v_lanes.partitions) and l.group_id = any (v_lanes.groups)
       and exists (select from unnest(v_lanes.partitions, v_lanes.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
     returning l.partition_id, l.group_id, l.next

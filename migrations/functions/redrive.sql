@@ -82,8 +82,8 @@ begin
     insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, ended_at)
     select d.partition_id, d.seq, d.group_id, 0, 'redriven', rouse.now() from letters d
   ), opened as (
-    update rouse.lanes l set ready = true
-    where not l.ready and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
+    update rouse.lanes l set ready = true, blocked_until = null
+    where (not l.ready or l.blocked_until is not null) and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
   ), unswept as (
     -- Retention looks for rows from here on.
     update rouse.partitions p set swept_to = d.seq

@@ -30,7 +30,7 @@ begin
     -- redeliveries. A redriven letter is one of them although its lease also counts attempt 1: its row may lie below the
     -- tail, or beyond the queue's ttl, where the cursor would pass it over and lose it. It is known by its failed attempts.
     update rouse.lanes l
-    set next = v_first, ready = true, lease_id = case when l.lease_id = v.id then null else l.lease_id end
+    set next = v_first, ready = true, blocked_until = null, lease_id = case when l.lease_id = v.id then null else l.lease_id end
     where l.partition_id = v.partition_id and l.group_id = v.group_id and v.attempt = 1 and l.next = v.to_seq + 1
       and bit_count(v.unacked) = v.to_seq - v_first + 1 and v_first >= v_tail
       and not exists (select from rouse.redeliveries r
@@ -46,7 +46,7 @@ begin
         v_now, true
       from unnest(rouse.held_seqs(v.from_seq, v.unacked)) s
       on conflict on constraint redeliveries_pkey do nothing;  -- a redrive may have put it there
-      update rouse.lanes l set ready = true, lease_id = case when l.lease_id = v.id then null else l.lease_id end
+      update rouse.lanes l set ready = true, blocked_until = null, lease_id = case when l.lease_id = v.id then null else l.lease_id end
       where l.partition_id = v.partition_id and l.group_id = v.group_id;
     end if;
     -- barrier: release-written

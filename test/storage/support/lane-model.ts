@@ -85,6 +85,7 @@ export class LaneModel {
     const suffix = held.length === lease.to - first + 1
     if (fresh && suffix && ![...this.again.keys()].some((seq) => seq >= first)) {
       this.next = first
+      this.blockedUntil = undefined
     } else {
       const alone = lease.attempt > 1
       for (const seq of held) this.#comeBack(seq, lease.attempt - 1, alone, this.now)
@@ -109,7 +110,11 @@ export class LaneModel {
         else this.#comeBack(seq, lease.attempt, true, this.now)
       }
     }
-    for (const entry of this.again.values()) entry.announced ||= entry.due <= this.now
+    for (const entry of this.again.values()) {
+      if (entry.announced || entry.due > this.now) continue
+      entry.announced = true
+      this.blockedUntil = undefined
+    }
     if (this.blockedUntil !== undefined && this.blockedUntil <= this.now)
       this.blockedUntil = undefined
   }
@@ -175,5 +180,7 @@ export class LaneModel {
 
   #comeBack(seq: number, attempt: number, alone: boolean, due: number): void {
     this.again.set(seq, { attempt, alone, due, announced: due <= this.now })
+    // It may come before what the lane waits for.
+    if (due <= this.now) this.blockedUntil = undefined
   }
 }

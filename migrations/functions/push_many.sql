@@ -96,9 +96,10 @@ begin
       select i.place from unnest(coalesce(v_places, rouse.places_of(v_targets.targets, p_targets)), v_originals) i(place, original)
       where i.original is null and v_targets.queue_ids[i.place] = any (v_limited)));
   end if;
+  -- What is scheduled or a duplicate leaves the partition as quiet as it was: a window buffer would wait for nothing.
   update rouse.partitions p
   set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)
-  where p.ctid = any (v_rows);
+  where p.ctid = any (v_rows) and v_counts[width_bucket(p.id, v_ids)] > 0;
   -- barrier: push-many-head-moved
 
   if v_sorted then

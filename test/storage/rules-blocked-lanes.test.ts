@@ -1,7 +1,7 @@
 // A lane that waits, for a retry or for its window to end, is closed. Whatever may come before that opens it.
-import { ack, promoteDue, redrive, release } from '@rouse/sidecar'
+import { ack, promoteDue, push, redrive, release } from '@rouse/sidecar'
 import { type Test, test } from 'tap'
-import { item, openStorage, payloads, type Storage, start } from './support/storage.ts'
+import { item, message, openStorage, payloads, type Storage, start } from './support/storage.ts'
 
 async function openFrozen(t: Test): Promise<Storage> {
   const storage = await openStorage(t)
@@ -51,4 +51,15 @@ test('a retry that is due does not wait for the window of fresh messages', async
   await advanceClock(1_000)
   await promoteDue(pool)
   t.same(payloads(await take('q', { batch: 2 })), [1])
+})
+
+test('what is scheduled or a duplicate does not make a partition less quiet', async (t) => {
+  const { advanceClock, pool, set, take } = await openFrozen(t)
+  await set('q', { windowBuffer: 10 })
+  await push(pool, [message('q', 'p', 1, { transactionId: 'k' })])
+  await advanceClock(9_000)
+  await push(pool, [message('q', 'p', 2, { transactionId: 'k' })])
+  await push(pool, [message('q', 'p', 3, { delayMs: minute })])
+  await advanceClock(1_000)
+  t.same(payloads(await take('q', { batch: 9 })), [1])
 })

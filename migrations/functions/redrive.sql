@@ -75,7 +75,10 @@ begin
     on conflict on constraint messages_pkey do nothing
   ), again as (
     insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
-    select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true from letters d
+    select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true
+    from letters d join rouse.partitions p on p.id = d.partition_id
+    join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
+    where d.seq < greatest(l.next, p.tail)  -- after a seek back it is still to come, and comes once
     on conflict on constraint redeliveries_pkey do nothing
   ), marked as (
     -- Age does not end what was redriven (functions/expire_again.sql), and a release must not move its lane's cursor back.

@@ -206,3 +206,19 @@ for (const how of ['failed', 'expired', 'released'] as const) {
     t.same(came, [1, 2])
   })
 }
+
+for (const ordering of ['partition', 'none']) {
+  test(`a letter redriven after a seek back comes once (ordering ${ordering})`, async (t) => {
+    const { freezeClock, lease, pool, rows, send, set, take } = await openStorage(t)
+    await freezeClock(start)
+    await set('q', { ordering })
+    await send('q', 'p', [1, 2])
+    const { leaseId } = await lease('q')
+    await ack(pool, [{ leaseId, status: 'dlq' }])
+    await seek(pool, { queue: 'q', group: 'g', to: new Date(start) })
+    await redrive(pool, { queue: 'q' })
+    t.same(await rows('select from rouse.dead_letters'), [])
+    t.same(payloads(await take('q', { batch: 9, autoAck: true })), [1, 2])
+    t.equal((await take('q', { batch: 9 })).status, 'empty')
+  })
+}

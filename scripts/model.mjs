@@ -1,0 +1,13 @@
+// `npm run model -- --minutes 10 --seed 7` holds the product against a model of the whole API; docs/testing.md.
+import { join } from 'node:path'
+import { runOrExit } from './run.mjs'
+import { setup } from './setup.mjs'
+
+await setup()
+await runOrExit(process.execPath, [
+  '--import',
+  'tsx',
+  '--conditions=@rouse/source',
+  join('test', 'model', 'model-command.ts'),
+  ...process.argv.slice(2),
+])

@@ -1,0 +1,176 @@
+// What a pop may take, how deliveries end, and what comes of them.
+import {
+  ageMsMax,
+  freshOf,
+  type Lease,
+  laneOf,
+  type Message,
+  type Partition,
+  type Queue,
+  type World,
+} from './world.ts'
+
+export interface Offered {
+  readonly message: Message
+  readonly attempt: number
+  /** Undefined: fresh. */
+  readonly again: { readonly alone: boolean; readonly soft: boolean } | undefined
+}
+
+/** A pop of this lane gets the first of these messages: `least` to `most` of them, as far as its batch allows. */
+export interface Offer {
+  readonly messages: readonly Offered[]
+  readonly least: number
+  readonly most: number
+}
+
+const nothing: Offer = { messages: [], least: 0, most: 0 }
+
+export function offerOf(world: World, queue: Queue, partition: Partition, group: string): Offer {
+  const { options } = queue
+  const isOrdered = options.ordering === 'partition'
+  const isHeld = world.leases.some(
+    (lease) => lease.partition === partition && lease.group === group,
+  )
+  if (isOrdered && isHeld) return nothing
+  const holds = isOrdered && options.onFailure === 'hold'
+  const agains = againsOf(world, queue, partition, group)
+  const waitingAt = holds ? agains.findIndex(({ isDue }) => !isDue) : -1
+  const due = (waitingAt < 0 ? agains : agains.slice(0, waitingAt)).filter(({ isDue }) => isDue)
+  const isQuiet = partition.lastAt + options.windowBuffer * 1_000 <= world.now
+  const isOpen = waitingAt < 0 && isQuiet
+  const fresh = freshOf(partition, group).filter(
+    ({ createdAt }) => world.now - createdAt <= ageMsMax(options),
+  )
+  const messages: Offered[] = [
+    ...due,
+    ...(isOpen ? fresh : []).map((message) => ({ message, attempt: 1, again: undefined })),
+  ]
+  const [first] = messages
+  if (first === undefined) return nothing
+  // What was given back may be fresh again, and then it waits for its window.
+  const isUncertain = first.again?.soft === true && first.attempt === 1 && !isQuiet
+  return {
+    messages,
+    least: isUncertain ? 0 : runLength(messages, mustShareLease),
+    most: runLength(messages, mayShareLease),
+  }
+}
+
+/** Those that are not too old, by seq. */
+function againsOf(world: World, queue: Queue, partition: Partition, group: string) {
+  const lane = laneOf(partition, group)
+  return [...lane.again]
+    .toSorted(([a], [b]) => a - b)
+    .flatMap(([seq, again]) => {
+      const message = partition.log.get(seq)
+      if (message === undefined) throw new Error(`the model lost message ${seq}`)
+      const isAgeless = lane.died.has(seq)
+      const isOld = world.now - message.createdAt > ageMsMax(queue.options) && !isAgeless
+      const isDue = again.dueAt <= world.now
+      const soft = again.soft || isAgeless
+      return isOld
+        ? []
+        : [{ message, attempt: again.attempts + 1, again: { ...again, soft }, isDue }]
+    })
+}
+
+type Sharing = (one: Offered, next: Offered) => boolean
+
+function runLength(messages: readonly Offered[], shares: Sharing): number {
+  const end = messages.findIndex((next, i) => i > 0 && !shares(messages[i - 1] as Offered, next))
+  return end < 0 ? messages.length : end
+}
+
+function mayShareLease(one: Offered, next: Offered): boolean {
+  return !one.again?.alone && !next.again?.alone && one.attempt === next.attempt
+}
+
+function mustShareLease(one: Offered, next: Offered): boolean {
+  const isAlike = (one.again === undefined) === (next.again === undefined)
+  return isAlike && mayShareLease(one, next) && !one.again?.soft && !next.again?.soft
+}
+
+/** How many more a group may hold. */
+export function allowed(world: World, queue: Queue, group: string): number {
+  const { maxInFlight } = queue.options
+  if (maxInFlight === 0) return Infinity
+  const held = world.leasesOf(queue, group).reduce((sum, { left }) => sum + left.size, 0)
+  return Math.max(0, maxInFlight - held)
+}
+
+export function take(partition: Partition, group: string, { message, again }: Offered): void {
+  const lane = laneOf(partition, group)
+  if (again === undefined) lane.next = message.seq + 1
+  else lane.again.delete(message.seq)
+}
+
+export type Status = 'completed' | 'failed' | 'retry' | 'dlq' | 'expired'
+
+export interface Ending {
+  readonly status: Status
+  readonly code?: string | undefined
+  readonly delayMs?: number | undefined
+}
+
+/** Ends the delivery of some messages of a lease. True: they are dead letters now. */
+export function end(world: World, lease: Lease, seqs: readonly number[], ending: Ending): boolean {
+  let isDead = false
+  for (const seq of seqs) {
+    lease.left.delete(seq)
+    if (ending.status !== 'completed' && failed(world, lease, seq, ending)) isDead = true
+  }
+  if (lease.left.size === 0) world.drop([lease])
+  return isDead
+}
+
+function failed(world: World, lease: Lease, seq: number, { status, code, delayMs }: Ending) {
+  const { queue, partition, group, attempt } = lease
+  const { retryLimit, retryBackoffMs: ladder, deadLetterQueue } = queue.options
+  const lane = laneOf(partition, group)
+  const isOver = status === 'dlq' || (status !== 'retry' && attempt > retryLimit)
+  if (isOver) {
+    lane.died.add(seq)
+    if (status !== 'dlq' && !deadLetterQueue) return false
+    const message = partition.log.get(seq) as Message
+    const failedAt = world.now
+    const letter = { group, partition, message, attempts: attempt, code: code ?? null, failedAt }
+    queue.letters.push(letter)
+    return true
+  }
+  const backoffMs = status === 'failed' ? (ladder[Math.min(attempt, ladder.length) - 1] ?? 0) : 0
+  comeAgain(lease, seq, {
+    attempts: status === 'retry' ? attempt - 1 : attempt,
+    dueAt: world.now + (status === 'expired' ? 0 : (delayMs ?? backoffMs)),
+    alone: status === 'expired',
+    soft: false,
+  })
+  return false
+}
+
+export function release(world: World, lease: Lease): void {
+  for (const seq of lease.left) {
+    const { attempt } = lease
+    comeAgain(lease, seq, { attempts: attempt - 1, dueAt: world.now, alone: false, soft: true })
+  }
+  world.drop([lease])
+}
+
+/** Once, where a redrive has put it there already. */
+function comeAgain(
+  { partition, group }: Lease,
+  seq: number,
+  again: { attempts: number; dueAt: number; alone: boolean; soft: boolean },
+): void {
+  const lane = laneOf(partition, group)
+  if (!lane.again.has(seq)) lane.again.set(seq, again)
+}
+
+/** Leases that ran out, but for those that an open transaction holds. */
+export function reap(world: World): void {
+  for (const lease of world.leases) {
+    if (lease.expiresAt > world.now || lease.lockedBy !== undefined) continue
+    const ending = { status: 'expired', code: 'lease_expired' } as const
+    end(world, lease, [...lease.left], ending)
+  }
+}

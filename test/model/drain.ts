@@ -1,0 +1,94 @@
+// The end of a sequence: whatever must still come comes now, exactly, and then nothing is left.
+import { compare, mustBeEmpty } from './compare.ts'
+import { end, offerOf } from './delivering.ts'
+import { deleteQueue, kept } from './operating.ts'
+import { must, mustAnswer, type Scene, settle } from './verb.ts'
+import { type PopArgs, pathOf, popped } from './verbs/consuming.ts'
+import { commit } from './verbs/own-transactions.ts'
+import { advance, retain } from './verbs/passing-time.ts'
+
+const roundsMax = 100
+
+export async function drain(scene: Scene): Promise<void> {
+  const { world, product } = scene
+  for (const own of world.transactions.slice()) await commit(scene, own)
+  for (const name of Array.from(world.schedules.keys())) {
+    mustAnswer(await product.call('DELETE', `/schedules/${name}`), 200)
+    world.schedules.delete(name)
+  }
+  for (const queue of world.queues.values()) {
+    mustAnswer(await product.call('POST', `/queues/${queue.name}/resume`), 200)
+    queue.paused = false
+  }
+  await compare(scene)
+  for (let round = 0; ; round += 1) {
+    must(round < roundsMax, 'the model does not drain')
+    for (const queue of world.queues.values()) {
+      for (const group of queue.groups) while ((await popAll(scene, queue.name, group)) > 0);
+    }
+    const next = nextTime(scene)
+    if (next === undefined) break
+    await advance(scene, next - world.now)
+  }
+  await compare(scene)
+  await retain(scene)
+  await compare(scene)
+  await remove(scene)
+}
+
+async function popAll(scene: Scene, queue: string, group: string): Promise<number> {
+  const { world, product } = scene
+  const args: PopArgs = {
+    from: queue.slice(-1),
+    partition: undefined,
+    group,
+    batch: 10,
+    partitions: 3,
+    autoAck: false,
+    wait: false,
+    leaseSeconds: undefined,
+    subscription: 'all',
+  }
+  const answer = await product.call('GET', pathOf(scene, args))
+  const before = world.deliveries.length
+  popped(scene, args, answer)
+  const came = world.deliveries.slice(before)
+  if (came.length === 0) return 0
+  const ended = await product.call('POST', '/ack/batch', { leaseId: came[0]?.token })
+  mustAnswer(ended, 200)
+  for (const { lease, seq } of came) end(world, lease, [seq], { status: 'completed' })
+  return came.length
+}
+
+/** When something more may come; undefined: never. */
+function nextTime({ world }: Scene): number | undefined {
+  const times = [
+    ...world.scheduled.map(({ dueAt }) => dueAt),
+    ...world.leases.map(({ expiresAt }) => expiresAt),
+  ]
+  for (const queue of world.queues.values()) {
+    for (const partition of queue.partitions.values()) {
+      for (const [group, lane] of partition.lanes) {
+        times.push(...[...lane.again.values()].map(({ dueAt }) => dueAt))
+        times.push(partition.lastAt + queue.options.windowBuffer * 1_000)
+        const { least } = offerOf(world, queue, partition, group)
+        must(least === 0, `${partition.name} still has something for ${group}`)
+      }
+    }
+  }
+  const later = times.filter((time) => time > world.now)
+  return later.length === 0 ? undefined : Math.min(...later)
+}
+
+async function remove(scene: Scene): Promise<void> {
+  const { world, product } = scene
+  for (const queue of Array.from(world.queues.values())) {
+    mustAnswer(await product.call('DELETE', `/resources/queues/${queue.name}`), 200)
+    deleteQueue(world, queue)
+  }
+  await settle(scene)
+  // Attempts outlive a partition that was idle, for as long as dead letters are kept.
+  await advance(scene, kept.deadMs)
+  await product.retain()
+  await mustBeEmpty(scene)
+}

@@ -1,0 +1,159 @@
+// What operators and retention do to queues.
+import {
+  ageMsMax,
+  freshOf,
+  inOrder,
+  type Letter,
+  laneOf,
+  type Message,
+  newLane,
+  type Partition,
+  type Queue,
+  type World,
+} from './world.ts'
+
+/** Creates the group where it begins; a group that exists stays where it is. */
+export function subscribe(queue: Queue, group: string, from: number | 'all'): void {
+  if (queue.groups.has(group)) return
+  queue.groups.add(group)
+  for (const partition of queue.partitions.values()) {
+    partition.lanes.set(group, newLane(from === 'all' ? partition.tail : seqAt(partition, from)))
+  }
+}
+
+export function seek(world: World, queue: Queue, group: string, to: number | 'end'): void {
+  world.drop(world.leasesOf(queue, group))
+  for (const partition of queue.partitions.values()) {
+    const lane = laneOf(partition, group)
+    lane.again.clear()
+    lane.next = to === 'end' ? partition.head : seqAt(partition, to)
+  }
+}
+
+/** The first message written at that time or later. */
+function seqAt(partition: Partition, time: number): number {
+  const found = inOrder(partition.log).find(
+    ({ seq, createdAt }) => seq >= partition.tail && createdAt >= time,
+  )
+  return found?.seq ?? partition.head
+}
+
+/** Answers how many messages went. */
+export function purge(world: World, queue: Queue): number {
+  world.drop(world.leasesOf(queue))
+  const waiting = world.scheduled.filter((one) => one.queue === queue.name)
+  world.scheduled = world.scheduled.filter((one) => one.queue !== queue.name)
+  let count = waiting.length
+  for (const partition of queue.partitions.values()) {
+    count += partition.head - partition.tail
+    partition.tail = partition.head
+    partition.log.clear()
+    partition.keys.clear()
+    for (const lane of partition.lanes.values()) lane.again.clear()
+  }
+  return count
+}
+
+export function deleteQueue(world: World, queue: Queue): void {
+  world.drop(world.leasesOf(queue))
+  world.scheduled = world.scheduled.filter((one) => one.queue !== queue.name)
+  world.queues.delete(queue.name)
+}
+
+export function deleteGroup(world: World, queue: Queue, group: string): void {
+  world.drop(world.leasesOf(queue, group))
+  queue.groups.delete(group)
+  queue.letters = queue.letters.filter((letter) => letter.group !== group)
+  for (const partition of queue.partitions.values()) partition.lanes.delete(group)
+}
+
+/** To their own group and place, attempts counted from the start. What is still to come anyway comes once. */
+export function redrive(world: World, queue: Queue, letters: readonly Letter[]): void {
+  queue.letters = queue.letters.filter((letter) => !letters.includes(letter))
+  for (const { partition, group, message } of letters) {
+    const lane = laneOf(partition, group)
+    const { seq } = message
+    if (!partition.log.has(seq)) partition.log.set(seq, message)
+    const isFresh = seq >= Math.max(lane.next, partition.tail)
+    if (isFresh || lane.again.has(seq)) continue
+    lane.again.set(seq, { attempts: 0, dueAt: world.now, alone: false, soft: true })
+  }
+}
+
+/**
+ * What a queue counts against its maxSize: what its slowest group has not completed, and what is scheduled. Messages that
+ * are too old to come count until a pop comes past them: the least and the most that it may be.
+ */
+export function sizesOf(
+  world: World,
+  queue: Queue,
+): { readonly least: number; readonly most: number } {
+  const waiting = world.scheduled.filter((one) => one.queue === queue.name).length
+  const partitions = [...queue.partitions.values()]
+  const kept = partitions.reduce((sum, { head, tail }) => sum + head - tail, 0)
+  const byGroup = [...queue.groups].map((group) => {
+    const held = world.leasesOf(queue, group).reduce((sum, { left }) => sum + left.size, 0)
+    const seqs = partitions.flatMap((partition) => [
+      ...freshOf(partition, group),
+      ...[...laneOf(partition, group).again.keys()].map((seq) => partition.log.get(seq) as Message),
+    ])
+    const young = seqs.filter(({ createdAt }) => world.now - createdAt <= ageMsMax(queue.options))
+    return { least: held + young.length, most: held + seqs.length }
+  })
+  const largest = (sizes: number[]) => waiting + (sizes.length === 0 ? kept : Math.max(...sizes))
+  return {
+    least: largest(byGroup.map(({ least }) => least)),
+    most: largest(byGroup.map(({ most }) => most)),
+  }
+}
+
+export const kept = {
+  completedMs: 86_400_000,
+  deadMs: 14 * 86_400_000,
+  tracesMs: 7 * 86_400_000,
+  idlePartitionMs: 7 * 86_400_000,
+}
+
+/**
+ * Up to where retention takes messages away: what is old enough and completed by every group, or beyond the age that
+ * the queue allows. Leases and retries hold them, and everything behind. A retry that is itself too old may hold them or
+ * not: it goes when the next pop comes past it.
+ */
+export function retentionLimits(world: World, queue: Queue, partition: Partition) {
+  const { options } = queue
+  const completedSeconds = options.completedRetentionSeconds
+  const completedMs =
+    completedSeconds === 0
+      ? kept.completedMs
+      : completedSeconds < 0
+        ? Infinity
+        : completedSeconds * 1_000
+  const evictMs = Math.min(ageMsMax(options), (options.retentionSeconds || Infinity) * 1_000)
+  const lanes = [...partition.lanes.values()]
+  const completedTo = Math.min(
+    lanes.length === 0 ? 0 : Math.min(...lanes.map(({ next }) => next)),
+    olderThan(world, partition, completedMs),
+  )
+  const evictedTo = olderThan(world, partition, evictMs)
+  const wanted = options.retentionEnabled ? Math.max(completedTo, evictedTo) : 0
+  const leased = world.leases.flatMap((lease) =>
+    lease.partition === partition ? [...lease.left] : [],
+  )
+  const again = lanes.flatMap((lane) => [...lane.again.keys()])
+  const isOld = (seq: number) =>
+    world.now - (partition.log.get(seq)?.createdAt ?? 0) > ageMsMax(options)
+  const limit = (held: readonly number[]) => Math.min(Math.max(partition.tail, wanted), ...held)
+  return {
+    least: limit([...leaseStarts(world, partition), ...again]),
+    most: limit([...leased, ...again.filter((seq) => !isOld(seq))]),
+  }
+}
+
+/** A lease holds from its first message on, also when that one has ended. */
+function leaseStarts(world: World, partition: Partition): number[] {
+  return world.leases.flatMap((lease) => (lease.partition === partition ? [lease.from] : []))
+}
+
+function olderThan(world: World, partition: Partition, ms: number): number {
+  return ms === Infinity ? 0 : seqAt(partition, world.now - ms)
+}

@@ -1,0 +1,339 @@
+// Every kind of pop.
+import fc from 'fast-check'
+import { allowed, type Offer, offerOf, take } from '../delivering.ts'
+import { subscribe } from '../operating.ts'
+import type { Answer } from '../product.ts'
+import {
+  type Deed,
+  groupNames,
+  must,
+  mustAnswer,
+  nameIn,
+  nameOf,
+  partitionNames,
+  queueNames,
+  type Scene,
+  verb,
+} from '../verb.ts'
+import type { Lease, Message, Partition, Queue } from '../world.ts'
+
+export interface PopArgs {
+  readonly from: string
+  readonly partition: string | undefined
+  readonly group: string
+  readonly batch: number
+  readonly partitions: number
+  readonly autoAck: boolean
+  readonly wait: boolean
+  readonly leaseSeconds: number | undefined
+  readonly subscription: 'all' | 'new' | 'now' | 'from'
+}
+
+export const popArgs = fc.record({
+  from: fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom<string>(...queueNames) },
+    fc.constantFrom('namespace', 'task', 'both'),
+  ),
+  partition: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(undefined) },
+    fc.constantFrom(...partitionNames),
+  ),
+  group: fc.constantFrom(...groupNames),
+  batch: fc.constantFrom(1, 2, 3, 10),
+  partitions: fc.constantFrom(1, 1, 2, 5),
+  autoAck: fc.oneof({ weight: 6, arbitrary: fc.constant(false) }, fc.constant(true)),
+  wait: fc.boolean(),
+  leaseSeconds: fc.option(fc.constantFrom(1, 30, 1_000), { nil: undefined, freq: 2 }),
+  subscription: fc.oneof(
+    { weight: 4, arbitrary: fc.constant('all' as const) },
+    fc.constantFrom('new' as const, 'now' as const, 'from' as const),
+  ),
+})
+
+interface Candidate {
+  readonly queue: Queue
+  readonly partition: Partition
+  readonly offer: Offer
+}
+
+/** The queues that are asked, in the order of the answer's claim: the highest priority first. */
+function queuesOf(scene: Scene, { from }: PopArgs): Queue[] {
+  const { world, prefix } = scene
+  const own = [...world.queues.values()]
+  const named = own.find(({ name }) => name === `${prefix}${from}`)
+  if (from.length === 1) return named === undefined ? [] : [named]
+  return own.filter(({ namespace, task }) => {
+    const isNamespace = from === 'task' || namespace === `${prefix}n`
+    return isNamespace && (from === 'namespace' || task === `${prefix}t`)
+  })
+}
+
+export function pathOf(scene: Scene, args: PopArgs): string {
+  const { prefix, world } = scene
+  const { from, partition } = args
+  const isNamed = from.length === 1
+  const path = isNamed
+    ? `/pop/queue/${nameOf(scene, from)}${partition === undefined ? '' : `/partition/${partition}`}`
+    : '/pop'
+  const query = {
+    consumerGroup: args.group === '__QUEUE_MODE__' ? undefined : args.group,
+    batch: String(args.batch),
+    partitions: String(args.partitions),
+    autoAck: args.autoAck ? 'true' : undefined,
+    leaseSeconds: args.leaseSeconds === undefined ? undefined : String(args.leaseSeconds),
+    namespace: isNamed || from === 'task' ? undefined : `${prefix}n`,
+    task: isNamed || from === 'namespace' ? undefined : `${prefix}t`,
+    subscriptionMode: args.subscription === 'new' ? 'new' : undefined,
+    subscriptionFrom: {
+      now: 'now',
+      from: new Date(world.now - 60_000).toISOString(),
+      all: undefined,
+      new: undefined,
+    }[args.subscription],
+  }
+  const given = Object.entries(query).filter(([, value]) => value !== undefined) as [
+    string,
+    string,
+  ][]
+  return `${path}?${new URLSearchParams(given).toString()}`
+}
+
+/** Groups are created by their first pop, in queues that are not paused. */
+export function meetGroup(scene: Scene, args: PopArgs): Queue[] {
+  const queues = queuesOf(scene, args)
+  const { now } = scene.world
+  const from = { all: 'all' as const, new: now, now, from: now - 60_000 }[args.subscription]
+  for (const queue of queues) if (!queue.paused) subscribe(queue, args.group, from)
+  return queues
+}
+
+export function candidatesOf(
+  { world }: Scene,
+  args: PopArgs,
+  queues: readonly Queue[],
+): Candidate[] {
+  return queues
+    .filter((queue) => !queue.paused && allowed(world, queue, args.group) > 0)
+    .flatMap((queue) =>
+      [...queue.partitions.values()]
+        .filter(
+          ({ name }) =>
+            args.partition === undefined || args.from.length > 1 || name === args.partition,
+        )
+        .map((partition) => ({
+          queue,
+          partition,
+          offer: offerOf(world, queue, partition, args.group),
+        })),
+    )
+    .filter(({ offer }) => offer.most > 0)
+}
+
+/** Checks the answer of a pop, and makes it so in the model. Answers what came, in words. */
+export function popped(scene: Scene, args: PopArgs, answer: Answer): string {
+  const queues = meetGroup(scene, args)
+  const candidates = candidatesOf(scene, args, queues)
+  const messages = (answer.body?.messages ?? []) as PoppedMessage[]
+  if (messages.length === 0) {
+    const due = candidates.filter(({ offer }) => offer.least > 0)
+    const names = due.map(
+      ({ queue, partition, offer }) =>
+        `${nameIn(queue, partition)} seq ${offer.messages[0]?.message.seq}`,
+    )
+    must(due.length === 0, `nothing came, and ${args.group} should get ${names.join(' or ')}`)
+    if (answer.status === 200) return 'nothing'
+    const isPaused = queues.some(({ paused }) => paused)
+    if (isPaused && answer.status === 423) return 'paused'
+    must(!isPaused || args.from.length > 1, 'a paused queue is not said to be paused')
+    mustAnswer(answer, 204)
+    return 'nothing'
+  }
+  mustAnswer(answer, 200)
+  must(messages.length <= args.batch, `${messages.length} messages for a batch of ${args.batch}`)
+  const runs = runsOf(messages)
+  must(runs.length <= args.partitions, `${runs.length} partitions instead of ${args.partitions}`)
+  checkPriority(candidates, messages)
+  let room = args.batch
+  const came = runs.map((run) => {
+    const text = poppedRun(scene, args, run, room, answer.text)
+    room -= run.length
+    return text
+  })
+  return came.join(', ')
+}
+
+export interface PoppedMessage {
+  readonly id: string
+  readonly queue: string
+  readonly partition: string
+  readonly partitionId: string
+  readonly seq: number
+  readonly attempt: number
+  readonly leaseId: string | null
+  readonly transactionId: string
+  readonly traceId: string | null
+  readonly createdAt: string
+  readonly consumerGroup: string
+}
+
+function runsOf(messages: readonly PoppedMessage[]): PoppedMessage[][] {
+  const runs: PoppedMessage[][] = []
+  for (const message of messages) {
+    const run = runs.at(-1)
+    if (run?.[0]?.partitionId === message.partitionId) run.push(message)
+    else runs.push([message])
+  }
+  return runs
+}
+
+function checkPriority(candidates: readonly Candidate[], messages: readonly PoppedMessage[]): void {
+  const priorityOf = (name: string) =>
+    candidates.find(({ queue }) => queue.name === name)?.queue.options.priority ?? Number.NaN
+  const sure = candidates.filter(({ offer }) => offer.least > 0)
+  const highest = Math.max(...sure.map(({ queue }) => queue.options.priority))
+  const got = Math.max(...messages.map(({ queue }) => priorityOf(queue)))
+  must(!(got < highest), `came from a queue of priority ${got}, and one of ${highest} has messages`)
+}
+
+function poppedRun(
+  scene: Scene,
+  args: PopArgs,
+  run: readonly PoppedMessage[],
+  room: number,
+  raw: string,
+): string {
+  const { world } = scene
+  const [first] = run as [PoppedMessage]
+  const queue = world.queues.get(first.queue)
+  const partition = queue?.partitions.get(first.partition)
+  must(
+    queue !== undefined && partition !== undefined,
+    `came from ${first.queue}/${first.partition}, which does not exist`,
+  )
+  const where = nameIn(queue, partition)
+  const offer = offerOf(world, queue, partition, args.group)
+  const seqs = run.map(({ seq }) => seq)
+  const offered = offer.messages.slice(0, offer.most)
+  const wanted = offered.map(({ message }) => message.seq)
+  must(
+    seqs.every((seq, i) => seq === wanted[i]),
+    `${where} gave ${args.group} ${seqs.join(' ')}, and it should get of ${wanted.join(' ')}`,
+  )
+  const most = Math.min(room, allowed(world, queue, args.group))
+  must(run.length <= most, `${where} gave ${run.length}, and ${most} are allowed`)
+  must(
+    run.length >= Math.min(most, offer.least),
+    `${where} gave ${seqs.join(' ')}, and there is more: ${wanted.join(' ')}`,
+  )
+  const lease = args.autoAck ? undefined : leaseFor(scene, args, queue, partition, run)
+  for (const [i, message] of run.entries()) {
+    const known = offered[i] as (typeof offered)[number]
+    checkMessage(known.message, known.attempt, message, raw)
+    must(message.consumerGroup === args.group, `came for ${message.consumerGroup}`)
+    take(partition, args.group, known)
+    if (lease === undefined) must(message.leaseId === null, 'autoAck left a lease')
+    else {
+      const { leaseId: token, transactionId, seq } = message
+      world.deliveries.push({ lease, seq, token: token as string, transactionId })
+    }
+  }
+  return `${where} ${seqs.join(' ')} attempt ${first.attempt}`
+}
+
+function leaseFor(
+  { world }: Scene,
+  args: PopArgs,
+  queue: Queue,
+  partition: Partition,
+  run: readonly PoppedMessage[],
+): Lease {
+  const [first] = run as [PoppedMessage]
+  const seqs = run.map(({ seq }) => seq)
+  const twice = world.leases.find(
+    (one) =>
+      one.partition === partition &&
+      one.group === args.group &&
+      seqs.some((seq) => one.left.has(seq)),
+  )
+  must(
+    twice === undefined,
+    `${nameIn(queue, partition)} ${seqs.join(' ')} is leased twice to ${args.group}`,
+  )
+  const lease: Lease = {
+    id: leaseIdOf(first.leaseId as string),
+    queue,
+    partition,
+    partitionId: first.partitionId,
+    group: args.group,
+    from: first.seq,
+    left: new Set(seqs),
+    attempt: first.attempt,
+    expiresAt: world.now + (args.leaseSeconds ?? queue.options.leaseTime) * 1_000,
+    lockedBy: undefined,
+  }
+  world.leases.push(lease)
+  return lease
+}
+
+/** The token of a message begins with the id of its lease. */
+function leaseIdOf(token: string): string {
+  const hex = Buffer.from(token, 'base64url').toString('hex')
+  const parts = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20, 32),
+  ]
+  return parts.join('-')
+}
+
+function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw: string): void {
+  known.id ??= came.id
+  const wanted = {
+    id: known.id,
+    seq: known.seq,
+    attempt,
+    transactionId: known.key ?? `${came.partitionId}-${known.seq}`,
+    traceId: known.traceId,
+    createdAt: new Date(known.createdAt).toISOString(),
+  }
+  for (const [name, value] of Object.entries(wanted)) {
+    const got = came[name as keyof typeof wanted]
+    must(got === value, `seq ${known.seq} came with ${name} ${got}, not ${value}`)
+  }
+  const text = raw.slice(raw.indexOf(`{"id":"${came.id}"`))
+  const isEqual = text.includes(`"data":${known.payload},"createdAt"`)
+  must(isEqual, `the payload ${known.payload} came as ${text.slice(0, 300)}`)
+  const end = text.slice(
+    text.indexOf(`"attempt":${attempt},"headers":`) + `"attempt":${attempt},"headers":`.length,
+  )
+  must(
+    end.startsWith(`${known.headers ?? 'null'}}`),
+    `the headers ${known.headers} came as ${end.slice(0, 200)}`,
+  )
+}
+
+/** A pop that waits is made only where something must come at once. */
+export function waitsFor(scene: Scene, args: PopArgs): boolean {
+  if (!args.wait) return false
+  const queues = queuesOf(scene, args)
+  const known = queues.filter(({ groups }) => groups.has(args.group))
+  return candidatesOf(scene, args, known).some(({ offer }) => offer.least > 0)
+}
+
+export const consuming = [
+  verb({
+    name: 'pop',
+    weight: 28,
+    args: popArgs,
+    async run(scene, args): Promise<Deed> {
+      const wait = waitsFor(scene, args)
+      const path = `${pathOf(scene, args)}${wait ? '&wait=true&timeout=5000' : ''}`
+      const answer = await scene.product.call('GET', path)
+      const came = popped(scene, { ...args, wait }, answer)
+      const isEmpty = answer.body?.messages === undefined
+      return { did: `pop ${path}: ${came}`, effect: isEmpty ? 'refused' : 'done' }
+    },
+  }),
+]

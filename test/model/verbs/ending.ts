@@ -1,0 +1,314 @@
+// How deliveries end: acknowledged in every form, given back, extended.
+import fc from 'fast-check'
+import { type Ending, end, release } from '../delivering.ts'
+import { canEnd, type Deed, must, mustAnswer, pickDelivery, type Scene, verb } from '../verb.ts'
+import type { Delivery, World } from '../world.ts'
+import { pathOf, popArgs, popped } from './consuming.ts'
+import { fatesOf, items, numbered, pushed, pushText } from './producing.ts'
+
+const index = fc.nat(20)
+/** One in eight is about a delivery that may be long over. */
+const stale = fc.nat(7).map((number) => number === 0)
+
+export const endings = fc.record({
+  status: fc.constantFrom(
+    'completed',
+    'completed',
+    'failed',
+    'failed',
+    'retry',
+    'dlq',
+    'dlq',
+  ) as fc.Arbitrary<'completed' | 'failed' | 'retry' | 'dlq'>,
+  code: fc.constantFrom(undefined, undefined, 'E1', 'E2'),
+  delayMs: fc.constantFrom(undefined, undefined, undefined, 0, 2_000, 60_000),
+})
+
+function endingBody({ status, code, delayMs }: Ending): Record<string, unknown> {
+  return {
+    status,
+    errorCode: code,
+    delayMs,
+    error: code === undefined ? undefined : `it was ${code}`,
+  }
+}
+
+function ackBody(delivery: Delivery, ending: Ending): Record<string, unknown> {
+  return {
+    transactionId: delivery.transactionId,
+    partitionId: delivery.lease.partitionId,
+    leaseId: delivery.token,
+    ...endingBody(ending),
+  }
+}
+
+export interface AckResult {
+  readonly success: boolean
+  readonly dlq?: boolean
+}
+
+/** Ends them one after the other, and checks what was answered for each. */
+function endAll(world: World, acks: readonly Ack[], results: readonly AckResult[]): number {
+  let ended = 0
+  for (const [i, { delivery, ending }] of acks.entries()) {
+    const canIt = canEnd(world, delivery)
+    const dead = canIt && end(world, delivery.lease, [delivery.seq], ending)
+    checkResult(results[i] as AckResult, canIt, dead)
+    if (canIt) ended += 1
+  }
+  return ended
+}
+
+function checkResult(result: AckResult, canIt: boolean, dead: boolean): void {
+  must(result.success === canIt, `an ack was answered ${result.success}, not ${canIt}`)
+  must((result.dlq ?? false) === dead, `an ack said dlq ${result.dlq}, not ${dead}`)
+}
+
+interface Ack {
+  readonly delivery: Delivery
+  readonly ending: Ending
+}
+
+const ackList = fc.array(fc.record({ index, stale, ending: endings }), {
+  minLength: 1,
+  maxLength: 4,
+})
+
+function acksOf(
+  world: World,
+  drawn: readonly { index: number; stale: boolean; ending: Ending }[],
+): Ack[] {
+  return drawn.flatMap((one) => {
+    const delivery = pickDelivery(world, one.index, one.stale)
+    return delivery === undefined ? [] : [{ delivery, ending: one.ending }]
+  })
+}
+
+function words({ lease, seq }: Delivery): string {
+  return `${lease.queue.name.slice(-1)}/${lease.partition.name} ${seq} of ${lease.group}`
+}
+
+function ackWords(acks: readonly Ack[]): string {
+  return acks
+    .map(({ delivery, ending }) => `${words(delivery)} ${JSON.stringify(ending)}`)
+    .join(', ')
+}
+
+export const ending = [
+  verb({
+    name: 'ack',
+    weight: 12,
+    args: fc.record({
+      index,
+      stale,
+      ending: endings,
+      by: fc.constantFrom('ids', 'receipt'),
+      group: fc.constantFrom(undefined, 'own', 'own', 'other'),
+    }),
+    async run({ world, product }, args): Promise<Deed> {
+      const delivery = pickDelivery(world, args.index, args.stale)
+      if (delivery === undefined) return undefined
+      const consumerGroup = args.group === 'own' ? delivery.lease.group : args.group
+      const body =
+        args.by === 'ids'
+          ? ackBody(delivery, args.ending)
+          : { receipt: delivery.token, ...endingBody(args.ending) }
+      const answer = await product.call('POST', '/ack', { ...body, consumerGroup })
+      const did = `ack ${words(delivery)} by ${args.by} ${JSON.stringify(args.ending)}`
+      if (!canEnd(world, delivery) || args.group === 'other') {
+        mustAnswer(answer, 409, 'lease_lost')
+        return { did: `${did}: lease lost`, effect: 'refused' }
+      }
+      mustAnswer(answer, 200)
+      const dead = end(world, delivery.lease, [delivery.seq], args.ending)
+      checkResult(answer.body[0], true, dead)
+      return { did, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'ack batch',
+    weight: 4,
+    args: ackList,
+    async run({ world, product }, drawn): Promise<Deed> {
+      const acks = acksOf(world, drawn)
+      if (acks.length === 0) return undefined
+      const acknowledgments = acks.map(({ delivery, ending: one }) => ackBody(delivery, one))
+      const answer = await product.call('POST', '/ack/batch', { acknowledgments })
+      mustAnswer(answer, 200)
+      const ended = endAll(world, acks, answer.body)
+      return { did: `ack batch ${ackWords(acks)}`, effect: ended > 0 ? 'done' : 'refused' }
+    },
+  }),
+  verb({
+    name: 'ack lease',
+    weight: 5,
+    args: fc.record({ index, stale, ending: endings }),
+    async run({ world, product }, args): Promise<Deed> {
+      const delivery = pickDelivery(world, args.index, args.stale)
+      if (delivery === undefined) return undefined
+      const body = { leaseId: delivery.token, ...endingBody(args.ending) }
+      const answer = await product.call('POST', '/ack/batch', body)
+      const did = `ack lease of ${words(delivery)} ${JSON.stringify(args.ending)}`
+      const leases = liveLeases(world, delivery)
+      if (leases.length === 0) {
+        mustAnswer(answer, 409, 'lease_lost')
+        return { did: `${did}: lease lost`, effect: 'refused' }
+      }
+      mustAnswer(answer, 200)
+      const dead = leases.map((lease) => end(world, lease, [...lease.left], args.ending))
+      checkResult(answer.body[0], true, dead.includes(true))
+      return { did, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'release',
+    weight: 5,
+    args: fc.record({ index, stale }),
+    async run({ world, product }, args): Promise<Deed> {
+      const delivery = pickDelivery(world, args.index, args.stale)
+      if (delivery === undefined) return undefined
+      const answer = await product.call('DELETE', `/lease/${delivery.token}`)
+      const leases = liveLeases(world, delivery)
+      const did = `release the lease of ${words(delivery)}`
+      if (leases.length === 0) {
+        mustAnswer(answer, 409, 'lease_lost')
+        return { did: `${did}: lease lost`, effect: 'refused' }
+      }
+      mustAnswer(answer, 200)
+      for (const lease of leases) release(world, lease)
+      return { did, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'extend',
+    weight: 3,
+    args: fc.record({ index, stale, seconds: fc.constantFrom(undefined, 1, 500) }),
+    async run({ world, product }, args): Promise<Deed> {
+      const delivery = pickDelivery(world, args.index, args.stale)
+      if (delivery === undefined) return undefined
+      const answer = await product.call('POST', `/lease/${delivery.token}/extend`, {
+        seconds: args.seconds,
+      })
+      const did = `extend the lease of ${words(delivery)} by ${args.seconds ?? 60}`
+      const live = world.leases.filter(
+        ({ id, expiresAt }) => id === delivery.lease.id && expiresAt > world.now,
+      )
+      if (live.length === 0) {
+        mustAnswer(answer, 409, 'lease_lost')
+        return { did: `${did}: lease lost`, effect: 'refused' }
+      }
+      mustAnswer(answer, 200)
+      const until = world.now + (args.seconds ?? 60) * 1_000
+      for (const lease of live) {
+        if (lease.lockedBy === undefined) lease.expiresAt = Math.max(lease.expiresAt, until)
+      }
+      const expiresAt = new Date(Math.min(...live.map((lease) => lease.expiresAt))).toISOString()
+      must(
+        answer.body.expiresAt === expiresAt,
+        `extended to ${answer.body.expiresAt}, not ${expiresAt}`,
+      )
+      return { did, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'transaction',
+    weight: 5,
+    args: fc.record({
+      acks: ackList,
+      items: fc.array(items, { maxLength: 2 }),
+      required: fc.boolean(),
+    }),
+    run: transaction,
+  }),
+  verb({
+    name: 'pop with acks',
+    weight: 4,
+    args: fc.record({ acks: ackList, pop: popArgs }),
+    async run(scene, { acks: drawn, pop }): Promise<Deed> {
+      const { world } = scene
+      const acks = acksOf(world, drawn).filter(({ delivery }) => delivery.lease.group === pop.group)
+      if (acks.length === 0) return undefined
+      const [path = '', query = ''] = pathOf(scene, pop).split('?')
+      const given = Object.fromEntries(new URLSearchParams(query))
+      const number = (name: string) => (given[name] === undefined ? undefined : Number(given[name]))
+      const answer = await scene.product.call('POST', path, {
+        ...given,
+        batch: pop.batch,
+        partitions: pop.partitions,
+        autoAck: pop.autoAck,
+        leaseSeconds: number('leaseSeconds'),
+        acks: acks.map(({ delivery, ending: one }) => ackBody(delivery, one)),
+      })
+      mustAnswer(answer, 200)
+      endAll(world, acks, answer.body.acks)
+      const came = popped(scene, { ...pop, wait: false }, answer)
+      return { did: `ack ${ackWords(acks)}, then pop ${path}?${query}: ${came}`, effect: 'done' }
+    },
+  }),
+]
+
+function liveLeases(world: World, delivery: Delivery) {
+  return world.leases.filter(
+    ({ id, lockedBy, expiresAt }) =>
+      id === delivery.lease.id && lockedBy === undefined && expiresAt > world.now,
+  )
+}
+
+interface TransactionArgs {
+  readonly acks: readonly { index: number; stale: boolean; ending: Ending }[]
+  readonly items: Parameters<typeof numbered>[0][]
+  readonly required: boolean
+}
+
+async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
+  const { world, product } = scene
+  const acks = acksOf(world, args.acks)
+  const given = args.items.map(numbered)
+  if (acks.length === 0 && given.length === 0) return undefined
+  const operations = acks.map(({ delivery, ending: one }) => {
+    const { leaseId, ...body } = ackBody(delivery, one)
+    return JSON.stringify({ type: 'ack', ...body, ...(args.required ? {} : { leaseId }) })
+  })
+  if (given.length > 0) operations.push(`{"type":"push",${pushText(scene, given)}}`)
+  const leases = args.required ? acks.map(({ delivery }) => delivery.token) : []
+  const body = `{"operations":[${operations.join(',')}],"requiredLeases":${JSON.stringify(leases)}}`
+  const answer = await product.call('POST', '/transaction', body)
+  const did = `transaction ${ackWords(acks)}; push ${given.map((item) => pushText(scene, [item])).join(' ')}`
+  const names = acks.map(
+    ({ delivery }) => `${delivery.lease.id}/${delivery.lease.partitionId}/${delivery.seq}`,
+  )
+  const isTwice = new Set(names).size < names.length
+  if (isTwice || acks.some(({ delivery }) => !canEnd(world, delivery))) {
+    mustAnswer(answer, 409, 'lease_lost')
+    return { did: `${did}: lease lost`, effect: 'refused' }
+  }
+  // What the acks leave behind counts before the push does.
+  const { fates, mustFit, mayFit } = fatesAfter(scene, acks, given)
+  if (!mayFit || (answer.status === 429 && !mustFit)) {
+    mustAnswer(answer, 429, 'queue_full')
+    return { did: `${did}: queue full`, effect: 'refused' }
+  }
+  mustAnswer(answer, 200)
+  const results = answer.body.results as (AckResult & { items?: never[] })[]
+  endAll(world, acks, results)
+  if (given.length > 0) pushed(scene, given, fates, results.at(-1)?.items ?? [])
+  return { did, effect: 'done' }
+}
+
+/** Completed messages make room in a queue of limited size; failed ones, and those of other groups, do not. */
+function fatesAfter(scene: Scene, acks: readonly Ack[], given: Parameters<typeof fatesOf>[1]) {
+  const held = acks.map(({ delivery }) => delivery)
+  const gone = acks
+    .filter(({ ending: one, delivery }) => isGone(one, delivery))
+    .map(({ delivery }) => delivery)
+  for (const { lease, seq } of gone) lease.left.delete(seq)
+  const fates = fatesOf(scene, given)
+  for (const { lease, seq } of held) lease.left.add(seq)
+  return fates
+}
+
+function isGone({ status }: Ending, { lease, seq }: Delivery): boolean {
+  const isBack = lease.partition.lanes.get(lease.group)?.again.has(seq) === true
+  const isOver = status !== 'retry' && lease.attempt > lease.queue.options.retryLimit
+  return isBack || status === 'completed' || status === 'dlq' || isOver
+}

@@ -1,0 +1,152 @@
+// The clock, what it brings with it, schedules, and retention.
+import fc from 'fast-check'
+import { kept, retentionLimits } from '../operating.ts'
+import { type Deed, must, mustAnswer, nameOf, type Scene, settle, verb } from '../verb.ts'
+import type { Partition, Queue } from '../world.ts'
+import { notFound } from './operating.ts'
+
+export async function advance(scene: Scene, ms: number): Promise<void> {
+  scene.world.now += ms
+  await scene.product.setClock(scene.world.now)
+  await settle(scene)
+}
+
+/** A round, and a look at what it took. */
+export async function retain(scene: Scene): Promise<string> {
+  await scene.product.retain()
+  return followRetention(scene)
+}
+
+export async function followRetention({ world, product, prefix }: Scene): Promise<string> {
+  const rows = await product.sql<{
+    queue: string
+    partition: string
+    tail: string
+    seqs: string[]
+  }>(
+    `select q.name as queue, p.name as partition, p.tail,
+       array(select m.seq from rouse.messages m where m.partition_id = p.id order by m.seq) as seqs
+     from rouse.queues q join rouse.partitions p on p.queue_id = q.id where q.name like $1`,
+    [`${prefix}%`],
+  )
+  const took: string[] = []
+  for (const queue of world.queues.values()) {
+    queue.letters = queue.letters.filter(({ failedAt }) => failedAt > world.now - kept.deadMs)
+    for (const partition of queue.partitions.values()) {
+      const row = rows.find((one) => one.queue === queue.name && one.partition === partition.name)
+      if (row === undefined) removed(world.now, queue, partition)
+      else {
+        const gone = shrunk({ world, queue, partition }, row.seqs.map(Number), Number(row.tail))
+        if (gone.length > 0)
+          took.push(`${queue.name.slice(-1)}/${partition.name} ${gone.join(' ')}`)
+      }
+    }
+  }
+  return took.join(', ') || 'nothing'
+}
+
+function shrunk(
+  { world, queue, partition }: Pick<Scene, 'world'> & { queue: Queue; partition: Partition },
+  there: readonly number[],
+  tail: number,
+): number[] {
+  const { least, most } = retentionLimits(world, queue, partition)
+  const where = `${queue.name.slice(-1)}/${partition.name}`
+  const known = [...partition.log.keys()]
+  const gone = known.filter((seq) => !there.includes(seq))
+  const tooMany = gone.filter((seq) => seq >= most)
+  must(
+    tooMany.length === 0,
+    `retention took ${where} ${tooMany.join(' ')}, and may take what is below ${most}`,
+  )
+  const tooFew = there.filter((seq) => seq < least)
+  must(
+    tooFew.length === 0,
+    `retention left ${where} ${tooFew.join(' ')}, and must take what is below ${least}`,
+  )
+  for (const seq of gone) partition.log.delete(seq)
+  for (const lane of partition.lanes.values()) for (const seq of gone) lane.again.delete(seq)
+  must(
+    tail >= partition.tail && tail <= Math.max(most, partition.tail),
+    `the tail of ${where} is ${tail}`,
+  )
+  partition.tail = tail
+  return gone
+}
+
+function removed(now: number, queue: Queue, partition: Partition): void {
+  const keys = [...partition.keys.values()].filter(({ until }) => until > now)
+  const isIdle = partition.lastAt <= now - kept.idlePartitionMs
+  const letters = queue.letters.filter((letter) => letter.partition === partition)
+  const isEmpty = [...partition.log.keys()].every((seq) => seq < partition.head)
+  const isRight = keys.length === 0 && isIdle && letters.length === 0 && isEmpty
+  must(isRight, `partition ${partition.name} was removed too early`)
+  queue.partitions.delete(partition.name)
+}
+
+export const passingTime = [
+  verb({
+    name: 'advance',
+    weight: 10,
+    args: fc.oneof(
+      { weight: 6, arbitrary: fc.constantFrom(1, 1_000, 10_000, 40_000) },
+      { weight: 3, arbitrary: fc.constantFrom(301_000, 3_700_000) },
+      { weight: 1, arbitrary: fc.constantFrom(90_000_000, 700_000_000) },
+    ),
+    async run(scene, ms): Promise<Deed> {
+      await advance(scene, ms)
+      return { did: `advance ${ms} ms`, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'retain',
+    weight: 5,
+    args: fc.constant(undefined),
+    async run(scene): Promise<Deed> {
+      const took = await retain(scene)
+      return { did: `retain: ${took}`, effect: took === 'nothing' ? 'refused' : 'done' }
+    },
+  }),
+  verb({
+    name: 'schedule',
+    weight: 1,
+    args: fc.record({
+      name: fc.constantFrom('s', 't'),
+      catchUp: fc.constantFrom('none', 'last', 'all'),
+      paused: fc.constantFrom(false, false, false, true),
+    }),
+    async run(scene, { name, catchUp, paused }): Promise<Deed> {
+      const { world, product, prefix } = scene
+      const schedule = { name: `${prefix}${name}`, queue: nameOf(scene, 'b'), catchUp }
+      const payload = '{"tick":12345678901234567890}'
+      const body = JSON.stringify({ ...schedule, partition: 'cron', cron: '0 * * * *', paused })
+      const answer = await product.call(
+        'POST',
+        '/schedules',
+        `${body.slice(0, -1)},"payload":${payload}}`,
+      )
+      mustAnswer(answer, 200)
+      const hour = 3_600_000
+      const nextAt = paused ? undefined : (Math.floor(world.now / hour) + 1) * hour
+      world.schedules.set(schedule.name, {
+        ...schedule,
+        catchUp: catchUp as 'all',
+        payload,
+        nextAt,
+      })
+      return { did: `schedule ${body}`, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'unschedule',
+    weight: 1,
+    args: fc.constantFrom('s', 't'),
+    async run({ world, product, prefix }, name): Promise<Deed> {
+      const answer = await product.call('DELETE', `/schedules/${prefix}${name}`)
+      if (!world.schedules.has(`${prefix}${name}`)) return notFound(answer, `unschedule ${name}`)
+      mustAnswer(answer, 200)
+      world.schedules.delete(`${prefix}${name}`)
+      return { did: `unschedule ${name}`, effect: 'done' }
+    },
+  }),
+]

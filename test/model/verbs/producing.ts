@@ -1,0 +1,285 @@
+// Pushing: over HTTP, with every option of an item, and what must be refused.
+import fc from 'fast-check'
+import { sizesOf } from '../operating.ts'
+import type { Answer } from '../product.ts'
+import {
+  type Deed,
+  must,
+  mustAnswer,
+  nameOf,
+  partitionNames,
+  queueNames,
+  type Scene,
+  verb,
+} from '../verb.ts'
+import type { Message, Queue, Scheduled, World } from '../world.ts'
+
+export interface Item {
+  readonly queue: string
+  readonly partition: string | undefined
+  readonly key: string | undefined
+  readonly payload: string
+  readonly traceId: string | undefined
+  readonly headers: string | undefined
+  readonly delayMs: number | undefined
+  /** Ms from now. */
+  readonly runIn: number | undefined
+}
+
+const keys = ['k', 'l', '1849302847102938475'] as const
+/** `#` is a number of its own for each message. Numbers must keep every digit. */
+const payloads = [
+  '{"n":#}',
+  '{"n":#,"id":1849302847102938475}',
+  '[#,1e400]',
+  '"# ü"',
+  '#.00000000000000000001',
+] as const
+const often = <Value>(arbitrary: fc.Arbitrary<Value>, none: number) =>
+  fc.option(arbitrary, { nil: undefined, freq: none })
+
+export const items = fc.record({
+  queue: fc.constantFrom(...queueNames),
+  partition: often(fc.constantFrom(...partitionNames), 1),
+  key: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, fc.constantFrom(...keys)),
+  payload: fc.constantFrom(...payloads),
+  traceId: fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, fc.constant('trace')),
+  headers: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(undefined) },
+    fc.constant('{"h":12345678901234567890}'),
+  ),
+  delayMs: fc.oneof(
+    { weight: 5, arbitrary: fc.constant(undefined) },
+    fc.constantFrom(0, 1_000, 60_000),
+  ),
+  runIn: fc.oneof(
+    { weight: 8, arbitrary: fc.constant(undefined) },
+    fc.constantFrom(-1_000, 30_000),
+  ),
+})
+
+let numbers = 0
+
+export function numbered(item: Item): Item {
+  numbers += 1
+  return { ...item, payload: item.payload.replace('#', String(numbers)) }
+}
+
+function itemText(scene: Scene, item: Item): string {
+  const fields = {
+    queue: nameOf(scene, item.queue),
+    partition: item.partition,
+    transactionId: item.key,
+    traceId: item.traceId,
+    delayMs: item.runIn === undefined ? item.delayMs : undefined,
+    runAt:
+      item.runIn === undefined ? undefined : new Date(scene.world.now + item.runIn).toISOString(),
+  }
+  const headers = item.headers === undefined ? '' : `,"headers":${item.headers}`
+  return `${JSON.stringify(fields).slice(0, -1)},"payload":${item.payload}${headers}}`
+}
+
+export function pushText(scene: Scene, given: readonly Item[]): string {
+  return `"items":[${given.map((item) => itemText(scene, item)).join(',')}]`
+}
+
+export type Fate =
+  | { readonly status: 'queued' | 'scheduled'; readonly dueAt: number }
+  /** Of a message that was there, or of an earlier item of the call. */
+  | { readonly status: 'duplicate'; readonly original: string | number }
+
+export interface Fates {
+  readonly fates: readonly Fate[]
+  /** Whether there is room for all of them. */
+  readonly mustFit: boolean
+  readonly mayFit: boolean
+}
+
+export function fatesOf({ world, prefix }: Scene, given: readonly Item[]): Fates {
+  const first = new Map<string, number>()
+  const fates = given.map((item, i) => fateOf(world, `${prefix}${item.queue}`, item, first, i))
+  let [mustFit, mayFit] = [true, true]
+  for (const queue of world.queues.values()) {
+    const { maxSize } = queue.options
+    const adding = given.filter(
+      (item, i) => prefix + item.queue === queue.name && fates[i]?.status !== 'duplicate',
+    ).length
+    if (maxSize === 0 || adding === 0) continue
+    const { least, most } = sizesOf(world, queue)
+    mustFit &&= most + adding <= maxSize
+    mayFit &&= least + adding <= maxSize
+  }
+  return { fates, mustFit, mayFit }
+}
+
+/** False: a queue was full, as it may be. Otherwise it is so in the model. */
+function pushedOrFull(scene: Scene, given: readonly Item[], answer: Answer): boolean {
+  const { fates, mustFit, mayFit } = fatesOf(scene, given)
+  if (!mayFit || (answer.status === 429 && !mustFit)) {
+    mustAnswer(answer, 429, 'queue_full')
+    return false
+  }
+  mustAnswer(answer, 201)
+  pushed(scene, given, fates, answer.body)
+  return true
+}
+
+function fateOf(
+  world: World,
+  name: string,
+  item: Item,
+  first: Map<string, number>,
+  i: number,
+): Fate {
+  const queue = world.queues.get(name)
+  const partition = queue?.partitions.get(item.partition ?? 'Default')
+  const window = queue?.options.dedupWindowSeconds ?? 3_600
+  if (item.key !== undefined && window > 0) {
+    const known = queue && partition && world.originalOf(queue, partition, item.key)
+    const place = JSON.stringify([name, item.partition ?? 'Default', item.key])
+    const earlier = first.get(place)
+    if (known !== undefined || earlier !== undefined) {
+      return { status: 'duplicate', original: known ?? (earlier as number) }
+    }
+    first.set(place, i)
+  }
+  const queueDelayMs = (queue?.options.delayedProcessing ?? 0) * 1_000
+  const delayMs = item.runIn ?? Math.max(item.delayMs ?? 0, queueDelayMs)
+  const dueAt = world.now + delayMs
+  return { status: delayMs > 0 ? 'scheduled' : 'queued', dueAt }
+}
+
+interface Pushed {
+  readonly status: string
+  readonly message_id: string
+}
+
+/** Checks an answer to a push, and makes it so in the model. */
+export function pushed(
+  scene: Scene,
+  given: readonly Item[],
+  fates: readonly Fate[],
+  answer: Pushed[],
+): void {
+  const { world } = scene
+  must(answer.length === given.length, `${answer.length} answers to ${given.length} items`)
+  for (const [i, item] of given.entries()) {
+    const fate = fates[i] as Fate
+    const { status, message_id: id } = answer[i] as Pushed
+    must(status === fate.status, `item ${i} is ${status}, not ${fate.status}`)
+    const queue = world.queueOf(nameOf(scene, item.queue))
+    const partition = world.partitionOf(queue, item.partition ?? 'Default')
+    if (fate.status === 'duplicate') {
+      const original =
+        typeof fate.original === 'string' ? fate.original : answer[fate.original]?.message_id
+      must(id === original, `item ${i} is a duplicate of ${id}, not of ${original}`)
+      continue
+    }
+    const key = item.key ?? keyOf(item, fate.status, id)
+    const message = messageOf(item, id, key)
+    const { dedupWindowSeconds } = queue.options
+    if (fate.status === 'queued') world.append(partition, message, dedupWindowSeconds)
+    else {
+      world.scheduled.push(scheduledOf(world, queue, partition.name, fate.dueAt, message))
+      if (item.key !== undefined) world.remember(partition, item.key, id, dedupWindowSeconds)
+    }
+  }
+}
+
+/** A message that was to wait is known by its id, as it had no seq when it was answered. */
+function keyOf(item: Item, status: string, id: string): string | undefined {
+  return status === 'scheduled' || item.runIn !== undefined ? id : undefined
+}
+
+export function messageOf(
+  item: Item,
+  id: string,
+  key: string | undefined,
+): Omit<Message, 'seq' | 'createdAt'> {
+  return {
+    id,
+    key,
+    payload: item.payload,
+    headers: item.headers ?? null,
+    traceId: item.traceId ?? null,
+  }
+}
+
+function scheduledOf(
+  world: World,
+  queue: Queue,
+  partition: string,
+  dueAt: number,
+  message: Scheduled['message'],
+): Scheduled {
+  return {
+    queue: queue.name,
+    partition,
+    dueAt,
+    order: world.nextOrder(),
+    origin: 'broker',
+    message,
+  }
+}
+
+export const producing = [
+  verb({
+    name: 'push',
+    weight: 16,
+    args: fc.array(items, { minLength: 1, maxLength: 4 }),
+    async run(scene, drawn): Promise<Deed> {
+      const given = drawn.map(numbered)
+      const body = `{${pushText(scene, given)}}`
+      const answer = await scene.product.call('POST', '/push', body)
+      if (!pushedOrFull(scene, given, answer)) {
+        return { did: `push ${body}: queue full`, effect: 'refused' }
+      }
+      const statuses = (answer.body as Pushed[]).map(({ status }) => status)
+      return { did: `push ${body}: ${statuses.join(' ')}`, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'push again',
+    weight: 2,
+    args: fc.record({
+      items: fc.array(items, { minLength: 1, maxLength: 2 }),
+      afterMs: fc.constantFrom(0, 5_000_000),
+    }),
+    async run(scene, { items: drawn, afterMs }): Promise<Deed> {
+      const given = drawn.map(numbered)
+      const body = `{${pushText(scene, given)},"repeatAfterMs":${afterMs}}`
+      const answer = await scene.product.call('POST', '/push', body)
+      const isForgotten = given.some((item) => {
+        const queue = scene.world.queues.get(nameOf(scene, item.queue))
+        const windowMs = queue && queue.options.dedupWindowSeconds * 1_000
+        return item.key === undefined || (windowMs !== undefined && windowMs < afterMs + 5_000)
+      })
+      if (isForgotten) mustAnswer(answer, 409, 'repeat_too_late')
+      else if (pushedOrFull(scene, given, answer))
+        return { did: `push again ${body}`, effect: 'done' }
+      return { did: `push again ${body}: refused`, effect: 'refused' }
+    },
+  }),
+  verb({
+    name: 'push numbers as names',
+    weight: 2,
+    args: fc.record({
+      field: fc.constantFrom('queue', 'partition', 'transactionId', 'traceId'),
+      number: fc.constantFrom(
+        '7',
+        '1849302847102938475',
+        '123456789012345678901234567890',
+        '1e400',
+      ),
+    }),
+    async run(scene, { field, number }): Promise<Deed> {
+      const name = JSON.stringify(nameOf(scene, 'a'))
+      const fields = field === 'queue' ? '' : `"queue":${name},`
+      const body = `{"items":[{${fields}"${field}":${number},"payload":${number}}]}`
+      const answer = await scene.product.call('POST', '/push', body)
+      mustAnswer(answer, 400)
+      must(!answer.text.includes('rouse-number'), `a mark shows in ${answer.text}`)
+      return { did: `push ${body}: refused`, effect: 'refused' }
+    },
+  }),
+]

@@ -1,0 +1,25 @@
+// The table of all verbs. A new one is a row in one of these lists.
+import fc from 'fast-check'
+import type { Step, Verb } from '../verb.ts'
+import { consuming } from './consuming.ts'
+import { ending } from './ending.ts'
+import { letters, operating } from './operating.ts'
+import { ownTransactions } from './own-transactions.ts'
+import { passingTime } from './passing-time.ts'
+import { producing } from './producing.ts'
+
+export const verbs: readonly Verb[] = [
+  ...producing,
+  ...consuming,
+  ...ending,
+  ...operating,
+  ...letters,
+  ...passingTime,
+  ...ownTransactions,
+]
+
+const step = fc.oneof(...verbs.map(({ weight, steps }) => ({ weight, arbitrary: steps })))
+
+export function sequences(lengthMax: number): fc.Arbitrary<Step[]> {
+  return fc.array(step, { minLength: 1, maxLength: lengthMax, size: 'max' })
+}

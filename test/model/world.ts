@@ -1,0 +1,322 @@
+// What a correct Rouse knows: queues with their logs, cursors and leases, and how pushing changes them. Times are
+// milliseconds of the database's clock, which stands still between two commands.
+//
+// A group has a lane per partition. Messages from `next` on are fresh; `again` holds those to deliver again; a lease
+// holds what was delivered and has not ended. What is in none of these the group is done with.
+import type { OpenTransaction } from './open-transaction.ts'
+
+export interface Message {
+  /** Undefined until somebody sees it: nodes name the messages of schedules. */
+  id: string | undefined
+  readonly key: string | undefined
+  /** JSON text, both. */
+  readonly payload: string
+  readonly headers: string | null
+  readonly traceId: string | null
+  readonly createdAt: number
+  readonly seq: number
+}
+
+export interface Again {
+  readonly attempts: number
+  readonly dueAt: number
+  /** Its lease ran out: it comes in a lease of its own. */
+  readonly alone: boolean
+  /** Given back or redriven: whether it comes together with its neighbours is left open. */
+  readonly soft: boolean
+}
+
+export interface Lane {
+  next: number
+  readonly again: Map<number, Again>
+  /** What was given up on once; a redrive of it knows no age. */
+  readonly died: Set<number>
+}
+
+export interface Partition {
+  readonly name: string
+  head: number
+  tail: number
+  lastAt: number
+  readonly log: Map<number, Message>
+  readonly keys: Map<string, { readonly id: string; readonly until: number }>
+  readonly lanes: Map<string, Lane>
+}
+
+export interface Letter {
+  readonly group: string
+  readonly partition: Partition
+  readonly message: Message
+  readonly attempts: number
+  readonly code: string | null
+  readonly failedAt: number
+}
+
+export interface Options {
+  leaseTime: number
+  retryLimit: number
+  retryBackoffMs: number[]
+  deadLetterQueue: boolean
+  ordering: 'partition' | 'none'
+  onFailure: 'hold' | 'skip'
+  delayedProcessing: number
+  windowBuffer: number
+  ttl: number
+  retentionEnabled: boolean
+  retentionSeconds: number
+  completedRetentionSeconds: number
+  maxWaitTimeSeconds: number
+  maxSize: number
+  priority: number
+  maxInFlight: number
+  dedupWindowSeconds: number
+}
+
+export const defaults: Readonly<Options> = {
+  leaseTime: 300,
+  retryLimit: 3,
+  retryBackoffMs: [0, 30_000, 300_000],
+  deadLetterQueue: true,
+  ordering: 'partition',
+  onFailure: 'hold',
+  delayedProcessing: 0,
+  windowBuffer: 0,
+  ttl: 0,
+  retentionEnabled: true,
+  retentionSeconds: 0,
+  completedRetentionSeconds: 0,
+  maxWaitTimeSeconds: 0,
+  maxSize: 0,
+  priority: 0,
+  maxInFlight: 0,
+  dedupWindowSeconds: 3_600,
+}
+
+export interface Queue {
+  readonly name: string
+  options: Options
+  paused: boolean
+  namespace: string | undefined
+  task: string | undefined
+  /** A message failed under a retry limit that is no longer the queue's. */
+  hasOldLimit: boolean
+  readonly groups: Set<string>
+  readonly partitions: Map<string, Partition>
+  letters: Letter[]
+}
+
+/** What one pop was given of one lane; all of one pop have one id. */
+export interface Lease {
+  readonly id: string
+  readonly queue: Queue
+  readonly partition: Partition
+  readonly partitionId: string
+  readonly group: string
+  /** The first message that it was given. */
+  readonly from: number
+  readonly left: Set<number>
+  readonly attempt: number
+  expiresAt: number
+  lockedBy: OpenTransaction | undefined
+}
+
+/** A message as a consumer got it: what acknowledgements name. */
+export interface Delivery {
+  readonly lease: Lease
+  readonly seq: number
+  readonly token: string
+  readonly transactionId: string
+}
+
+export interface Scheduled {
+  readonly queue: string
+  readonly partition: string
+  readonly dueAt: number
+  /** Of those due at once, the order of the calls. */
+  readonly order: number
+  readonly origin: 'sql' | 'broker'
+  readonly message: Omit<Message, 'seq' | 'createdAt'>
+}
+
+export interface Schedule {
+  readonly name: string
+  readonly queue: string
+  readonly catchUp: 'none' | 'last' | 'all'
+  readonly payload: string
+  nextAt: number | undefined
+}
+
+export class World {
+  now: number
+  readonly queues = new Map<string, Queue>()
+  readonly schedules = new Map<string, Schedule>()
+  readonly transactions: OpenTransaction[] = []
+  leases: Lease[] = []
+  scheduled: Scheduled[] = []
+  deliveries: Delivery[] = []
+  #order = 0
+
+  constructor(now: number) {
+    this.now = now
+  }
+
+  nextOrder(): number {
+    this.#order += 1
+    return this.#order
+  }
+
+  queueOf(name: string): Queue {
+    let queue = this.queues.get(name)
+    if (queue === undefined) {
+      queue = {
+        name,
+        options: { ...defaults },
+        paused: false,
+        namespace: undefined,
+        task: undefined,
+        hasOldLimit: false,
+        groups: new Set(),
+        partitions: new Map(),
+        letters: [],
+      }
+      this.queues.set(name, queue)
+    }
+    return queue
+  }
+
+  partitionOf(queue: Queue, name: string): Partition {
+    let partition = queue.partitions.get(name)
+    if (partition === undefined) {
+      const lanes = new Map([...queue.groups].map((group) => [group, newLane(1)]))
+      partition = {
+        name,
+        head: 1,
+        tail: 1,
+        lastAt: this.now,
+        log: new Map(),
+        keys: new Map(),
+        lanes,
+      }
+      queue.partitions.set(name, partition)
+    }
+    return partition
+  }
+
+  leasesOf(queue: Queue, group?: string): Lease[] {
+    return this.leases.filter(
+      (lease) => lease.queue === queue && (group === undefined || lease.group === group),
+    )
+  }
+
+  drop(gone: readonly Lease[]): void {
+    this.leases = this.leases.filter((lease) => !gone.includes(lease))
+  }
+
+  append(
+    partition: Partition,
+    message: Omit<Message, 'seq' | 'createdAt'>,
+    windowSeconds: number,
+  ): void {
+    const { head: seq } = partition
+    partition.log.set(seq, { ...message, seq, createdAt: this.now })
+    partition.head += 1
+    partition.lastAt = this.now
+    if (message.key !== undefined && message.id !== undefined) {
+      this.remember(partition, message.key, message.id, windowSeconds)
+    }
+  }
+
+  remember(partition: Partition, key: string, id: string, windowSeconds: number): void {
+    if (windowSeconds === 0) return
+    const known = partition.keys.get(key)?.until ?? 0
+    const until = Math.max(this.now + windowSeconds * 1_000, known)
+    partition.keys.set(key, { id, until })
+  }
+
+  /** The id of the message that this key was used for. */
+  originalOf(queue: Queue, partition: Partition, key: string): string | undefined {
+    if (queue.options.dedupWindowSeconds === 0) return undefined
+    const known = partition.keys.get(key)
+    return known !== undefined && known.until > this.now ? known.id : undefined
+  }
+
+  /** Everything whose time has come: scheduled messages, leases that ran out, ticks. */
+  settle(): void {
+    const due = this.scheduled.filter(({ dueAt }) => dueAt <= this.now)
+    this.scheduled = this.scheduled.filter(({ dueAt }) => dueAt > this.now)
+    for (const one of due.toSorted((a, b) => a.dueAt - b.dueAt || a.order - b.order)) {
+      const queue = this.queueOf(one.queue)
+      const partition = this.partitionOf(queue, one.partition)
+      const { key } = one.message
+      const isKnown = key !== undefined && this.originalOf(queue, partition, key) !== undefined
+      if (one.origin === 'sql' && isKnown) continue
+      this.append(partition, one.message, queue.options.dedupWindowSeconds)
+    }
+    for (const schedule of this.schedules.values()) this.#tick(schedule)
+  }
+
+  #tick(schedule: Schedule): void {
+    const hour = 3_600_000
+    const ticks: number[] = []
+    for (; schedule.nextAt !== undefined && schedule.nextAt <= this.now; schedule.nextAt += hour) {
+      ticks.push(schedule.nextAt)
+    }
+    const recent = ticks.filter((tick) => tick >= this.now - 5_000)
+    const missed =
+      recent.length > 0 ? recent : ticks.slice(schedule.catchUp === 'last' ? -1 : ticks.length)
+    for (const tick of schedule.catchUp === 'all' ? ticks : missed) {
+      const queue = this.queueOf(schedule.queue)
+      const partition = this.partitionOf(queue, cronPartition)
+      const at = new Date(tick).toISOString()
+      const message = {
+        id: undefined,
+        key: undefined,
+        payload: schedule.payload,
+        headers: `{"schedule":${JSON.stringify(schedule.name)},"scheduledAt":"${at}"}`,
+        traceId: null,
+      }
+      const delayMs = queue.options.delayedProcessing * 1_000
+      if (delayMs === 0) this.append(partition, message, 0)
+      else {
+        const [origin, order] = ['broker' as const, this.nextOrder()]
+        const dueAt = this.now + delayMs
+        this.scheduled.push({
+          queue: queue.name,
+          partition: partition.name,
+          dueAt,
+          order,
+          origin,
+          message,
+        })
+      }
+    }
+  }
+}
+
+/** Only schedules push to it, so that ticks and other messages that fall due together have one order. */
+export const cronPartition = 'cron'
+
+export function newLane(next: number): Lane {
+  return { next, again: new Map(), died: new Set() }
+}
+
+export function laneOf(partition: Partition, group: string): Lane {
+  const lane = partition.lanes.get(group)
+  if (lane === undefined) throw new Error(`no lane of ${group} in ${partition.name}`)
+  return lane
+}
+
+/** Messages that a group has not got yet, in order, whatever their age. */
+export function freshOf(partition: Partition, group: string): Message[] {
+  const from = Math.max(laneOf(partition, group).next, partition.tail)
+  return inOrder(partition.log).filter(({ seq }) => seq >= from)
+}
+
+export function inOrder(log: ReadonlyMap<number, Message>): Message[] {
+  return [...log.values()].toSorted((a, b) => a.seq - b.seq)
+}
+
+/** Beyond this age messages are not delivered. */
+export function ageMsMax({ ttl, maxWaitTimeSeconds }: Options): number {
+  return Math.min(...[ttl, maxWaitTimeSeconds].map((seconds) => (seconds || Infinity) * 1_000))
+}

@@ -63,7 +63,9 @@ begin
       where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq = p_seqs[1];
     end if;
     update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at, v_ends_at)
-    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and (v_ends_at <= p_now) is not true;
+    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and (v_ends_at <= p_now) is not true
+      and not exists (select from rouse.redeliveries r  -- an earlier one that may come now
+        where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq < p_seqs[1] and r.announced);
   elsif v_due_at <= p_now then
     -- It may come before what the lane waits for. The next pop closes the lane again where it must.
     update rouse.lanes l set blocked_until = null

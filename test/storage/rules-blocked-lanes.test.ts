@@ -20,6 +20,15 @@ test('a message that fails without delay comes before a later one that waits', a
   t.same(payloads(await take('q', { batch: 2 })), [1])
 })
 
+test('a message that waits does not hold an earlier one that failed before it', async (t) => {
+  const { lease, pool, send, take } = await openFrozen(t)
+  await send('q', 'p', [1, 2])
+  const held = await lease('q', { batch: 2 })
+  const now = item(held, 0, 'failed', { delayMs: 0 })
+  await ack(pool, [now, item(held, 1, 'failed', { delayMs: minute })])
+  t.same(payloads(await take('q', { batch: 2 })), [1])
+})
+
 test('a message that is given back comes before a later one that waits', async (t) => {
   const { lease, pool, send, take } = await openFrozen(t)
   await send('q', 'p', [1, 2])

@@ -174,7 +174,10 @@ export class LaneModel {
     const step = backoffMs[Math.min(lease.attempt, backoffMs.length) - 1] as number
     const due = this.now + (delayMs ?? (outcome === 'failed' ? step : 0))
     this.#comeBack(seq, lease.attempt - (outcome === 'retry' ? 1 : 0), false, due)
-    if (due > this.now && this.#holds) this.blockedUntil = Math.min(this.blockedUntil ?? due, due)
+    const isBehind = [...this.again].some(([other, { announced }]) => other < seq && announced)
+    if (due > this.now && this.#holds && !isBehind) {
+      this.blockedUntil = Math.min(this.blockedUntil ?? due, due)
+    }
     return 'yes'
   }
 

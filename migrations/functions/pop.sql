@@ -75,6 +75,7 @@ begin
     return;
   end if;
 
+  -- barrier: pop-lane-offered
   -- The rows first: what is leased is what was returned. The lane is locked, so nobody delivers them meanwhile.
   if v_lane.next = v_lane.from_seq + 1 then
     return query

@@ -140,6 +140,7 @@ begin
       v_seen := v_seen || v_lanes;
       foreach v_lane_id in array v_lanes loop
         v_lane := rouse.lane_offer(v_queue, v_group_id, v_lane_id, v_now);
+        -- barrier: pop-offered
         v_next := v_lane.next;
         v_lease_id := null;
         v_tried := 0;

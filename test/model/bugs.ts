@@ -9,7 +9,61 @@ export interface ModelBug {
   readonly replaces: readonly Replacement[]
 }
 
-export const modelBugs: readonly ModelBug[] = []
+export const modelBugs: readonly ModelBug[] = [
+  {
+    name: 'lose-a-released-letter',
+    does: 'a redriven message that is given back after retention is never delivered again',
+    replaces: [
+      {
+        file: 'migrations/functions/release.sql',
+        find: ' and v_first >= v_tail',
+        put: '',
+      },
+      {
+        file: 'migrations/functions/release.sql',
+        find: `      and not exists (select from rouse.attempts a
+        where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
+          and a.outcome <> 'retry');`,
+        put: ';',
+      },
+    ],
+  },
+  {
+    name: 'take-long-numbers-for-names',
+    does: 'a number of 16 or more digits is taken as a string where a name belongs',
+    replaces: [
+      {
+        file: 'apps/broker/dist/json-body.js',
+        find: 'const value = JSON.parse(text);',
+        put: `const token = /"(?:[^"\\\\]|\\\\.)*"|-?\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?/g;
+        const isLong = (one) => !one.startsWith('"') && /\\d{16}|\\d[eE][+-]?\\d{3}/.test(one);
+        const value = JSON.parse(text.replace(token, (one) => isLong(one) ? '"rouse-number-1:' + one + '"' : one));`,
+      },
+    ],
+  },
+  {
+    name: 'round-long-numbers',
+    does: 'a payload comes back with the digits that a double has room for',
+    replaces: [
+      {
+        file: 'apps/broker/dist/json-body.js',
+        find: 'keepExactTexts(text, value);',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'retain-under-a-pop',
+    does: 'retention takes messages that a pop is about to return: leases on nothing',
+    replaces: [
+      {
+        file: 'migrations/functions/retain_partition.sql',
+        find: 'if v_count = (select count(*) from rouse.lanes l where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))) then',
+        put: 'if true then',
+      },
+    ],
+  },
+]
 
 export function modelBug(name: string): ModelBug {
   const bug = modelBugs.find((one) => one.name === name)

@@ -5,6 +5,7 @@ import {
   type Lease,
   laneOf,
   type Message,
+  mayBeFresh,
   type Partition,
   type Queue,
   type World,
@@ -49,7 +50,7 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   const [first] = messages
   if (first === undefined) return nothing
   // What was given back may be fresh again, and then it waits for its window.
-  const isUncertain = first.again?.soft === true && first.attempt === 1 && !isQuiet
+  const isUncertain = !isQuiet && mayBeFresh(laneOf(partition, group), first.message.seq)
   return {
     messages,
     least: isUncertain ? 0 : runLength(messages, mustShareLease),

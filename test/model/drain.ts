@@ -3,7 +3,7 @@ import { compare, mustBeEmpty } from './compare.ts'
 import { end, offerOf } from './delivering.ts'
 import { deleteQueue, kept } from './operating.ts'
 import { must, mustAnswer, type Scene, settle } from './verb.ts'
-import { type PopArgs, pathOf, popped } from './verbs/consuming.ts'
+import { anyPop, pathOf, popped } from './verbs/consuming.ts'
 import { commit } from './verbs/own-transactions.ts'
 import { advance, retain } from './verbs/passing-time.ts'
 
@@ -38,17 +38,7 @@ export async function drain(scene: Scene): Promise<void> {
 
 async function popAll(scene: Scene, queue: string, group: string): Promise<number> {
   const { world, product } = scene
-  const args: PopArgs = {
-    from: queue.slice(-1),
-    partition: undefined,
-    group,
-    batch: 10,
-    partitions: 3,
-    autoAck: false,
-    wait: false,
-    leaseSeconds: undefined,
-    subscription: 'all',
-  }
+  const args = { ...anyPop, from: queue.slice(-1), group }
   const answer = await product.call('GET', pathOf(scene, args))
   const before = world.deliveries.length
   popped(scene, args, answer)

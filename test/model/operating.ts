@@ -6,6 +6,7 @@ import {
   type Letter,
   laneOf,
   type Message,
+  mayBeFresh,
   newLane,
   type Partition,
   type Queue,
@@ -117,7 +118,7 @@ export const kept = {
 /**
  * Up to where retention takes messages away: what is old enough and completed by every group, or beyond the age that
  * the queue allows. Leases and retries hold them, and everything behind. A retry that is itself too old may hold them or
- * not: it goes when the next pop comes past it.
+ * not: it goes when the next pop comes past it. So may one that was given back: it may count as fresh.
  */
 export function retentionLimits(world: World, queue: Queue, partition: Partition) {
   const { options } = queue
@@ -130,8 +131,11 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
         : completedSeconds * 1_000
   const evictMs = Math.min(ageMsMax(options), (options.retentionSeconds || Infinity) * 1_000)
   const lanes = [...partition.lanes.values()]
+  const givenBack = lanes.flatMap((lane) =>
+    [...lane.again.keys()].filter((seq) => mayBeFresh(lane, seq)),
+  )
   const completedTo = Math.min(
-    lanes.length === 0 ? 0 : Math.min(...lanes.map(({ next }) => next)),
+    lanes.length === 0 ? 0 : Math.min(...lanes.map(({ next }) => next), ...givenBack),
     olderThan(world, partition, completedMs),
   )
   const evictedTo = olderThan(world, partition, evictMs)
@@ -145,7 +149,7 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
   const limit = (held: readonly number[]) => Math.min(Math.max(partition.tail, wanted), ...held)
   return {
     least: limit([...leaseStarts(world, partition), ...again]),
-    most: limit([...leased, ...again.filter((seq) => !isOld(seq))]),
+    most: limit([...leased, ...again.filter((seq) => !isOld(seq) && !givenBack.includes(seq))]),
   }
 }
 

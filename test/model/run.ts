@@ -35,6 +35,7 @@ export async function runModel({ product, ms, seed, path, say }: RunOptions): Pr
   const begunMs = performance.now()
   let ran = 0
   let failure: { lines: readonly string[]; error: Error } | undefined
+  let failedAfterMs: number | undefined
   const property = fc.asyncProperty(sequences(lengthMax), async (steps) => {
     ran += 1
     const lines: string[] = []
@@ -42,6 +43,7 @@ export async function runModel({ product, ms, seed, path, say }: RunOptions): Pr
       await runSequence(product, ran, steps, tallies, lines)
     } catch (error) {
       failure = { lines, error: error as Error }
+      failedAfterMs ??= performance.now() - begunMs
       throw error
     }
   })
@@ -61,7 +63,10 @@ export async function runModel({ product, ms, seed, path, say }: RunOptions): Pr
   if (result.counterexample === null || failure === undefined)
     return { ok: true, sequences: ran, commands }
   // The last that failed is the smallest that was found.
-  say(`FAILED after ${result.numRuns} sequences, shrunk ${result.numShrinks} times:`)
+  const seconds = Math.round((failedAfterMs ?? 0) / 1_000)
+  say(
+    `FAILED after ${result.numRuns} sequences and ${seconds} s, shrunk ${result.numShrinks} times:`,
+  )
   for (const [i, line] of failure.lines.entries()) say(`  ${i + 1}. ${line}`)
   say(failure.error.stack ?? String(failure.error))
   say(`replay: npm run model -- --seed ${result.seed} --path ${result.counterexamplePath}`)

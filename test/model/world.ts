@@ -9,6 +9,8 @@ export interface Message {
   /** Undefined until somebody sees it: nodes name the messages of schedules. */
   id: string | undefined
   readonly key: string | undefined
+  /** Without a key it is known by its id, as it had no seq when it was scheduled. */
+  readonly isKnownById?: true
   /** JSON text, both. */
   readonly payload: string
   readonly headers: string | null
@@ -280,13 +282,14 @@ export class World {
       else {
         const [origin, order] = ['broker' as const, this.nextOrder()]
         const dueAt = this.now + delayMs
+        const delayed = { ...message, isKnownById: true as const }
         this.scheduled.push({
           queue: queue.name,
           partition: partition.name,
           dueAt,
           order,
           origin,
-          message,
+          message: delayed,
         })
       }
     }
@@ -304,6 +307,12 @@ export function laneOf(partition: Partition, group: string): Lane {
   const lane = partition.lanes.get(group)
   if (lane === undefined) throw new Error(`no lane of ${group} in ${partition.name}`)
   return lane
+}
+
+/** Whether a message that was given back may be fresh again, as if it had not been delivered. */
+export function mayBeFresh(lane: Lane, seq: number): boolean {
+  const again = lane.again.get(seq)
+  return again !== undefined && again.soft && again.attempts === 0 && !lane.died.has(seq)
 }
 
 /** Messages that a group has not got yet, in order, whatever their age. */

@@ -50,6 +50,19 @@ export const popArgs = fc.record({
   ),
 })
 
+/** A batch of all partitions, for `__QUEUE_MODE__` of queue a. */
+export const anyPop: PopArgs = {
+  from: 'a',
+  partition: undefined,
+  group: '__QUEUE_MODE__',
+  batch: 10,
+  partitions: 5,
+  autoAck: false,
+  wait: false,
+  leaseSeconds: undefined,
+  subscription: 'all',
+}
+
 interface Candidate {
   readonly queue: Queue
   readonly partition: Partition
@@ -294,7 +307,7 @@ function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw:
     id: known.id,
     seq: known.seq,
     attempt,
-    transactionId: known.key ?? `${came.partitionId}-${known.seq}`,
+    transactionId: known.key ?? (known.isKnownById ? came.id : `${came.partitionId}-${known.seq}`),
     traceId: known.traceId,
     createdAt: new Date(known.createdAt).toISOString(),
   }
@@ -314,21 +327,19 @@ function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw:
   )
 }
 
-/** A pop that waits is made only where something must come at once. */
-export function waitsFor(scene: Scene, args: PopArgs): boolean {
-  if (!args.wait) return false
-  const queues = queuesOf(scene, args)
-  const known = queues.filter(({ groups }) => groups.has(args.group))
+/** Whether a pop gets something at once. Only of groups that exist: it would create the others. */
+export function mustCome(scene: Scene, args: PopArgs): boolean {
+  const known = queuesOf(scene, args).filter(({ groups }) => groups.has(args.group))
   return candidatesOf(scene, args, known).some(({ offer }) => offer.least > 0)
 }
 
 export const consuming = [
   verb({
     name: 'pop',
-    weight: 28,
+    weight: 40,
     args: popArgs,
     async run(scene, args): Promise<Deed> {
-      const wait = waitsFor(scene, args)
+      const wait = args.wait && mustCome(scene, args)
       const path = `${pathOf(scene, args)}${wait ? '&wait=true&timeout=5000' : ''}`
       const answer = await scene.product.call('GET', path)
       const came = popped(scene, { ...args, wait }, answer)

@@ -162,7 +162,7 @@ export const ending = [
   }),
   verb({
     name: 'release',
-    weight: 5,
+    weight: 9,
     args: fc.record({ index, stale }),
     async run({ world, product }, args): Promise<Deed> {
       const delivery = pickDelivery(world, args.index, args.stale)
@@ -274,8 +274,11 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
   const body = `{"operations":[${operations.join(',')}],"requiredLeases":${JSON.stringify(leases)}}`
   const answer = await product.call('POST', '/transaction', body)
   const did = `transaction ${ackWords(acks)}; push ${given.map((item) => pushText(scene, [item])).join(' ')}`
-  const names = acks.map(
-    ({ delivery }) => `${delivery.lease.id}/${delivery.lease.partitionId}/${delivery.seq}`,
+  // Required leases are told apart by the message alone: two groups that end the same one name their leases themselves.
+  const names = acks.map(({ delivery: { lease, seq, transactionId } }) =>
+    args.required
+      ? `${lease.partitionId}/${transactionId}`
+      : `${lease.id}/${lease.partitionId}/${seq}`,
   )
   const isTwice = new Set(names).size < names.length
   if (isTwice || acks.some(({ delivery }) => !canEnd(world, delivery))) {

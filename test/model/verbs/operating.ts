@@ -33,7 +33,7 @@ const changes: fc.Arbitrary<Partial<Record<keyof Options, unknown>>> = fc.oneof(
     ttl: [20, 4_000, null],
     retentionEnabled: [false, true],
     retentionSeconds: [50, 5_000, null],
-    completedRetentionSeconds: [-1, 1, 100, null],
+    completedRetentionSeconds: [-1, 1, 1, 100, null],
     maxWaitTimeSeconds: [30, null],
     maxSize: [5, null],
     priority: [1, -1, null],
@@ -113,7 +113,7 @@ export const operating = [
   }),
   verb({
     name: 'purge',
-    weight: 1,
+    weight: 2,
     args: queue,
     async run(scene, name): Promise<Deed> {
       const { world, product } = scene
@@ -322,14 +322,21 @@ function lettersOf(of: Queue, drawn: Where) {
   return { letters, filter: { ...filter, ids } }
 }
 
+/** The other one, where the one that was drawn has none. */
+function queueWithLetters({ world, prefix }: Scene, name: string): Queue | undefined {
+  const found = world.queues.get(`${prefix}${name}`)
+  const others = [...world.queues.values()].filter((one) => one.letters.length > 0)
+  return found === undefined || found.letters.length === 0 ? (others[0] ?? found) : found
+}
+
 export const letters = [
   verb({
     name: 'redrive',
-    weight: 5,
+    weight: 10,
     args: fc.record({ queue, where, dryRun: fc.constantFrom(false, false, false, true) }),
     async run(scene, args): Promise<Deed> {
       const { world, product } = scene
-      const found = world.queues.get(nameOf(scene, args.queue))
+      const found = queueWithLetters(scene, args.queue)
       if (found === undefined) return undefined
       const { letters: chosen, filter } = lettersOf(found, args.where)
       const body = { queue: found.name, where: filter, dryRun: args.dryRun }
@@ -352,7 +359,7 @@ export const letters = [
     weight: 1,
     args: fc.record({ queue, where: where.map((filter) => ({ ...filter, index: undefined })) }),
     async run(scene, args): Promise<Deed> {
-      const found = scene.world.queues.get(nameOf(scene, args.queue))
+      const found = queueWithLetters(scene, args.queue)
       if (found === undefined) return undefined
       const { letters: chosen, filter } = lettersOf(found, args.where)
       const given = Object.entries({ queue: found.name, ...filter }).filter(

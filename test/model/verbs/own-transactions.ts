@@ -125,8 +125,9 @@ export const ownTransactions = [
       const expected = wanted.reduce((sum, one) => sum + seqsOf(one).length, 0)
       must(count === expected, `ack_in completed ${count}, not ${expected}`)
       if (count === 0) {
-        // PostgreSQL lets go of its locks at once.
+        // PostgreSQL has given it up, and lets go of its locks before it answers to this.
         own.isFailed = true
+        await own.query('rollback')
         unlock(scene, own)
         await settle(scene)
         return { did: `${did}: lease lost`, effect: 'refused' }

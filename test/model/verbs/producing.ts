@@ -225,7 +225,7 @@ function scheduledOf(
 export const producing = [
   verb({
     name: 'push',
-    weight: 16,
+    weight: 22,
     args: fc.array(items, { minLength: 1, maxLength: 4 }),
     async run(scene, drawn): Promise<Deed> {
       const given = drawn.map(numbered)

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import type { Step, Verb } from '../verb.ts'
 import { consuming } from './consuming.ts'
+import { crossing } from './crossing.ts'
 import { ending } from './ending.ts'
 import { letters, operating } from './operating.ts'
 import { ownTransactions } from './own-transactions.ts'
@@ -11,6 +12,7 @@ import { producing } from './producing.ts'
 export const verbs: readonly Verb[] = [
   ...producing,
   ...consuming,
+  ...crossing,
   ...ending,
   ...operating,
   ...letters,

@@ -1,0 +1,85 @@
+// Two calls that meet: a pop stands still inside the database while retention takes a round.
+import { setImmediate } from 'node:timers/promises'
+import fc from 'fast-check'
+import type { Product } from '../product.ts'
+import { type Deed, pick, type Scene, verb } from '../verb.ts'
+import { anyPop, mustCome, type PopArgs, pathOf, popArgs, popped } from './consuming.ts'
+import { followRetention } from './passing-time.ts'
+
+const places = [
+  'pop-lane-locked',
+  'pop-lane-offered',
+  'pop-lane-settling',
+  'pop-lane-leased',
+  'pop-locked',
+  'pop-offered',
+  'pop-leased',
+  'pop-written',
+] as const
+
+/** Does it while the call stands at that place; a call that does not come past it is not waited for. */
+async function whileAt<Result>(
+  { database, sql }: Product,
+  place: string,
+  call: () => Promise<Result>,
+  meanwhile: () => Promise<void>,
+): Promise<Result> {
+  const barrier = await database.armBarrier(place)
+  let isOver = false
+  const result = call().finally(() => {
+    isOver = true
+  })
+  const standing = `select from pg_locks where locktype = 'advisory' and not granted and objid = hashtext($1)::oid`
+  while (!isOver && (await sql(standing, [place])).length === 0) await setImmediate()
+  try {
+    if (!isOver) await meanwhile()
+  } finally {
+    await barrier.release()
+  }
+  return result
+}
+
+/** Queues and groups for which something must come. */
+function waiting(scene: Scene): Pick<PopArgs, 'from' | 'group' | 'partition'>[] {
+  return [...scene.world.queues.values()].flatMap((queue) => {
+    const places = [...queue.groups].map((group) => ({
+      from: queue.name.slice(-1),
+      group,
+      partition: undefined,
+    }))
+    return places.filter((place) => mustCome(scene, { ...anyPop, ...place }))
+  })
+}
+
+export const crossing = [
+  verb({
+    name: 'pop while retaining',
+    weight: 3,
+    args: fc.record({ pop: popArgs, place: fc.constantFrom(...places), number: fc.nat(20) }),
+    async run(scene, { pop, place, number }): Promise<Deed> {
+      const from = pick(waiting(scene), number)
+      if (from === undefined) return undefined
+      const args = { ...pop, ...from, wait: false }
+      const path = pathOf(scene, args)
+      const { product } = scene
+      let isCrossed = false
+      const answer = await whileAt(
+        product,
+        place,
+        () => product.call('GET', path),
+        async () => {
+          isCrossed = true
+          await product.retain()
+        },
+      )
+      if (!isCrossed)
+        return { did: `pop ${path}: ${popped(scene, args, answer)}`, effect: 'refused' }
+      // A pop that got nothing saw what retention had left.
+      const isEmpty = answer.body?.messages === undefined
+      const before = isEmpty ? await followRetention(scene, true) : ''
+      const came = popped(scene, args, answer)
+      const took = isEmpty ? before : await followRetention(scene, true)
+      return { did: `pop ${path}: ${came}; retained at ${place}: ${took}`, effect: 'done' }
+    },
+  }),
+]

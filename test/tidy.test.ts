@@ -57,8 +57,8 @@ test('the environment is read in config.ts only', async (t) => {
   )
 })
 
-test('SQL text is in .sql files and in statements only', async (t) => {
-  const home = /\/([a-z-]+-)?statements[a-z-]*(\.ts$|\/)|\/migrat[a-z-]*\.ts$/
+test('SQL text is in .sql files, in packages/storage and in statements only', async (t) => {
+  const home = /^packages\/storage\/src\/|\/([a-z-]+-)?statements[a-z-]*\.ts$|\/migrat[a-z-]*\.ts$/
   const sql =
     /['"`]\s*(select|insert into|delete from|update [\w."]+ set|with \w+ as|(create|alter|drop) (table|function|index|schema|database)|set local|listen|notify) /
   none(

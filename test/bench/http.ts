@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
-import { push } from '@rouse/sidecar'
+import { push } from '@rouse/storage'
 import pg from 'pg'
 import { familyCpuSeconds } from './family-cpu.ts'
 import { percentiles, Verdict } from './http-figures.ts'

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createPool, migrate, startEmbeddedPostgres } from '@rouse/database'
-import { ack, configure, type Executor, type PushItem, pop, push } from '@rouse/sidecar'
+import { ack, configure, type Executor, type PushItem, pop, push } from '@rouse/storage'
 import pg from 'pg'
 import { familyCpuSeconds } from './family-cpu.ts'
 

@@ -10,7 +10,7 @@ import {
   promoteDue,
   reapExpired,
   release,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import fc from 'fast-check'
 import { type Test, test } from 'tap'
 import { LaneModel, type LaneRules, type ModelLease, type Outcome } from './support/lane-model.ts'

@@ -2,7 +2,7 @@
 // of the barriers are read from the functions, so that a new one is tested as it is written.
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
-import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/sidecar'
+import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
 import { test } from 'tap'
 import { demand, item, message, openStorage, type Storage } from './support/storage.ts'
 import { dumpTables } from './support/table-dump.ts'

@@ -1,6 +1,6 @@
 // A page of a list costs what is on the page, however many queues, partitions and letters there are beside it. Counted in
 // pages touched, as in explain.test.ts.
-import { deadLetters, stats, statsPage } from '@rouse/sidecar'
+import { deadLetters, stats, statsPage } from '@rouse/storage'
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'

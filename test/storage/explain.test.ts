@@ -13,7 +13,7 @@ import {
   push,
   reapExpired,
   release,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'

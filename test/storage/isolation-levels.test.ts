@@ -1,7 +1,8 @@
 // Nodes' functions work at read committed only and say so; users' functions work at every level.
 import { randomUUID } from 'node:crypto'
 import { createPool } from '@rouse/database'
-import { ackIn, enqueue, poolExecutor, promoteDue, push } from '@rouse/sidecar'
+import { poolExecutor } from '@rouse/sidecar'
+import { ackIn, enqueue, promoteDue, push } from '@rouse/storage'
 import { pgbouncerMissing, startPgbouncer } from '@rouse/testkit'
 import { test } from 'tap'
 import { message, openStorage, payloads } from './support/storage.ts'

@@ -1,6 +1,6 @@
 // Every message exactly once and in order while everybody works at the same time. The full size:
 // `ROUSE_TEST_LOAD_MESSAGES=100000 npm test -- test/storage/load-delivery.test.ts`
-import { configure } from '@rouse/sidecar'
+import { configure } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import {

@@ -1,7 +1,7 @@
 // A lane that turns empty races a push. Settling must never take away the `ready` of a message that is being pushed:
 // nobody would look at that lane again before the next push.
 import { randomUUID } from 'node:crypto'
-import { ack, type Executor, type PopResult, pop, push } from '@rouse/sidecar'
+import { ack, type Executor, type PopResult, pop, push } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import { loadDatabase, loadMessageCount } from './support/load.ts'

@@ -22,7 +22,7 @@ import {
   retain,
   seek,
   transaction,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { type Random, seededRandom } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'

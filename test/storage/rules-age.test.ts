@@ -1,5 +1,5 @@
 // How old a message may get that comes back: ttl and maxWaitTimeSeconds count for it as for a fresh one.
-import { ack, deadLetters, promoteDue, reapExpired, redrive, release, retain } from '@rouse/sidecar'
+import { ack, deadLetters, promoteDue, reapExpired, redrive, release, retain } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { finish, item, openStorage, payloads, type Storage, start } from './support/storage.ts'
 

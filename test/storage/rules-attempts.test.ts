@@ -1,5 +1,5 @@
 // Rule 9 and the retry ladder: who is charged, what comes back, when, and in which order.
-import { ack, deadLetters, type Lease, promoteDue, reapExpired } from '@rouse/sidecar'
+import { ack, deadLetters, type Lease, promoteDue, reapExpired } from '@rouse/storage'
 import { test } from 'tap'
 import {
   finish,

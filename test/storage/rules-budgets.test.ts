@@ -10,7 +10,7 @@ import {
   push,
   reapExpired,
   reapStep,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import { item, message, openStorage, payloads, type Storage, start } from './support/storage.ts'
@@ -103,7 +103,7 @@ test('one step of promotion moves no more rows than it may, and says that there 
   await freezeClock(start)
   await schedule(storage, 'a', { count: 3_000, dueMs: start, partitions: 100 })
   const woken = await promoteDue(pool, 200)
-  const moved = woken.reduce((sum, { count }) => sum + count, 0)
+  const moved = woken.reduce((sum, { count = 0 }) => sum + count, 0)
   t.ok(moved > 0 && moved <= 200, `${moved} rows`)
   let isMore = true
   for (let steps = 0; isMore && steps < 200; steps += 1) {

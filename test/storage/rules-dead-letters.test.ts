@@ -9,7 +9,7 @@ import {
   release,
   retain,
   seek,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { test } from 'tap'
 import {
   finish,

@@ -1,5 +1,5 @@
 // Keys: within its window, a key in a partition stands for one message.
-import { enqueue, promoteDue, push } from '@rouse/sidecar'
+import { enqueue, promoteDue, push } from '@rouse/storage'
 import { test } from 'tap'
 import { message, openStorage, payloads, refusal, start } from './support/storage.ts'
 

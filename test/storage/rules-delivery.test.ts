@@ -1,5 +1,5 @@
 // What a pop deals out: to whom, from where, in which order, and what it withholds.
-import { ack, configure, type Lease, pause, pop, promoteDue, push } from '@rouse/sidecar'
+import { ack, configure, type Lease, pause, pop, promoteDue, push } from '@rouse/storage'
 import { test } from 'tap'
 import {
   demand,

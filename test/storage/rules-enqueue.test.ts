@@ -1,5 +1,5 @@
 // What rouse.enqueue takes, in every way that drivers and SQL write a call; and the order it keeps.
-import { promoteDue } from '@rouse/sidecar'
+import { promoteDue } from '@rouse/storage'
 import { test } from 'tap'
 import { openStorage, payloads, refusal, start } from './support/storage.ts'
 

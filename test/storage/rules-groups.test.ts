@@ -1,5 +1,5 @@
 // Rule 12: groups and partitions are born beside each other, and no message falls between them.
-import { ack, deleteGroup, push, seek } from '@rouse/sidecar'
+import { ack, deleteGroup, push, seek } from '@rouse/storage'
 import { test } from 'tap'
 import { finish, item, message, openStorage, payloads, refusal, start } from './support/storage.ts'
 

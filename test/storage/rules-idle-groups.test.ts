@@ -1,6 +1,6 @@
 // A group without a request holds messages back for ROUSE_IDLE_GROUP_SECONDS; then only for as long as no other group is
 // in use.
-import { ack, deadLetters, pause, push, reapExpired, redrive, release, seek } from '@rouse/sidecar'
+import { ack, deadLetters, pause, push, reapExpired, redrive, release, seek } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import { retainRound } from './support/retain-round.ts'

@@ -1,6 +1,6 @@
 // Bad input: an error of our own that names what is wrong, and nothing changed.
 import { randomUUID } from 'node:crypto'
-import { ack, configure, extend, pop, push, transaction } from '@rouse/sidecar'
+import { ack, configure, extend, pop, push, transaction } from '@rouse/storage'
 import { test } from 'tap'
 import { demand, item, message, openStorage, refusal, type Storage } from './support/storage.ts'
 import { dumpTables } from './support/table-dump.ts'

@@ -1,5 +1,5 @@
 // Rules 5, 6 and 7: the three facts of a lane, who writes them, and what `empty` means.
-import { ack, extend, promoteDue, reapExpired, release } from '@rouse/sidecar'
+import { ack, extend, promoteDue, reapExpired, release } from '@rouse/storage'
 import { test } from 'tap'
 import { finish, openStorage, payloads, start } from './support/storage.ts'
 

@@ -10,7 +10,7 @@ import {
   release,
   seek,
   transaction,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { test } from 'tap'
 import {
   finish,

@@ -11,7 +11,7 @@ import {
   reapExpired,
   release,
   transaction,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { test } from 'tap'
 import {
   demand,

@@ -11,7 +11,7 @@ import {
   reapExpired,
   release,
   transaction,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { eventually, type Random, seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
 import {

@@ -1,6 +1,6 @@
 // A new group, or one that was moved, on a queue with many partitions: what is deliverable is found by the first pop,
 // however many drained lanes lie before it.
-import { seek } from '@rouse/sidecar'
+import { seek } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import { openStorage, payloads, type Storage } from './support/storage.ts'

@@ -1,5 +1,5 @@
 // What operators do to whole queues and groups waits for no consumer's transaction, and for no lock without end.
-import { ack, configure, deleteGroup, deleteQueue, promoteDue, purge, seek } from '@rouse/sidecar'
+import { ack, configure, deleteGroup, deleteQueue, promoteDue, purge, seek } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'

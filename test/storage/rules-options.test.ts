@@ -1,5 +1,5 @@
 // The options of a queue are fixed when it is created: later server-wide defaults are for later queues.
-import { configure } from '@rouse/sidecar'
+import { configure } from '@rouse/storage'
 import { test } from 'tap'
 import { openStorage, type Storage } from './support/storage.ts'
 

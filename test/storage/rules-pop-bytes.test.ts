@@ -1,5 +1,5 @@
 // How many bytes a pop returns at most, and that it leases exactly the rows it returns.
-import { ack, type PopDemand, pop, reapExpired } from '@rouse/sidecar'
+import { ack, type PopDemand, pop, reapExpired } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import {

@@ -1,5 +1,5 @@
 // A queue too large to be purged at once: what was pushed before the call goes step by step, what is pushed after it stays.
-import { ack, enqueue, promoteDue, purge, push } from '@rouse/sidecar'
+import { ack, enqueue, promoteDue, purge, push } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import { purgeInSteps, removeAll, step } from './support/removal-steps.ts'

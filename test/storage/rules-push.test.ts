@@ -1,6 +1,6 @@
 // Rules 1, 2 and 4 of the storage design: the log, its order, and what a push may never do.
 import { randomUUID } from 'node:crypto'
-import { deleteQueue, type PushItem, push, retain } from '@rouse/sidecar'
+import { deleteQueue, type PushItem, push, retain } from '@rouse/storage'
 import type pg from 'pg'
 import { test } from 'tap'
 import { finish, message, openStorage, payloads, refusal, start } from './support/storage.ts'

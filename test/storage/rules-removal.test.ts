@@ -10,7 +10,7 @@ import {
   push,
   reapExpired,
   release,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import { removeAll, step } from './support/removal-steps.ts'

@@ -1,5 +1,5 @@
 // Retention beside others: what it may not pass, what may not stop it, and how much a step does.
-import { ack, push } from '@rouse/sidecar'
+import { ack, push } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from './support/consistency.ts'
 import { retainRound } from './support/retain-round.ts'

@@ -11,7 +11,7 @@ import {
   release,
   retain,
   seek,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { test } from 'tap'
 import { retainRound } from './support/retain-round.ts'
 import {

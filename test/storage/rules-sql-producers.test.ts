@@ -9,7 +9,7 @@ import {
   push,
   reapExpired,
   release,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { test } from 'tap'
 import {
   item,

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate, migrationsDirectory } from '@rouse/database'
-import { ackIn, enqueue, promoteDue } from '@rouse/sidecar'
+import { ackIn, enqueue, promoteDue } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { openStorage, payloads } from './support/storage.ts'
 

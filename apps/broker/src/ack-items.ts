@@ -5,7 +5,8 @@ import {
   decodeLeaseToken,
   matchesTransaction,
 } from '@rouse/protocol'
-import type { AckItem, AckOutcome } from '@rouse/sidecar'
+import type { AckOutcome } from '@rouse/sidecar'
+import type { AckItem } from '@rouse/storage'
 import type { BrokerContext } from './broker-context.ts'
 
 type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>

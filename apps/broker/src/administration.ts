@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { classifyPostgresError } from '@rouse/database'
 import { RouseError } from '@rouse/protocol'
-import { type Executor, withoutPreparing } from '@rouse/sidecar'
+import { type Executor, withoutPreparing } from '@rouse/storage'
 import type pg from 'pg'
 import { toRouseError } from './problems.ts'
 

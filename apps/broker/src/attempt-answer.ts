@@ -1,5 +1,5 @@
 import type { FailedAttempt as FailedAttemptAnswer } from '@rouse/protocol'
-import type { FailedAttempt } from '@rouse/sidecar'
+import type { FailedAttempt } from '@rouse/storage'
 
 /** An attempt that did not complete, as the API shows it. */
 export function toAttempt(attempt: FailedAttempt): FailedAttemptAnswer {

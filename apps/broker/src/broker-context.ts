@@ -1,5 +1,4 @@
-import type { Limits } from '@rouse/protocol'
-import type { Hint } from '@rouse/shared-state'
+import type { Limits, WakeHint } from '@rouse/protocol'
 import type { Coordinator, SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Clock } from './clock.ts'
@@ -25,7 +24,7 @@ export interface BrokerContext {
   >
   /** The options of a queue have changed: every node looks at it again, and reads anew what it remembers of queues. It
    * has moved if its namespace or task is another. */
-  readonly tellConfigured: (hint: Hint, version: number, hasMoved: boolean) => void
+  readonly tellConfigured: (hint: WakeHint, version: number, hasMoved: boolean) => void
   /** Something may fall due sooner than the timers know. */
   readonly lookForDue: () => void
   /** Who holds a lease, for operators. */

@@ -2,7 +2,7 @@
 // attempt, and an ack of a whole lease not even its messages, so the worker remembers what it delivered while somebody
 // listens, up to a limit.
 import { transactionIdFor } from '@rouse/protocol'
-import type { Lease } from '@rouse/sidecar'
+import type { Lease } from '@rouse/storage'
 import type { Logger } from './log.ts'
 
 const claimsMax = 10_000

@@ -1,7 +1,7 @@
+import { encryptedQueues } from '@rouse/storage'
 import type pg from 'pg'
 import type { Logger } from './log.ts'
 import { sharedReads } from './shared-reads.ts'
-import { encryptedQueues } from './statements/encrypted-queues.ts'
 
 const memoryMsMax = 10_000
 

@@ -1,7 +1,8 @@
 // Which queues are encrypted is known to the database; a worker remembers it. A push is sealed before it leaves where the worker
 // remembers, and `rouse.push` refuses plaintext for such a queue, so that a memory that is out of date costs a second call and
 // never stores a payload in the clear. To seal for a queue that no longer wants it harms nobody.
-import { type Operation, type PushItem, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
+import { type Operation, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
+import { type PushItem } from '@rouse/storage'
 import type pg from 'pg'
 import { EncryptedNames } from './encrypted-names.ts'
 import type { PayloadCipher } from './encryption.ts'

@@ -2,11 +2,11 @@
 // must not take the connections that messages need.
 import { RouseError } from '@rouse/protocol'
 import { WriteLine } from '@rouse/sidecar'
+import { type Holdings, holdingsOf } from '@rouse/storage'
 import { administer } from './administration.ts'
 import type { BrokerContext } from './broker-context.ts'
 import { toRouseError } from './problems.ts'
 import type { AskHoldings } from './required-leases.ts'
-import { type Holdings, holdingsOf } from './statements/leases.ts'
 
 const questionsMax = 2
 const pendingMax = 1_000

@@ -3,13 +3,13 @@
 //   worker → primary   ready · waiting · check · taken · release · available · free · configured · scheduled · look ·
 //                      hintsLost · outcomeUnknown · figures · askStats
 //   primary → worker   grant · configured · drain · stats
-import type { Hint } from '@rouse/shared-state'
-import type { Grant, GrantOutcome, GroupDescription, SidecarStats, Woken } from '@rouse/sidecar'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import type { Grant, GrantOutcome, SidecarStats } from '@rouse/sidecar'
 
 export type WorkerMessage =
   | { readonly type: 'ready'; readonly url: string }
-  | { readonly type: 'waiting'; readonly group: GroupDescription; readonly count: number }
-  | { readonly type: 'check'; readonly group: GroupDescription }
+  | { readonly type: 'waiting'; readonly group: WaitGroup; readonly count: number }
+  | { readonly type: 'check'; readonly group: WaitGroup }
   | { readonly type: 'taken'; readonly grant: Grant }
   | {
       readonly type: 'release'
@@ -17,12 +17,12 @@ export type WorkerMessage =
       readonly outcome: GrantOutcome
       readonly found: number
     }
-  | { readonly type: 'available'; readonly woken: readonly Woken[] }
-  | { readonly type: 'free'; readonly woken: readonly Woken[] }
+  | { readonly type: 'available'; readonly woken: readonly WakeHint[] }
+  | { readonly type: 'free'; readonly woken: readonly WakeHint[] }
   /** The options of a queue have a new version; it moved if its namespace or task did. */
   | {
       readonly type: 'configured'
-      readonly hint: Hint
+      readonly hint: WakeHint
       readonly version: number
       readonly hasMoved: boolean
     }

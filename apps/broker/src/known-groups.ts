@@ -1,15 +1,11 @@
-import {
-  type GroupDescription as FlatDescription,
-  type GroupKey,
-  groupKey,
-} from '@rouse/shared-state'
-import type { GroupDescription } from '@rouse/sidecar'
+import type { WaitGroup } from '@rouse/protocol'
+import type { GroupKey } from '@rouse/shared-state'
 
 /** The groups that somebody on this node waits for, as its workers describe them. */
 export class KnownGroups {
   readonly #groups = new Map<GroupKey, KnownGroup>()
 
-  add(workerId: number, key: GroupKey, description: GroupDescription): void {
+  add(workerId: number, key: GroupKey, description: WaitGroup): void {
     const known = this.#groups.get(key) ?? { description, workers: new Set() }
     known.workers.add(workerId)
     this.#groups.set(key, known)
@@ -27,20 +23,12 @@ export class KnownGroups {
   }
 
   /** Undefined where nobody waits. */
-  describe(key: GroupKey): GroupDescription | undefined {
+  describe(key: GroupKey): WaitGroup | undefined {
     return this.#groups.get(key)?.description
   }
 }
 
 interface KnownGroup {
-  readonly description: GroupDescription
+  readonly description: WaitGroup
   readonly workers: Set<number>
-}
-
-export function flat({ source, group }: GroupDescription): FlatDescription {
-  return { ...source, group }
-}
-
-export function keyOf(description: GroupDescription): GroupKey {
-  return groupKey(flat(description))
 }

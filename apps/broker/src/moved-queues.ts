@@ -2,7 +2,7 @@
 // it commits, those who wait there are told, and those who wait where the queue is now are not. Nobody can say when the
 // last of them has ended, and to make them wait for each other would cost every push. So a node that moved a queue has
 // all nodes look again at where it is now, ever later, for much longer than a push takes.
-import type { Hint } from '@rouse/shared-state'
+import type { WakeHint } from '@rouse/protocol'
 
 /** In the 1st, 2nd, 4th, 8th and 16th round after it moved. */
 const roundMs = 500
@@ -10,7 +10,7 @@ const roundsMax = 16
 const queuesMax = 1_000
 
 export interface MovedQueuesOptions {
-  readonly again: (hint: Hint) => void
+  readonly again: (hint: WakeHint) => void
   /** More queues moved lately than are kept here: anything may be missed. */
   readonly tooMany: () => void
   readonly roundMs?: number
@@ -18,7 +18,7 @@ export interface MovedQueuesOptions {
 
 export class MovedQueues {
   readonly #options: MovedQueuesOptions
-  readonly #queues = new Map<string, { readonly hint: Hint; rounds: number }>()
+  readonly #queues = new Map<string, { readonly hint: WakeHint; rounds: number }>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MovedQueuesOptions) {
@@ -26,7 +26,7 @@ export class MovedQueues {
   }
 
   /** The hint says where the queue is now. */
-  add(hint: Hint): void {
+  add(hint: WakeHint): void {
     if (this.#queues.size >= queuesMax && !this.#queues.has(hint.queue)) {
       this.#options.tooMany()
       return

@@ -1,4 +1,6 @@
 // The parts of a primary and how they hear of each other: workers and their wake path, peers, and time.
+
+import type { ClusterIdentity } from '@rouse/storage'
 import type pg from 'pg'
 import { systemClock } from './clock.ts'
 import { ClusterLink } from './cluster/cluster-link.ts'
@@ -10,7 +12,6 @@ import { newMessageIds } from './message-ids.ts'
 import { nodeStats } from './node-stats.ts'
 import { createTimeServices, type TimeServices } from './services/time-services.ts'
 import { SharedStateHost } from './shared-state-host.ts'
-import type { ClusterIdentity } from './statements/nodes.ts'
 import { WorkerProcesses } from './worker-processes.ts'
 
 export interface NodeParts {

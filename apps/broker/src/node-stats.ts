@@ -1,10 +1,10 @@
 import type { SharedStateStats } from '@rouse/shared-state'
+import type { IdleGroup } from '@rouse/storage'
 import type { Clock } from './clock.ts'
 import type { ClusterStats } from './cluster/cluster-link.ts'
 import type { Config } from './config.ts'
 import type { NodeConnections } from './connections.ts'
 import type { WorkerFigures } from './ipc.ts'
-import type { IdleGroup } from './statements/retention.ts'
 
 export interface NodeStatsSources {
   readonly config: Config

@@ -1,5 +1,5 @@
 import type { RouseError } from '@rouse/protocol'
-import type { AckItem, Lease, LeasedMessage } from '@rouse/sidecar'
+import type { AckItem, Lease, LeasedMessage } from '@rouse/storage'
 import { isSealed, type PayloadCipher } from './encryption.ts'
 
 export interface OpenedLeases {

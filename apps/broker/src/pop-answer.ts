@@ -1,6 +1,6 @@
 // Writes the answer of a pop. Payloads are JSON text and go out as they are, without being parsed.
 import { type AckResult, encodeLeaseToken, transactionIdFor } from '@rouse/protocol'
-import type { Lease, LeasedMessage } from '@rouse/sidecar'
+import type { Lease, LeasedMessage } from '@rouse/storage'
 
 export interface PopAnswerOptions {
   readonly consumerGroup: string

@@ -6,13 +6,16 @@ import {
   type MigrationWait,
   migrate,
 } from '@rouse/database'
+import {
+  type ClusterIdentity,
+  joinCluster,
+  serverConnectionsMax,
+  writeNotifySetting,
+  writeServerDefaults,
+} from '@rouse/storage'
 import type pg from 'pg'
 import type { Config } from './config.ts'
 import type { Logger } from './log.ts'
-import { type ClusterIdentity, joinCluster } from './statements/nodes.ts'
-import { writeNotifySetting } from './statements/notify-setting.ts'
-import { writeServerDefaults } from './statements/server-defaults.ts'
-import { serverConnectionsMax } from './statements/server-limits.ts'
 
 const retryMs = 1_000
 const logEveryMs = 60_000

@@ -11,7 +11,7 @@ import {
   requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
-import type { PushedItem, PushItem } from '@rouse/sidecar'
+import type { PushedItem, PushItem } from '@rouse/storage'
 import type { BrokerContext } from './broker-context.ts'
 import { exactTextOf } from './exact-numbers.ts'
 

@@ -1,6 +1,6 @@
 import { RouseError } from '@rouse/protocol'
+import { type Readiness, readReadiness } from '@rouse/storage'
 import type pg from 'pg'
-import { type Readiness, readReadiness } from './statements/readiness.ts'
 
 /** Load balancers ask often, and many of them: the database is asked at most so often. */
 const freshMs = 500

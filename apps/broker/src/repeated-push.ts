@@ -2,9 +2,9 @@
 // remembers them. Where it may have forgotten them, the repeat is refused: whether to risk a second message is for the
 // producer to decide.
 import { type PushItem, RouseError } from '@rouse/protocol'
+import { forgetfulQueue } from '@rouse/storage'
 import { administer } from './administration.ts'
 import type { BrokerContext } from './broker-context.ts'
-import { forgetfulQueue } from './statements/forgetful-queue.ts'
 
 /** The items as the client sent them; how long ago it did so first. */
 export async function checkRepeat(

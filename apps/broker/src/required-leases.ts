@@ -11,9 +11,8 @@ import {
   RouseError,
   type TransactionAck,
 } from '@rouse/protocol'
-import type { AckItem } from '@rouse/sidecar'
+import type { AckItem, HeldMessage, Holdings, MessageName } from '@rouse/storage'
 import { leaseLostText, readAck, readEnding } from './ack-items.ts'
-import type { HeldMessage, Holdings, MessageName } from './statements/leases.ts'
 
 export type AskHoldings = (
   leaseIds: readonly string[],

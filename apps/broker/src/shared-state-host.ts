@@ -1,19 +1,19 @@
 // Gives the SharedStateManager its world: messages of workers in, grants out, timers, and the one fallback query.
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
   type GroupKey,
-  type Hint,
+  groupKey,
   SharedStateManager,
   type SharedStateStats,
 } from '@rouse/shared-state'
-import type { GroupDescription, Woken } from '@rouse/sidecar'
+import { groupsWithWork } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Due, PrimaryMessage, WorkerFigures, WorkerMessage } from './ipc.ts'
-import { flat, KnownGroups, keyOf } from './known-groups.ts'
+import { KnownGroups } from './known-groups.ts'
 import type { Logger } from './log.ts'
 import { MovedQueues } from './moved-queues.ts'
-import { groupsWithWork } from './statements/groups-with-work.ts'
 
 export interface SharedStateHostOptions {
   readonly config: Config
@@ -32,8 +32,8 @@ export interface SharedStateHostOptions {
 
 /** What the other nodes are told. */
 export interface PeerPort {
-  readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
-  readonly configured: (hint: Hint, version: number) => void
+  readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
+  readonly configured: (hint: WakeHint, version: number) => void
   readonly broadcastEverything: () => void
   readonly interestChanged: (version: number) => void
 }
@@ -111,13 +111,13 @@ export class SharedStateHost {
   }
 
   /** Messages that this primary made deliverable, by a timer or after a NOTIFY. */
-  notifyAvailable(woken: readonly Woken[], origin: 'timer' | 'notify'): void {
+  notifyAvailable(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
     for (const hint of woken) this.#manager.notifyMessageAvailable(hint, origin)
     this.#schedule()
   }
 
   /** Lanes that it freed. */
-  notifyFree(woken: readonly Woken[], origin: 'timer' | 'notify'): void {
+  notifyFree(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
     for (const hint of woken) this.#manager.notifyPartitionFree(hint, origin)
     this.#schedule()
   }
@@ -141,13 +141,13 @@ export class SharedStateHost {
   }
 
   /** News from a peer. */
-  heard(hint: Hint): void {
+  heard(hint: WakeHint): void {
     this.#manager.handleMessageAvailable(hint, 'udp')
     this.#schedule()
   }
 
   /** A peer gave a queue other options. */
-  heardConfigured(hint: Hint): void {
+  heardConfigured(hint: WakeHint): void {
     this.#queuesChanged()
     this.heard(hint)
   }
@@ -189,14 +189,14 @@ export class SharedStateHost {
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
       case 'check':
-        return manager.requestCheck(workerId, keyOf(message.group))
+        return manager.requestCheck(workerId, groupKey(message.group))
       case 'taken':
-        manager.grantTaken(workerId, keyOf(message.grant.description), message.grant.grantId)
+        manager.grantTaken(workerId, groupKey(message.grant.description), message.grant.grantId)
         return
       case 'release': {
         const { description, grantId } = message.grant
         if (message.outcome === 'empty') this.#options.time.popFoundNothing()
-        manager.releaseGroup(keyOf(description), grantId, message.outcome, message.found)
+        manager.releaseGroup(groupKey(description), grantId, message.outcome, message.found)
         return
       }
       case 'available':
@@ -238,15 +238,15 @@ export class SharedStateHost {
   }
 
   /** Here and at peers. */
-  #lookAgain(hint: Hint): void {
+  #lookAgain(hint: WakeHint): void {
     this.#manager.notifyPartitionFree(hint, 'timer')
     this.#schedule()
   }
 
-  #setWaiting(workerId: number, description: GroupDescription, count: number): void {
-    const key = keyOf(description)
+  #setWaiting(workerId: number, description: WaitGroup, count: number): void {
+    const key = groupKey(description)
     if (count > 0) this.#groups.add(workerId, key, description)
-    if (!this.#manager.setWaiting(workerId, flat(description), count)) {
+    if (!this.#manager.setWaiting(workerId, description, count)) {
       this.#options.log.warn({ group: key }, 'too many groups: this one is not woken')
     }
     if (count === 0) this.#groups.remove(workerId, key)

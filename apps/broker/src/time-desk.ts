@@ -1,6 +1,7 @@
 // A worker's word to the timers of its primary: calls that make something fall due later tell so, that it need not wait
 // for the next look at the database.
-import type { AckItem, Operation, PushedItem, PushItem, SidecarDbPool } from '@rouse/sidecar'
+import type { Operation, SidecarDbPool } from '@rouse/sidecar'
+import type { AckItem, PushedItem, PushItem } from '@rouse/storage'
 import type { Due, Outbox, WorkerMessage } from './ipc.ts'
 
 type Submit = SidecarDbPool['submit']

@@ -5,7 +5,8 @@
 // it within a millisecond, as HAProxy does, and its client is busy with the message.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Lease, LeaveSignal } from '@rouse/sidecar'
+import type { LeaveSignal } from '@rouse/sidecar'
+import type { Lease } from '@rouse/storage'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** One client's request, watched until its answer is out. Thousands wait at once, so it holds little. */

@@ -1,6 +1,6 @@
 // Why nothing moves: facts in, words out, the likeliest reason first.
 import type { WhyReason } from '@rouse/protocol'
-import type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from './statements/why.ts'
+import type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from '@rouse/storage'
 
 export interface WhyOptions {
   readonly queue: string

@@ -1,15 +1,15 @@
 // What a node hears of its peers, and what it takes for a reason to look at everything.
-import type { Hint } from '@rouse/shared-state'
+import type { WakeHint } from '@rouse/protocol'
+import { joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { systemClock } from '../src/clock.ts'
 import { type ClusterEvents, ClusterLink } from '../src/cluster/cluster-link.ts'
 import { loadConfig } from '../src/config.ts'
 import { createLogger } from '../src/log.ts'
-import { joinCluster } from '../src/statements/nodes.ts'
 
 const patience = { timeoutMs: 20_000 }
-const hint: Hint = {
+const hint: WakeHint = {
   queue: 'q',
   partition: 'p',
   group: null,

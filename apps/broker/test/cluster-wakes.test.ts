@@ -1,8 +1,8 @@
 // A push anywhere wakes waiters everywhere: seed 004's checklist, multi-node half.
 import { GossipNode, type Hint } from '@rouse/gossip'
+import { joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { joinCluster } from '../src/statements/nodes.ts'
 import { type RunningBroker, startBroker } from './support/broker.ts'
 import { startCluster, statsOf } from './support/cluster.ts'
 import { apiOf, send } from './support/http.ts'

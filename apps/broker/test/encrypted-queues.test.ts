@@ -1,6 +1,7 @@
 // What a worker remembers of encrypted queues, and for how long it may be wrong.
 import { randomBytes } from 'node:crypto'
-import type { Operation, PushItem, SidecarDbPool } from '@rouse/sidecar'
+import type { Operation, SidecarDbPool } from '@rouse/sidecar'
+import type { PushItem } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'

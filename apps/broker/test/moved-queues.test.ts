@@ -1,4 +1,4 @@
-import type { Hint } from '@rouse/shared-state'
+import type { WakeHint } from '@rouse/protocol'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { MovedQueues } from '../src/moved-queues.ts'
@@ -9,7 +9,7 @@ const roundMs = 2
 const allRoundsMs = 100
 
 function startMoved(t: Test, onTold: () => void = () => {}) {
-  const told: Hint[] = []
+  const told: WakeHint[] = []
   let tooMany = 0
   const moved = new MovedQueues({
     again: (hint) => {

@@ -1,7 +1,8 @@
 // Processes with the id of one node: one after the other, as it should be, and side by side.
+
+import { exchangeNodes, joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
-import { exchangeNodes, joinCluster } from '../src/statements/nodes.ts'
 import type { RunningBroker } from './support/broker.ts'
 import { startNode } from './support/cluster.ts'
 import { apiOf, send } from './support/http.ts'

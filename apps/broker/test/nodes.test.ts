@@ -1,16 +1,16 @@
-import { eventually, testDatabase } from '@rouse/testkit'
-import type pg from 'pg'
-import { type Test, test } from 'tap'
-import { systemClock } from '../src/clock.ts'
-import { createNodeDirectory } from '../src/cluster/node-directory.ts'
-import { createLogger } from '../src/log.ts'
 import {
   exchangeNodes,
   joinCluster,
   type NodeRecord,
   removeNode,
   type SeenNode,
-} from '../src/statements/nodes.ts'
+} from '@rouse/storage'
+import { eventually, testDatabase } from '@rouse/testkit'
+import type pg from 'pg'
+import { type Test, test } from 'tap'
+import { systemClock } from '../src/clock.ts'
+import { createNodeDirectory } from '../src/cluster/node-directory.ts'
+import { createLogger } from '../src/log.ts'
 
 const freshMs = 15_000
 const deadMs = 3_600_000

@@ -1,7 +1,8 @@
 // When schedules tick, without a database: patterns, time zones whose clocks change, and what was missed.
+
+import type { CatchUp } from '@rouse/storage'
 import { test } from 'tap'
 import { checkPattern, dueTicks, nextTick, ticksMax } from '../src/services/cron-ticks.ts'
-import type { CatchUp } from '../src/statements/schedules.ts'
 
 function ticks(cron: string, timeZone: string, after: string, count: number): string[] {
   const found: string[] = []

@@ -73,7 +73,7 @@ function aggressiveManager() {
     { aggressivePollDurationMs: 60_000, aggressiveExitThreshold: 5, idleIntervalMs: 5_000 },
   )
   manager.registerSidecar(1)
-  manager.setWaiting(1, { queue: 'q', group: 'g' }, 1)
+  manager.setWaiting(1, { source: { queue: 'q' }, group: 'g' }, 1)
   manager.reportFault('fetch_error')
   return {
     mode: () => manager.getStats().mode.mode,

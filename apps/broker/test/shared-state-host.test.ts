@@ -1,6 +1,7 @@
 // What the primary tells its own workers and timers when options of queues have changed, or may have; and that it knows
 // of everybody who may wait.
-import type { Hint, SharedStateStats } from '@rouse/shared-state'
+import type { WakeHint } from '@rouse/protocol'
+import type { SharedStateStats } from '@rouse/shared-state'
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
@@ -10,7 +11,7 @@ import type { PrimaryMessage } from '../src/ipc.ts'
 import { createLogger } from '../src/log.ts'
 import { SharedStateHost } from '../src/shared-state-host.ts'
 
-const hint: Hint = {
+const hint: WakeHint = {
   queue: 'q',
   partition: null,
   group: null,

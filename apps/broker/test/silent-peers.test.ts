@@ -1,8 +1,8 @@
 // Which peers are missed: those that write to the database and are not heard, or do not hear us.
 import type { PeerView } from '@rouse/gossip'
+import type { SeenNode } from '@rouse/storage'
 import { test } from 'tap'
 import { SilentPeers } from '../src/cluster/silent-peers.ts'
-import type { SeenNode } from '../src/statements/nodes.ts'
 
 const graceMs = 1_500
 

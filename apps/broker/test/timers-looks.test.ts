@@ -1,10 +1,11 @@
 // The timers by themselves, with looks that the test answers: what is told at an unlucky moment is not lost.
+
+import type { DueTimes } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { systemClock } from '../src/clock.ts'
 import { createLogger } from '../src/log.ts'
 import { type ChoreName, Timers } from '../src/services/timers.ts'
-import type { DueTimes } from '../src/statements/due-times.ts'
 import { pass } from './support/node-state.ts'
 
 const nothing = { reap: [], promote: [], cron: [], retain: [], hasWindows: false }

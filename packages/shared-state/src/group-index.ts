@@ -1,28 +1,25 @@
-import {
-  type GroupDescription,
-  type Hint,
-  queueSelector,
-  selectorOf,
-  sharedSelector,
-} from './group-key.ts'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import { queueSelector, selectorOf, sharedSelector } from './group-key.ts'
 
 /** Finds the groups a hint may concern without looking at the others. */
-export class GroupIndex<G extends { readonly description: GroupDescription }> {
+export class GroupIndex<G extends { readonly description: WaitGroup }> {
   readonly #bySelector = new Map<string, Set<G>>()
   readonly #byQueue = new Map<string, Set<G>>()
   readonly #shared = new Set<G>()
 
   add(group: G): void {
     const { description } = group
+    const { source } = description
     addTo(this.#bySelector, selectorOf(description), group)
-    if ('queue' in description) addTo(this.#byQueue, description.queue, group)
+    if ('queue' in source) addTo(this.#byQueue, source.queue, group)
     else this.#shared.add(group)
   }
 
   delete(group: G): void {
     const { description } = group
+    const { source } = description
     deleteFrom(this.#bySelector, selectorOf(description), group)
-    if ('queue' in description) deleteFrom(this.#byQueue, description.queue, group)
+    if ('queue' in source) deleteFrom(this.#byQueue, source.queue, group)
     else this.#shared.delete(group)
   }
 
@@ -31,18 +28,18 @@ export class GroupIndex<G extends { readonly description: GroupDescription }> {
     return [...(this.#byQueue.get(queue) ?? [])]
   }
 
-  matching(hint: Hint): G[] {
+  matching(hint: WakeHint): G[] {
     const candidates = [...this.#ofQueueMatching(hint), ...this.#sharedMatching(hint)]
     if (hint.group === undefined || hint.group === null) return candidates
     return candidates.filter(({ description }) => description.group === hint.group)
   }
 
-  #ofQueueMatching({ queue, partition }: Hint): readonly G[] {
+  #ofQueueMatching({ queue, partition }: WakeHint): readonly G[] {
     if (partition === undefined || partition === null) return this.ofQueue(queue)
     return this.#ofSelectors([queueSelector(queue, partition), queueSelector(queue, undefined)])
   }
 
-  #sharedMatching({ namespace, task }: Hint): readonly G[] {
+  #sharedMatching({ namespace, task }: WakeHint): readonly G[] {
     if (this.#shared.size === 0) return []
     if (namespace === undefined || task === undefined) return [...this.#shared]
     const namespaces = namespace === null ? [undefined] : [namespace, undefined]

@@ -7,43 +7,24 @@
 // `/`, `*` and `%` inside a name are percent-encoded, so no two descriptions share a key, and people can
 // still read it. The part before the group is the selector: all groups of a selector wake together.
 
-export type GroupDescription =
-  | { readonly queue: string; readonly partition?: string | undefined; readonly group: string }
-  | {
-      readonly namespace?: string | undefined
-      readonly task?: string | undefined
-      readonly group: string
-    }
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 
 export type GroupKey = string
 
-/** Something may have become deliverable. `Woken` rows of the SQL functions are hints as they are. */
-export interface Hint {
-  readonly queue: string
-  /** Null or absent: any partition may be meant. */
-  readonly partition?: string | null | undefined
-  /** Null or absent: every consumer group. */
-  readonly group?: string | null | undefined
-  /** Null: the queue has none. Absent: not known, so any may be meant. */
-  readonly namespace?: string | null | undefined
-  readonly task?: string | null | undefined
-  readonly count?: number | undefined
-}
-
 /** How many messages a hint tells of; undefined: any number. One for a single group tells of a lane that opened, and
  * what comes back in it one by one nobody has counted. */
-export function countOf({ count, group }: Hint): number | undefined {
+export function countOf({ count, group }: WakeHint): number | undefined {
   const isForAll = group === undefined || group === null
   return isForAll && count !== undefined && count > 0 ? count : undefined
 }
 
-export function groupKey(description: GroupDescription): GroupKey {
+export function groupKey(description: WaitGroup): GroupKey {
   return `${selectorOf(description)}/${encode(description.group)}`
 }
 
-export function selectorOf(description: GroupDescription): string {
-  if ('queue' in description) return queueSelector(description.queue, description.partition)
-  return sharedSelector(description.namespace, description.task)
+export function selectorOf({ source }: WaitGroup): string {
+  if ('queue' in source) return queueSelector(source.queue, source.partition)
+  return sharedSelector(source.namespace, source.task)
 }
 
 export function queueSelector(queue: string, partition: string | undefined): string {

@@ -16,8 +16,9 @@
 //
 // An `overdue` grant is one that its worker did not take in time while no other worker that answers
 // waited. It stands, but the first other one that asks or is heard gets a grant in its place.
+import type { WaitGroup } from '@rouse/protocol'
 import { afterEmpty, type Backoff, startBackoff } from './backoff.ts'
-import { type GroupDescription, type GroupKey, groupKey } from './group-key.ts'
+import { type GroupKey, groupKey } from './group-key.ts'
 import type { GrantSource, PopOutcome, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 import { Waiters } from './waiters.ts'
@@ -48,7 +49,7 @@ export interface Grant {
 
 export interface Group {
   readonly key: GroupKey
-  readonly description: GroupDescription
+  readonly description: WaitGroup
   readonly waiters: Waiters
   lock: GroupLock
   dirty: Cause | undefined
@@ -66,7 +67,7 @@ export interface Group {
 }
 
 export function createGroup(
-  description: GroupDescription,
+  description: WaitGroup,
   now: number,
   settings: SharedStateSettings,
 ): Group {

@@ -1,6 +1,7 @@
+import type { WaitGroup } from '@rouse/protocol'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { GroupIndex } from './group-index.ts'
-import { type GroupDescription, type GroupKey, groupKey } from './group-key.ts'
+import { type GroupKey, groupKey } from './group-key.ts'
 import { createGroup, type Group } from './group-state.ts'
 import type { SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
@@ -35,7 +36,7 @@ export class GroupTable {
   }
 
   /** Finds a group or begins one; undefined when the table is full of groups in use. */
-  open(description: GroupDescription, now: number): Group | undefined {
+  open(description: WaitGroup, now: number): Group | undefined {
     const known = this.#groups.get(groupKey(description))
     if (known !== undefined) return known
     if (this.#groups.size >= this.#settings.groupsMax && !this.#makeRoom()) return undefined

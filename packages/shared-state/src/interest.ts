@@ -1,4 +1,4 @@
-import type { GroupDescription } from './group-key.ts'
+import type { WaitGroup } from '@rouse/protocol'
 import type { Group } from './group-state.ts'
 
 /** Which version of what this node waits for its peers hold. A group they do not all know of cannot
@@ -50,6 +50,6 @@ export class Interest {
   }
 }
 
-export function describeAll(groups: Iterable<Group>): GroupDescription[] {
+export function describeAll(groups: Iterable<Group>): WaitGroup[] {
   return Array.from(groups, ({ description }) => description)
 }

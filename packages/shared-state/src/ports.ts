@@ -1,4 +1,5 @@
-import type { GroupKey, Hint } from './group-key.ts'
+import type { WakeHint } from '@rouse/protocol'
+import type { GroupKey } from './group-key.ts'
 
 /** A worker's pool, by a name that no other worker of this node ever had. */
 export type SidecarId = string | number
@@ -27,7 +28,7 @@ export interface SharedStatePorts {
     source: GrantSource,
   ) => void
   /** Tells the peers: messages are new, or a lane is free. */
-  readonly broadcast: (hint: Hint, kind: 'available' | 'free') => void
+  readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
   /** Tells them that anything may be. */
   readonly broadcastEverything: () => void
   /** `interests()` changed. Call `interestEchoed` with the version once all peers hold it. Absent on a

@@ -11,8 +11,9 @@
 // The parts: group-state.ts (the lock), wake-path.ts (who gets it), fallback.ts (checks without hints),
 // poll-mode.ts and paced-checks.ts (how often), group-table.ts (which groups there are), interest.ts
 // (what peers know).
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import { startBackoff } from './backoff.ts'
-import { countOf, type GroupDescription, type GroupKey, groupKey, type Hint } from './group-key.ts'
+import { countOf, type GroupKey, groupKey } from './group-key.ts'
 import type { Cause, Group } from './group-state.ts'
 import { GroupTable } from './group-table.ts'
 import { describeAll, Interest } from './interest.ts'
@@ -89,7 +90,7 @@ export class SharedStateManager {
 
   /** How many wait at a worker for a group. False: refused, the table of groups is full, or the worker
    * is not registered (any more). */
-  setWaiting(sidecarId: SidecarId, description: GroupDescription, count: number): boolean {
+  setWaiting(sidecarId: SidecarId, description: WaitGroup, count: number): boolean {
     if (!this.#sidecars.has(sidecarId)) return false
     if (count === 0 && this.#table.get(groupKey(description)) === undefined) return true
     const group = this.#table.open(description, this.#ports.now())
@@ -152,17 +153,17 @@ export class SharedStateManager {
   }
 
   /** Messages became deliverable through this node. */
-  notifyMessageAvailable(hint: Hint, origin: Origin): void {
+  notifyMessageAvailable(hint: WakeHint, origin: Origin): void {
     this.#announce('available', hint, origin, countOf(hint))
   }
 
   /** A lane was freed through this node: whoever waits for its group may go on with it. */
-  notifyPartitionFree(hint: Hint, origin: Origin): void {
+  notifyPartitionFree(hint: WakeHint, origin: Origin): void {
     this.#announce('free', hint, origin, undefined)
   }
 
   /** A peer, the database by NOTIFY, or a worker told of messages; all peers were told as well. */
-  handleMessageAvailable(hint: Hint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
+  handleMessageAvailable(hint: WakeHint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
     this.#wakeMatching(hint, { source, count: countOf(hint) })
   }
 
@@ -189,7 +190,7 @@ export class SharedStateManager {
   }
 
   /** What this node waits for, to be told to peers; it includes what it waited for a moment ago. */
-  interests(): { readonly version: number; readonly groups: readonly GroupDescription[] } {
+  interests(): { readonly version: number; readonly groups: readonly WaitGroup[] } {
     return { version: this.#interest.version, groups: describeAll(this.#table.all()) }
   }
 
@@ -252,7 +253,7 @@ export class SharedStateManager {
 
   #announce(
     kind: 'available' | 'free',
-    hint: Hint,
+    hint: WakeHint,
     origin: Origin,
     count: number | undefined,
   ): void {
@@ -264,7 +265,7 @@ export class SharedStateManager {
     this.#ports.broadcast(hint, kind)
   }
 
-  #wakeMatching(hint: Hint, cause: Cause): void {
+  #wakeMatching(hint: WakeHint, cause: Cause): void {
     const now = this.#ports.now()
     for (const group of this.#table.index.matching(hint)) this.#wakePath.wake(group, cause, now)
   }

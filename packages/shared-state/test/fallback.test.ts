@@ -34,7 +34,7 @@ test('one query asks about all groups past half of their interval', async (t) =>
   const node = nodeFixture()
   for (const [index, queue] of ['a', 'b', 'c'].entries()) {
     node.clock.now = 1_000 + index * 2_000
-    node.waits(1, { queue, group: 'g' })
+    node.waits(1, { source: { queue }, group: 'g' })
     node.pops('empty')
   }
   node.clock.now = 6_000
@@ -112,7 +112,7 @@ test('an answer without a question changes nothing', async (t) => {
 test('more groups than fit into one query come in the next, at once', async (t) => {
   const node = nodeFixture({ fallbackGroupsMax: 2 })
   for (const queue of ['a', 'b', 'c']) {
-    node.waits(1, { queue, group: 'g' })
+    node.waits(1, { source: { queue }, group: 'g' })
     node.pops('empty')
   }
   node.clock.now = 6_000
@@ -137,7 +137,7 @@ test('the number of queries does not grow with the number of groups', async (t) 
   const node = nodeFixture()
   for (let i = 0; i < 500; i += 1) {
     node.clock.now += 7
-    node.waits(1, { queue: `q${i}`, group: 'g' })
+    node.waits(1, { source: { queue: `q${i}` }, group: 'g' })
     node.pops('empty')
   }
   const queries = queriesUntil(node, node.clock.now + 60_000)
@@ -151,7 +151,7 @@ for (const groups of [1, 50, 500]) {
     const begin = node.clock.now
     for (let i = 0; i < groups; i += 1) {
       node.clock.now = begin + Math.round((i * 3_500) / groups)
-      node.waits(1, { queue: `q${i}`, group: 'g' })
+      node.waits(1, { source: { queue: `q${i}` }, group: 'g' })
       node.pops('empty')
     }
     const queries = queriesUntil(node, node.clock.now + 60_000)

@@ -1,7 +1,8 @@
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { GroupIndex } from '../src/group-index.ts'
-import { type GroupDescription, groupKey, type Hint } from '../src/group-key.ts'
+import { groupKey } from '../src/group-key.ts'
 import { isMeant } from './support/model-database.ts'
 
 const name = fc.string({
@@ -10,23 +11,26 @@ const name = fc.string({
   maxLength: 4,
 })
 const maybe = fc.option(name, { nil: undefined })
-const description: fc.Arbitrary<GroupDescription> = fc.oneof(
-  fc.record({ queue: name, partition: maybe, group: name }),
-  fc.record({ namespace: maybe, task: maybe, group: name }),
+const description: fc.Arbitrary<WaitGroup> = fc.oneof(
+  fc.record({ source: fc.record({ queue: name, partition: maybe }), group: name }),
+  fc.record({ source: fc.record({ namespace: maybe, task: maybe }), group: name }),
 )
 
 test('a key reads as queue, partition and group', async (t) => {
-  t.equal(groupKey({ queue: 'orders', group: 'billing' }), 'orders/*/billing')
-  t.equal(groupKey({ queue: 'orders', partition: 'eu', group: 'billing' }), 'orders/eu/billing')
-  t.equal(groupKey({ namespace: 'shop', group: 'g' }), 'namespace/shop/task/*/g')
-  t.equal(groupKey({ queue: 'a/b', partition: '*', group: '50%' }), 'a%2Fb/%2A/50%25')
+  t.equal(groupKey({ source: { queue: 'orders' }, group: 'billing' }), 'orders/*/billing')
+  t.equal(
+    groupKey({ source: { queue: 'orders', partition: 'eu' }, group: 'billing' }),
+    'orders/eu/billing',
+  )
+  t.equal(groupKey({ source: { namespace: 'shop' }, group: 'g' }), 'namespace/shop/task/*/g')
+  t.equal(groupKey({ source: { queue: 'a/b', partition: '*' }, group: '50%' }), 'a%2Fb/%2A/50%25')
 })
 
 test('no two descriptions share a key', async () => {
-  const plain = (one: GroupDescription) =>
-    'queue' in one
-      ? JSON.stringify(['queue', one.queue, one.partition ?? null, one.group])
-      : JSON.stringify(['shared', one.namespace ?? null, one.task ?? null, one.group])
+  const plain = ({ source, group }: WaitGroup) =>
+    'queue' in source
+      ? JSON.stringify(['queue', source.queue, source.partition ?? null, group])
+      : JSON.stringify(['shared', source.namespace ?? null, source.task ?? null, group])
   fc.assert(
     fc.property(description, description, (one, other) => {
       return (groupKey(one) === groupKey(other)) === (plain(one) === plain(other))
@@ -39,8 +43,8 @@ const few = fc.constantFrom('a', 'b', '*')
 const fewOrNone = fc.option(few, { nil: undefined })
 const fewDescriptions = fc.array(
   fc.oneof(
-    fc.record({ queue: few, partition: fewOrNone, group: few }),
-    fc.record({ namespace: fewOrNone, task: fewOrNone, group: few }),
+    fc.record({ source: fc.record({ queue: few, partition: fewOrNone }), group: few }),
+    fc.record({ source: fc.record({ namespace: fewOrNone, task: fewOrNone }), group: few }),
   ),
   { maxLength: 30 },
 )
@@ -56,7 +60,7 @@ test('a hint finds exactly the groups that could deliver it', async () => {
   })
   fc.assert(
     fc.property(fewDescriptions, hints, (descriptions, hint) => {
-      const groups = descriptions.map((one) => ({ description: one as GroupDescription }))
+      const groups = descriptions.map((one) => ({ description: one as WaitGroup }))
       const index = new GroupIndex<(typeof groups)[number]>()
       for (const group of groups) index.add(group)
       const expected = groups.filter(({ description: one }) => {
@@ -74,17 +78,17 @@ test('a hint finds exactly the groups that could deliver it', async () => {
 })
 
 test('a hint that does not say concerns all it may mean', async (t) => {
-  const index = new GroupIndex<{ description: GroupDescription }>()
-  const descriptions: GroupDescription[] = [
-    { queue: 'q', partition: 'a', group: 'g' },
-    { queue: 'q', partition: 'b', group: 'h' },
-    { queue: 'q', group: 'g' },
-    { queue: 'other', group: 'g' },
-    { namespace: 'n', group: 'g' },
-    { task: 't', group: 'h' },
+  const index = new GroupIndex<{ description: WaitGroup }>()
+  const descriptions: WaitGroup[] = [
+    { source: { queue: 'q', partition: 'a' }, group: 'g' },
+    { source: { queue: 'q', partition: 'b' }, group: 'h' },
+    { source: { queue: 'q' }, group: 'g' },
+    { source: { queue: 'other' }, group: 'g' },
+    { source: { namespace: 'n' }, group: 'g' },
+    { source: { task: 't' }, group: 'h' },
   ]
   for (const one of descriptions) index.add({ description: one })
-  const count = (hint: Hint) => index.matching(hint).length
+  const count = (hint: WakeHint) => index.matching(hint).length
   t.equal(count({ queue: 'q' }), 5)
   t.equal(count({ queue: 'q', namespace: null, task: null }), 3)
   t.equal(count({ queue: 'q', partition: null, group: 'g', namespace: null, task: null }), 2)

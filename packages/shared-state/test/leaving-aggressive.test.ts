@@ -75,7 +75,7 @@ test('nor does it leave at once: pops are as good as a check once in a while, no
 
 test('a check about many groups is quiet once, however many pops find nothing', async (t) => {
   const node = nodeFixture({ aggressivePollDurationMs: 0 })
-  const groups = Array.from({ length: 6 }, (_, i) => ({ queue: `q${i}`, group: 'g' }))
+  const groups = Array.from({ length: 6 }, (_, i) => ({ source: { queue: `q${i}` }, group: 'g' }))
   for (const group of groups) {
     node.waits(1, group)
     node.pops('empty')

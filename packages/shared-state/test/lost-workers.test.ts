@@ -103,7 +103,7 @@ test('a worker that leaves in good order is no reason to distrust hints', async 
 test('with very many groups, a death is one query and not a pop for each', async (t) => {
   const node = nodeFixture({ wakeAllGroupsMax: 2 })
   for (const queue of ['a', 'b', 'c']) {
-    node.waits(2, { queue, group: 'g' })
+    node.waits(2, { source: { queue }, group: 'g' })
     node.pops('empty')
   }
   const before = node.grants.length
@@ -207,7 +207,7 @@ test('a worker that leaves with a grant in hand leaves it to another', async (t)
 
 test('with very many groups, one whose pop is under way is popped once more', async (t) => {
   const node = nodeFixture({ wakeAllGroupsMax: 2 })
-  for (const queue of ['a', 'b', 'c']) node.waits(2, { queue, group: 'g' })
+  for (const queue of ['a', 'b', 'c']) node.waits(2, { source: { queue }, group: 'g' })
   const last = node.lastGrant()
   node.take(last)
   node.manager.notifyEverything('udp')
@@ -218,7 +218,7 @@ test('with very many groups, one whose pop is under way is popped once more', as
 test('a peer that joins is one query about very many groups, not a pop for each', async (t) => {
   const node = nodeFixture({ wakeAllGroupsMax: 2 }, { interestChanged: () => {} })
   for (const queue of ['a', 'b', 'c']) {
-    node.waits(2, { queue, group: 'g' })
+    node.waits(2, { source: { queue }, group: 'g' })
     node.pops('empty')
   }
   const { version } = node.manager.interests()

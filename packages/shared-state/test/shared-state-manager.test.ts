@@ -174,16 +174,16 @@ test('what a peer or the database told is not told on', async (t) => {
 test('a full table refuses a new group, after forgetting those that nobody needs', async (t) => {
   const node = nodeFixture({ groupsMax: 1 })
   t.ok(node.manager.setWaiting(1, orders, 1))
-  t.notOk(node.manager.setWaiting(1, { queue: 'other', group: 'g' }, 1))
+  t.notOk(node.manager.setWaiting(1, { source: { queue: 'other' }, group: 'g' }, 1))
   node.manager.setWaiting(1, orders, 0)
-  t.ok(node.manager.setWaiting(1, { queue: 'other', group: 'g' }, 1))
+  t.ok(node.manager.setWaiting(1, { source: { queue: 'other' }, group: 'g' }, 1))
   t.match(node.manager.getStats().group_backoff, { groups_tracked: 1 })
   t.equal(node.manager.getStats().counters.refusedGroups, 1)
 })
 
 test('a full table forgets no group whose pop is under way, but one after it', async (t) => {
   const node = nodeFixture({ groupsMax: 2 })
-  const [second, third] = ['second', 'third'].map((queue) => ({ queue, group: 'g' }))
+  const [second, third] = ['second', 'third'].map((queue) => ({ source: { queue }, group: 'g' }))
   if (second === undefined || third === undefined) throw new Error('two of them')
   node.waits(1)
   const first = node.lastGrant()

@@ -4,8 +4,8 @@
 //   down   pushes are refused at once, waiting pops go on waiting. One probe at a time asks the server; the first
 //          answer moves it back to up and tells the listener, who looks for what came in meanwhile.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Executor } from './statements/executor.ts'
-import { ping } from './statements/ping.ts'
+import type { Executor } from '@rouse/storage'
+import { ping } from '@rouse/storage'
 
 const probeIntervalMs = 200
 

@@ -1,8 +1,13 @@
 // What a worker can ask of its SidecarDbPool, and what it gets back.
-import type { AckItem } from './statements/ack.ts'
-import type { Lease, PopRequest } from './statements/pop.ts'
-import type { PushedItem, PushItem } from './statements/push.ts'
-import type { TransactionRequest, TransactionResult } from './statements/transaction.ts'
+import type {
+  AckItem,
+  Lease,
+  PopRequest,
+  PushedItem,
+  PushItem,
+  TransactionRequest,
+  TransactionResult,
+} from '@rouse/storage'
 
 /** Tells that a client has left; an AbortSignal is one. Thousands of waiters have one each, so it may be less. */
 export interface LeaveSignal {

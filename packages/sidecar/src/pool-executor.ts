@@ -4,8 +4,8 @@
 // transaction another server connection: there a name is missing or already taken, and the statement fails before it
 // began. So a connection through a pooler gets none, and one that fails like that gets none from then on.
 import { isPooled, OutcomeUnknownError } from '@rouse/database'
+import { type Connections, type Executor, type Statement, unnamed } from '@rouse/storage'
 import type pg from 'pg'
-import { type Connections, type Executor, type Statement, unnamed } from './statements/executor.ts'
 
 /** `auto`: by name where no pooler is in between. */
 export type Preparing = 'auto' | 'on' | 'off'

@@ -1,7 +1,8 @@
 // One SQL call for all waiters of a group, dealt out by SQL: oldest first, one lane each before anyone gets a second.
+
+import type { Lease, PopRequest, PopResult } from '@rouse/storage'
 import type { GrantOutcome } from './coordinator.ts'
 import type { PopOutcome } from './operation.ts'
-import type { Lease, PopRequest, PopResult } from './statements/pop.ts'
 import { found, nothing, type Waiter, type Waiters, type WaitingGroup } from './waiters.ts'
 
 /** Waiters served by one call, and the messages it may lease in all: a longer answer would hold up the others. */

@@ -1,5 +1,8 @@
 // A worker's way to PostgreSQL. Every request of the worker comes through `submit`; it leaves in one of a few shared
 // SQL calls, and its own promise settles exactly once.
+
+import type { AckItem, Connections, Executor, Statement } from '@rouse/storage'
+import { pop, popBytesMaxDefault } from '@rouse/storage'
 import type { Coordinator, Grant } from './coordinator.ts'
 import { DatabaseHealth } from './database-health.ts'
 import { connectionFailureOf, retrying } from './isolation.ts'
@@ -7,9 +10,6 @@ import type { AckOutcome, Operation, OperationResults } from './operation.ts'
 import { PopDesk } from './pop-desk.ts'
 import { Semaphore } from './semaphore.ts'
 import { SidecarError } from './sidecar-error.ts'
-import type { AckItem } from './statements/ack.ts'
-import type { Connections, Executor, Statement } from './statements/executor.ts'
-import { pop, popBytesMaxDefault } from './statements/pop.ts'
 import { WriteDesk } from './write-desk.ts'
 
 export interface SidecarOptions {

@@ -1,9 +1,10 @@
 // The deque of waiting pops. A waiter settles exactly once: messages, deadline, client gone, or drain. Whoever comes
 // second finds it settled and, if it brings a lease, gives the lease back.
-import type { GroupDescription } from './coordinator.ts'
+
+import type { WaitGroup } from '@rouse/protocol'
+import type { Lease } from '@rouse/storage'
 import type { PopOutcome, PopSpec } from './operation.ts'
 import type { SidecarError } from './sidecar-error.ts'
-import type { Lease } from './statements/pop.ts'
 
 export interface Waiter {
   spec: PopSpec
@@ -18,7 +19,7 @@ export interface Waiter {
 
 export interface WaitingGroup {
   readonly key: string
-  readonly description: GroupDescription
+  readonly description: WaitGroup
   /** Oldest first. */
   readonly waiters: Set<Waiter>
   /** Where the last pop of this group found something: the next begins behind it. */
@@ -38,7 +39,7 @@ export class Waiters {
     return this.#groups.values()
   }
 
-  groupOf(description: GroupDescription): WaitingGroup | undefined {
+  groupOf(description: WaitGroup): WaitingGroup | undefined {
     return this.#groups.get(groupKey(description))
   }
 
@@ -69,7 +70,7 @@ export function found(leases: readonly Lease[]): PopOutcome {
   return { leases, paused: false, draining: false }
 }
 
-function groupKey({ source, group }: GroupDescription): string {
+function groupKey({ source, group }: WaitGroup): string {
   return 'queue' in source
     ? JSON.stringify([source.queue, source.partition ?? null, group])
     : JSON.stringify([source.namespace ?? null, source.task ?? null, null, group])

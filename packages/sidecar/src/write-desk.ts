@@ -1,31 +1,36 @@
 // Everything that changes messages: pushes, acknowledgements, transactions, leases. Each kind has its own slots, so
 // that acknowledgements are never starved by pushes, and joins what arrives while they are busy into one SQL call. What
 // meets a lock that another session holds leaves these slots for the separate line.
+
 import { provesNotCommitted } from '@rouse/database'
+import type { WakeHint } from '@rouse/protocol'
+import type { Connections, Executor } from '@rouse/storage'
+import {
+  type AckItem,
+  ack,
+  extend,
+  type PushedItem,
+  type PushItem,
+  push,
+  release,
+  type TransactionRequest,
+  type TransactionResult,
+  transaction,
+} from '@rouse/storage'
 import { runIsolated } from './isolation.ts'
 import type { AckOutcome } from './operation.ts'
 import type { PendingWrite } from './pending-write.ts'
 import type { Semaphore } from './semaphore.ts'
 import { lockTimeoutsMs, SeparateLine, type WriteTarget } from './separate-line.ts'
 import type { SidecarError } from './sidecar-error.ts'
-import { type AckItem, ack } from './statements/ack.ts'
-import type { Connections, Executor } from './statements/executor.ts'
-import { extend, release } from './statements/lease.ts'
-import { type PushedItem, type PushItem, push } from './statements/push.ts'
-import {
-  type TransactionRequest,
-  type TransactionResult,
-  transaction,
-} from './statements/transaction.ts'
-import type { Woken } from './statements/woken.ts'
 import { WriteLine } from './write-line.ts'
 
 export interface WriteDeskOptions {
   readonly connections: Connections
   /** A write is answered within this time. */
   readonly timeoutMs: number
-  readonly onPushed: (woken: readonly Woken[]) => void
-  readonly onFreed: (woken: readonly Woken[]) => void
+  readonly onPushed: (woken: readonly WakeHint[]) => void
+  readonly onFreed: (woken: readonly WakeHint[]) => void
   readonly onUnavailable: (error: SidecarError) => void
   /** For writes to queues with a locked partition, of all kinds together. */
   readonly separateSlots: Semaphore

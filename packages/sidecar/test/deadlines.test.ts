@@ -1,7 +1,8 @@
 // What a client hears while PostgreSQL holds a call, and what becomes of the call.
+import { ack, pop, push } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { ack, poolExecutor, pop, push } from '../src/index.ts'
+import { poolExecutor } from '../src/index.ts'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
 /** Long enough for what nothing holds up, on a busy machine, too. */

@@ -1,7 +1,8 @@
 // What a worker does with grants that cross with other things.
+import type { WaitGroup } from '@rouse/protocol'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import type { Grant, GrantOutcome, GroupDescription } from '../src/index.ts'
+import type { Grant, GrantOutcome } from '../src/index.ts'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
 /** A sidecar whose grants are made by hand, with lanes that exist. */
@@ -17,7 +18,7 @@ async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readon
   coordinator.notifyMessageAvailable = () => {}
   coordinator.releaseGroup = (grant, outcome) => outcomes.set(grant.grantId, outcome)
   let grantId = 0
-  const describe = (queue: string): GroupDescription => ({ source: { queue }, group: 'g' })
+  const describe = (queue: string): WaitGroup => ({ source: { queue }, group: 'g' })
   return {
     ...started,
     outcomes,

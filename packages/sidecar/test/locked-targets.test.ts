@@ -1,9 +1,11 @@
 // Whoever keeps a row locked delays only the writes that need it, and those are told so.
+
 import { performance } from 'node:perf_hooks'
+import type { AckItem, PushItem } from '@rouse/storage'
 import { eventually, type TestDatabase } from '@rouse/testkit'
 import pg from 'pg'
 import { type Test, test } from 'tap'
-import type { AckItem, PushItem, SidecarDbPool } from '../src/index.ts'
+import type { SidecarDbPool } from '../src/index.ts'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
 const producers = 60

@@ -1,8 +1,10 @@
 // A worker that has more waiters than one call serves.
+
 import { setImmediate as turn } from 'node:timers/promises'
+import type { Executor } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import { type Executor, SidecarDbPool } from '../src/index.ts'
+import { SidecarDbPool } from '../src/index.ts'
 import { spec } from './support/start-sidecar.ts'
 import { TestCoordinator } from './support/test-coordinator.ts'
 

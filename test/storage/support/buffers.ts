@@ -1,6 +1,6 @@
 // What a call touches, in pages of shared buffers, all statements inside its functions included. Unlike time it is
 // the same on every machine.
-import type { Executor, Statement } from '@rouse/sidecar'
+import type { Executor, Statement } from '@rouse/storage'
 import type pg from 'pg'
 
 interface Explained {

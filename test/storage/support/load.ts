@@ -1,7 +1,7 @@
 // Producers and consumers on connections of their own, and a record of what came out in which order.
 import { randomUUID } from 'node:crypto'
 import { classifyPostgresError } from '@rouse/database'
-import { ack, type Executor, type PopDemand, type PushItem, pop, push } from '@rouse/sidecar'
+import { ack, type Executor, type PopDemand, type PushItem, pop, push } from '@rouse/storage'
 import { type Random, seededRandom, type TestDatabase, testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import type { Test } from 'tap'

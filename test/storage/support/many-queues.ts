@@ -1,4 +1,4 @@
-import { configure } from '@rouse/sidecar'
+import { configure } from '@rouse/storage'
 import type pg from 'pg'
 
 export interface ManyQueues {

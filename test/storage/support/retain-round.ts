@@ -1,4 +1,4 @@
-import { type Executor, type Retained, type RetainOptions, retain } from '@rouse/sidecar'
+import { type Executor, type Retained, type RetainOptions, retain } from '@rouse/storage'
 
 const stepsMax = 1_000
 

@@ -1,5 +1,5 @@
 // Fills the tables straight away, as if by pushes and pops that happened before, in any size.
-import { configure, type Executor, pop } from '@rouse/sidecar'
+import { configure, type Executor, pop } from '@rouse/storage'
 import type pg from 'pg'
 
 export interface Shape {

@@ -15,7 +15,7 @@ import {
   type PushResult,
   pop,
   push,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import type { Test } from 'tap'

@@ -1,5 +1,6 @@
 // The node's tie to its peers, in the primary: gossip and the list of nodes in the database on one side, the wake path on
 // the other. What is said here is a hint; what is lost here is found by a fallback check.
+
 import { hostname } from 'node:os'
 import {
   type Hint as GossipHint,
@@ -8,13 +9,13 @@ import {
   type PeerEvent,
   type PeerView,
 } from '@rouse/gossip'
-import type { GroupDescription, Hint } from '@rouse/shared-state'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import type { ClusterIdentity, NodeRecord, SeenNode } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Logger } from '../log.ts'
 import { wordsOf } from '../setting.ts'
-import type { ClusterIdentity, NodeRecord, SeenNode } from '../statements/nodes.ts'
 import { version } from '../version.ts'
 import { DifferingDefaults } from './differing-defaults.ts'
 import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-words.ts'
@@ -23,9 +24,9 @@ import { SilentPeers } from './silent-peers.ts'
 
 /** What the link does to the wake path. */
 export interface ClusterEvents {
-  readonly onHint: (hint: Hint) => void
+  readonly onHint: (hint: WakeHint) => void
   /** A queue has other options now; the values are in the database. */
-  readonly onConfigured: (hint: Hint) => void
+  readonly onConfigured: (hint: WakeHint) => void
   /** Anything may have happened at a peer. */
   readonly onEverything: () => void
   /** Something falls due then, by the database's clock. */
@@ -36,7 +37,7 @@ export interface ClusterEvents {
   readonly onSuperseded: (by: SeenNode) => void
   readonly interests: () => {
     readonly version: number
-    readonly groups: readonly GroupDescription[]
+    readonly groups: readonly WaitGroup[]
   }
 }
 
@@ -142,12 +143,12 @@ export class ClusterLink {
     await Promise.all([this.#gossip.stop({ goodbye }), this.#directory?.stop({ goodbye })])
   }
 
-  broadcast(hint: Hint, kind: keyof typeof gossipKinds): void {
+  broadcast(hint: WakeHint, kind: keyof typeof gossipKinds): void {
     this.#gossip.hint(toGossip(gossipKinds[kind], hint))
   }
 
   /** Peers read the values from the database. */
-  tellConfigured(hint: Hint, version: number): void {
+  tellConfigured(hint: WakeHint, version: number): void {
     this.#gossip.hint({ ...toGossip('QUEUE_CONFIG_CHANGED', hint), value: version })
   }
 

@@ -1,5 +1,5 @@
+import type { SeenNode } from '@rouse/storage'
 import type { Logger } from '../log.ts'
-import type { SeenNode } from '../statements/nodes.ts'
 
 type Defaults = Readonly<Record<string, unknown>>
 

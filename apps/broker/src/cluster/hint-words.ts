@@ -3,18 +3,20 @@
 //
 //   q/orders                    waiters for a queue, or for one partition of it
 //   namespace/shop/task/mail    waiters for a namespace and a task, with a star where one is not given
+
 import type { Hint as GossipHint, OutgoingHint } from '@rouse/gossip'
-import { type GroupDescription, type Hint, sharedSelector } from '@rouse/shared-state'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import { sharedSelector } from '@rouse/shared-state'
 
 /** What is said of a queue: there are messages, a lane opened, its options have changed. */
 export type QueueHintKind = 'MESSAGE_AVAILABLE' | 'PARTITION_FREE' | 'QUEUE_CONFIG_CHANGED'
 
 /** What one group of waiters waits for. */
-export function interestKey(group: GroupDescription): string {
-  return 'queue' in group ? queueKey(group.queue) : sharedSelector(group.namespace, group.task)
+export function interestKey({ source }: WaitGroup): string {
+  return 'queue' in source ? queueKey(source.queue) : sharedSelector(source.namespace, source.task)
 }
 
-export function toGossip(kind: QueueHintKind, hint: Hint): OutgoingHint {
+export function toGossip(kind: QueueHintKind, hint: WakeHint): OutgoingHint {
   const { queue, partition, group, namespace, task, count } = hint
   return {
     kind,
@@ -27,7 +29,7 @@ export function toGossip(kind: QueueHintKind, hint: Hint): OutgoingHint {
   }
 }
 
-export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint): Hint {
+export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint): WakeHint {
   const [group = null, namespace, task] = labels
   const place = labels.length < 3 ? {} : { namespace: namespace ?? null, task: task ?? null }
   // What a free lane or new options let go, nobody has counted. Nor is it known of a hint that lost its labels on the
@@ -37,7 +39,7 @@ export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint
 }
 
 /** Undefined: anybody may wait for it. */
-export function keysOf(hint: Hint): string[] | undefined {
+export function keysOf(hint: WakeHint): string[] | undefined {
   const { queue, namespace, task } = hint
   if (!hasPlace(hint)) return undefined
   const keys = [queueKey(queue)]
@@ -48,7 +50,7 @@ export function keysOf(hint: Hint): string[] | undefined {
   return [...new Set(keys)]
 }
 
-function hasPlace({ namespace, task }: Hint): boolean {
+function hasPlace({ namespace, task }: WakeHint): boolean {
   return namespace !== undefined && task !== undefined
 }
 

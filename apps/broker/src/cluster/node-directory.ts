@@ -1,16 +1,17 @@
 // Who is in the cluster, by the word of the database: each node writes its row every few seconds and reads the others'.
 // Gossip finds its peers here, and a node that writes but is not heard shows that gossip is broken.
-import type pg from 'pg'
-import type { Clock } from '../clock.ts'
-import type { Logger } from '../log.ts'
-import type { Service } from '../services/service.ts'
+
 import {
   exchangeNodes,
   type NodeExchange,
   type NodeRecord,
   removeNode,
   type SeenNode,
-} from '../statements/nodes.ts'
+} from '@rouse/storage'
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import type { Logger } from '../log.ts'
+import type { Service } from '../services/service.ts'
 
 const roundMs = 10_000
 /** Two rounds may fail. */

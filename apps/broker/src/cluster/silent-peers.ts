@@ -1,5 +1,5 @@
 import type { PeerView } from '@rouse/gossip'
-import type { SeenNode } from '../statements/nodes.ts'
+import type { SeenNode } from '@rouse/storage'
 
 /** A node that is new to us has this long to be heard. */
 const graceMs = 1_500

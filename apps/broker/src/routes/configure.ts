@@ -8,13 +8,12 @@ import {
   parseTask,
   readFields,
 } from '@rouse/protocol'
-import { type ConfiguredQueue, configure } from '@rouse/sidecar'
+import { type ConfiguredQueue, configure, type QueuePlace, queuePlace } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { bodySchema } from '../request-schema.ts'
-import { type QueuePlace, queuePlace } from '../statements/queue-details.ts'
 
 export function configureRoute(app: FastifyInstance, context: BrokerContext): void {
   app.post(

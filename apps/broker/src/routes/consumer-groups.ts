@@ -8,14 +8,13 @@ import {
   type SeekBody,
   SeekBodySchema,
 } from '@rouse/protocol'
-import { deleteGroup, seek, statsPage } from '@rouse/sidecar'
+import { deleteGroup, queuePlace, queuesWithGroup, seek, statsPage } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { administer, noSuchGroup } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { cursorAfter, readPage } from '../page.ts'
 import { bodySchema } from '../request-schema.ts'
-import { queuePlace, queuesWithGroup } from '../statements/queue-details.ts'
 import { toGroup } from './resources.ts'
 
 type Params = { readonly group: string; readonly queue: string }

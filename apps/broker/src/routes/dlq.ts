@@ -12,12 +12,17 @@ import {
   requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
-import { type DeadLetter, deadLetters } from '@rouse/sidecar'
+import {
+  type DeadLetter,
+  deadLetterGroups,
+  deadLetters,
+  type LetterFilter,
+  purgeLetters,
+} from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { administer } from '../administration.ts'
 import { toAttempt } from '../attempt-answer.ts'
 import type { BrokerContext } from '../broker-context.ts'
-import { deadLetterGroups, type LetterFilter, purgeLetters } from '../statements/dead-letters.ts'
 import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
 
 type Query = Readonly<Record<string, unknown>>

@@ -14,10 +14,6 @@ import {
   requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
-import type { FastifyInstance } from 'fastify'
-import { administer } from '../administration.ts'
-import { toAttempt } from '../attempt-answer.ts'
-import type { BrokerContext } from '../broker-context.ts'
 import {
   findMessage,
   followMessages,
@@ -28,7 +24,11 @@ import {
   type Moment,
   type Place,
   type StoredMessage,
-} from '../statements/messages.ts'
+} from '@rouse/storage'
+import type { FastifyInstance } from 'fastify'
+import { administer } from '../administration.ts'
+import { toAttempt } from '../attempt-answer.ts'
+import type { BrokerContext } from '../broker-context.ts'
 import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
 
 type Query = Readonly<Record<string, unknown>>

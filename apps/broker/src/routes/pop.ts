@@ -1,5 +1,7 @@
 // The three pop paths, by GET and by POST. A POST may acknowledge first: ack and fetch in one request.
+
 import { setTimeout as delay } from 'node:timers/promises'
+import type { PopSource } from '@rouse/protocol'
 import {
   type Ack,
   type AckResult,
@@ -13,7 +15,7 @@ import {
   readPopBody,
   readPopQuery,
 } from '@rouse/protocol'
-import type { PopOutcome, PopSource, PopSpec } from '@rouse/sidecar'
+import type { PopOutcome, PopSpec } from '@rouse/sidecar'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { submitAcks } from '../ack-items.ts'
 import type { BrokerContext } from '../broker-context.ts'

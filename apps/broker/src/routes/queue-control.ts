@@ -1,5 +1,5 @@
 import { type PausedAnswer, type PurgedAnswer, parseQueueName } from '@rouse/protocol'
-import { pause, purge } from '@rouse/sidecar'
+import { pause, purge } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'

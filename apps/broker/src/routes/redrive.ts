@@ -11,11 +11,6 @@ import {
   readEach,
   readFields,
 } from '@rouse/protocol'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { administer } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { bodySchema } from '../request-schema.ts'
 import {
   cancelRedrive,
   countLetters,
@@ -23,7 +18,12 @@ import {
   type LetterFilter,
   type RedriveRow,
   startRedrive,
-} from '../statements/dead-letters.ts'
+} from '@rouse/storage'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { administer } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { bodySchema } from '../request-schema.ts'
 import { readFilter } from './dlq.ts'
 
 export function redriveRoutes(app: FastifyInstance, context: BrokerContext): void {

@@ -1,11 +1,17 @@
 import { type DeletedAnswer, parseQueueName, type Queue, type QueuesAnswer } from '@rouse/protocol'
-import { deleteQueue, type GroupStats, type QueueStats, stats, statsPage } from '@rouse/sidecar'
+import {
+  deleteQueue,
+  type GroupStats,
+  purgeUnderWay,
+  type QueueStats,
+  queueOptions,
+  stats,
+  statsPage,
+} from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { administer, noSuchQueue } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { cursorAfter, readPage } from '../page.ts'
-import { queueOptions } from '../statements/queue-details.ts'
-import { purgeUnderWay } from '../statements/removals.ts'
 
 type Params = { readonly queue: string }
 

@@ -10,6 +10,14 @@ import {
   type ScheduleBody,
   ScheduleBodySchema,
 } from '@rouse/protocol'
+import {
+  databaseNow,
+  deleteSchedule,
+  isEncrypted,
+  listSchedules,
+  putSchedule,
+  type ScheduleRow,
+} from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { administer } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
@@ -19,14 +27,6 @@ import { cursorAfter, readPage } from '../page.ts'
 import { jsonText } from '../push-items.ts'
 import { bodySchema } from '../request-schema.ts'
 import { checkPattern, nextTick } from '../services/cron-ticks.ts'
-import { isEncrypted } from '../statements/queue-details.ts'
-import {
-  databaseNow,
-  deleteSchedule,
-  listSchedules,
-  putSchedule,
-  type ScheduleRow,
-} from '../statements/schedules.ts'
 import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
 
 type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>

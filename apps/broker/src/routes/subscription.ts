@@ -10,13 +10,12 @@ import {
   type SubscriptionBody,
   SubscriptionBodySchema,
 } from '@rouse/protocol'
-import { seek, stats } from '@rouse/sidecar'
+import { seek, stats, subscribe } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { administer, noSuchGroup, noSuchQueue } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { withoutNulls } from '../json-body.ts'
 import { bodySchema } from '../request-schema.ts'
-import { subscribe } from '../statements/queue-details.ts'
 import { readTarget } from './consumer-groups.ts'
 
 type Params = { readonly group: string; readonly queue: string }

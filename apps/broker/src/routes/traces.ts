@@ -13,12 +13,6 @@ import {
   TraceBodySchema,
   type TraceNamesAnswer,
 } from '@rouse/protocol'
-import type { FastifyInstance } from 'fastify'
-import { administer } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { jsonText } from '../push-items.ts'
-import { bodySchema } from '../request-schema.ts'
 import {
   addTrace,
   attemptTraces,
@@ -28,7 +22,13 @@ import {
   traceNames,
   tracesByName,
   tracesOfMessage,
-} from '../statements/traces.ts'
+} from '@rouse/storage'
+import type { FastifyInstance } from 'fastify'
+import { administer } from '../administration.ts'
+import type { BrokerContext } from '../broker-context.ts'
+import { withoutNulls } from '../json-body.ts'
+import { jsonText } from '../push-items.ts'
+import { bodySchema } from '../request-schema.ts'
 import { jsonList, jsonWith } from '../stored-json.ts'
 import { isPartitionId } from './messages.ts'
 

@@ -9,7 +9,7 @@ import {
   type TransactionPush,
   TransactionPushSchema,
 } from '@rouse/protocol'
-import type { AckItem, PushItem, TransactionResult } from '@rouse/sidecar'
+import type { AckItem, PushItem, TransactionResult } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { logEnded } from '../ack-items.ts'
 import type { BrokerContext } from '../broker-context.ts'

@@ -1,10 +1,10 @@
 import { parseConsumerGroup, parseQueueName, RouseError, type WhyReason } from '@rouse/protocol'
 import { groupKey } from '@rouse/shared-state'
+import { type QueueFacts, queueFacts } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { administer, noSuchQueue } from '../administration.ts'
 import type { BrokerContext } from '../broker-context.ts'
 import { clusterStats } from '../cluster/cluster-view.ts'
-import { type QueueFacts, queueFacts } from '../statements/why.ts'
 import { explain } from '../why.ts'
 
 type Params = { readonly queue: string }
@@ -68,14 +68,14 @@ function countWaiting(
   group: string,
   { namespace, task }: QueueFacts,
 ): number {
-  const any = groupKey({ queue, group })
+  const any = groupKey({ source: { queue }, group })
   const star = any.indexOf('/*/')
   const [start, end] = [any.slice(0, star + 1), any.slice(star + 2)]
   const shared = [
-    ...(namespace === null ? [] : [{ namespace, group }]),
-    ...(task === null ? [] : [{ task, group }]),
-    ...(namespace === null || task === null ? [] : [{ namespace, task, group }]),
-  ].map((description) => groupKey(description))
+    ...(namespace === null ? [] : [{ namespace }]),
+    ...(task === null ? [] : [{ task }]),
+    ...(namespace === null || task === null ? [] : [{ namespace, task }]),
+  ].map((source) => groupKey({ source, group }))
   return known
     .filter(({ key }) => (key.startsWith(start) && key.endsWith(end)) || shared.includes(key))
     .reduce((sum, { waiting }) => sum + waiting, 0)

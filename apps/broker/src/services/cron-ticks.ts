@@ -1,8 +1,9 @@
 // When a schedule ticks. Patterns have five fields, or six with seconds in front, or are a nickname such as @daily.
 // When clocks go forward, a tick inside the missing hour comes at the end of it; when they go back, a tick inside the
 // repeated hour comes once, unless the pattern says every hour: then both hours have it.
+
+import type { CatchUp } from '@rouse/storage'
 import { Cron } from 'croner'
-import type { CatchUp } from '../statements/schedules.ts'
 
 export interface CronPattern {
   readonly cron: string

@@ -1,13 +1,8 @@
-import type { Woken } from '@rouse/sidecar'
+import type { WakeHint } from '@rouse/protocol'
+import { type DueSchedule, dueSchedules, fireSchedule, type SealedFiring } from '@rouse/storage'
 import type pg from 'pg'
 import { type PayloadCipher, schedulePlace } from '../encryption.ts'
 import type { Logger } from '../log.ts'
-import {
-  type DueSchedule,
-  dueSchedules,
-  fireSchedule,
-  type SealedFiring,
-} from '../statements/schedules.ts'
 import { type DueTicks, dueTicks } from './cron-ticks.ts'
 import type { Chore } from './service.ts'
 
@@ -20,7 +15,7 @@ export interface CronOptions {
   readonly log: Logger
   readonly cipher: PayloadCipher
   readonly newMessageId: () => string
-  readonly onWoken: (woken: readonly Woken[]) => void
+  readonly onWoken: (woken: readonly WakeHint[]) => void
   /** A schedule ticks again then, by the database's clock. */
   readonly onNext: (atMs: number) => void
 }

@@ -4,9 +4,9 @@
 //   connecting → up     LISTEN was answered: whatever was missed is to be looked for
 //   up → down           the connection broke, or a beat did not come back
 import { type Connector, createConnector, isPooled } from '@rouse/database'
+import { beat, listen, scheduledChannel } from '@rouse/storage'
 import type pg from 'pg'
 import type { Logger } from '../log.ts'
-import { beat, listen, scheduledChannel } from '../statements/listen.ts'
 import type { Service } from './service.ts'
 
 const connectMsMax = 5_000

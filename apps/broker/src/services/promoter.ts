@@ -3,15 +3,16 @@
 // Retries and scheduled messages are two calls, so that neither waits for the other. No call waits for locks. Partitions
 // that were locked are handed to PatientPromotions, which waits for each of them on a connection of its own: a busy partition is
 // locked most of the time, and only a place in the queue for its lock gets there in time.
+
 import { provesNotCommitted } from '@rouse/database'
+import type { WakeHint } from '@rouse/protocol'
 import {
   type Executor,
   type PartitionName,
   promotePartition,
   promoteReady,
   promoteScheduled,
-  type Woken,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import type { Logger } from '../log.ts'
 import type { Chore, FiredBy } from './service.ts'
 
@@ -23,7 +24,7 @@ const waitingMax = 1_000
 export interface PromoterOptions {
   readonly executor: Executor
   readonly log: Pick<Logger, 'warn'>
-  readonly onWoken: (woken: readonly Woken[], firedBy: FiredBy) => void
+  readonly onWoken: (woken: readonly WakeHint[], firedBy: FiredBy) => void
   /** A call failed, and messages that it moved may be in the log. */
   readonly onUnknown: () => void
 }

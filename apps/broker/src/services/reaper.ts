@@ -1,4 +1,5 @@
-import { type Executor, reapStep, type Woken } from '@rouse/sidecar'
+import type { WakeHint } from '@rouse/protocol'
+import { type Executor, reapStep } from '@rouse/storage'
 import type { Chore } from './service.ts'
 
 const leasesMax = 1_000
@@ -6,7 +7,7 @@ const leasesMax = 1_000
 /** Takes back leases that ran out, and announces the lanes that may go on. */
 export function createReaper(options: {
   readonly executor: Executor
-  readonly onWoken: (woken: readonly Woken[]) => void
+  readonly onWoken: (woken: readonly WakeHint[]) => void
 }): Chore {
   return {
     async run() {

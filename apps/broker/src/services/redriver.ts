@@ -1,13 +1,13 @@
-import type { Woken } from '@rouse/sidecar'
+import type { WakeHint } from '@rouse/protocol'
+import { redriveStep } from '@rouse/storage'
 import type pg from 'pg'
-import { redriveStep } from '../statements/dead-letters.ts'
 import type { Chore } from './service.ts'
 
 /** Takes steps of redrives that are due. Where a redrive stands is in the database: any node can take the next step. */
 export function createRedriver(options: {
   readonly pool: pg.Pool
   readonly holder: string
-  readonly onWoken: (woken: readonly Woken[]) => void
+  readonly onWoken: (woken: readonly WakeHint[]) => void
   /** The next step is due in so many ms. */
   readonly onNext: (inMs: number) => void
 }): Chore {

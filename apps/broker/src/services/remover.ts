@@ -1,13 +1,13 @@
-import type { Woken } from '@rouse/sidecar'
+import type { WakeHint } from '@rouse/protocol'
+import { removalStep } from '@rouse/storage'
 import type pg from 'pg'
-import { removalStep } from '../statements/removals.ts'
 import type { Chore } from './service.ts'
 
 /** Removes what operators purged or deleted. How far it is stands in the database: any node can take the next step. */
 export function createRemover(options: {
   readonly pool: pg.Pool
   readonly holder: string
-  readonly onWoken: (woken: readonly Woken[]) => void
+  readonly onWoken: (woken: readonly WakeHint[]) => void
   /** The next step is due in this many ms. */
   readonly onNext: (inMs: number) => void
 }): Chore {

@@ -1,12 +1,7 @@
-import type { RetainOptions } from '@rouse/sidecar'
+import type { RetainOptions } from '@rouse/storage'
+import { type IdleGroup, idleGroups, retentionStep, takeLetGoGroups } from '@rouse/storage'
 import type pg from 'pg'
 import type { Logger } from '../log.ts'
-import {
-  type IdleGroup,
-  idleGroups,
-  retentionStep,
-  takeLetGoGroups,
-} from '../statements/retention.ts'
 import type { Chore } from './service.ts'
 
 /** The most of a step. Its 50 ms are over before, mostly: it holds the partitions that it removes from. */

@@ -1,14 +1,16 @@
 // Everything of a node that happens by itself: what is due, what runs out, what is no longer needed, what ticks.
+
 import { provesNotCommitted } from '@rouse/database'
-import { poolExecutor, type Woken } from '@rouse/sidecar'
+import type { WakeHint } from '@rouse/protocol'
+import { poolExecutor } from '@rouse/sidecar'
+import type { IdleGroup } from '@rouse/storage'
+import { dueTimes } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { payloadCipherOf } from '../encryption.ts'
 import type { Logger } from '../log.ts'
 import type { SharedStateHost } from '../shared-state-host.ts'
-import { dueTimes } from '../statements/due-times.ts'
-import type { IdleGroup } from '../statements/retention.ts'
 import { createCron } from './cron.ts'
 import { Listener } from './listener.ts'
 import { createPromoter } from './promoter.ts'
@@ -120,7 +122,7 @@ function createSharedChores(
   onNext: (inMs: number) => void,
 ): { readonly others: Chore; readonly retention: Retention } {
   const holder = config.nodeId
-  const onWoken = (woken: readonly Woken[]) => host.notifyAvailable(woken, 'timer')
+  const onWoken = (woken: readonly WakeHint[]) => host.notifyAvailable(woken, 'timer')
   return {
     others: together(
       createRedriver({ pool, holder, onWoken, onNext }),

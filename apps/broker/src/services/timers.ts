@@ -5,10 +5,11 @@
 // and, for what is due sooner, whoever made it so tells: a worker, NOTIFY, a peer. What is told and not exactly known
 // is replaced by the next look; what is told and far ahead is not kept, as looks see it in time, those of peers as well.
 // Nothing is lost with a node: all nodes look, all fire, row locks arbitrate.
+
+import type { DueTimes } from '@rouse/storage'
 import type { Clock } from '../clock.ts'
 import type { Due } from '../ipc.ts'
 import type { Logger } from '../log.ts'
-import type { DueTimes } from '../statements/due-times.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { DeadlineList } from './deadline-list.ts'
 import { type ChoreRunner, oneAtATime } from './one-at-a-time.ts'

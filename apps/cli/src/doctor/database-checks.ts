@@ -1,4 +1,3 @@
-import { nowMs } from '../clock.ts'
 import {
   isBehindPooler,
   isListenHeard,
@@ -6,7 +5,8 @@ import {
   readClockMs,
   readSetting,
   readSettingIfAny,
-} from '../statements/health.ts'
+} from '@rouse/storage'
+import { nowMs } from '../clock.ts'
 import { checkServerDefaults, type NodeDefaults } from './defaults-check.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 import { checkSession } from './session-checks.ts'

@@ -1,6 +1,6 @@
 // The defaults of queue options are in the database, and the node that started last wrote them. They stay when it has gone, so
 // new queues may get what no running node was told.
-import { type Pool, readServerDefaults } from '../statements/health.ts'
+import { type Pool, readServerDefaults } from '@rouse/storage'
 import { type Finding, warning } from './finding.ts'
 
 export interface NodeDefaults {

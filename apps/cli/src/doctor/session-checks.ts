@@ -1,11 +1,6 @@
 // Settings of the role, the database or the server that a node does not work with. Nodes set their own connections right,
 // so none of them is a problem; behind a pooler that costs two round trips a statement.
-import {
-  type Pool,
-  type RoleSetting,
-  readRoleSettings,
-  withoutTimeouts,
-} from '../statements/health.ts'
+import { type Pool, type RoleSetting, readRoleSettings, withoutTimeouts } from '@rouse/storage'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
 const readOnly = 'default_transaction_read_only'

@@ -1,4 +1,4 @@
-import type { GroupDescription, Hint } from '../../src/index.ts'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 
 export interface Place {
   readonly queue: string
@@ -21,14 +21,14 @@ export class ModelDatabase {
     this.messages.push({ place, pendingFor: new Set(['g', 'h']) })
   }
 
-  pending(description: GroupDescription): ModelMessage[] {
+  pending(description: WaitGroup): ModelMessage[] {
     return this.messages.filter(
       ({ place, pendingFor }) => pendingFor.has(description.group) && isMeant(place, description),
     )
   }
 
   /** Leases at most so many. */
-  pop(description: GroupDescription, most: number): ModelMessage[] {
+  pop(description: WaitGroup, most: number): ModelMessage[] {
     const popped = this.pending(description).slice(0, most)
     for (const message of popped) message.pendingFor.delete(description.group)
     return popped
@@ -36,18 +36,18 @@ export class ModelDatabase {
 }
 
 /** Whether a pop of the group could deliver what lies there. Written apart from the index on purpose. */
-export function isMeant(place: Place, description: GroupDescription): boolean {
-  if ('queue' in description) {
-    const { queue, partition } = description
+export function isMeant(place: Place, { source }: WaitGroup): boolean {
+  if ('queue' in source) {
+    const { queue, partition } = source
     return place.queue === queue && (partition === undefined || place.partition === partition)
   }
-  const { namespace, task } = description
+  const { namespace, task } = source
   return (
     (namespace === undefined || place.namespace === namespace) &&
     (task === undefined || place.task === task)
   )
 }
 
-export function hintOf(place: Place, group: string | null): Hint {
+export function hintOf(place: Place, group: string | null): WakeHint {
   return { ...place, group, count: 1 }
 }

@@ -1,10 +1,5 @@
-import {
-  type GroupDescription,
-  type GroupKey,
-  groupKey,
-  type Hint,
-  type PopOutcome,
-} from '../../src/index.ts'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import { type GroupKey, groupKey, type PopOutcome } from '../../src/index.ts'
 import { hintOf, type ModelMessage, type Place } from './model-database.ts'
 import type { Simulation } from './simulation.ts'
 
@@ -32,7 +27,7 @@ export class ModelWorker {
   }
 
   /** Registers, then queries, then waits. */
-  addWaiter(description: GroupDescription): void {
+  addWaiter(description: WaitGroup): void {
     const key = groupKey(description)
     const waiter: Waiter = { isWaiting: true }
     this.#waiters.set(key, [...(this.#waiters.get(key) ?? []), waiter])
@@ -109,7 +104,7 @@ export class ModelWorker {
 
   /** Deals out; a message whose waiter left meanwhile goes back. */
   #popAnswered(
-    description: GroupDescription,
+    description: WaitGroup,
     grantId: number,
     found: readonly ModelMessage[],
     outcome: PopOutcome,
@@ -127,7 +122,7 @@ export class ModelWorker {
     this.send(() => this.#world.released(key, grantId, outcome, found.length))
   }
 
-  #removeWaiter(description: GroupDescription, waiter: Waiter): void {
+  #removeWaiter(description: WaitGroup, waiter: Waiter): void {
     const key = groupKey(description)
     waiter.isWaiting = false
     this.#waiters.set(
@@ -137,12 +132,12 @@ export class ModelWorker {
     this.#tellCount(description)
   }
 
-  #tellCount(description: GroupDescription): void {
+  #tellCount(description: WaitGroup): void {
     const count = this.waitingFor(groupKey(description))
     this.send(() => this.#world.setWaiting(this.id, description, count))
   }
 
-  #tellAfter(delayMs: number, hint: Hint): void {
+  #tellAfter(delayMs: number, hint: WakeHint): void {
     this.#world.schedule.after(delayMs, () => {
       if (this.isAlive) this.send(() => this.#world.hint(hint, { sidecarId: this.id }))
     })

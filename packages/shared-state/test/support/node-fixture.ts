@@ -1,7 +1,6 @@
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
-  type GroupDescription,
   groupKey,
-  type Hint,
   type PopOutcome,
   SharedStateManager,
   type SharedStatePorts,
@@ -15,9 +14,15 @@ export interface RecordedGrant {
   readonly source: string
 }
 
-export const orders: GroupDescription = { queue: 'orders', group: 'g' }
+export const orders: WaitGroup = { source: { queue: 'orders' }, group: 'g' }
 export const ordersKey = groupKey(orders)
-export const hint: Hint = { queue: 'orders', partition: 'p', namespace: null, task: null, count: 1 }
+export const hint: WakeHint = {
+  queue: 'orders',
+  partition: 'p',
+  namespace: null,
+  task: null,
+  count: 1,
+}
 
 /** A manager with a clock to set, sidecars 1 to 3, and a record of what it did. */
 export function nodeFixture(
@@ -26,7 +31,7 @@ export function nodeFixture(
 ) {
   const clock = { now: 1_000 }
   const grants: RecordedGrant[] = []
-  const broadcasts: (Hint | 'everything')[] = []
+  const broadcasts: (WakeHint | 'everything')[] = []
   const manager = new SharedStateManager(
     {
       now: () => clock.now,
@@ -50,7 +55,7 @@ export function nodeFixture(
     broadcasts,
     lastGrant,
     /** A waiter comes to a worker and makes its first query. */
-    waits(sidecarId: number, description: GroupDescription = orders, count = 1): void {
+    waits(sidecarId: number, description: WaitGroup = orders, count = 1): void {
       manager.setWaiting(sidecarId, description, count)
       manager.requestCheck(sidecarId, groupKey(description))
     },

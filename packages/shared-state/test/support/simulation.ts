@@ -1,10 +1,9 @@
 // A node in small: the manager as it is, model workers and a model database, and a schedule that a seed
 // decides. Every rule that must hold is checked on the way; what breaks is kept as a sentence.
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
-  type GroupDescription,
   type GroupKey,
   groupKey,
-  type Hint,
   type Origin,
   type PopOutcome,
   SharedStateManager,
@@ -20,13 +19,13 @@ const places: readonly Place[] = [
   { queue: 'q', partition: '1/p', namespace: null, task: null },
 ]
 
-const descriptions: readonly GroupDescription[] = [
-  { queue: 'q/1', group: 'g' },
-  { queue: 'q/1', group: 'h' },
-  { queue: 'q/1', partition: 'p', group: 'g' },
-  { queue: 'q', partition: '1/p', group: 'g' },
-  { namespace: 'n', group: 'g' },
-  { task: 't', group: 'h' },
+const descriptions: readonly WaitGroup[] = [
+  { source: { queue: 'q/1' }, group: 'g' },
+  { source: { queue: 'q/1' }, group: 'h' },
+  { source: { queue: 'q/1', partition: 'p' }, group: 'g' },
+  { source: { queue: 'q', partition: '1/p' }, group: 'g' },
+  { source: { namespace: 'n' }, group: 'g' },
+  { source: { task: 't' }, group: 'h' },
 ]
 
 /** Ways to break the node on purpose: the checks must notice each. */
@@ -83,7 +82,7 @@ export class Simulation {
   readonly #ended = new Set<GroupKey>()
   readonly #counts = new Map<string, number>()
   /** What this run is about: with few groups, workers meet more often. */
-  readonly #scene: readonly GroupDescription[]
+  readonly #scene: readonly WaitGroup[]
   #lastWorkerId = 0
 
   constructor(options: SimulationOptions) {
@@ -126,8 +125,8 @@ export class Simulation {
     return this.violations
   }
 
-  describe(key: GroupKey): GroupDescription {
-    return this.#byKey.get(key) as GroupDescription
+  describe(key: GroupKey): WaitGroup {
+    return this.#byKey.get(key) as WaitGroup
   }
 
   declined(): PopOutcome {
@@ -139,7 +138,7 @@ export class Simulation {
     return this.#options.isLossy === true && this.choices.chance(0.1) ? 'error' : 'reads'
   }
 
-  setWaiting(sidecarId: number, description: GroupDescription, count: number): void {
+  setWaiting(sidecarId: number, description: WaitGroup, count: number): void {
     this.#counts.set(`${sidecarId} ${groupKey(description)}`, count)
     this.manager.setWaiting(sidecarId, description, count)
   }
@@ -168,7 +167,7 @@ export class Simulation {
     )
   }
 
-  hint(hint: Hint, origin: Origin | 'udp'): void {
+  hint(hint: WakeHint, origin: Origin | 'udp'): void {
     if (this.#options.isLossy === true && this.choices.chance(0.5)) return
     for (const [key, description] of this.#byKey) {
       if (!concerns(hint, description)) continue
@@ -289,7 +288,7 @@ export class Simulation {
   }
 }
 
-function concerns(hint: Hint, description: GroupDescription): boolean {
+function concerns(hint: WakeHint, description: WaitGroup): boolean {
   const isGroup = hint.group === null || hint.group === description.group
   return isGroup && isMeant(hint as Place, description)
 }

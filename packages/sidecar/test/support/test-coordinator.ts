@@ -1,7 +1,8 @@
-import type { Coordinator, Grant, GrantOutcome, GroupDescription, Woken } from '../../src/index.ts'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import type { Coordinator, Grant, GrantOutcome } from '../../src/index.ts'
 
 interface Group {
-  description: GroupDescription
+  description: WaitGroup
   waiting: number
   inFlight: Grant | undefined
   dirty: boolean
@@ -18,11 +19,11 @@ export class TestCoordinator implements Coordinator {
   readonly #groups = new Map<string, Group>()
   #grants = 0
 
-  setWaiting(description: GroupDescription, count: number): void {
+  setWaiting(description: WaitGroup, count: number): void {
     this.#group(description).waiting = count
   }
 
-  requestCheck(description: GroupDescription): void {
+  requestCheck(description: WaitGroup): void {
     this.#hint(this.#group(description))
   }
 
@@ -35,7 +36,7 @@ export class TestCoordinator implements Coordinator {
     if (group.dirty || outcome === 'contended' || outcome === 'messages') this.#hint(group)
   }
 
-  notifyMessageAvailable(woken: readonly Woken[]): void {
+  notifyMessageAvailable(woken: readonly WakeHint[]): void {
     for (const { queue } of woken) {
       for (const group of this.#groups.values()) {
         const { source } = group.description
@@ -44,7 +45,7 @@ export class TestCoordinator implements Coordinator {
     }
   }
 
-  notifyPartitionFree(woken: readonly Woken[]): void {
+  notifyPartitionFree(woken: readonly WakeHint[]): void {
     this.notifyMessageAvailable(woken)
   }
 
@@ -70,7 +71,7 @@ export class TestCoordinator implements Coordinator {
     setImmediate(() => this.onGrant(grant))
   }
 
-  #group(description: GroupDescription): Group {
+  #group(description: WaitGroup): Group {
     const key = JSON.stringify(description)
     let group = this.#groups.get(key)
     if (group === undefined) {

@@ -1,0 +1,72 @@
+import type { WakeHint } from '@rouse/protocol'
+import { int8Array, textArray, uuidArray } from '../binary-array.ts'
+import { callRows, type Executor } from '../executor.ts'
+import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+
+export type AckStatus = 'completed' | 'failed' | 'retry' | 'dlq'
+
+export interface AckItem {
+  readonly leaseId: string
+  /** Absent: everything the lease still holds. */
+  readonly message?: { readonly partitionId: string; readonly seq: number } | undefined
+  /** Absent: completed. */
+  readonly status?: AckStatus | undefined
+  readonly errorCode?: string | undefined
+  readonly errorMessage?: string | undefined
+  /** For `retry`, and for `failed` in place of the queue's ladder. */
+  readonly delayMs?: number | undefined
+}
+
+export interface AckResult {
+  /** Positions of items whose lease did not hold the message. Nothing of theirs changed. */
+  readonly rejected: number[]
+  readonly deadLettered: number[]
+  readonly woken: WakeHint[]
+}
+
+export const ackParameters = [
+  'uuid[]',
+  'bigint[]',
+  'bigint[]',
+  'text[]',
+  'text[]',
+  'text[]',
+  'bigint[]',
+  'text',
+] as const
+
+const ackCall = {
+  name: 'ack',
+  columns: `rejected, dead, ${wakeHintColumns}`,
+  parameters: ackParameters,
+}
+
+/** Ends deliveries. With a group, leases of any other group are rejected. */
+export async function ack(
+  executor: Executor,
+  items: readonly AckItem[],
+  group?: string,
+): Promise<AckResult> {
+  if (items.length === 0) return { rejected: [], deadLettered: [], woken: [] }
+  const rows = await callRows(executor, ackCall, ackValues(items, group))
+  const last = rows.pop() as unknown[]
+  return {
+    rejected: (last[0] as number[]).map((n) => n - 1),
+    deadLettered: (last[1] as number[]).map((n) => n - 1),
+    woken: rows.map((row) => readWakeHint(row, 2)),
+  }
+}
+
+export function ackValues(items: readonly AckItem[], group: string | undefined): unknown[] {
+  const plain = items.every((item) => item.status === undefined || item.status === 'completed')
+  return [
+    uuidArray(items.map((item) => item.leaseId)),
+    int8Array(items.map((item) => item.message?.partitionId ?? null)),
+    int8Array(items.map((item) => item.message?.seq ?? null)),
+    plain ? null : textArray(items.map((item) => item.status ?? 'completed')),
+    plain ? null : textArray(items.map((item) => item.errorCode ?? null)),
+    plain ? null : textArray(items.map((item) => item.errorMessage ?? null)),
+    plain ? null : int8Array(items.map((item) => item.delayMs ?? null)),
+    group ?? null,
+  ]
+}

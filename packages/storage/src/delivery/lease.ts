@@ -1,0 +1,40 @@
+import type { WakeHint } from '@rouse/protocol'
+import { int8Array, uuidArray } from '../binary-array.ts'
+import { callRows, type Executor } from '../executor.ts'
+import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+
+const extendCall = {
+  name: 'extend',
+  columns: 'lease_id, expires_ms',
+  parameters: ['uuid[]', 'bigint[]'],
+}
+
+/** The new expiry of each lease in ms since 1970, or null where it is lost. */
+export async function extend(
+  executor: Executor,
+  leases: readonly { readonly leaseId: string; readonly durationMs: number }[],
+): Promise<(number | null)[]> {
+  const rows = await callRows(executor, extendCall, [
+    uuidArray(leases.map((lease) => lease.leaseId)),
+    int8Array(leases.map((lease) => lease.durationMs)),
+  ])
+  return rows.map((row) => row[1] as number | null)
+}
+
+const releaseCall = {
+  name: 'release',
+  columns: `lease_id, ${wakeHintColumns}`,
+  parameters: ['uuid[]'],
+}
+
+/** Gives back what leases hold, uncharged. Leases that are gone are passed over. */
+export async function release(
+  executor: Executor,
+  leaseIds: readonly string[],
+): Promise<{ readonly released: Set<string>; readonly woken: WakeHint[] }> {
+  const rows = await callRows(executor, releaseCall, [uuidArray(leaseIds)])
+  return {
+    released: new Set(rows.map((row) => row[0] as string)),
+    woken: rows.map((row) => readWakeHint(row, 1)),
+  }
+}

@@ -1,0 +1,166 @@
+import type { PopSource } from '@rouse/protocol'
+import { boolArray, int4Array, int8Array, textArray } from '../binary-array.ts'
+import { callRows, type Executor } from '../executor.ts'
+
+export interface PopDemand {
+  readonly batch: number
+  /** The most partitions to draw from. */
+  readonly partitions: number
+  /** Absent: the queue's lease time. */
+  readonly leaseMs?: number | undefined
+  readonly autoAck?: boolean | undefined
+  /** Who asks, for operators: node, worker, consumer. */
+  readonly holder: string
+}
+
+export interface PopRequest {
+  readonly source: PopSource
+  readonly group: string
+  /** Oldest waiter first. */
+  readonly demands: readonly PopDemand[]
+  /** Where a group that is new begins. */
+  readonly subscription?: 'all' | 'new' | { readonly fromMs: number } | undefined
+  /** The partition after which to start looking; callers rotate it for fairness. */
+  readonly after?: string | undefined
+  /** The lease must survive a crash of the database. */
+  readonly durable?: boolean | undefined
+  /** The most bytes of payload and headers for each demand; its first message comes however large it is. */
+  readonly bytesMax?: number | undefined
+}
+
+export const popBytesMaxDefault = 16_777_216
+
+export interface Lease {
+  /** Which demand it answers. */
+  readonly demand: number
+  readonly leaseId: string
+  readonly queue: string
+  readonly partitionId: string
+  readonly partition: string
+  readonly attempt: number
+  readonly expiresAtMs: number
+  readonly messages: LeasedMessage[]
+}
+
+export interface LeasedMessage {
+  readonly seq: number
+  readonly id: string
+  readonly createdAtMs: number
+  readonly transactionId: string | null
+  readonly traceId: string | null
+  /** JSON text. */
+  readonly payload: string
+  readonly headers: string | null
+}
+
+export type PopStatus = 'messages' | 'empty' | 'contended' | 'paused'
+
+export interface PopResult {
+  readonly status: PopStatus
+  /** When it was asked, by the database's clock. */
+  readonly databaseTimeMs: number
+  readonly leases: Lease[]
+}
+
+const popCall = {
+  name: 'pop',
+  columns:
+    'status, waiter, lease_id, queue, partition_id, partition, attempt, expires_ms, ' +
+    'seq, message_id, created_ms, transaction_id, trace_id, payload, headers',
+  parameters: [
+    'text',
+    'text',
+    'text',
+    'text',
+    'text',
+    'integer[]',
+    'integer[]',
+    'bigint[]',
+    'boolean[]',
+    'text[]',
+    'text',
+    'timestamptz',
+    'bigint',
+    'boolean',
+    'bigint',
+  ],
+}
+
+/** Leases messages to waiters of one group; several waiters share one call. */
+export async function pop(executor: Executor, request: PopRequest): Promise<PopResult> {
+  const { source, demands, subscription = 'all' } = request
+  const named = 'queue' in source ? source : undefined
+  const shared = 'queue' in source ? undefined : source
+  const rows = await callRows(executor, popCall, [
+    named?.queue ?? null,
+    named?.partition ?? null,
+    shared?.namespace ?? null,
+    shared?.task ?? null,
+    request.group,
+    int4Array(demands.map((demand) => demand.batch)),
+    int4Array(demands.map((demand) => demand.partitions)),
+    demands.some((demand) => demand.leaseMs !== undefined)
+      ? int8Array(demands.map((demand) => demand.leaseMs ?? null))
+      : null,
+    demands.some((demand) => demand.autoAck === true)
+      ? boolArray(demands.map((demand) => demand.autoAck === true))
+      : null,
+    textArray(demands.map((demand) => demand.holder)),
+    typeof subscription === 'object' ? 'from' : subscription,
+    typeof subscription === 'object' ? new Date(subscription.fromMs) : null,
+    request.after ?? 0,
+    request.durable ?? false,
+    request.bytesMax ?? popBytesMaxDefault,
+  ])
+  return readPop(rows)
+}
+
+function readPop(rows: readonly unknown[][]): PopResult {
+  let status: PopStatus = 'empty'
+  let databaseTimeMs = 0
+  const leases: (Lease & { messages: LeasedMessage[] })[] = []
+  for (const row of rows) {
+    if (row[0] !== null) {
+      status = row[0] as PopStatus
+      databaseTimeMs = row[10] as number
+      continue
+    }
+    let lease = leases.at(-1)
+    if (lease === undefined || !belongsTo(row, lease)) {
+      lease = readLease(row)
+      leases.push(lease)
+    }
+    lease.messages.push({
+      seq: Number(row[8]),
+      id: row[9] as string,
+      createdAtMs: row[10] as number,
+      transactionId: row[11] as string | null,
+      traceId: row[12] as string | null,
+      payload: row[13] as string,
+      headers: row[14] as string | null,
+    })
+  }
+  return { status, databaseTimeMs, leases }
+}
+
+function belongsTo(row: readonly unknown[], lease: Lease): boolean {
+  const [, waiter, leaseId, , partitionId] = row
+  return (
+    partitionId === lease.partitionId && leaseId === lease.leaseId && waiter === lease.demand + 1
+  )
+}
+
+function readLease(row: readonly unknown[]): Lease & { messages: LeasedMessage[] } {
+  // A message must never be counted to another lease.
+  if (row[3] === null) throw new Error('rouse.pop returned a lease without its first row')
+  return {
+    demand: (row[1] as number) - 1,
+    leaseId: row[2] as string,
+    queue: row[3] as string,
+    partitionId: row[4] as string,
+    partition: row[5] as string,
+    attempt: row[6] as number,
+    expiresAtMs: row[7] as number,
+    messages: [],
+  }
+}

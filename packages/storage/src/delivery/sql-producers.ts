@@ -1,0 +1,48 @@
+// The two functions that users call inside their own transactions, on their own connection.
+import { callRows, type Executor } from '../executor.ts'
+
+export interface EnqueueRequest {
+  readonly queue: string
+  /** JSON text. */
+  readonly payload: string
+  readonly partition?: string | undefined
+  readonly delayMs?: number | undefined
+  readonly runAt?: Date | undefined
+  readonly transactionId?: string | undefined
+  readonly headers?: string | undefined
+  readonly traceId?: string | undefined
+}
+
+const enqueueCall = {
+  name: 'enqueue',
+  columns: 'enqueue',
+  parameters: ['text', 'json', 'text', 'interval', 'timestamptz', 'text', 'json', 'text'],
+}
+
+/** Delivered after the caller's COMMIT, never after its ROLLBACK. Resolves to the message's id. */
+export async function enqueue(executor: Executor, request: EnqueueRequest): Promise<string> {
+  const rows = await callRows(executor, enqueueCall, [
+    request.queue,
+    request.payload,
+    request.partition ?? 'Default',
+    request.delayMs === undefined ? null : `${request.delayMs} milliseconds`,
+    request.runAt ?? null,
+    request.transactionId ?? null,
+    request.headers ?? null,
+    request.traceId ?? null,
+  ])
+  return rows[0]?.[0] as string
+}
+
+const ackInCall = { name: 'ack_in', columns: 'ack_in', parameters: ['uuid', 'bigint', 'bigint'] }
+
+/** Completes messages with the caller's COMMIT; raises RS409 where the lease is lost. */
+export async function ackIn(
+  executor: Executor,
+  leaseId: string,
+  message?: { readonly partitionId: string; readonly seq: number },
+): Promise<number> {
+  const values = [leaseId, message?.partitionId ?? null, message?.seq ?? null]
+  const rows = await callRows(executor, ackInCall, values)
+  return rows[0]?.[0] as number
+}

@@ -1,0 +1,69 @@
+import type { WakeHint } from '@rouse/protocol'
+import { callRows, type Executor } from '../executor.ts'
+import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+import { type AckItem, ackParameters, ackValues } from './ack.ts'
+import {
+  groupByTarget,
+  type PushedItem,
+  type PushItem,
+  pushParameters,
+  pushValues,
+  readPush,
+  renumberItem,
+} from './push.ts'
+
+export interface TransactionRequest {
+  readonly acks: readonly AckItem[]
+  readonly pushes: readonly PushItem[]
+  readonly group?: string | undefined
+}
+
+export interface TransactionResult {
+  readonly pushed: PushedItem[]
+  readonly deadLettered: number[]
+  readonly woken: WakeHint[]
+}
+
+const transactionCall = {
+  name: 'transaction',
+  columns: `kind, dead, ${wakeHintColumns}, target, partition_id, first_seq, duplicates, originals, scheduled`,
+  parameters: [...ackParameters, ...pushParameters],
+}
+
+/** Acknowledges and pushes in one. A refused item raises RS409 or RS400, and nothing happened. */
+export async function transaction(
+  executor: Executor,
+  { acks, pushes, group }: TransactionRequest,
+): Promise<TransactionResult> {
+  const batch = groupByTarget(pushes)
+  const values = [
+    ...(acks.length > 0 ? ackValues(acks, group) : ackParameters.map(() => null)),
+    ...(pushes.length > 0 ? pushValues(batch) : pushParameters.map(() => null)),
+  ]
+  const rows = await callRows(executor, transactionCall, values).catch((error: unknown) => {
+    throw renumberItem(error, batch)
+  })
+  const ackRows = rows.filter((row) => row[0] === 'ack')
+  const pushRows = rows
+    .filter((row) => row[0] === 'push')
+    .map((row) => [
+      row[8],
+      row[9],
+      row[10],
+      Number(row[7]),
+      row[5],
+      row[6],
+      row[11],
+      row[12],
+      row[13],
+    ])
+  const pushed = readPush(batch, pushRows)
+  return {
+    pushed: pushed.items,
+    deadLettered: ((ackRows.at(-1)?.[1] as number[] | null) ?? []).map((n) => n - 1),
+    woken: [
+      ...ackRows.filter((row) => row[2] !== null).map((row) => readWakeHint(row, 2)),
+      ...pushed.woken,
+    ],
+  }
+}

@@ -1,0 +1,105 @@
+export type { AckItem, AckStatus } from './delivery/ack.ts'
+export { ack } from './delivery/ack.ts'
+export type { HeldMessage, Holdings, MessageName } from './delivery/holdings.ts'
+export { holdingsOf } from './delivery/holdings.ts'
+export { extend, release } from './delivery/lease.ts'
+export type { Lease, LeasedMessage, PopDemand, PopRequest, PopResult } from './delivery/pop.ts'
+export { pop, popBytesMaxDefault } from './delivery/pop.ts'
+export type { PushedItem, PushItem, PushResult } from './delivery/push.ts'
+export { push } from './delivery/push.ts'
+export { ackIn, enqueue } from './delivery/sql-producers.ts'
+export type { TransactionRequest, TransactionResult } from './delivery/transaction.ts'
+export { transaction } from './delivery/transaction.ts'
+export type { Connections, Executor, Statement } from './executor.ts'
+export { unnamed, withoutPreparing } from './executor.ts'
+export type { DeadLetter, FailedAttempt } from './inspect/dead-letters.ts'
+export { deadLetters, redrive } from './inspect/dead-letters.ts'
+export type {
+  MessageFilter,
+  MessageInGroup,
+  Moment,
+  Place,
+  StoredMessage,
+} from './inspect/messages.ts'
+export { findMessage, followMessages, listMessages, listScheduled } from './inspect/messages.ts'
+export type { LetterFilter, RedriveRow } from './inspect/redrives.ts'
+export {
+  cancelRedrive,
+  countLetters,
+  deadLetterGroups,
+  findRedrive,
+  purgeLetters,
+  redriveStep,
+  startRedrive,
+} from './inspect/redrives.ts'
+export type { NewTrace, TraceRow } from './inspect/traces.ts'
+export {
+  addTrace,
+  attemptTraces,
+  partitionNames,
+  traceNames,
+  tracesByName,
+  tracesOfMessage,
+} from './inspect/traces.ts'
+export type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from './inspect/why.ts'
+export { queueFacts } from './inspect/why.ts'
+export { encryptedQueues } from './queues/encrypted-queues.ts'
+export { forgetfulQueue } from './queues/forgetful-queue.ts'
+export { deleteGroup, seek } from './queues/groups.ts'
+export { groupsWithWork } from './queues/groups-with-work.ts'
+export type { QueuePlace } from './queues/queue-details.ts'
+export {
+  isEncrypted,
+  queueOptions,
+  queuePlace,
+  queuesWithGroup,
+  subscribe,
+} from './queues/queue-details.ts'
+export type { ConfiguredQueue } from './queues/queues.ts'
+export { configure, deleteQueue, pause, purge } from './queues/queues.ts'
+export type { GroupStats, QueueStats } from './queues/stats.ts'
+export { stats, statsPage } from './queues/stats.ts'
+export type { Pool, RoleSetting } from './server/health.ts'
+export {
+  isBehindPooler,
+  isListenHeard,
+  readClockMs,
+  readRoleSettings,
+  readServerDefaults,
+  readSetting,
+  readSettingIfAny,
+  withoutTimeouts,
+} from './server/health.ts'
+export type { ClusterIdentity, NodeExchange, NodeRecord, SeenNode } from './server/nodes.ts'
+export { exchangeNodes, joinCluster, removeNode } from './server/nodes.ts'
+export { writeNotifySetting } from './server/notify-setting.ts'
+export { ping } from './server/ping.ts'
+export type { Readiness } from './server/readiness.ts'
+export { readReadiness } from './server/readiness.ts'
+export { writeServerDefaults } from './server/server-defaults.ts'
+export { serverConnectionsMax } from './server/server-limits.ts'
+export type { DueTimes } from './time/due-times.ts'
+export { dueTimes } from './time/due-times.ts'
+export { beat, listen, scheduledChannel } from './time/listen.ts'
+export type { PartitionName, Retained, RetainOptions } from './time/maintenance.ts'
+export {
+  promoteDue,
+  promotePartition,
+  promoteReady,
+  promoteScheduled,
+  reapExpired,
+  reapStep,
+  retain,
+} from './time/maintenance.ts'
+export { purgeUnderWay, removalStep } from './time/removals.ts'
+export type { IdleGroup } from './time/retention.ts'
+export { idleGroups, retentionStep, takeLetGoGroups } from './time/retention.ts'
+export type { CatchUp, DueSchedule, ScheduleRow, SealedFiring } from './time/schedules.ts'
+export {
+  databaseNow,
+  deleteSchedule,
+  dueSchedules,
+  fireSchedule,
+  listSchedules,
+  putSchedule,
+} from './time/schedules.ts'

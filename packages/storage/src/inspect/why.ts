@@ -1,0 +1,76 @@
+import type pg from 'pg'
+import { callStatement } from '../call.ts'
+
+/** A failed message that holds its lane. */
+export interface HeldLane {
+  readonly partition: string
+  readonly partitionId: string
+  readonly transactionId: string
+  readonly messageId: string | null
+  readonly behind: number
+  readonly attempts: number
+  readonly errorCode: string | null
+  readonly errorMessage: string | null
+  readonly dueAt: number
+}
+
+/** A group without a request for a day or longer, as retention found it at most ten minutes ago. */
+export interface IdleFacts {
+  /** From when its idle time counts. */
+  readonly since: number
+  readonly messages: number
+  readonly isPartial: boolean
+  readonly oldestAt: number | null
+  readonly letGoAt: number | null
+}
+
+/** Times are ms since 1970 by the database's clock. */
+export interface GroupFacts {
+  readonly consumerGroup: string
+  readonly lastSeenAt: number
+  readonly idle: IdleFacts | null
+  readonly inFlight: number
+  readonly firstExpiresAt: number | null
+  readonly lastExpiresAt: number | null
+  readonly holder: string | null
+  /** Messages that a pop would get now. */
+  readonly ready: number
+  readonly leasedLanes: number
+  readonly behindLeases: number
+  readonly heldLanes: number
+  /** Those with the most behind them. */
+  readonly held: readonly HeldLane[]
+  readonly gatheringLanes: number
+  readonly gatheringUntil: number | null
+  readonly retries: number
+  readonly nextRetryAt: number | null
+  readonly dead: number
+}
+
+export interface QueueFacts {
+  readonly now: number
+  readonly namespace: string | null
+  readonly task: string | null
+  readonly paused: boolean
+  readonly ordering: 'partition' | 'none'
+  readonly sizeMax: number
+  readonly size: number | null
+  readonly inFlightMax: number
+  readonly windowMs: number
+  /** After how many ms unconsumed messages are removed; null: never. */
+  readonly evictMs: number | null
+  readonly messages: number
+  readonly scheduled: number
+  readonly nextDueAt: number | null
+  readonly groups: readonly GroupFacts[]
+}
+
+/** Undefined: there is no such queue. */
+export async function queueFacts(
+  pool: pg.Pool,
+  queue: string,
+  group: string | undefined,
+): Promise<QueueFacts | undefined> {
+  const [row] = await callStatement(pool, 'select rouse.why($1, $2)', [queue, group])
+  return (row?.[0] as QueueFacts | null) ?? undefined
+}

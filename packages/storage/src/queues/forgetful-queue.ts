@@ -1,0 +1,16 @@
+import type pg from 'pg'
+import { callStatement } from '../call.ts'
+
+/** One of these queues that remembers keys for less than this; a queue that does not exist has stored nothing. */
+export async function forgetfulQueue(
+  pool: pg.Pool,
+  queues: readonly string[],
+  windowMs: number,
+): Promise<string | undefined> {
+  const [row] = await callStatement(
+    pool,
+    'select name from rouse.queues where name = any ($1) and dedup_window_ms < $2 limit 1',
+    [queues, windowMs],
+  )
+  return row?.[0] as string | undefined
+}

@@ -1,0 +1,75 @@
+import type { WakeHint } from '@rouse/protocol'
+import { callRows, type Executor } from '../executor.ts'
+import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+
+export interface ConfigureRequest {
+  readonly queue: string
+  readonly namespace?: string | undefined
+  readonly task?: string | undefined
+  /** Merged into what is set; a null value takes an option back to its default. */
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+export interface ConfiguredQueue {
+  readonly queueId: number
+  readonly version: number
+  /** Every option, resolved. */
+  readonly options: Readonly<Record<string, unknown>>
+  readonly namespace: string | null
+  readonly task: string | null
+}
+
+const configureCall = {
+  name: 'configure',
+  columns: 'queue_id, version, options, namespace, task',
+  parameters: ['text', 'text', 'text', 'jsonb'],
+}
+
+export async function configure(
+  executor: Executor,
+  request: ConfigureRequest,
+): Promise<ConfiguredQueue> {
+  const rows = await callRows(executor, configureCall, [
+    request.queue,
+    request.namespace ?? null,
+    request.task ?? null,
+    JSON.stringify(request.options),
+  ])
+  const [queueId, version, options, namespace, task] = rows[0] as [
+    number,
+    string,
+    Record<string, unknown>,
+    string | null,
+    string | null,
+  ]
+  return { queueId, version: Number(version), options, namespace, task }
+}
+
+const pauseCall = { name: 'pause', columns: wakeHintColumns, parameters: ['text', 'boolean'] }
+
+/** Stops or resumes delivery; a resumed queue is woken. */
+export async function pause(
+  executor: Executor,
+  queue: string,
+  paused: boolean,
+): Promise<WakeHint[]> {
+  const rows = await callRows(executor, pauseCall, [queue, paused])
+  return paused ? [] : rows.map((row) => readWakeHint(row))
+}
+
+const purgeCall = { name: 'purge', columns: 'purge', parameters: ['text'] }
+
+/** Drops every message of the queue; resolves to how many, or to null where steps in the background do it. */
+export async function purge(executor: Executor, queue: string): Promise<number | null> {
+  const rows = await callRows(executor, purgeCall, [queue])
+  const purged = rows[0]?.[0] ?? null
+  return purged === null ? null : Number(purged)
+}
+
+const deleteQueueCall = { name: 'delete_queue', columns: 'delete_queue', parameters: ['text'] }
+
+/** Deletes the queue and all that is in it; its name is free at once. Resolves to whether it existed. */
+export async function deleteQueue(executor: Executor, queue: string): Promise<boolean> {
+  const rows = await callRows(executor, deleteQueueCall, [queue])
+  return rows[0]?.[0] === true
+}

@@ -1,0 +1,86 @@
+import { callRows, type Executor } from '../executor.ts'
+
+export interface QueueStats {
+  readonly queue: string
+  readonly namespace: string | null
+  readonly task: string | null
+  readonly paused: boolean
+  readonly partitions: number
+  readonly messages: number
+  readonly scheduled: number
+  readonly groups: readonly GroupStats[]
+}
+
+export interface GroupStats {
+  readonly group: string
+  readonly pending: number
+  readonly inFlight: number
+  readonly redeliveries: number
+  readonly blockedLanes: number
+  readonly leasedLanes: number
+  readonly dead: number
+  readonly oldestPendingAt: Date | null
+  readonly lastSeenAt: Date
+}
+
+// Times as milliseconds: a list has thousands of rows, and the text of a time is slow to write and to read.
+const columns =
+  'queue, namespace, task, paused, partitions, messages, scheduled, consumer_group, pending, ' +
+  'in_flight, redeliveries, blocked_lanes, leased_lanes, dead, ' +
+  "floor(date_part('epoch', oldest_pending_at) * 1000)::bigint, " +
+  "floor(date_part('epoch', last_seen_at) * 1000)::bigint"
+
+const statsCall = { name: 'stats', columns, parameters: ['text'] }
+
+/** What each queue and its groups hold, one queue or all. */
+export async function stats(executor: Executor, queue?: string): Promise<QueueStats[]> {
+  return readQueues(await callRows(executor, statsCall, [queue ?? null]))
+}
+
+const pageCall = { name: 'stats_page', columns, parameters: ['text', 'integer'] }
+
+/** The same for as many queues as a page has, by name. */
+export async function statsPage(
+  executor: Executor,
+  page: { readonly after: string | undefined; readonly limit: number },
+): Promise<QueueStats[]> {
+  return readQueues(await callRows(executor, pageCall, [page.after ?? null, page.limit]))
+}
+
+function readQueues(rows: readonly unknown[][]): QueueStats[] {
+  const queues = new Map<string, QueueStats & { groups: GroupStats[] }>()
+  for (const row of rows) {
+    const name = row[0] as string
+    const known = queues.get(name) ?? readQueue(row)
+    queues.set(name, known)
+    if (row[7] !== null) known.groups.push(readGroup(row))
+  }
+  return [...queues.values()]
+}
+
+function readQueue(row: readonly unknown[]): QueueStats & { groups: GroupStats[] } {
+  return {
+    queue: row[0] as string,
+    namespace: row[1] as string | null,
+    task: row[2] as string | null,
+    paused: row[3] as boolean,
+    partitions: Number(row[4]),
+    messages: Number(row[5]),
+    scheduled: Number(row[6]),
+    groups: [],
+  }
+}
+
+function readGroup(row: readonly unknown[]): GroupStats {
+  return {
+    group: row[7] as string,
+    pending: Number(row[8]),
+    inFlight: Number(row[9]),
+    redeliveries: Number(row[10]),
+    blockedLanes: Number(row[11]),
+    leasedLanes: Number(row[12]),
+    dead: Number(row[13]),
+    oldestPendingAt: row[14] === null ? null : new Date(Number(row[14])),
+    lastSeenAt: new Date(Number(row[15])),
+  }
+}

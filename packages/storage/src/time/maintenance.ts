@@ -1,0 +1,174 @@
+import type { WakeHint } from '@rouse/protocol'
+import { callRows, type Executor } from '../executor.ts'
+import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+
+/** What a bounded step moved, and whether it ended before all was done. */
+export interface Step {
+  readonly woken: WakeHint[]
+  readonly isMore: boolean
+}
+
+const reapCall = {
+  name: 'reap_step',
+  columns: `${wakeHintColumns}, is_more`,
+  parameters: ['integer'],
+}
+
+/** Takes back leases that ran out; their messages come back one per lease. */
+export async function reapStep(executor: Executor, limit = 1000): Promise<Step> {
+  const rows = await callRows(executor, reapCall, [limit])
+  return {
+    woken: rows.filter((row) => row[6] === false).map((row) => readWakeHint(row)),
+    isMore: rows.some((row) => row[6] === true),
+  }
+}
+
+export async function reapExpired(executor: Executor, limit?: number): Promise<WakeHint[]> {
+  return (await reapStep(executor, limit)).woken
+}
+
+const readyCall = { name: 'promote_ready', columns: wakeHintColumns, parameters: ['integer'] }
+
+/** Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due. */
+export async function promoteReady(executor: Executor, limit = 1000): Promise<Step> {
+  const woken = (await callRows(executor, readyCall, [limit])).map((row) => readWakeHint(row))
+  return { woken, isMore: woken.length >= limit }
+}
+
+export interface ScheduledStep extends Step {
+  /** Locked just now: `promotePartition` waits for them. */
+  readonly locked: readonly PartitionName[]
+  readonly failed: readonly (PartitionName & { readonly reason: string })[]
+}
+
+export interface PartitionName {
+  readonly queue: string
+  readonly partition: string
+}
+
+const promotedColumns = 'outcome, queue, partition, namespace, task, count'
+const scheduledCall = {
+  name: 'promote_scheduled',
+  columns: promotedColumns,
+  parameters: ['integer'],
+}
+const partitionCall = {
+  name: 'promote_partition',
+  columns: promotedColumns,
+  parameters: ['text', 'text', 'integer', 'integer'],
+}
+
+/** Moves scheduled messages that are due into the log, without waiting for locks. */
+export async function promoteScheduled(executor: Executor, limit = 1000): Promise<ScheduledStep> {
+  return readPromoted(await callRows(executor, scheduledCall, [limit]))
+}
+
+/** The same for one partition, waiting for its lock: rejects with 55P03 where it does not come in time. */
+export async function promotePartition(
+  executor: Executor,
+  { queue, partition }: PartitionName,
+  { limit, lockMs }: { readonly limit: number; readonly lockMs: number },
+): Promise<WakeHint[]> {
+  return readPromoted(await callRows(executor, partitionCall, [queue, partition, limit, lockMs]))
+    .woken
+}
+
+function readPromoted(rows: readonly unknown[][]): ScheduledStep {
+  const of = (outcome: string): unknown[][] => rows.filter((row) => row[0] === outcome)
+  const name = (row: readonly unknown[]): PartitionName => ({
+    queue: row[1] as string,
+    partition: row[2] as string,
+  })
+  return {
+    woken: of('promoted').map((row) => ({
+      ...name(row),
+      group: null,
+      namespace: row[3] as string | null,
+      task: row[4] as string | null,
+      count: Number(row[5]),
+    })),
+    isMore: of('more').length > 0,
+    locked: of('locked').map(name),
+    failed: of('failed').map((row) => ({
+      ...name(row),
+      reason: `${String(row[3])}: ${String(row[4])}`,
+    })),
+  }
+}
+
+/** Everything that is due, in one step of each kind. */
+export async function promoteDue(executor: Executor, limit?: number): Promise<WakeHint[]> {
+  const ready = await promoteReady(executor, limit)
+  const scheduled = await promoteScheduled(executor, limit)
+  return [...ready.woken, ...scheduled.woken]
+}
+
+export interface RetainOptions {
+  readonly completedMs: number
+  readonly deadMs: number
+  readonly tracesMs: number
+  readonly idlePartitionMs: number
+  /** Null: an idle group holds what it has not consumed for ever. */
+  readonly idleGroupMs: number | null
+  readonly partitions: number
+  readonly rows: number
+  /** The partition after which to go on; the last call's `next`. */
+  readonly after: string
+}
+
+export const retainDefaults: RetainOptions = {
+  completedMs: 86_400_000,
+  deadMs: 1_209_600_000,
+  tracesMs: 604_800_000,
+  idlePartitionMs: 604_800_000,
+  idleGroupMs: null,
+  partitions: 1_000,
+  rows: 10_000,
+  after: '0',
+}
+
+export interface Retained {
+  readonly messages: number
+  readonly dedup: number
+  readonly deadLetters: number
+  readonly attempts: number
+  readonly traces: number
+  readonly partitions: number
+  /** Where the next call goes on: 0 when the round is complete. */
+  readonly next: string
+}
+
+const retainCall = {
+  name: 'retain',
+  columns: 'kind, count',
+  parameters: ['bigint', 'bigint', 'bigint', 'bigint', 'bigint', 'integer', 'integer', 'bigint'],
+}
+
+/** Takes away what nobody needs any more, in one bounded step. */
+export async function retain(
+  executor: Executor,
+  options: Partial<RetainOptions> = {},
+): Promise<Retained> {
+  const o = { ...retainDefaults, ...options }
+  const rows = await callRows(executor, retainCall, [
+    o.completedMs,
+    o.deadMs,
+    o.tracesMs,
+    o.idlePartitionMs,
+    o.idleGroupMs,
+    o.partitions,
+    o.rows,
+    o.after,
+  ])
+  const counts = new Map(rows.map((row) => [row[0] as string, row[1] as string]))
+  const count = (kind: string): number => Number(counts.get(kind) ?? 0)
+  return {
+    messages: count('messages'),
+    dedup: count('dedup'),
+    deadLetters: count('dead_letters'),
+    attempts: count('attempts'),
+    traces: count('traces'),
+    partitions: count('partitions'),
+    next: counts.get('next') ?? '0',
+  }
+}

@@ -1,0 +1,44 @@
+import type { WakeHint } from '@rouse/protocol'
+import type pg from 'pg'
+import { callStatement } from '../call.ts'
+
+export interface RemovalStep {
+  /** Where the step opened partitions, their queue: messages may wait there. */
+  readonly woken: readonly WakeHint[]
+  /** Null: nothing is left to remove. */
+  readonly nextInMs: number | null
+}
+
+/** One step by whichever node comes first. Undefined: not due, or another node took it. */
+export async function removalStep(pool: pg.Pool, holder: string): Promise<RemovalStep | undefined> {
+  const [row] = await callStatement(
+    pool,
+    'select wait_ms::float8, queue, namespace, task from rouse.removal_step($1)',
+    [holder],
+  )
+  if (row === undefined) return undefined
+  const [nextInMs, queue, namespace, task] = row as [
+    number | null,
+    string | null,
+    string | null,
+    string | null,
+  ]
+  const woken =
+    queue === null ? [] : [{ queue, partition: null, group: null, namespace, task, count: 0 }]
+  return { woken, nextInMs }
+}
+
+/** A purge whose steps have not come to all partitions yet; undefined where there is none. */
+export async function purgeUnderWay(
+  pool: pg.Pool,
+  queue: string,
+): Promise<{ readonly requestedAt: string } | undefined> {
+  const [row] = await callStatement(
+    pool,
+    `select (extract(epoch from r.requested_at) * 1000)::float8
+     from rouse.removals r join rouse.queues q on q.id = r.queue_id
+     where q.name = $1 and r.kind = 'purge' and r.phase in ('scheduled', 'tails')`,
+    [queue],
+  )
+  return row === undefined ? undefined : { requestedAt: new Date(row[0] as number).toISOString() }
+}

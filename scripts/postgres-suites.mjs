@@ -39,15 +39,15 @@ export function oldestSuites() {
 /** The core, and what else speaks SQL of its own. */
 export function versionSuites() {
   const broker = [
-    'configure',
-    'dlq',
-    'listen',
-    'listen-examples',
-    'messages',
-    'options',
-    'schedules',
-    'traces',
-    'why',
+    'routes/configure',
+    'routes/dlq',
+    'scheduler/listen',
+    'scheduler/listen-examples',
+    'routes/messages',
+    'routes/options',
+    'routes/schedules',
+    'routes/traces',
+    'routes/why',
   ]
   return [
     ...storageSuites(),

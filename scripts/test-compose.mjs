@@ -1,7 +1,7 @@
 // `npm run test:compose`: builds the cluster of docker-compose.cluster.yml, puts it under load, hurts it, and takes it
 // down again, whatever happens. Needs a Docker engine and docker compose 2 or docker-compose 1.29.
-import { ComposeCluster } from './compose-cluster.mjs'
-import { steps } from './compose-steps.mjs'
+import { ComposeCluster } from './compose/cluster.mjs'
+import { steps } from './compose/steps.mjs'
 import { untilStopped } from './until-stopped.mjs'
 
 const stopped = untilStopped()

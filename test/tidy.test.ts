@@ -124,7 +124,7 @@ test('what the architecture says is in a file is there', async (t) => {
 })
 
 test('every setting of a node is explained in docs', async (t) => {
-  const settings = textOf('apps/broker/src/settings.ts') ?? ''
+  const settings = textOf('apps/broker/src/config/settings.ts') ?? ''
   const names = [...settings.matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)].map(([, name = '']) => name)
   t.ok(names.length > 50, 'there are settings')
   const docs = files.filter(({ path }) => /^docs\/.*\.md$/.test(path)).map(({ text }) => text)

@@ -1,17 +1,17 @@
 #!/usr/bin/env node
 // One node of Rouse. The primary runs this file, and so does every worker it forks.
 import cluster from 'node:cluster'
-import { type ConfigRequest, describeConfig, loadConfig } from './config.ts'
-import { ConfigError } from './config-error.ts'
+import { type ConfigRequest, describeConfig, loadConfig } from './config/config.ts'
+import { ConfigError } from './config/config-error.ts'
 
 const request = loadOrExit()
 if (request.checkOnly) process.stdout.write(`${describeConfig(request.config)}\n`)
 else if (cluster.isPrimary) {
   // Each process loads its own half only: the primary needs no HTTP server.
-  const { runPrimary } = await import('./primary.ts')
+  const { runPrimary } = await import('./primary/primary.ts')
   process.exit(await runPrimary(request.config, () => loadConfig().config))
 } else {
-  const { runWorker } = await import('./worker.ts')
+  const { runWorker } = await import('./worker/worker.ts')
   await runWorker(request.config)
 }
 

@@ -1,7 +1,7 @@
 // The way in: `rouse VERB`. Data goes to standard output, everything else to standard error.
 import { CommanderError } from 'commander'
 import { CliError, exitCodes } from './cli-error.ts'
-import { leaseIdsLast } from './lease-words.ts'
+import { leaseIdsLast } from './lease-id-args.ts'
 import { createProgram } from './program.ts'
 
 // Whoever reads us may stop reading (`| head`); that is no failure.

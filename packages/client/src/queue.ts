@@ -1,10 +1,10 @@
-import { Consumer } from './consumer.ts'
-import { readAnswer } from './consumer-calls.ts'
-import { PartialPushError } from './partial-push-error.ts'
-import { chunksOf, type Pushed, requestItemsMax } from './push-buffer.ts'
-import { type PushEntry, type PushOptions, pushItemText } from './push-item.ts'
+import { Consumer } from './consume/consumer.ts'
+import { readAnswer } from './consume/consumer-calls.ts'
+import type { Session } from './consume/session.ts'
+import { PartialPushError } from './push/partial-push-error.ts'
+import { chunksOf, type Pushed, requestItemsMax } from './push/push-buffer.ts'
+import { type PushEntry, type PushOptions, pushItemText } from './push/push-item.ts'
 import { RouseError } from './rouse-error.ts'
-import type { Session } from './session.ts'
 
 export interface PushManyOptions {
   /** In as many requests as it takes: a failure may leave the first of them stored. Default false. */

@@ -1,14 +1,14 @@
 import { createTransport } from '#transport'
-import { Caller } from './caller.ts'
-import { readAnswer } from './consumer-calls.ts'
+import { readAnswer } from './consume/consumer-calls.ts'
+import { errorOfAnswer } from './consume/failure.ts'
+import { Session } from './consume/session.ts'
 import { type Duration, parseDuration } from './duration.ts'
-import { errorOfAnswer } from './failure.ts'
-import { PushBuffer, type Pushed } from './push-buffer.ts'
+import { Caller } from './http/caller.ts'
+import type { Transport } from './http/transport.ts'
+import { PushBuffer, type Pushed } from './push/push-buffer.ts'
 import { Queue } from './queue.ts'
 import { createIdSource, systemRandom } from './randomness.ts'
 import { RouseError } from './rouse-error.ts'
-import { Session } from './session.ts'
-import type { Transport } from './transport.ts'
 
 export interface RouseOptions {
   /** The nodes. Calls are spread over them, and go elsewhere when one fails. */

@@ -1,7 +1,7 @@
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
-import { Backlog } from '../src/backlog.ts'
-import type { Held } from '../src/held.ts'
+import { Backlog } from '../src/consume/backlog.ts'
+import type { Held } from '../src/consume/held.ts'
 
 let count = 0
 

@@ -38,7 +38,7 @@ test('the package holds the built files, their types, the manifest and the READM
     t.ok(paths.includes(path), path)
   }
   const odd = paths.filter(
-    (path) => !/^(package\.json|README\.md|dist\/[a-z-]+(\.d\.ts|\.js))$/.test(path),
+    (path) => !/^(package\.json|README\.md|dist\/([a-z-]+\/)?[a-z-]+(\.d\.ts|\.js))$/.test(path),
   )
   t.same(odd, [])
 })

@@ -9,7 +9,7 @@
 //   invalid          the input is at fault: class 22, and every other RS code. The functions of
 //                    Rouse put a JSON object into DETAIL.
 //   other            a defect or an error nobody foresaw.
-import { DatabaseHostError } from './database-host-error.ts'
+import { DatabaseHostError } from './hosts/database-host-error.ts'
 import { OutcomeUnknownError } from './outcome-unknown-error.ts'
 
 export type PostgresErrorClass =

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
-import { ConnectionLimit } from '../src/connection-limit.ts'
+import { ConnectionLimit } from '../src/hosts/connection-limit.ts'
 import {
   classifyPostgresError,
   createPool,

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { parseConnectionTarget } from '../src/connection-target.ts'
+import { parseConnectionTarget } from '../src/hosts/connection-target.ts'
 
 test('one host is left as it is, and asked for nothing', async (t) => {
   for (const url of [

@@ -1,11 +1,11 @@
-import type { Candidates } from './candidates.ts'
-import type { HintOutbox } from './hint-outbox.ts'
-import type { Member } from './member.ts'
-import type { Members } from './members.ts'
-import type { OwnInterest } from './own-interest.ts'
+import type { HintOutbox } from './hints/hint-outbox.ts'
+import type { OwnInterest } from './interest/own-interest.ts'
+import type { Candidates } from './membership/candidates.ts'
+import type { Member } from './membership/member.ts'
+import type { Members } from './membership/members.ts'
 import type { GossipPreset } from './preset.ts'
-import type { TokenClock } from './token-clock.ts'
-import type { Wire } from './wire.ts'
+import type { TokenClock } from './wire/token-clock.ts'
+import type { Wire } from './wire/wire.ts'
 
 /** What the parts of one core share. */
 export interface GossipParts {

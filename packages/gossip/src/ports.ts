@@ -1,8 +1,8 @@
-import type { Address } from './address.ts'
-import type { Signer } from './frame.ts'
-import type { Hint } from './hint.ts'
-import type { PeerState, PeerView } from './peer-view.ts'
+import type { Hint } from './hints/hint.ts'
+import type { PeerState, PeerView } from './membership/peer-view.ts'
 import type { GossipPreset } from './preset.ts'
+import type { Address } from './transport/address.ts'
+import type { Signer } from './wire/frame.ts'
 
 export interface GossipCoreOptions {
   readonly clusterId: string

@@ -1,8 +1,8 @@
 // Where a member is reached: it stays where it is alive, and is found again where it answers.
 import { test } from 'tap'
-import { headerBytes, tagBytes } from '../src/frame.ts'
 import type { OutgoingHint } from '../src/index.ts'
-import { readMessages } from '../src/message-reader.ts'
+import { headerBytes, tagBytes } from '../src/wire/frame.ts'
+import { readMessages } from '../src/wire/message-reader.ts'
 import type { VirtualNetwork } from './simulation/virtual-network.ts'
 import { addressOf, type ClusterNode, VirtualCluster } from './support/virtual-cluster.ts'
 

@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import { Candidates, candidatesMax, overheardMax } from '../src/candidates.ts'
 import { presets } from '../src/index.ts'
+import { Candidates, candidatesMax, overheardMax } from '../src/membership/candidates.ts'
 
 const nobody = () => false
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { test } from 'tap'
-import { acceptedBytesMax, bodyBytesMax, openFrame, sealFrame } from '../src/frame.ts'
 import { KeyRing } from '../src/index.ts'
-import { readMessages } from '../src/message-reader.ts'
-import { type Message, packMessages } from '../src/messages.ts'
+import { acceptedBytesMax, bodyBytesMax, openFrame, sealFrame } from '../src/wire/frame.ts'
+import { readMessages } from '../src/wire/message-reader.ts'
+import { type Message, packMessages } from '../src/wire/messages.ts'
 
 const cluster = 0xcafe_babe
 const ring = new KeyRing('test', ['the secret of this test'])

@@ -2,9 +2,9 @@
 import { seededRandom } from '@rouse/testkit'
 import { Packr } from 'msgpackr'
 import { test } from 'tap'
-import { clusterNumber, sealFrame, senderKey } from '../src/frame.ts'
 import { KeyRing } from '../src/index.ts'
-import { packMessages } from '../src/messages.ts'
+import { clusterNumber, sealFrame, senderKey } from '../src/wire/frame.ts'
+import { packMessages } from '../src/wire/messages.ts'
 import { VirtualCluster } from './support/virtual-cluster.ts'
 
 const ring = new KeyRing('simulated', [])

@@ -1,9 +1,9 @@
 // When a node starts and stops, and what of it is left.
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { headerBytes, tagBytes } from '../src/frame.ts'
 import { GossipNode, MemoryNetwork, type PeerEvent, type Transport } from '../src/index.ts'
-import { readMessages } from '../src/message-reader.ts'
+import { headerBytes, tagBytes } from '../src/wire/frame.ts'
+import { readMessages } from '../src/wire/message-reader.ts'
 import { alive, startNode } from './support/transport-suite.ts'
 
 const options = {

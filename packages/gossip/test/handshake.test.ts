@@ -1,10 +1,10 @@
 // Who becomes a member, and who does not.
 import { test } from 'tap'
-import { clusterNumber, headerBytes, sealFrame, senderKey, tagBytes } from '../src/frame.ts'
 import { GossipCore, presets } from '../src/index.ts'
-import { membersMax } from '../src/members.ts'
-import { readMessages } from '../src/message-reader.ts'
-import { type Heartbeat, type Message, packMessages } from '../src/messages.ts'
+import { membersMax } from '../src/membership/members.ts'
+import { clusterNumber, headerBytes, sealFrame, senderKey, tagBytes } from '../src/wire/frame.ts'
+import { readMessages } from '../src/wire/message-reader.ts'
+import { type Heartbeat, type Message, packMessages } from '../src/wire/messages.ts'
 import { unsigned } from './simulation/unsigned.ts'
 import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 

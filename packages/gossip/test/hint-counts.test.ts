@@ -1,9 +1,9 @@
 // What a sender says it sent, and what a receiver makes of it.
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
-import { type BatchCount, HintInbox } from '../src/hint-inbox.ts'
-import { HintOutbox } from '../src/hint-outbox.ts'
-import { PeerInterest } from '../src/peer-interest.ts'
+import { type BatchCount, HintInbox } from '../src/hints/hint-inbox.ts'
+import { HintOutbox } from '../src/hints/hint-outbox.ts'
+import { PeerInterest } from '../src/interest/peer-interest.ts'
 
 test('hints of any size that all come raise no alarm', async (t) => {
   const random = seededRandom(1)

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { test } from 'tap'
-import { frameBytesMax } from '../src/frame.ts'
+import { batchesPerFlushMax, PendingHints } from '../src/hints/pending-hints.ts'
 import { type Hint, type OutgoingHint, presets } from '../src/index.ts'
-import { keyHash } from '../src/peer-interest.ts'
-import { batchesPerFlushMax, PendingHints } from '../src/pending-hints.ts'
+import { keyHash } from '../src/interest/peer-interest.ts'
+import { frameBytesMax } from '../src/wire/frame.ts'
 import { VirtualCluster } from './support/virtual-cluster.ts'
 
 const orders: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }

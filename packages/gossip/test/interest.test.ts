@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { test } from 'tap'
 import type { OutgoingHint } from '../src/index.ts'
-import { interestKeysMax, OwnInterest } from '../src/own-interest.ts'
-import { keyHash, PeerInterest } from '../src/peer-interest.ts'
+import { interestKeysMax, OwnInterest } from '../src/interest/own-interest.ts'
+import { keyHash, PeerInterest } from '../src/interest/peer-interest.ts'
 import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
 const lingerMs = 10_000

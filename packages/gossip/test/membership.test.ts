@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import { headerBytes, tagBytes } from '../src/frame.ts'
-import { readMessages } from '../src/message-reader.ts'
+import { headerBytes, tagBytes } from '../src/wire/frame.ts'
+import { readMessages } from '../src/wire/message-reader.ts'
 import type { VirtualNode } from './simulation/virtual-node.ts'
 import { addressOf, type ClusterNode, VirtualCluster } from './support/virtual-cluster.ts'
 

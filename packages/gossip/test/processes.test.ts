@@ -7,9 +7,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { clusterNumber, sealFrame, senderKey } from '../src/frame.ts'
 import { GossipNode, KeyRing, type PeerEvent, type PresetName } from '../src/index.ts'
-import { packMessages } from '../src/messages.ts'
+import { clusterNumber, sealFrame, senderKey } from '../src/wire/frame.ts'
+import { packMessages } from '../src/wire/messages.ts'
 import { alive, startNode } from './support/transport-suite.ts'
 
 const program = fileURLToPath(new URL('support/peer-process.ts', import.meta.url))

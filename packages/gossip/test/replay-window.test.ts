@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { test } from 'tap'
-import { ReplayWindow } from '../src/replay-window.ts'
+import { ReplayWindow } from '../src/wire/replay-window.ts'
 
 test('each number is accepted once, in any order', async () => {
   const series = fc

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { TickTimer } from '../src/tick-timer.ts'
+import { TickTimer } from '../src/transport/tick-timer.ts'
 
 /** A core that wants to tick so many times, at once each time. */
 function startTimer(t: Test, ticksWanted: number, onTick: (tick: number) => void) {

@@ -1,6 +1,6 @@
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
-import { TokenClock } from '../src/token-clock.ts'
+import { TokenClock } from '../src/wire/token-clock.ts'
 
 const monthMs = 30 * 24 * 3_600_000
 

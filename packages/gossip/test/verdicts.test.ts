@@ -1,13 +1,13 @@
 // Who is alive, suspect, unreachable or dead, where datagrams come late, on one way only, or from another life.
 import { test } from 'tap'
-import { headerBytes, tagBytes } from '../src/frame.ts'
 import type { GossipParts } from '../src/gossip-parts.ts'
 import { presets } from '../src/index.ts'
-import { judge, Member } from '../src/member.ts'
-import { Members } from '../src/members.ts'
-import { readMessages } from '../src/message-reader.ts'
-import { SilenceWatch } from '../src/silence-watch.ts'
-import { TokenClock } from '../src/token-clock.ts'
+import { judge, Member } from '../src/membership/member.ts'
+import { Members } from '../src/membership/members.ts'
+import { SilenceWatch } from '../src/membership/silence-watch.ts'
+import { headerBytes, tagBytes } from '../src/wire/frame.ts'
+import { readMessages } from '../src/wire/message-reader.ts'
+import { TokenClock } from '../src/wire/token-clock.ts'
 import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
 const [zero, one] = [addressOf(0), addressOf(1)]

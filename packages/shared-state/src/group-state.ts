@@ -21,7 +21,7 @@ import { afterEmpty, type Backoff, startBackoff } from './backoff.ts'
 import { type GroupKey, groupKey } from './group-key.ts'
 import type { GrantSource, PopOutcome, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
-import { Waiters } from './waiters.ts'
+import { Waiters } from './worker-turns.ts'
 
 /** Why a group is granted. `from` is the worker whose push or ack it was. */
 export interface Cause {

@@ -1,4 +1,4 @@
-import { FallbackChecks, type GroupWithWork } from './fallback.ts'
+import { FallbackChecks, type GroupWithWork } from './fallback-poll.ts'
 import type { GroupKey } from './group-key.ts'
 import type { Group } from './group-state.ts'
 import {

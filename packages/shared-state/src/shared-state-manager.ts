@@ -8,7 +8,7 @@
 //   time passes         tick, dueForFallback              → grants taken back, retried, checked
 //   something breaks    unregisterSidecar, reportFault    → locks freed, aggressive mode
 //
-// The parts: group-state.ts (the lock), wake-path.ts (who gets it), fallback.ts (checks without hints),
+// The parts: group-state.ts (the lock), wake-path.ts (who gets it), fallback-poll.ts (checks without hints),
 // poll-mode.ts and paced-checks.ts (how often), group-table.ts (which groups there are), interest.ts
 // (what peers know).
 import type { WaitGroup, WakeHint } from '@rouse/protocol'

@@ -3,8 +3,8 @@ import { afterEmpty, startBackoff } from '../src/backoff.ts'
 import { DeadlineQueue } from '../src/deadline-queue.ts'
 import { LatencyHistogram } from '../src/latency-histogram.ts'
 import { sharedStateDefaults as settings } from '../src/settings.ts'
-import { Waiters } from '../src/waiters.ts'
 import { WakeCounters } from '../src/wake-counters.ts'
+import { Waiters } from '../src/worker-turns.ts'
 
 test('the ladder climbs from the third empty check to its top', async (t) => {
   let backoff = startBackoff(settings)

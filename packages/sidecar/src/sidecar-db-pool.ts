@@ -3,14 +3,14 @@
 
 import type { AckItem, Connections, Executor, Statement } from '@rouse/storage'
 import { pop, popBytesMaxDefault } from '@rouse/storage'
+import { DatabaseHealth } from './circuit-breaker.ts'
 import type { Coordinator, Grant } from './coordinator.ts'
-import { DatabaseHealth } from './database-health.ts'
-import { connectionFailureOf, retrying } from './isolation.ts'
 import type { AckOutcome, Operation, OperationResults } from './operation.ts'
-import { PopDesk } from './pop-desk.ts'
-import { Semaphore } from './semaphore.ts'
+import { PopDesk } from './pops/pop-scheduler.ts'
+import { Semaphore } from './pops/slots.ts'
 import { SidecarError } from './sidecar-error.ts'
-import { WriteDesk } from './write-desk.ts'
+import { connectionFailureOf, retrying } from './writes/retry-split.ts'
+import { WriteDesk } from './writes/write-operations.ts'
 
 export interface SidecarOptions {
   readonly executor: Connections

@@ -1,6 +1,6 @@
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import { Batcher } from '../src/batcher.ts'
+import { Batcher } from '../src/writes/batcher.ts'
 
 interface Job {
   readonly name: string

@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { WriteLine } from '../src/index.ts'
-import { PendingWrite } from '../src/pending-write.ts'
+import { PendingWrite } from '../src/writes/pending-write.ts'
 
 type Write = PendingWrite<string, string>
 

@@ -30,7 +30,7 @@ test('every bug can be put into the product as it is', async (t) => {
 })
 
 test('a module whose words have changed does not load', async (t) => {
-  const file = 'packages/sidecar/dist/write-desk.js'
+  const file = 'packages/sidecar/dist/writes/write-operations.js'
   const bug = {
     ...bugNamed('mix-up-answers'),
     replaces: [{ file, find: 'no such words', put: '' }],

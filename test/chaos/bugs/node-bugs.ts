@@ -7,7 +7,7 @@ export const nodeBugs: readonly Bug[] = [
     does: 'a push is answered with success before anybody knows whether it was committed',
     replaces: [
       {
-        file: 'packages/sidecar/dist/write-desk.js',
+        file: 'packages/sidecar/dist/writes/write-operations.js',
         find: 'await push(executor, items, { lockTimeoutMs });',
         put: `await push(executor, items, { lockTimeoutMs }).catch(() => ({
             woken: [],
@@ -27,7 +27,7 @@ export const nodeBugs: readonly Bug[] = [
     does: 'a commit whose wait for the standby was cancelled is answered with success',
     replaces: [
       {
-        file: 'packages/database/dist/host-client.js',
+        file: 'packages/database/dist/hosts/host-client.js',
         find: "routine === 'SyncRepWaitForLSN'",
         put: 'false',
       },
@@ -43,7 +43,7 @@ export const nodeBugs: readonly Bug[] = [
     does: 'of a push call with several items the last is answered and not stored',
     replaces: [
       {
-        file: 'packages/sidecar/dist/write-desk.js',
+        file: 'packages/sidecar/dist/writes/write-operations.js',
         find: 'const result = await push(executor, items, { lockTimeoutMs });',
         put: `const kept = items.length > 2 ? items.slice(0, -1) : items;
         const result = await push(executor, kept, { lockTimeoutMs });
@@ -61,7 +61,7 @@ export const nodeBugs: readonly Bug[] = [
     does: 'pushes that shared a call are all told what became of the first',
     replaces: [
       {
-        file: 'packages/sidecar/dist/write-desk.js',
+        file: 'packages/sidecar/dist/writes/write-operations.js',
         find: `            write.resolve(result.items.slice(at, at + length));
             at += length;`,
         put: `            write.resolve(result.items.slice(0, length));
@@ -78,7 +78,7 @@ export const nodeBugs: readonly Bug[] = [
     does: 'a lease is now and then given back when its answer has gone out',
     replaces: [
       {
-        file: 'apps/broker/dist/undelivered.js',
+        file: 'apps/broker/dist/http/client-watch.js',
         find: '!this.#response.writableFinished)',
         put: '(!this.#response.writableFinished || Math.random() < 0.05))',
       },
@@ -98,7 +98,7 @@ export const nodeBugs: readonly Bug[] = [
         put: 'onPushed: () => {},',
       },
       {
-        file: 'packages/shared-state/dist/fallback.js',
+        file: 'packages/shared-state/dist/fallback-poll.js',
         find: 'return isUrgent(group) ? group.backoff.intervalMs : settings.idleIntervalMs;',
         put: 'return isUrgent(group) ? 600_000 : 600_000 + settings.idleIntervalMs;',
       },

@@ -10,7 +10,7 @@ import { makeDataFolder } from './data-folder.ts'
 import { DevError } from './dev-error.ts'
 import { type NodeProcess, startNode } from './node-process.ts'
 import { type ReadinessWatch, watchReadiness } from './readiness-watch.ts'
-import { readyWords } from './ready-words.ts'
+import { readyWords } from './ready-banner.ts'
 
 export interface DevClusterOptions {
   readonly nodes: number

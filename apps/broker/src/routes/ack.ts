@@ -7,10 +7,10 @@ import {
   RouseError,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import { leaseLostText, logEnded, readAck, readReceipt, toAckResult } from '../ack-items.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { bodySchema } from '../request-schema.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { leaseLostText, logEnded, readAck, readReceipt, toAckResult } from './ack-items.ts'
 
 /** Told apart by the receipt, so that a fault is reported for the form that was meant. */
 const ackSchema = {

@@ -10,10 +10,10 @@ import {
 } from '@rouse/protocol'
 import { type ConfiguredQueue, configure, type QueuePlace, queuePlace } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { bodySchema } from '../request-schema.ts'
+import { administer } from '../http/admin-query.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
 
 export function configureRoute(app: FastifyInstance, context: BrokerContext): void {
   app.post(

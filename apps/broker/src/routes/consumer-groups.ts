@@ -10,11 +10,11 @@ import {
 } from '@rouse/protocol'
 import { deleteGroup, queuePlace, queuesWithGroup, seek, statsPage } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchGroup } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { cursorAfter, readPage } from '../page.ts'
-import { bodySchema } from '../request-schema.ts'
+import { administer, noSuchGroup } from '../http/admin-query.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { cursorAfter, readPage } from '../http/page.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
 import { toGroup } from './resources.ts'
 
 type Params = { readonly group: string; readonly queue: string }

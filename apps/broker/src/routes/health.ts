@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { BrokerContext } from '../broker-context.ts'
+import type { BrokerContext } from '../worker/context.ts'
 
 export function healthRoutes(app: FastifyInstance, context: BrokerContext): void {
   /** The loop turns; the database is not asked. */

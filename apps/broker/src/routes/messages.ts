@@ -26,10 +26,10 @@ import {
   type StoredMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../administration.ts'
-import { toAttempt } from '../attempt-answer.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
+import { administer } from '../http/admin-query.ts'
+import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { toAttempt } from './attempt-answer.ts'
 
 type Query = Readonly<Record<string, unknown>>
 type Params = { readonly partitionId: string; readonly transactionId: string }

@@ -17,14 +17,14 @@ import {
 } from '@rouse/protocol'
 import type { PopOutcome, PopSpec } from '@rouse/sidecar'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { submitAcks } from '../ack-items.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { createGiveBackPace } from '../give-back-pace.ts'
-import { withoutNulls } from '../json-body.ts'
-import { openLeases, type UnreadableMessage, unreadableMessage } from '../open-leases.ts'
-import { popAnswer } from '../pop-answer.ts'
-import { bodySchema } from '../request-schema.ts'
-import { type ClientWatch, createClientWatch } from '../undelivered.ts'
+import { type ClientWatch, createClientWatch } from '../http/client-watch.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { submitAcks } from './ack-items.ts'
+import { createGiveBackPace } from './give-back-pace.ts'
+import { openLeases, type UnreadableMessage, unreadableMessage } from './open-leases.ts'
+import { popAnswer } from './pop-answer.ts'
 
 const paths = [
   '/api/v1/pop/queue/:queue',

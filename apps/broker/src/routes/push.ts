@@ -1,10 +1,10 @@
 import { type PushBody, PushBodySchema } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { bytesOf, readPushItems, toPushedAnswer } from '../push-items.ts'
-import { checkRepeat } from '../repeated-push.ts'
-import { bodySchema } from '../request-schema.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { bytesOf, readPushItems, toPushedAnswer } from './push-items.ts'
+import { checkRepeat } from './repeated-push.ts'
 
 /** The answer goes out after COMMIT: the sidecar resolves no earlier. */
 export function pushRoute(app: FastifyInstance, context: BrokerContext): void {

@@ -1,8 +1,8 @@
 import { type PausedAnswer, type PurgedAnswer, parseQueueName } from '@rouse/protocol'
 import { pause, purge } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { administer } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
+import { administer } from '../http/admin-query.ts'
+import type { BrokerContext } from '../worker/context.ts'
 
 /** Whole queues: stop delivery, go on, drop what is in them. */
 export function queueControlRoutes(app: FastifyInstance, context: BrokerContext): void {

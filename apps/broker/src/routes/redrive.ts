@@ -20,11 +20,11 @@ import {
   startRedrive,
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { administer } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { bodySchema } from '../request-schema.ts'
-import { readFilter } from './dlq.ts'
+import { administer } from '../http/admin-query.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { readFilter } from './dead-letters.ts'
 
 export function redriveRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, limits } = context

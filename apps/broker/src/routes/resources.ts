@@ -9,9 +9,9 @@ import {
   statsPage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchQueue } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { cursorAfter, readPage } from '../page.ts'
+import { administer, noSuchQueue } from '../http/admin-query.ts'
+import { cursorAfter, readPage } from '../http/page.ts'
+import type { BrokerContext } from '../worker/context.ts'
 
 type Params = { readonly queue: string }
 

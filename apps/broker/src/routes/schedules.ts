@@ -19,15 +19,15 @@ import {
   type ScheduleRow,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { schedulePlace } from '../encryption.ts'
-import { withoutNulls } from '../json-body.ts'
-import { cursorAfter, readPage } from '../page.ts'
-import { jsonText } from '../push-items.ts'
-import { bodySchema } from '../request-schema.ts'
-import { checkPattern, nextTick } from '../services/cron-ticks.ts'
-import { dataOf, jsonList, jsonWith } from '../stored-json.ts'
+import { schedulePlace } from '../encryption/payload-cipher.ts'
+import { administer } from '../http/admin-query.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { cursorAfter, readPage } from '../http/page.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
+import { checkPattern, nextTick } from '../scheduler/cron-ticks.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { jsonText } from './push-items.ts'
 
 type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
 

@@ -12,10 +12,10 @@ import {
 } from '@rouse/protocol'
 import { seek, stats, subscribe } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchGroup, noSuchQueue } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { bodySchema } from '../request-schema.ts'
+import { administer, noSuchGroup, noSuchQueue } from '../http/admin-query.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
 import { readTarget } from './consumer-groups.ts'
 
 type Params = { readonly group: string; readonly queue: string }

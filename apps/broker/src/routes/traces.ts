@@ -24,13 +24,13 @@ import {
   tracesOfMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { withoutNulls } from '../json-body.ts'
-import { jsonText } from '../push-items.ts'
-import { bodySchema } from '../request-schema.ts'
-import { jsonList, jsonWith } from '../stored-json.ts'
+import { administer } from '../http/admin-query.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import { jsonList, jsonWith } from '../http/stored-json.ts'
+import type { BrokerContext } from '../worker/context.ts'
 import { isPartitionId } from './messages.ts'
+import { jsonText } from './push-items.ts'
 
 type Params = {
   readonly partitionId: string

@@ -11,13 +11,13 @@ import {
 } from '@rouse/protocol'
 import type { AckItem, PushItem, TransactionResult } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { logEnded } from '../ack-items.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { createHoldingsLine } from '../holdings-line.ts'
-import { withoutNulls } from '../json-body.ts'
-import { readPushItems, toPushedAnswer } from '../push-items.ts'
-import { bodySchema } from '../request-schema.ts'
-import { fenceAcks } from '../required-leases.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { logEnded } from './ack-items.ts'
+import { createHoldingsLine } from './lease-lookup.ts'
+import { readPushItems, toPushedAnswer } from './push-items.ts'
+import { fenceAcks } from './required-leases.ts'
 
 /** Told apart by type, so that a fault is reported for the form that was meant. */
 const transactionSchema = {

@@ -2,10 +2,10 @@ import { parseConsumerGroup, parseQueueName, RouseError, type WhyReason } from '
 import { groupKey } from '@rouse/shared-state'
 import { type QueueFacts, queueFacts } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchQueue } from '../administration.ts'
-import type { BrokerContext } from '../broker-context.ts'
-import { clusterStats } from '../cluster/cluster-view.ts'
-import { explain } from '../why.ts'
+import { clusterStats } from '../cluster/cluster-stats.ts'
+import { administer, noSuchQueue } from '../http/admin-query.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { explain } from './why-reasons.ts'
 
 type Params = { readonly queue: string }
 type Query = { readonly consumerGroup?: unknown }

@@ -4,8 +4,8 @@ import type { Command } from 'commander'
 import { segment } from '../api.ts'
 import { type BenchFigures, BenchRecord } from '../bench-record.ts'
 import { CliError } from '../cli-error.ts'
+import { count, durationMs } from '../format.ts'
 import { type Session, sessionOf, verb } from '../verb.ts'
-import { count, durationMs } from '../words.ts'
 
 interface Options {
   readonly seconds: number

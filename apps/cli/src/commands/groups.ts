@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { nowMs } from '../clock.ts'
+import { since } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { since } from '../words.ts'
 
 export function groupsVerb(program: Command): void {
   verb(program, 'groups', 'list the consumer groups', 'rouse groups').action(

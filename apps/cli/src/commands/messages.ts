@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { type Json, query } from '../api.ts'
 import { nowMs } from '../clock.ts'
+import { brief, count, since } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { brief, count, since } from '../words.ts'
 
 interface Options {
   readonly partition?: string

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { query, segment } from '../api.ts'
 import { CliError } from '../cli-error.ts'
 import { stringifyExact } from '../exact-json.ts'
+import { count, durationMs } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { count, durationMs } from '../words.ts'
 
 interface Options {
   readonly ack?: boolean

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CliError } from '../cli-error.ts'
 import { parseExact, stringifyExact } from '../exact-json.ts'
+import { durationMs } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { durationMs } from '../words.ts'
 
 interface Options {
   readonly partition?: string

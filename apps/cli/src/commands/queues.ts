@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { type Json, segment } from '../api.ts'
 import { nowMs } from '../clock.ts'
+import { since } from '../format.ts'
 import type { TableColumn } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { since } from '../words.ts'
 
 export function queuesVerb(program: Command): void {
   const queues = verb(

@@ -13,7 +13,7 @@ rouse serve --check-config`,
   )
     .allowUnknownOption()
     .helpOption(false)
-    .argument('[flags...]', 'as apps/broker/src/settings.ts lists them')
+    .argument('[flags...]', 'as apps/broker/src/config/settings.ts lists them')
     .action(async (flags: readonly string[]) => {
       // The node runs as itself: its workers too, and nothing of the command line is in their way.
       const main = fileURLToPath(import.meta.resolve('@rouse/broker/main'))

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Json } from '../api.ts'
+import { absence } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { absence } from '../words.ts'
 
 interface Options {
   readonly cluster?: boolean

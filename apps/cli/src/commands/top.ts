@@ -3,9 +3,9 @@ import type { Command } from 'commander'
 import colors from 'picocolors'
 import type { Json } from '../api.ts'
 import { nowMs } from '../clock.ts'
+import { absence, ago } from '../format.ts'
 import { formatTable } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { absence, ago } from '../words.ts'
 import { queueColumns } from './queues.ts'
 
 interface Options {

@@ -1,5 +1,5 @@
 import type { Api, Json } from '../api.ts'
-import { absence } from '../words.ts'
+import { absence } from '../format.ts'
 import type { ToldNode } from './database-checks.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 

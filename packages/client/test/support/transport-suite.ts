@@ -1,7 +1,7 @@
 // What a transport must do. Both that ship pass it.
 import { eventually, freePort } from '@rouse/testkit'
 import { test } from 'tap'
-import { type Transport, TransportError } from '../../src/transport.ts'
+import { type Transport, TransportError } from '../../src/http/transport.ts'
 import { scriptedServer } from './scripted-server.ts'
 
 export function transportSuite(name: string, createTransport: () => Transport): void {

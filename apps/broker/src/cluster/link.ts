@@ -1,0 +1,283 @@
+// The node's tie to its peers, in the primary: gossip and the list of nodes in the database on one side, the wake path on
+// the other. What is said here is a hint; what is lost here is found by a fallback check.
+
+import { hostname } from 'node:os'
+import {
+  type Hint as GossipHint,
+  GossipNode,
+  type GossipStats,
+  type PeerEvent,
+  type PeerView,
+} from '@rouse/gossip'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import type { ClusterIdentity, NodeRecord, SeenNode } from '@rouse/storage'
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/config.ts'
+import { wordsOf } from '../config/setting.ts'
+import type { Logger } from '../log.ts'
+import { version } from '../version.ts'
+import { DifferingDefaults } from './differing-defaults.ts'
+import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-codec.ts'
+import { createNodeDirectory, type NodeDirectory } from './node-registry.ts'
+import { SilentPeers } from './silent-peers.ts'
+
+/** What the link does to the wake path. */
+export interface ClusterEvents {
+  readonly onHint: (hint: WakeHint) => void
+  /** A queue has other options now; the values are in the database. */
+  readonly onConfigured: (hint: WakeHint) => void
+  /** Anything may have happened at a peer. */
+  readonly onEverything: () => void
+  /** Something falls due then, by the database's clock. */
+  readonly onScheduled: (dueAtMs: number) => void
+  readonly onSilentPeers: (areSilent: boolean) => void
+  readonly onInterestEchoed: (version: number) => void
+  /** Another process runs under our id, and started later. */
+  readonly onSuperseded: (by: SeenNode) => void
+  readonly interests: () => {
+    readonly version: number
+    readonly groups: readonly WaitGroup[]
+  }
+}
+
+export interface ClusterLinkOptions {
+  readonly config: Config
+  readonly identity: ClusterIdentity
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: ClusterEvents
+}
+
+/** A peer as gossip knows it, if it does, and as the database lists it. */
+export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {
+  readonly id: string
+  readonly state: PeerView['state'] | 'unheard'
+  readonly url: string | null
+  readonly version: string | null
+  /** Since it last wrote its row in the database. */
+  readonly wroteAgoMs: number | null
+}
+
+export interface ClusterStats {
+  readonly url: string | null
+  readonly version: string
+  readonly peers: readonly PeerStats[]
+  readonly gossip: GossipStats & { readonly address: string }
+}
+
+const watchMs = 500
+/** After a doubt peers look again in the 1st, 2nd, 4th, 8th and 16th round of the watch. */
+const doubtRoundsMax = 16
+
+export class ClusterLink {
+  readonly #options: ClusterLinkOptions
+  readonly #gossip: GossipNode
+  readonly #silent = new SilentPeers()
+  readonly #defaults: DifferingDefaults
+  #directory: NodeDirectory | undefined
+  #address = ''
+  #httpUrl: string | null = null
+  #watch: NodeJS.Timeout | undefined
+  #interestIsDue = false
+  #silentIds: readonly string[] = []
+  #doubtRounds = doubtRoundsMax
+
+  constructor(options: ClusterLinkOptions) {
+    const { config, identity, log, events } = options
+    this.#options = options
+    this.#defaults = new DifferingDefaults(config.queueDefaults, log)
+    this.#gossip = new GossipNode({
+      clusterId: identity.clusterId,
+      nodeId: config.nodeId,
+      incarnation: identity.incarnation,
+      bind: { host: config.gossipHost, port: config.gossipPort },
+      advertise: config.gossipAdvertise,
+      secrets: wordsOf(config.gossipSecret ?? ''),
+      peers: config.gossipPeers,
+      preset: config.gossipPreset,
+      onHint: (hint) => this.#heard(hint),
+      onPeer: (peer, event) => this.#peerChanged(peer, event),
+      onHintsLost: (from, count) => {
+        log.debug({ from, count }, 'hints were lost on the way')
+        events.onEverything()
+      },
+      onInterestEchoed: events.onInterestEchoed,
+      onSuperseded: () => this.#directory?.doubt(),
+    })
+  }
+
+  /** Throws where the socket cannot be bound or may not be used so. */
+  async start(): Promise<void> {
+    const { pool, clock, log, events } = this.#options
+    this.#address = await this.#gossip.start()
+    log.info({ gossip: this.#address }, 'gossip listens')
+    this.#directory = createNodeDirectory({
+      pool,
+      clock,
+      log,
+      own: () => this.#own(),
+      onNodes: (others) => this.#discovered(others),
+      onSuperseded: events.onSuperseded,
+    })
+    await this.#directory.start()
+    this.#watch = setInterval(() => {
+      this.#lookForSilence()
+      this.#repeatDoubt()
+    }, watchMs)
+    const peers = this.#directory.others().length
+    log.info({ peers }, 'joined the cluster')
+  }
+
+  /** Our workers serve: peers and people may come. */
+  listening(url: string): void {
+    const { config } = this.#options
+    this.#httpUrl = config.advertiseUrl ?? reachable(url, config.host)
+    this.#directory?.rewrite()
+  }
+
+  /** Without a goodbye peers miss us until our row is old, as if we had been killed. */
+  async stop({ goodbye = true }: { readonly goodbye?: boolean } = {}): Promise<void> {
+    clearInterval(this.#watch)
+    await Promise.all([this.#gossip.stop({ goodbye }), this.#directory?.stop({ goodbye })])
+  }
+
+  broadcast(hint: WakeHint, kind: keyof typeof gossipKinds): void {
+    this.#gossip.hint(toGossip(gossipKinds[kind], hint))
+  }
+
+  /** Peers read the values from the database. */
+  tellConfigured(hint: WakeHint, version: number): void {
+    this.#gossip.hint({ ...toGossip('QUEUE_CONFIG_CHANGED', hint), value: version })
+  }
+
+  /** Anything may have been committed here, and what was in flight may yet be: peers look at all that they wait for, now
+   * and a few times more, ever later. */
+  broadcastEverything(): void {
+    this.#doubtRounds = 0
+    this.#tellEverything()
+  }
+
+  tellScheduled(queue: string, dueAtMs: number): void {
+    this.#gossip.hint({ kind: 'SCHEDULED', scope: queue, count: 1, value: dueAtMs })
+  }
+
+  /** Many waiters come at once: peers are told after the last of them. */
+  interestChanged(version: number): void {
+    // Nobody is there who would have to know.
+    if (this.#gossip.peers().every(isGone)) this.#options.events.onInterestEchoed(version)
+    if (this.#interestIsDue) return
+    this.#interestIsDue = true
+    setImmediate(() => {
+      this.#interestIsDue = false
+      const { version, groups } = this.#options.events.interests()
+      this.#gossip.setInterest({ version, keys: [...new Set(groups.map(interestKey))] })
+    })
+  }
+
+  /** Takes new secrets into use without a restart. */
+  replaceSecret(secret: string | undefined): void {
+    this.#gossip.replaceSecrets(wordsOf(secret ?? ''))
+  }
+
+  stats(): ClusterStats {
+    const heard = this.#gossip.peers()
+    const listed = this.#directory?.others() ?? []
+    const ids = new Set([...listed.map(({ id }) => id), ...heard.map(({ nodeId }) => nodeId)])
+    return {
+      url: this.#httpUrl,
+      version,
+      peers: [...ids].sort().map((id) => {
+        const node = listed.find((one) => one.id === id)
+        const { nodeId: _, ...peer } = heard.find((one) => one.nodeId === id) ?? { nodeId: id }
+        const listing = { url: node?.httpUrl ?? null, version: node?.version ?? null }
+        const wroteAgoMs = node === undefined ? null : Math.round(node.silentMs)
+        return { id, state: 'unheard', ...listing, wroteAgoMs, ...peer }
+      }),
+      gossip: { address: this.#address, ...this.#gossip.stats() },
+    }
+  }
+
+  #repeatDoubt(): void {
+    if (this.#doubtRounds >= doubtRoundsMax) return
+    this.#doubtRounds += 1
+    if (Number.isInteger(Math.log2(this.#doubtRounds))) this.#tellEverything()
+  }
+
+  #tellEverything(): void {
+    this.#gossip.hint({ kind: 'EVERYTHING', scope: '', count: 1 })
+  }
+
+  #own(): NodeRecord {
+    const { config, identity } = this.#options
+    return {
+      id: config.nodeId,
+      incarnation: identity.incarnation,
+      httpUrl: this.#httpUrl,
+      gossipAddress: this.#address,
+      version,
+      queueDefaults: config.queueDefaults,
+    }
+  }
+
+  #heard(hint: GossipHint): void {
+    const { events, log } = this.#options
+    switch (hint.kind) {
+      case 'EVERYTHING':
+        return events.onEverything()
+      case 'QUEUE_CONFIG_CHANGED':
+        log.debug({ queue: hint.scope, version: hint.value }, 'a queue has new options')
+        return events.onConfigured(fromGossip(hint))
+      case 'SCHEDULED':
+        return hint.value === undefined ? undefined : events.onScheduled(hint.value)
+      case 'MESSAGE_AVAILABLE':
+      case 'PARTITION_FREE':
+        return events.onHint(fromGossip(hint))
+    }
+  }
+
+  #discovered(others: readonly SeenNode[]): void {
+    this.#gossip.discovered(others.map(({ gossipAddress }) => gossipAddress))
+    this.#defaults.compare(others)
+    this.#lookForSilence()
+  }
+
+  #peerChanged(peer: PeerView, event: PeerEvent): void {
+    const { log, events } = this.#options
+    log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
+    if (event === 'joined') this.#directory?.rewrite()
+    if (mayHaveMissed.has(event)) events.onEverything()
+    this.#lookForSilence()
+  }
+
+  #lookForSilence(): void {
+    const { clock, log, events } = this.#options
+    const others = this.#directory?.others() ?? []
+    const silent = this.#silent.find(others, this.#gossip.peers(), clock.nowMs())
+    if (silent.join() === this.#silentIds.join()) return
+    const wereSilent = this.#silentIds.length > 0
+    this.#silentIds = silent
+    if (silent.length > 0) log.warn({ peers: silent }, 'peers are silent: waiters look more often')
+    else log.info('every peer is heard')
+    if (wereSilent !== silent.length > 0) events.onSilentPeers(silent.length > 0)
+  }
+}
+
+/** What a peer committed before it fell silent, or before we knew each other, was perhaps not announced here. */
+const mayHaveMissed: ReadonlySet<PeerEvent> = new Set(['joined', 'suspect', 'dead', 'left'])
+
+const gossipKinds: Readonly<Record<'available' | 'free', QueueHintKind>> = {
+  available: 'MESSAGE_AVAILABLE',
+  free: 'PARTITION_FREE',
+}
+
+function isGone({ state }: PeerView): boolean {
+  return state === 'dead' || state === 'left'
+}
+
+/** A server that listens everywhere is reached by the name of its machine. */
+function reachable(url: string, host: string): string {
+  if (host !== '0.0.0.0' && host !== '::') return url
+  return `http://${hostname()}:${new URL(url).port}`
+}

@@ -1,0 +1,286 @@
+// The only reader of the environment: defaults < file < environment < flags. What is unknown is refused.
+import cluster from 'node:cluster'
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { parseConnectionTarget } from '@rouse/database'
+import { checkAdvertise, checkNodeId, checkPeers, checkSecrets } from '@rouse/gossip'
+import { readEncryptionKeys } from '../encryption/payload-cipher.ts'
+import { checkAddresses } from './address-checks.ts'
+import { ConfigError } from './config-error.ts'
+import { leastConnections } from './connections.ts'
+import { type Setting, wordsOf } from './setting.ts'
+import { queueDefaultSettings, settings } from './settings.ts'
+import { suggestion } from './suggestion.ts'
+
+type Values<Table extends Record<string, Setting<unknown>>> = {
+  readonly [Key in keyof Table]: Table[Key]['fallback']
+}
+
+export type Config = Omit<Values<typeof settings>, 'databaseUrl' | 'nodeId'> & {
+  readonly databaseUrl: string
+  readonly nodeId: string
+  /** Only what was set. */
+  readonly queueDefaults: Readonly<Record<string, unknown>>
+}
+
+export interface ConfigRequest {
+  readonly config: Config
+  /** Print it and end. */
+  readonly checkOnly: boolean
+}
+
+export interface ConfigSources {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly args: readonly string[]
+  readonly readFile: (path: string) => string
+  /** A worker does not gossip: it starts whatever is in the file of a secret that is just being replaced. */
+  readonly isWorker: boolean
+}
+
+const all: Readonly<Record<string, Setting<unknown>>> = {
+  ...settings,
+  ...Object.fromEntries(
+    Object.entries(queueDefaultSettings).map(([name, setting]) => [defaultKey(name), setting]),
+  ),
+}
+
+export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest {
+  const env = sources.env ?? process.env
+  const readFile = sources.readFile ?? ((path) => readFileSync(path, 'utf8'))
+  const isWorker = sources.isWorker ?? cluster.isWorker
+  const flags = readFlags(sources.args ?? process.argv.slice(2))
+  refuseUnknown(env)
+  const path = flags.values.get('config') ?? env.ROUSE_CONFIG
+  const file = path === undefined ? {} : readConfigFile(path, readFile)
+  const values: Record<string, unknown> = {}
+  for (const [key, setting] of Object.entries(all)) {
+    if (isWorker && key === 'gossipSecret') continue
+    values[key] = resolve(key, setting, { file, env, flags: flags.values, readFile })
+  }
+  const config = complete(values, isWorker ? process.ppid : process.pid)
+  if (!isWorker) {
+    checkAddresses(config)
+    checkGossip(config)
+  }
+  return { config, checkOnly: flags.checkOnly }
+}
+
+/** As `--check-config` prints it: by the names of the environment, secrets masked. */
+export function describeConfig(config: Config): string {
+  const values: Record<string, unknown> = { ...config }
+  for (const [name, value] of Object.entries(config.queueDefaults)) values[defaultKey(name)] = value
+  const lines = Object.entries(all)
+    .filter(([key]) => values[key] !== undefined)
+    .map(([key, setting]) => [setting.env, setting.secret ? mask(values[key]) : values[key]])
+  return JSON.stringify(Object.fromEntries(lines), null, 2)
+}
+
+/** A Kubernetes service called rouse makes `ROUSE_PORT=tcp://10.0.0.1:4600`, which is not meant for us. */
+function isServiceLink(name: string, value = ''): boolean {
+  return name.endsWith('PORT') && /^(tcp|udp|sctp):\/\//.test(value)
+}
+
+interface Layers {
+  readonly file: Readonly<Record<string, unknown>>
+  readonly env: ConfigSources['env']
+  readonly flags: ReadonlyMap<string, string>
+  readonly readFile: ConfigSources['readFile']
+}
+
+function resolve(key: string, setting: Setting<unknown>, layers: Layers): unknown {
+  const flag = layers.flags.get(flagName(setting.env))
+  if (flag !== undefined) return setting.parse(flag)
+  const fileFlag = layers.flags.get(`${flagName(setting.env)}-file`)
+  if (fileFlag !== undefined) return setting.parse(readSecret(setting, fileFlag, layers))
+  const fromEnv = layers.env[setting.env]
+  const path = setting.secret ? layers.env[`${setting.env}_FILE`] : undefined
+  if (fromEnv && path) {
+    throw new ConfigError(setting.env, `and ${setting.env}_FILE are both set`)
+  }
+  // An empty variable is how compose files and shells say "not set".
+  if (fromEnv !== undefined && fromEnv !== '' && !isServiceLink(setting.env, fromEnv)) {
+    return setting.parse(fromEnv)
+  }
+  if (path) return setting.parse(readSecret(setting, path, layers))
+  return Object.hasOwn(layers.file, key) ? setting.check(layers.file[key]) : setting.fallback
+}
+
+function readSecret(setting: Setting<unknown>, path: string, { readFile }: Layers): string {
+  try {
+    return readFile(path).replace(/\r?\n$/, '')
+  } catch {
+    throw new ConfigError(`${setting.env}_FILE`, `names a file that cannot be read: ${path}`)
+  }
+}
+
+function complete(values: Record<string, unknown>, primaryPid: number): Config {
+  const { databaseUrl } = values
+  if (databaseUrl === undefined) throw new ConfigError('ROUSE_DATABASE_URL', 'is not set')
+  if (typeof databaseUrl !== 'string' || !/^postgres(ql)?:\/\//.test(databaseUrl)) {
+    throw new ConfigError('ROUSE_DATABASE_URL', 'must be a postgres:// URL')
+  }
+  checkTarget('ROUSE_DATABASE_URL', databaseUrl)
+  if (typeof values.listenUrl === 'string') checkTarget('ROUSE_LISTEN_URL', values.listenUrl)
+  if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
+    throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
+  }
+  checkConnections(values)
+  checkEncryption(values)
+  const queueDefaults: Record<string, unknown> = {}
+  for (const name of Object.keys(queueDefaultSettings)) {
+    const value = values[defaultKey(name)]
+    if (value !== undefined) queueDefaults[name] = value
+    delete values[defaultKey(name)]
+  }
+  // Where the port is any that is free, the process tells the nodes of a machine apart.
+  const place = values.port === 0 ? primaryPid : values.port
+  const nodeId = values.nodeId ?? `${hostname()}-${String(place)}`
+  return { ...values, databaseUrl, nodeId, queueDefaults } as unknown as Config
+}
+
+/** Several hosts, of which one takes writes, are understood; see docs/failover.md. */
+function checkTarget(name: string, url: string): void {
+  try {
+    parseConnectionTarget(url)
+  } catch (error) {
+    throw new ConfigError(name, (error as Error).message)
+  }
+}
+
+/** The rules are those of gossip itself: asked here, a node that breaks one does not come as far as the database. */
+function checkGossip(config: Config): void {
+  const { nodeId, gossipSecret, gossipHost, gossipPeers, gossipAdvertise } = config
+  const check = (name: string, rule: () => void, problem = 'cannot be used'): void => {
+    try {
+      rule()
+    } catch (error) {
+      throw new ConfigError(name, `${problem}. ${(error as Error).message}`)
+    }
+  }
+  check('ROUSE_NODE_ID', () => checkNodeId(nodeId))
+  check('ROUSE_GOSSIP_PEERS', () => checkPeers(gossipPeers))
+  if (gossipAdvertise !== undefined) {
+    check('ROUSE_GOSSIP_ADVERTISE', () => checkAdvertise(gossipAdvertise))
+  }
+  check(
+    'ROUSE_GOSSIP_SECRET',
+    () => checkSecrets(wordsOf(gossipSecret ?? ''), gossipHost),
+    gossipSecret === undefined ? 'is not set' : undefined,
+  )
+}
+
+function checkConnections(values: Record<string, unknown>): void {
+  const { connectionsMax, poolMax, workers } = values as Partial<Record<string, number>>
+  if (connectionsMax === undefined || workers === undefined) return
+  if (poolMax !== undefined) {
+    const problem = 'and ROUSE_POOL_MAX are both set; ROUSE_POOL_MAX is deprecated, so remove it'
+    throw new ConfigError('ROUSE_CONNECTIONS_MAX', problem)
+  }
+  const least = leastConnections(workers)
+  if (connectionsMax >= least) return
+  const problem = `is ${connectionsMax}, and ${workers} workers need at least ${least}: raise it, or lower ROUSE_WORKERS`
+  throw new ConfigError('ROUSE_CONNECTIONS_MAX', problem)
+}
+
+/** A node with a key that is none would refuse every push of an encrypted queue: better not to start. */
+function checkEncryption({
+  encryptionKey,
+  defaultEncryptionEnabled,
+}: Record<string, unknown>): void {
+  if (typeof encryptionKey !== 'string') {
+    if (defaultEncryptionEnabled !== true) return
+    const problem = 'is not set, and ROUSE_DEFAULT_ENCRYPTION_ENABLED wants it'
+    throw new ConfigError('ROUSE_ENCRYPTION_KEY', problem)
+  }
+  try {
+    readEncryptionKeys(encryptionKey)
+  } catch (error) {
+    throw new ConfigError('ROUSE_ENCRYPTION_KEY', (error as Error).message)
+  }
+}
+
+/** `--name value`, `--name=value`, `--check-config`. */
+function readFlags(args: readonly string[]): { values: Map<string, string>; checkOnly: boolean } {
+  const known = Object.values(all).flatMap(({ env, secret }) =>
+    secret ? [flagName(env), `${flagName(env)}-file`] : [flagName(env)],
+  )
+  known.push('config')
+  const values = new Map<string, string>()
+  let checkOnly = false
+  for (let i = 0; i < args.length; i += 1) {
+    const [, name = '', inline] = /^--([^=]*)(?:=(.*))?$/s.exec(args[i] as string) ?? []
+    if (name === 'check-config' && inline === undefined) {
+      checkOnly = true
+      continue
+    }
+    if (!known.includes(name)) {
+      throw new ConfigError(
+        args[i] as string,
+        `is no flag of this program${suggestion(name, known, '--')}`,
+      )
+    }
+    const value = inline ?? args[(i += 1)]
+    if (value === undefined) throw new ConfigError(`--${name}`, 'wants a value')
+    values.set(name, value)
+  }
+  return { values, checkOnly }
+}
+
+/**
+ * Names of other programs that begin like ours: the client's, the tests', and Kubernetes' links to services. Those that
+ * end in PORT are told by their value, or a mistyped one of ours would pass for a link.
+ */
+const foreign = /^ROUSE_(URL$|TEST_|.*(SERVICE_HOST$|SERVICE_PORT(_|$)|PORT_\d))/
+
+function refuseUnknown(env: ConfigSources['env']): void {
+  const known = Object.values(all).flatMap(({ env: name, secret }) =>
+    secret ? [name, `${name}_FILE`] : [name],
+  )
+  known.push('ROUSE_CONFIG')
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith('ROUSE_') || known.includes(name) || foreign.test(name)) continue
+    if (isServiceLink(name, value)) continue
+    throw new ConfigError(name, `is no setting of this program${suggestion(name, known)}`)
+  }
+}
+
+function readConfigFile(
+  path: string,
+  readFile: ConfigSources['readFile'],
+): Readonly<Record<string, unknown>> {
+  let value: unknown
+  try {
+    value = JSON.parse(readFile(path))
+  } catch (error) {
+    throw new ConfigError('ROUSE_CONFIG', `cannot be read: ${(error as Error).message}`)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ConfigError('ROUSE_CONFIG', 'must hold a JSON object')
+  }
+  const known = Object.keys(all)
+  for (const key of Object.keys(value)) {
+    if (known.includes(key)) continue
+    throw new ConfigError('ROUSE_CONFIG', `holds an unknown key "${key}"${suggestion(key, known)}`)
+  }
+  return value as Record<string, unknown>
+}
+
+function flagName(env: string): string {
+  return env
+    .replace(/^ROUSE_/, '')
+    .toLowerCase()
+    .replaceAll('_', '-')
+}
+
+/** In a file, `defaultLeaseTime`. */
+function defaultKey(option: string): string {
+  return `default${option.charAt(0).toUpperCase()}${option.slice(1)}`
+}
+
+/** A URL keeps all but its password; any other secret is hidden whole. */
+function mask(value: unknown): string {
+  const url = /^([a-z]+:\/\/[^:@/]*)(:[^@]*)?(@.*)?$/is.exec(String(value))
+  if (url === null) return '***'
+  const [, start = '', password, rest = ''] = url
+  return `${start}${password === undefined ? '' : ':***'}${rest}`
+}

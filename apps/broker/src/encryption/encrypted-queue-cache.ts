@@ -1,0 +1,58 @@
+import { encryptedQueues } from '@rouse/storage'
+import type pg from 'pg'
+import type { Logger } from '../log.ts'
+import { sharedReads } from '../scheduler/shared-reads.ts'
+
+const memoryMsMax = 10_000
+
+/**
+ * The names of encrypted queues, as a worker remembers them: read anew when it hears that options have changed or hints
+ * were lost, and in any case after ten seconds. So a word that is lost for good matters no longer than that.
+ */
+export class EncryptedNames {
+  /** Resolves when the database was asked, later than this call. One that is away leaves the memory as it is. */
+  readonly refresh: () => Promise<void>
+  readonly #everyMs: number
+  #names: ReadonlySet<string> = new Set()
+  #timer: NodeJS.Timeout | undefined
+  #failing = false
+
+  constructor(options: {
+    readonly pool: pg.Pool
+    readonly log: Logger
+    readonly everyMs?: number | undefined
+  }) {
+    this.#everyMs = options.everyMs ?? memoryMsMax
+    this.refresh = sharedReads(() => this.#read(options.pool, options.log))
+  }
+
+  /** Resolves when the database was asked for the first time. */
+  start(): Promise<void> {
+    this.#timer ??= setInterval(() => void this.refresh(), this.#everyMs)
+    return this.refresh()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  has(queue: string): boolean {
+    return this.#names.has(queue)
+  }
+
+  /** Until the database says otherwise. */
+  add(queues: readonly string[]): void {
+    this.#names = new Set([...this.#names, ...queues])
+  }
+
+  async #read(pool: pg.Pool, log: Logger): Promise<void> {
+    try {
+      this.#names = new Set(await encryptedQueues(pool))
+      this.#failing = false
+    } catch (error) {
+      const reason = (error as Error).message
+      if (!this.#failing) log.warn({ reason }, 'could not ask which queues are encrypted')
+      this.#failing = true
+    }
+  }
+}

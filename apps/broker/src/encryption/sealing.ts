@@ -1,0 +1,93 @@
+// Which queues are encrypted is known to the database; a worker remembers it. A push is sealed before it leaves where the worker
+// remembers, and `rouse.push` refuses plaintext for such a queue, so that a memory that is out of date costs a second call and
+// never stores a payload in the clear. To seal for a queue that no longer wants it harms nobody.
+import { type Operation, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
+import { type PushItem } from '@rouse/storage'
+import type pg from 'pg'
+import type { Logger } from '../log.ts'
+import { EncryptedNames } from './encrypted-queue-cache.ts'
+import type { PayloadCipher } from './payload-cipher.ts'
+
+type Submit = SidecarDbPool['submit']
+
+export interface EncryptedQueues {
+  /** Resolves when the database was asked for the first time. */
+  start(): Promise<void>
+  stop(): void
+  /** Options of queues have changed, or may have. */
+  refresh(): Promise<void>
+  /** The sidecar, with payloads of encrypted queues sealed. */
+  around(sidecar: Pick<SidecarDbPool, 'submit'>): Pick<SidecarDbPool, 'submit'>
+}
+
+export function createEncryptedQueues(options: {
+  readonly cipher: PayloadCipher
+  readonly pool: pg.Pool
+  readonly log: Logger
+  /** How old the memory may become. */
+  readonly everyMs?: number
+}): EncryptedQueues {
+  const { cipher } = options
+  // A node without a key has nothing to do: the database refuses for it.
+  if (!cipher.canSeal) return withoutKey
+  const names = new EncryptedNames(options)
+
+  function seal(items: readonly PushItem[]): readonly PushItem[] {
+    if (!items.some(({ queue }) => names.has(queue))) return items
+    return items.map((item) => {
+      if (!names.has(item.queue)) return item
+      return { ...item, payload: cipher.seal(item, item.payload) }
+    })
+  }
+
+  function sealed<O extends Operation>(operation: O): O {
+    if (operation.kind === 'PUSH') return { ...operation, items: seal(operation.items) }
+    if (operation.kind !== 'TRANSACTION') return operation
+    const { transaction } = operation
+    return { ...operation, transaction: { ...transaction, pushes: seal(transaction.pushes) } }
+  }
+
+  /** Each refusal names one queue; the next attempt seals for it. */
+  function attempt<O extends Operation>(
+    sidecar: Pick<SidecarDbPool, 'submit'>,
+    operation: O,
+    refused: readonly string[],
+  ): ReturnType<typeof sidecar.submit<O>> {
+    return sidecar.submit(sealed(operation)).catch(async (error: unknown) => {
+      const queue = refusedQueue(error)
+      if (queue === undefined || refused.includes(queue)) throw error
+      await names.refresh()
+      // Queues that the refused push would have created are encrypted by default, and not there to be found.
+      names.add([...refused, queue])
+      return attempt(sidecar, operation, [...refused, queue])
+    })
+  }
+
+  return {
+    start: () => names.start(),
+    stop: () => names.stop(),
+    refresh: () => names.refresh(),
+    around(sidecar) {
+      const submit: Submit = (operation) => {
+        if (operation.kind !== 'PUSH' && operation.kind !== 'TRANSACTION') {
+          return sidecar.submit(operation)
+        }
+        return attempt(sidecar, operation, [])
+      }
+      return { submit }
+    },
+  }
+}
+
+const withoutKey: EncryptedQueues = {
+  start: async () => {},
+  stop: () => {},
+  refresh: async () => {},
+  around: (sidecar) => sidecar,
+}
+
+/** Undefined: it failed for another reason. */
+function refusedQueue(error: unknown): string | undefined {
+  if (!(error instanceof SidecarError) || error.detail.code !== 'encryption_unavailable') return
+  return typeof error.detail.queue === 'string' ? error.detail.queue : undefined
+}

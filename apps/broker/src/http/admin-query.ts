@@ -1,0 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { classifyPostgresError } from '@rouse/database'
+import { RouseError } from '@rouse/protocol'
+import { type Executor, withoutPreparing } from '@rouse/storage'
+import type pg from 'pg'
+import { toRouseError } from './errors.ts'
+
+const attemptsMax = 3
+/** Tries end in time: each waits up to 0.7 s for a lock, and an operator is answered within a second. */
+const tryAgainMsMax = 200
+/** A consumer's transaction is most often over in a moment. */
+const openTransactionMsMax = 500
+const openTransactionPauseMs = 25
+
+/** One call of an administrative function, past the sidecar. What lost a race in the database is tried again. */
+export async function administer<Result>(
+  pool: pg.Pool,
+  call: (executor: Executor) => Promise<Result>,
+): Promise<Result> {
+  // Rare and many kinds of them: prepared, they would only fill the memory of every connection.
+  const executor = withoutPreparing(pool as unknown as Executor)
+  const begunMs = performance.now()
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await call(executor)
+    } catch (error) {
+      const passedMs = performance.now() - begunMs
+      const isLost = attempt < attemptsMax && passedMs < tryAgainMsMax
+      if (isLost && classifyPostgresError(error) === 'retryable') continue
+      const known = isLockTimeout(error) ? lockedError(error) : toRouseError(error)
+      if (known.code !== 'consumer_transaction_open' || passedMs > openTransactionMsMax) throw known
+      await delay(openTransactionPauseMs)
+    }
+  }
+}
+
+function isLockTimeout(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === '55P03'
+}
+
+function lockedError(cause: unknown): RouseError {
+  const detail =
+    'another call holds what this one needs, such as a new group of a large queue; nothing was changed: try again'
+  return new RouseError('overloaded', detail, { cause })
+}
+
+export function noSuchQueue(queue: string): RouseError {
+  return new RouseError('not_found', `there is no queue "${queue}"`)
+}
+
+export function noSuchGroup(group: string): RouseError {
+  return new RouseError('not_found', `there is no consumer group "${group}"`)
+}

@@ -1,0 +1,134 @@
+// Whatever a route throws becomes one of the registry's errors, and that a problem+json answer.
+import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
+import {
+  type ErrorCode,
+  type FieldError,
+  fieldErrors,
+  isErrorCode,
+  RouseError,
+} from '@rouse/protocol'
+import { SidecarError } from '@rouse/sidecar'
+import type { FastifyError } from 'fastify'
+import type { SchemaFault } from './validation-errors.ts'
+
+export function toRouseError(error: unknown): RouseError {
+  if (error instanceof RouseError) return error
+  if (error instanceof SidecarError) return fromSidecar(error)
+  if (!(error instanceof Error)) return new RouseError('internal', undefined, { cause: error })
+  if ('severity' in error || 'syscall' in error) return fromPostgres(error)
+  if ('validation' in error || codeOf(error).startsWith('FST_ERR_'))
+    return fromFastify(error as FastifyError)
+  return classifyPostgresError(error) === 'other'
+    ? new RouseError('internal', undefined, { cause: error })
+    : fromPostgres(error)
+}
+
+function fromSidecar(error: SidecarError): RouseError {
+  switch (error.code) {
+    case 'overloaded':
+    case 'draining':
+    case 'database_unavailable':
+    case 'outcome_unknown':
+    case 'internal':
+      return new RouseError(error.code, undefined, { cause: error })
+    case 'partition_locked':
+      return new RouseError(error.code, `${error.message}; nothing was stored`, { cause: error })
+    case 'busy':
+      return new RouseError('overloaded', 'the database is busy with the same partition', {
+        cause: error,
+      })
+    case 'refused':
+      return refused(error.message, error.detail, error)
+  }
+}
+
+/** The failure of a call that went past the sidecar. */
+function fromPostgres(error: Error): RouseError {
+  if (error instanceof OutcomeUnknownError) {
+    return new RouseError('outcome_unknown', undefined, { cause: error })
+  }
+  switch (classifyPostgresError(error)) {
+    case 'unavailable':
+    case 'outcome_unknown':
+      return new RouseError(
+        provesNotCommitted(error) ? 'database_unavailable' : 'outcome_unknown',
+        undefined,
+        { cause: error },
+      )
+    case 'retryable':
+      return new RouseError('overloaded', 'the database is busy', { cause: error })
+    case 'conflict':
+    case 'invalid':
+      return refused(error.message, detailOf(error), error)
+    case 'other':
+      return new RouseError('internal', undefined, { cause: error })
+  }
+}
+
+/** What a SQL function refused: its detail names the code and, where known, the field. */
+function refused(
+  message: string,
+  detail: Readonly<Record<string, unknown>>,
+  cause: unknown,
+): RouseError {
+  const code = isErrorCode(detail.code) ? detail.code : 'invalid_request'
+  const errors = typeof detail.field === 'string' ? [{ field: detail.field, message }] : undefined
+  return new RouseError(code, message, { errors, cause, facts: factsOf(code, detail) })
+}
+
+function factsOf(
+  code: ErrorCode,
+  { leases, oldestLeaseAgeMs }: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, number>> | undefined {
+  if (code !== 'consumer_transaction_open') return undefined
+  return { leases: Number(leases), oldestLeaseAgeMs: Number(oldestLeaseAgeMs) }
+}
+
+function detailOf(error: Error): Readonly<Record<string, unknown>> {
+  try {
+    const detail: unknown = JSON.parse((error as { detail?: string }).detail ?? '')
+    return typeof detail === 'object' && detail !== null ? { ...detail } : {}
+  } catch {
+    return {}
+  }
+}
+
+function fromFastify(error: FastifyError): RouseError {
+  if (error.validation !== undefined) {
+    return fieldErrors('invalid_request', error.validation.map(toFieldError))
+  }
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new RouseError('payload_too_large', 'the body is too large')
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new RouseError('unsupported_media_type', 'the body must be application/json')
+    default:
+      return (error.statusCode ?? 500) < 500
+        ? new RouseError('invalid_request', error.message)
+        : new RouseError('internal', undefined, { cause: error })
+  }
+}
+
+/** `/items/3/queue` is `items[3].queue` to people. */
+function toFieldError({ instancePath, message, params }: SchemaFault): FieldError {
+  const missing = typeof params.missingProperty === 'string' ? [params.missingProperty] : []
+  const parts = [...instancePath.split('/').slice(1), ...missing]
+  const field = parts.reduce((path, part) => {
+    if (/^\d+$/.test(part)) return `${path}[${part}]`
+    return path === '' ? part : `${path}.${part}`
+  }, '')
+  return {
+    field: field === '' ? 'body' : field,
+    message: missing.length > 0 ? 'is missing' : describe(message, params),
+  }
+}
+
+function describe(message = 'is not valid', params: SchemaFault['params']): string {
+  return Array.isArray(params.allowedValues)
+    ? `must be one of ${params.allowedValues.join(', ')}`
+    : message
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : ''
+}

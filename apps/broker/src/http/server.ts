@@ -1,0 +1,155 @@
+// The HTTP server of a worker: what holds for every route. Answers are problem+json where something is wrong.
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { RouseError, toProblem } from '@rouse/protocol'
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
+import { registerRoutes } from '../routes/routes.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { methodsByPath } from './allowed-methods.ts'
+import { toRouseError } from './errors.ts'
+import { parseJsonBody } from './json-body.ts'
+import { principalOf } from './principal.ts'
+import { encodingFault } from './query-encoding.ts'
+import { createFaultFinder } from './validation-errors.ts'
+
+const requestTimeoutMs = 60_000
+const keepAliveTimeoutMs = 65_000
+const timeoutCheckMs = 2_000
+const swallowedBytesMax = 64 * 1024 * 1024
+
+export function createServer(context: BrokerContext): FastifyInstance {
+  const { config } = context
+  const faults = createFaultFinder()
+  const app = fastify({
+    logger: false,
+    bodyLimit: config.bodyMaxBytes,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    forceCloseConnections: 'idle',
+    // HEAD by way of GET would pop a message and throw it away.
+    exposeHeadRoutes: false,
+    requestIdHeader: 'x-request-id',
+    genReqId: newRequestId,
+    // A name that is too long is a bad name, not an unknown route; the headers' limit bounds it.
+    routerOptions: { maxParamLength: config.headersMaxBytes },
+    http: {
+      maxHeaderSize: config.headersMaxBytes,
+      headersTimeout: config.headersTimeoutMs,
+      connectionsCheckingInterval: timeoutCheckMs,
+    },
+    ajv: {
+      customOptions: {
+        coerceTypes: false,
+        useDefaults: false,
+        removeAdditional: false,
+        strict: false,
+      },
+      onCreate: (ajv) => faults.use(ajv),
+    },
+    clientErrorHandler: (error, socket) => answerClientError(context, error, socket),
+    frameworkErrors: (error, request, reply) => {
+      void sendProblem(context, request, reply, error)
+    },
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJsonBody(body as Buffer))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  const methods = methodsByPath(app)
+  app.setErrorHandler((error, request, reply) =>
+    sendProblem(context, request, reply, faults.complete(error, request)),
+  )
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.replace(/\?.*$/s, '')
+    const allowed = methods(path)
+    if (allowed.length === 0) throw new RouseError('route_not_found', `there is no ${path}`)
+    reply.header('allow', allowed.join(', '))
+    throw new RouseError('method_not_allowed', `${path} takes ${allowed.join(', ')}`)
+  })
+  app.decorateRequest('principal')
+  // With callbacks: async hooks would cost every request a promise each.
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.principal = principalOf(request)
+    done(encodingFault(request.url))
+  })
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (context.isDraining()) reply.header('connection', 'close')
+    done(null, payload)
+  })
+  registerRoutes(app, context)
+  return app
+}
+
+function sendProblem(
+  context: BrokerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: unknown,
+): FastifyReply {
+  const known = toRouseError(error)
+  if (known.code === 'internal') {
+    context.log.error(
+      { requestId: request.id, method: request.method, err: known.cause ?? error },
+      'request failed',
+    )
+  }
+  const problem = toProblem(known, { requestId: request.id, node: context.config.nodeId })
+  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds)
+  if (known.code === 'payload_too_large') swallowBody(request, reply)
+  const isTransaction = request.url.startsWith('/api/v1/transaction')
+  return reply
+    .code(known.status)
+    .type('application/problem+json')
+    .send(JSON.stringify(isTransaction ? { success: false, ...problem } : problem))
+}
+
+/**
+ * Closing a connection on which bytes still arrive resets it, and the client never reads why. So the rest of a body that
+ * is too large is read and dropped, unless it is out of all proportion; the request timeout bounds it, too.
+ */
+function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
+  if (Number(request.headers['content-length'] ?? 0) > swallowedBytesMax) return
+  reply.removeHeader('connection')
+  request.raw.resume()
+}
+
+/** What Node's parser refused never was a request: the answer is written by hand. */
+function answerClientError(context: BrokerContext, error: Error, socket: Socket): void {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const known = new RouseError(
+    code === 'HPE_HEADER_OVERFLOW'
+      ? 'headers_too_large'
+      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 'timeout'
+        : 'invalid_request',
+    code === undefined ? undefined : `the request is not valid HTTP (${code})`,
+  )
+  const ids = { requestId: randomUUID(), node: context.config.nodeId }
+  const body = JSON.stringify(toProblem(known, ids))
+  socket.end(
+    `HTTP/1.1 ${known.status} ${statusText(known.status)}\r\n` +
+      'content-type: application/problem+json\r\n' +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}
+
+function statusText(status: number): string {
+  return status === 431
+    ? 'Request Header Fields Too Large'
+    : status === 408
+      ? 'Request Timeout'
+      : 'Bad Request'
+}
+
+function newRequestId(_request: IncomingMessage | object): string {
+  return randomUUID()
+}

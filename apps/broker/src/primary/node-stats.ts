@@ -1,0 +1,93 @@
+import type { SharedStateStats } from '@rouse/shared-state'
+import type { IdleGroup } from '@rouse/storage'
+import type { Clock } from '../clock.ts'
+import type { ClusterStats } from '../cluster/link.ts'
+import type { Config } from '../config/config.ts'
+import type { NodeConnections } from '../config/connections.ts'
+import type { WorkerFigures } from '../ipc.ts'
+
+export interface NodeStatsSources {
+  readonly config: Config
+  readonly connections: NodeConnections
+  readonly shared: SharedStateStats
+  readonly figures: ReadonlyMap<number, WorkerFigures>
+  readonly cluster: ClusterStats
+  readonly time: Readonly<Record<string, unknown>>
+  readonly holding: readonly IdleGroup[]
+  readonly uptimeMs: number
+  readonly clock: Clock
+}
+
+/** The answer of `/stats`. Figures of workers are at most one second old. */
+export function nodeStats({
+  config,
+  connections,
+  shared,
+  figures,
+  cluster,
+  time,
+  holding,
+  uptimeMs,
+  clock,
+}: NodeStatsSources): Record<string, unknown> {
+  const { mode, ...others } = shared
+  const workers = [...figures]
+  return {
+    node: config.nodeId,
+    uptime: Math.round(uptimeMs) / 1_000,
+    workers: config.workers,
+    connections_max: connections.node,
+    ...others,
+    mode: modeStats(mode, clock),
+    waiting: {
+      total: sum(workers.map(([, worker]) => worker.waiting)),
+      by_worker: Object.fromEntries(workers.map(([id, worker]) => [id, worker.waiting])),
+      by_queue: merge(workers.map(([, worker]) => worker.waitingByQueue)),
+    },
+    ...cluster,
+    time,
+    queue_defaults: config.queueDefaults,
+    retention: { held_by: holding },
+    pool: Object.fromEntries(workers.map(([id, worker]) => [id, worker.pool])),
+    batches: batchSizes(workers.map(([, worker]) => worker)),
+    queries: merge(workers.map(([, worker]) => worker.queries)),
+    queries_per_second: merge(workers.map(([, worker]) => worker.queriesPerSecond)),
+    requests: sum(workers.map(([, worker]) => worker.requests)),
+    database_up: workers.every(([, worker]) => worker.databaseUp),
+  }
+}
+
+function modeStats({ mode, since, why }: SharedStateStats['mode'], clock: Clock) {
+  const ageMs = Math.round(clock.nowMs() - since)
+  return { mode, since: new Date(clock.wallMs() - ageMs).toISOString(), sinceMs: ageMs, why }
+}
+
+function batchSizes(workers: readonly WorkerFigures[]): Record<string, unknown> {
+  const calls = merge(workers.map(({ batches }) => pick(batches, 'calls')))
+  const requests = merge(workers.map(({ batches }) => pick(batches, 'requests')))
+  return Object.fromEntries(
+    Object.entries(calls).map(([kind, count]) => {
+      const total = requests[kind] ?? 0
+      return [kind, { calls: count, requests: total, mean: count === 0 ? 0 : total / count }]
+    }),
+  )
+}
+
+function pick(
+  batches: WorkerFigures['batches'],
+  field: 'calls' | 'requests',
+): Record<string, number> {
+  return Object.fromEntries(Object.entries(batches).map(([kind, batch]) => [kind, batch[field]]))
+}
+
+function merge(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const merged: Record<string, number> = {}
+  for (const record of records) {
+    for (const [key, value] of Object.entries(record)) merged[key] = (merged[key] ?? 0) + value
+  }
+  return merged
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}

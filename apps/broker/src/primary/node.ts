@@ -1,0 +1,110 @@
+// The parts of a primary and how they hear of each other: workers and their wake path, peers, and time.
+
+import type { ClusterIdentity } from '@rouse/storage'
+import type pg from 'pg'
+import { systemClock } from '../clock.ts'
+import { ClusterLink } from '../cluster/link.ts'
+import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/config-error.ts'
+import { type NodeConnections, workerEnvironment } from '../config/connections.ts'
+import type { Logger } from '../log.ts'
+import { newMessageIds } from '../message-ids.ts'
+import { createTimeServices, type TimeServices } from '../scheduler/scheduler.ts'
+import { nodeStats } from './node-stats.ts'
+import { SharedStateHost } from './shared-state-host.ts'
+import { WorkerProcesses } from './worker-pool.ts'
+
+export interface NodeParts {
+  readonly workers: WorkerProcesses
+  readonly host: SharedStateHost
+  readonly link: ClusterLink
+  readonly time: TimeServices
+  /** Resolves only if a process that started later has our id. */
+  readonly superseded: Promise<ConfigError>
+}
+
+export interface NodePartsOptions {
+  readonly config: Config
+  readonly identity: ClusterIdentity
+  readonly connections: NodeConnections
+  readonly pool: pg.Pool
+  readonly log: Logger
+}
+
+/** Nothing runs yet. */
+export function createNodeParts(options: NodePartsOptions): NodeParts {
+  const { config, identity, connections, pool, log } = options
+  const clock = systemClock
+  const startedAtMs = clock.nowMs()
+  const workers: WorkerProcesses = new WorkerProcesses({
+    count: config.workers,
+    env: workerEnvironment(config, connections),
+    clock,
+    log,
+    onMessages: (id, messages) => host.handle(id, messages),
+    onReady: (url) => link.listening(url),
+    onExit: (id, how) => host.workerGone(id, how),
+  })
+  const host = new SharedStateHost({
+    config,
+    clock,
+    log,
+    pool,
+    post: (id, message) => workers.post(id, message),
+    postAll: (message) => workers.postAll(message),
+    peers: {
+      broadcast: (hint, kind) => link.broadcast(hint, kind),
+      configured: (hint, version) => link.tellConfigured(hint, version),
+      broadcastEverything: () => link.broadcastEverything(),
+      interestChanged: (version) => link.interestChanged(version),
+    },
+    time: {
+      scheduled(queue, due) {
+        const dueAtMs = time.timers.expectDue(due)
+        if (dueAtMs !== undefined) link.tellScheduled(queue, dueAtMs)
+      },
+      look: () => time.timers.look(),
+      popFoundNothing: () => time.timers.popFoundNothing(),
+    },
+    stats(shared, figures) {
+      const uptimeMs = clock.nowMs() - startedAtMs
+      const parts = { shared, figures, cluster: link.stats(), ...time.stats() }
+      return nodeStats({ config, connections, ...parts, uptimeMs, clock })
+    },
+  })
+  let supersede: (error: ConfigError) => void = () => {}
+  const superseded = new Promise<ConfigError>((resolve) => {
+    supersede = resolve
+  })
+  const link: ClusterLink = new ClusterLink({
+    config,
+    identity,
+    pool,
+    clock,
+    log,
+    events: {
+      onHint: (hint) => host.heard(hint),
+      onConfigured: (hint) => host.heardConfigured(hint),
+      onEverything: () => host.heardEverything(),
+      onScheduled: (dueAtMs) => time.timers.expect(dueAtMs),
+      onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
+      onInterestEchoed: (version) => host.interestEchoed(version),
+      onSuperseded({ id, gossipAddress }) {
+        log.info({ gossip: gossipAddress }, 'a later process has the id of this node')
+        supersede(sharedId(id, gossipAddress))
+      },
+      interests: () => host.interests(),
+    },
+  })
+  const sources = { random: Math.random, newMessageId: newMessageIds() }
+  const time: TimeServices = createTimeServices({ config, pool, log, clock, host, ...sources })
+  return { workers, host, link, time, superseded }
+}
+
+/** Two processes with one id pass each other over and look well, while what one is told never reaches the other. */
+function sharedId(id: string, gossipAddress: string): ConfigError {
+  const problem =
+    `is ${JSON.stringify(id)} here and in another process, which started later (its gossip is at ${gossipAddress}): ` +
+    'give every node an id of its own. This one stops'
+  return new ConfigError('ROUSE_NODE_ID', problem)
+}

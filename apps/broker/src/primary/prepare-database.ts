@@ -1,0 +1,115 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  checkServerVersion,
+  classifyPostgresError,
+  describeMigrationWait,
+  type MigrationWait,
+  migrate,
+} from '@rouse/database'
+import {
+  type ClusterIdentity,
+  joinCluster,
+  serverConnectionsMax,
+  writeNotifySetting,
+  writeServerDefaults,
+} from '@rouse/storage'
+import type pg from 'pg'
+import type { Config } from '../config/config.ts'
+import type { Logger } from '../log.ts'
+
+const retryMs = 1_000
+const logEveryMs = 60_000
+
+export interface PreparedDatabase {
+  readonly identity: ClusterIdentity
+  /** The server's max_connections. */
+  readonly serverConnections: number
+}
+
+/**
+ * Waits for a database that is not there yet, or is just being failed over, and for locks that others hold, as long as it
+ * takes; then brings it to our version, sets the defaults of queues and joins the cluster. Every step may be made twice.
+ * Undefined: stopped before that.
+ */
+export async function prepareDatabase(options: {
+  readonly pool: pg.Pool
+  readonly config: Config
+  readonly log: Logger
+  readonly stopped: Promise<unknown>
+  /** From 0 to 1: nodes that wait for the same server must not knock in step. */
+  readonly random: () => number
+  /** Told what it waits for, for those who ask meanwhile. */
+  readonly onWait: (reason: string) => void
+}): Promise<PreparedDatabase | undefined> {
+  const { pool, config, log, onWait } = options
+  const stopping = new AbortController()
+  void options.stopped.then(() => stopping.abort())
+  const waits = waitLog(log)
+  for (;;) {
+    try {
+      await bringToVersion(pool, config, log, stopping.signal, (wait) => {
+        const reason = describeMigrationWait(wait)
+        onWait(reason)
+        waits.log(`lock ${wait.what}`, { reason }, 'the database cannot be prepared yet')
+      })
+      await writeServerDefaults(pool, config.queueDefaults)
+      const identity = await joinCluster(pool)
+      await writeNotifySetting(pool, config.notify === 'on')
+      return { identity, serverConnections: await serverConnectionsMax(pool) }
+    } catch (error) {
+      if (stopping.signal.aborted) return undefined
+      if (!isPassing(error)) throw error
+      const reason = (error as Error).message
+      onWait(`PostgreSQL is not there yet: ${reason}`)
+      waits.log('unavailable', { reason }, 'PostgreSQL is not there yet')
+      await delay(retryMs * (0.5 + options.random()))
+    }
+  }
+}
+
+/** The first line of a kind at once, then one a minute. */
+function waitLog(log: Logger) {
+  const loggedAtMs = new Map<string, number>()
+  return {
+    log(kind: string, fields: object, message: string): void {
+      const last = loggedAtMs.get(kind)
+      if (last !== undefined && performance.now() - last < logEveryMs) return
+      loggedAtMs.set(kind, performance.now())
+      log.warn(fields, message)
+    },
+  }
+}
+
+/** The failure of a migration wraps that of its statement. */
+function isPassing(error: unknown): boolean {
+  const kind = classifyPostgresError(error)
+  if (kind === 'unavailable' || kind === 'outcome_unknown') return true
+  return error instanceof Error && error.cause instanceof Error && isPassing(error.cause)
+}
+
+async function bringToVersion(
+  pool: pg.Pool,
+  config: Config,
+  log: Logger,
+  signal: AbortSignal,
+  onWait: (wait: MigrationWait) => void,
+): Promise<void> {
+  if (config.migrate === 'off') {
+    await checkServerVersion(pool)
+    return
+  }
+  const dryRun = config.migrate === 'check'
+  const { applied, functions } = await migrate({
+    pool,
+    dryRun,
+    log: (line) => log.info(line),
+    patienceMs: Number.POSITIVE_INFINITY,
+    signal,
+    onWait,
+  })
+  if (dryRun && applied.length + functions.length > 0) {
+    throw new Error(
+      `the database is not at this version: ${applied.length} migrations and ${functions.length} function files are to be applied`,
+    )
+  }
+}

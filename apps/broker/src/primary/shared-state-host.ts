@@ -1,0 +1,298 @@
+// Gives the SharedStateManager its world: messages of workers in, grants out, timers, and the one fallback query.
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import {
+  type GroupKey,
+  groupKey,
+  SharedStateManager,
+  type SharedStateStats,
+} from '@rouse/shared-state'
+import { groupsWithWork } from '@rouse/storage'
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/config.ts'
+import type { Due, PrimaryMessage, WorkerFigures, WorkerMessage } from '../ipc.ts'
+import type { Logger } from '../log.ts'
+import { KnownGroups } from './known-groups.ts'
+import { MovedQueues } from './moved-queues.ts'
+
+export interface SharedStateHostOptions {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Logger
+  readonly pool: pg.Pool
+  readonly post: (workerId: number, message: PrimaryMessage) => void
+  readonly postAll: (message: PrimaryMessage) => void
+  readonly peers: PeerPort
+  readonly time: TimePort
+  readonly stats: (
+    shared: SharedStateStats,
+    figures: ReadonlyMap<number, WorkerFigures>,
+  ) => Readonly<Record<string, unknown>>
+}
+
+/** What the other nodes are told. */
+export interface PeerPort {
+  readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
+  readonly configured: (hint: WakeHint, version: number) => void
+  readonly broadcastEverything: () => void
+  readonly interestChanged: (version: number) => void
+}
+
+/** What the timers of the node are told. */
+export interface TimePort {
+  readonly scheduled: (queue: string, due: Due) => void
+  readonly look: () => void
+  readonly popFoundNothing: () => void
+}
+
+/** Each may wait for a group of its own, and have waited for another a moment ago: so nobody who may wait is refused here. */
+const groupsPerWaiter = 2
+/** setTimeout takes no more, and an early look costs nothing. */
+const timerMsMax = 60_000
+
+export class SharedStateHost {
+  readonly #options: SharedStateHostOptions
+  readonly #manager: SharedStateManager
+  readonly #groups = new KnownGroups()
+  readonly #figures = new Map<number, WorkerFigures>()
+  readonly #moved = new MovedQueues({
+    again: (hint) => this.#lookAgain(hint),
+    tooMany: () => this.#manager.announceEverything(),
+  })
+  #timer: NodeJS.Timeout | undefined
+  #timerAtMs = Number.POSITIVE_INFINITY
+  #stopped = false
+  /** A database that is away is told of once. */
+  #failing = false
+
+  constructor(options: SharedStateHostOptions) {
+    const { config, clock, post, peers } = options
+    this.#options = options
+    this.#manager = new SharedStateManager(
+      {
+        now: clock.nowMs,
+        grant: (sidecarId, key, grantId) => {
+          const description = this.#groups.describe(key)
+          // Without waiters there is nobody to pop for; the manager takes the grant back by itself.
+          if (description === undefined) return
+          post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
+        },
+        broadcast: peers.broadcast,
+        broadcastEverything: () => {
+          this.#queuesChanged()
+          peers.broadcastEverything()
+        },
+        interestChanged: peers.interestChanged,
+      },
+      {
+        baseIntervalMs: config.popWaitBaseIntervalMs,
+        maxIntervalMs: config.popWaitMaxIntervalMs,
+        backoffThreshold: config.popWaitBackoffThreshold,
+        backoffMultiplier: config.popWaitBackoffMultiplier,
+        idleIntervalMs: config.popWaitIdleIntervalMs,
+        aggressivePollDurationMs: config.aggressivePollDurationMs,
+        aggressiveExitThreshold: config.aggressiveExitThreshold,
+        deliveryTimeoutMs: config.notifyDeliveryTimeoutMs,
+        groupsMax: groupsPerWaiter * config.workers * config.waitersMax,
+      },
+    )
+  }
+
+  handle(workerId: number, messages: readonly WorkerMessage[]): void {
+    for (const message of messages) this.#handle(workerId, message)
+    this.#schedule()
+  }
+
+  workerGone(workerId: number, how: 'died' | 'left'): void {
+    this.#manager.unregisterSidecar(workerId, how)
+    this.#figures.delete(workerId)
+    this.#groups.removeWorker(workerId)
+    this.#schedule()
+  }
+
+  /** Messages that this primary made deliverable, by a timer or after a NOTIFY. */
+  notifyAvailable(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
+    for (const hint of woken) this.#manager.notifyMessageAvailable(hint, origin)
+    this.#schedule()
+  }
+
+  /** Lanes that it freed. */
+  notifyFree(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
+    for (const hint of woken) this.#manager.notifyPartitionFree(hint, origin)
+    this.#schedule()
+  }
+
+  /** Something of its own that may have made messages deliverable was not confirmed. */
+  outcomeUnknown(): void {
+    this.#manager.announceEverything('outcome_unknown')
+    this.#schedule()
+  }
+
+  listenerLost(): void {
+    this.#manager.reportFault('listener_lost')
+    this.#schedule()
+  }
+
+  /** What was committed meanwhile was not heard. */
+  listenerBack(): void {
+    this.#manager.clearFault('listener_lost')
+    this.#manager.notifyEverything('notify')
+    this.#schedule()
+  }
+
+  /** News from a peer. */
+  heard(hint: WakeHint): void {
+    this.#manager.handleMessageAvailable(hint, 'udp')
+    this.#schedule()
+  }
+
+  /** A peer gave a queue other options. */
+  heardConfigured(hint: WakeHint): void {
+    this.#queuesChanged()
+    this.heard(hint)
+  }
+
+  /** Anything may have happened at a peer. */
+  heardEverything(): void {
+    this.#queuesChanged()
+    this.#manager.notifyEverything('udp')
+    this.#schedule()
+  }
+
+  peersAreSilent(areSilent: boolean): void {
+    if (areSilent) this.#manager.reportFault('peer_silent')
+    else this.#manager.clearFault('peer_silent')
+    this.#schedule()
+  }
+
+  interests(): ReturnType<SharedStateManager['interests']> {
+    return this.#manager.interests()
+  }
+
+  /** Every peer knows this version of what we wait for. */
+  interestEchoed(version: number): void {
+    this.#manager.interestEchoed(version)
+    this.#schedule()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#moved.stop()
+    clearTimeout(this.#timer)
+  }
+
+  #handle(workerId: number, message: WorkerMessage): void {
+    const manager = this.#manager
+    switch (message.type) {
+      case 'ready':
+        return manager.registerSidecar(workerId)
+      case 'waiting':
+        return this.#setWaiting(workerId, message.group, message.count)
+      case 'check':
+        return manager.requestCheck(workerId, groupKey(message.group))
+      case 'taken':
+        manager.grantTaken(workerId, groupKey(message.grant.description), message.grant.grantId)
+        return
+      case 'release': {
+        const { description, grantId } = message.grant
+        if (message.outcome === 'empty') this.#options.time.popFoundNothing()
+        manager.releaseGroup(groupKey(description), grantId, message.outcome, message.found)
+        return
+      }
+      case 'available':
+        for (const hint of message.woken) {
+          manager.notifyMessageAvailable(hint, { sidecarId: workerId })
+        }
+        return
+      case 'free':
+        for (const hint of message.woken) manager.notifyPartitionFree(hint, { sidecarId: workerId })
+        return
+      case 'configured':
+        this.#queuesChanged()
+        // New options may let messages go that were held back, and a namespace may have gained a queue.
+        manager.handleMessageAvailable(message.hint, 'ipc')
+        if (message.hasMoved) this.#moved.add(message.hint)
+        return this.#options.peers.configured(message.hint, message.version)
+      case 'scheduled':
+        return this.#options.time.scheduled(message.queue, message.due)
+      case 'look':
+        return this.#options.time.look()
+      case 'hintsLost':
+        return manager.announceEverything()
+      case 'outcomeUnknown':
+        return manager.announceEverything('outcome_unknown')
+      case 'figures':
+        this.#figures.set(workerId, message.figures)
+        return manager.heardSidecar(workerId)
+      case 'askStats': {
+        const stats = this.#options.stats(manager.getStats(), this.#figures)
+        return this.#options.post(workerId, { type: 'stats', id: message.id, stats })
+      }
+    }
+  }
+
+  /** What workers and timers of this node remember of queues may no longer be so. */
+  #queuesChanged(): void {
+    this.#options.postAll({ type: 'configured' })
+    this.#options.time.look()
+  }
+
+  /** Here and at peers. */
+  #lookAgain(hint: WakeHint): void {
+    this.#manager.notifyPartitionFree(hint, 'timer')
+    this.#schedule()
+  }
+
+  #setWaiting(workerId: number, description: WaitGroup, count: number): void {
+    const key = groupKey(description)
+    if (count > 0) this.#groups.add(workerId, key, description)
+    if (!this.#manager.setWaiting(workerId, description, count)) {
+      this.#options.log.warn({ group: key }, 'too many groups: this one is not woken')
+    }
+    if (count === 0) this.#groups.remove(workerId, key)
+  }
+
+  /** One timer, for whatever comes first. */
+  #schedule(): void {
+    const atMs = this.#manager.nextWakeAt()
+    if (this.#stopped || atMs >= this.#timerAtMs) return
+    clearTimeout(this.#timer)
+    const nowMs = this.#options.clock.nowMs()
+    this.#timerAtMs = atMs
+    const inMs = Math.ceil(Math.min(timerMsMax, Math.max(1, atMs - nowMs)))
+    // After a stall timers run before the channels are read: what workers have said comes first, or they would be
+    // accused of our own lateness.
+    this.#timer = setTimeout(() => setImmediate(() => this.#wake()), inMs)
+  }
+
+  #wake(): void {
+    if (this.#stopped) return
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+    this.#manager.tick()
+    const keys = this.#manager.dueForFallback()
+    if (keys.length > 0) void this.#check(keys)
+    this.#schedule()
+  }
+
+  async #check(keys: readonly GroupKey[]): Promise<void> {
+    const known = keys.flatMap((key) => {
+      const description = this.#groups.describe(key)
+      return description === undefined ? [] : [{ key, description }]
+    })
+    try {
+      const { pool } = this.#options
+      const descriptions = known.map(({ description }) => description)
+      const positions = await groupsWithWork(pool, descriptions)
+      this.#failing = false
+      this.#manager.fallbackResult(positions.flatMap((position) => known[position]?.key ?? []))
+    } catch (error) {
+      if (this.#stopped) return
+      if (!this.#failing) {
+        this.#options.log.warn({ reason: (error as Error).message }, 'the fallback check failed')
+      }
+      this.#failing = true
+      this.#manager.fallbackFailed()
+    }
+    this.#schedule()
+  }
+}

@@ -1,0 +1,162 @@
+// The workers of a node: forked, heard, and forked again when they die.
+import cluster, { type Worker } from 'node:cluster'
+import type { Clock } from '../clock.ts'
+import { ConfigError } from '../config/config-error.ts'
+import {
+  createOutbox,
+  type Outbox,
+  type PrimaryMessage,
+  readBatch,
+  type WorkerMessage,
+} from '../ipc.ts'
+import type { Logger } from '../log.ts'
+import { closeUntaken } from './orphaned-sockets.ts'
+
+/** A worker that cannot listen says so by its exit code: forking it again would not help. */
+export const cannotListenExitCode = 98
+
+/** A worker whose drain took too long says so, too: what it had under way may yet be committed. */
+export const unfinishedExitCode = 97
+
+/** V8 would let what is young take 48 MB in each worker, and keep them; much less serves as well. */
+const youngGeneration = '--max-semi-space-size=4'
+
+const respawnMsMin = 100
+const respawnMsMax = 5_000
+/** A worker that lived so long did not die of its start. */
+const healthyMs = 10_000
+
+export interface WorkerProcessesOptions {
+  readonly count: number
+  /** Beside the primary's own environment. */
+  readonly env: Readonly<Record<string, string>>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly onMessages: (workerId: number, messages: readonly WorkerMessage[]) => void
+  /** A worker listens at this address. */
+  readonly onReady: (url: string) => void
+  readonly onExit: (workerId: number, how: 'died' | 'left') => void
+}
+
+interface Running {
+  readonly worker: Worker
+  readonly outbox: Outbox<PrimaryMessage>
+  readonly startedAtMs: number
+  isReady: boolean
+}
+
+export class WorkerProcesses {
+  readonly #options: WorkerProcessesOptions
+  readonly #running = new Map<number, Running>()
+  readonly #respawns = new Set<NodeJS.Timeout>()
+  #respawnMs = respawnMsMin
+  #everReady = false
+  #draining = false
+  #haveAllLeft = true
+  #allGone: (() => void) | undefined
+  #fail: (error: ConfigError) => void = () => {}
+
+  constructor(options: WorkerProcessesOptions) {
+    this.#options = options
+  }
+
+  /** Forks them all. The promise resolves only if they cannot ever serve. */
+  start(): Promise<ConfigError> {
+    cluster.setupPrimary({ execArgv: [...process.execArgv, youngGeneration] })
+    return new Promise((resolve) => {
+      this.#fail = resolve
+      for (let i = 0; i < this.#options.count; i += 1) this.#fork()
+    })
+  }
+
+  post(workerId: number, message: PrimaryMessage): void {
+    this.#running.get(workerId)?.outbox.post(message)
+  }
+
+  postAll(message: PrimaryMessage): void {
+    for (const { outbox } of this.#running.values()) outbox.post(message)
+  }
+
+  /** Resolves when no worker is left; with false where one that had served left anything under way. After the time given,
+   * those that remain are killed. */
+  async drain(msMax: number): Promise<boolean> {
+    this.#draining = true
+    for (const timer of this.#respawns) clearTimeout(timer)
+    if (this.#running.size === 0) return true
+    const gone = new Promise<void>((resolve) => {
+      this.#allGone = resolve
+    })
+    for (const { outbox } of this.#running.values()) outbox.post({ type: 'drain' })
+    const timer = setTimeout(() => {
+      this.#options.log.warn({ workers: this.#running.size }, 'workers did not end in time')
+      for (const { worker } of this.#running.values()) worker.process.kill('SIGKILL')
+    }, msMax)
+    await gone
+    clearTimeout(timer)
+    return this.#haveAllLeft
+  }
+
+  #fork(): void {
+    const { clock, log, onMessages } = this.#options
+    const worker = cluster.fork(this.#options.env)
+    closeUntaken(worker)
+    const outbox = createOutbox<PrimaryMessage>({
+      send: (batch, done) => {
+        if (worker.isConnected()) worker.send(batch, done)
+        else done(null)
+      },
+      // A worker that stands still finds one of them as good as many.
+      droppable: ({ type }) => type === 'configured',
+      dropped: { type: 'configured' },
+    })
+    const startedAtMs = clock.nowMs()
+    this.#running.set(worker.id, { worker, outbox, startedAtMs, isReady: false })
+    worker.on('message', (value: unknown) => {
+      const messages = readBatch<WorkerMessage>(value)
+      const ready = messages.find((message) => message.type === 'ready')
+      if (ready !== undefined) this.#ready(worker, ready.url)
+      onMessages(worker.id, messages)
+    })
+    worker.on('error', (error) =>
+      log.warn({ err: error, worker: worker.id }, 'worker channel failed'),
+    )
+    worker.on('exit', (code, signal) => this.#exited(worker, code, signal))
+  }
+
+  #ready(worker: Worker, url: string): void {
+    const { log, count } = this.#options
+    log.info({ worker: worker.id, workerPid: worker.process.pid, url }, 'worker is ready')
+    if (!this.#everReady) log.info({ url, workers: count }, 'node is ready')
+    this.#everReady = true
+    const running = this.#running.get(worker.id)
+    if (running !== undefined) running.isReady = true
+    this.#options.onReady(url)
+  }
+
+  #exited(worker: Worker, code: number | null, signal: string | null): void {
+    const { clock, log, onExit } = this.#options
+    const { startedAtMs = 0, isReady = false } = this.#running.get(worker.id) ?? {}
+    this.#running.delete(worker.id)
+    onExit(worker.id, code === 0 ? 'left' : 'died')
+    if (this.#draining && code !== 0 && isReady) {
+      log.warn({ worker: worker.id, code, signal }, 'worker ended before it was done')
+      this.#haveAllLeft = false
+    }
+    if (this.#running.size === 0) this.#allGone?.()
+    if (this.#draining) return
+    if (code === cannotListenExitCode && !this.#everReady) {
+      this.#fail(new ConfigError('ROUSE_PORT', 'cannot be listened on; see the log of the workers'))
+      return
+    }
+    const livedMs = clock.nowMs() - startedAtMs
+    this.#respawnMs =
+      livedMs >= healthyMs ? respawnMsMin : Math.min(this.#respawnMs * 2, respawnMsMax)
+    const inMs = this.#respawnMs
+    log.warn({ worker: worker.id, code, signal, inMs }, 'worker ended; another will take its place')
+    const timer = setTimeout(() => {
+      this.#respawns.delete(timer)
+      this.#fork()
+    }, inMs)
+    this.#respawns.add(timer)
+  }
+}

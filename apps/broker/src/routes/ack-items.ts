@@ -1,0 +1,101 @@
+import {
+  type Ack,
+  type AckReceiptBody,
+  type AckResult,
+  decodeLeaseToken,
+  matchesTransaction,
+} from '@rouse/protocol'
+import type { AckOutcome } from '@rouse/sidecar'
+import type { AckItem } from '@rouse/storage'
+import type { BrokerContext } from '../worker/context.ts'
+
+type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
+
+/** Undefined where transactionId, partitionId and leaseId do not name one delivered message: no need to ask SQL. */
+export function readAck(ack: Ack): AckItem | undefined {
+  const token = decodeLeaseToken(ack.leaseId)
+  if (token === undefined || token.partitionId !== ack.partitionId) return undefined
+  if (!matchesTransaction(token, ack.transactionId)) return undefined
+  const message = { partitionId: token.partitionId, seq: token.seq }
+  return { leaseId: token.leaseId, message, ...readEnding(ack) }
+}
+
+/** The message that a receipt was given with. Undefined where it is none. */
+export function readReceipt(ack: AckReceiptBody): AckItem | undefined {
+  const token = decodeLeaseToken(ack.receipt)
+  if (token === undefined) return undefined
+  const message = { partitionId: token.partitionId, seq: token.seq }
+  return { leaseId: token.leaseId, message, ...readEnding(ack) }
+}
+
+export function readEnding({
+  status,
+  error,
+  errorCode,
+  delayMs,
+}: Ending): Omit<AckItem, 'leaseId'> {
+  return {
+    status: status ?? 'completed',
+    errorMessage: error === undefined ? undefined : storable(error),
+    errorCode: errorCode === undefined ? undefined : storable(errorCode),
+    delayMs,
+  }
+}
+
+/** PostgreSQL text holds neither NUL nor half a surrogate pair, and an error's text should not fail its ack. */
+function storable(text: string): string {
+  return Buffer.from(text).toString().replaceAll('\0', '\uFFFD')
+}
+
+export const leaseLostText = 'the lease is lost: the message was given to somebody else, or ended'
+
+/** Acknowledges many, each for itself; foreign ones never reach the database. Results are in order. */
+export async function submitAcks(
+  acks: readonly Ack[],
+  group: string | undefined,
+  context: BrokerContext,
+): Promise<AckResult[]> {
+  const read = acks.map(readAck)
+  const items = read.filter((item) => item !== undefined)
+  const outcomes =
+    items.length === 0 ? [] : await context.sidecar.submit({ kind: 'ACK_BATCH', items, group })
+  let next = 0
+  return acks.map((ack, index) => {
+    const item = read[index]
+    if (item === undefined) return toAckResult(index, ack.transactionId, undefined)
+    const outcome = outcomes[next]
+    next += 1
+    logEnded(context, ack.transactionId, item, outcome)
+    return toAckResult(index, ack.transactionId, outcome)
+  })
+}
+
+export function toAckResult(
+  index: number,
+  transactionId: string,
+  outcome: AckOutcome | undefined,
+): AckResult {
+  if (outcome?.accepted !== true)
+    return { index, transactionId, success: false, error: leaseLostText }
+  return { index, transactionId, success: true, ...(outcome.deadLettered ? { dlq: true } : {}) }
+}
+
+export function logEnded(
+  context: BrokerContext,
+  transactionId: string | undefined,
+  item: AckItem,
+  outcome: AckOutcome | undefined,
+): void {
+  if (outcome?.accepted !== true || item.message === undefined) return
+  const { partitionId, seq } = item.message
+  const { deadLettered } = outcome
+  const status = item.status ?? 'completed'
+  context.deliveryLog.ended({
+    leaseId: item.leaseId,
+    partitionId,
+    seq,
+    transactionId,
+    status,
+    deadLettered,
+  })
+}

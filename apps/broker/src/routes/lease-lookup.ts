@@ -1,0 +1,42 @@
+// Questions about leases, before a transaction. They go past the sidecar, so few are under way at once: those that hang
+// must not take the connections that messages need.
+import { RouseError } from '@rouse/protocol'
+import { WriteLine } from '@rouse/sidecar'
+import { type Holdings, holdingsOf } from '@rouse/storage'
+import { administer } from '../http/admin-query.ts'
+import { toRouseError } from '../http/errors.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import type { AskHoldings } from './required-leases.ts'
+
+const questionsMax = 2
+const pendingMax = 1_000
+
+export function createHoldingsLine({ pool, config }: BrokerContext): AskHoldings {
+  const limits = { timeoutMs: config.writeTimeoutMs }
+  const line = new WriteLine<Parameters<AskHoldings>, Holdings>({
+    slots: questionsMax,
+    patienceMs: 0,
+    pendingMax,
+    countMax: 1,
+    bytesMax: 0,
+    weigh: () => ({ count: 1, bytes: 0 }),
+    ...limits,
+    // Never marked as sent: it changes nothing, and one that is late is refused for certain.
+    async run([question]) {
+      if (question === undefined) return
+      const [leaseIds, names] = question.input
+      try {
+        question.resolve(await administer(pool, () => holdingsOf(pool, leaseIds, names, limits)))
+      } catch (error) {
+        question.reject(nothingHappened(error))
+      }
+    },
+  })
+  return (leaseIds, names) => line.submit([leaseIds, names])
+}
+
+function nothingHappened(error: unknown): RouseError {
+  const known = toRouseError(error)
+  if (known.code !== 'outcome_unknown') return known
+  return new RouseError('database_unavailable', undefined, { cause: error })
+}

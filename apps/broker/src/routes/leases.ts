@@ -1,0 +1,54 @@
+import {
+  decodeLeaseToken,
+  type ExtendAnswer,
+  type ExtendBody,
+  ExtendBodySchema,
+  type ReleaseAnswer,
+  RouseError,
+  requestDefaults,
+} from '@rouse/protocol'
+import type { FastifyInstance } from 'fastify'
+import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
+import { leaseLostText } from './ack-items.ts'
+
+type Params = { readonly leaseId: string }
+
+/** The leaseId of any message stands for all that its pop was given. */
+export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void {
+  app.post(
+    '/api/v1/lease/:leaseId/extend',
+    {
+      schema: { body: bodySchema(ExtendBodySchema) },
+      preValidation: async (request) => {
+        request.body ??= {}
+        withoutNulls(request.body)
+      },
+    },
+    async (request): Promise<ExtendAnswer> => {
+      const { leaseId } = request.params as Params
+      const { seconds = requestDefaults.extendSeconds } = request.body as ExtendBody
+      const expiresAtMs = await context.sidecar.submit({
+        kind: 'RENEW_LEASE',
+        leaseId: leaseOf(leaseId),
+        durationMs: seconds * 1_000,
+      })
+      if (expiresAtMs === null) throw new RouseError('lease_lost', leaseLostText)
+      return { leaseId, expiresAt: new Date(expiresAtMs).toISOString(), success: true }
+    },
+  )
+
+  app.delete('/api/v1/lease/:leaseId', async (request): Promise<ReleaseAnswer> => {
+    const { leaseId } = request.params as Params
+    const released = await context.sidecar.submit({ kind: 'RELEASE', leaseId: leaseOf(leaseId) })
+    if (!released) throw new RouseError('lease_lost', leaseLostText)
+    return { leaseId, success: true }
+  })
+}
+
+function leaseOf(token: string): string {
+  const lease = decodeLeaseToken(token)
+  if (lease === undefined) throw new RouseError('lease_lost', leaseLostText)
+  return lease.leaseId
+}

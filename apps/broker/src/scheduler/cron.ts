@@ -1,0 +1,103 @@
+import type { WakeHint } from '@rouse/protocol'
+import { type DueSchedule, dueSchedules, fireSchedule, type SealedFiring } from '@rouse/storage'
+import type pg from 'pg'
+import { type PayloadCipher, schedulePlace } from '../encryption/payload-cipher.ts'
+import type { Logger } from '../log.ts'
+import { type DueTicks, dueTicks } from './cron-ticks.ts'
+import type { Chore } from './service.ts'
+
+const schedulesMax = 100
+/** Queues that failed in one run. Each may have waited a quarter of a second. */
+const failedMax = 20
+
+export interface CronOptions {
+  readonly pool: pg.Pool
+  readonly log: Logger
+  readonly cipher: PayloadCipher
+  readonly newMessageId: () => string
+  readonly onWoken: (woken: readonly WakeHint[]) => void
+  /** A schedule ticks again then, by the database's clock. */
+  readonly onNext: (atMs: number) => void
+}
+
+/** Fires the schedules that are due. Every node tries; the row of a schedule lets one of them. */
+export function createCron(options: CronOptions): Chore {
+  const { pool, log, cipher, newMessageId, onWoken, onNext } = options
+
+  /** True: it has more ticks to fire at once. */
+  async function fire(schedule: DueSchedule): Promise<boolean> {
+    const due = dueTicks(schedule, schedule.now)
+    try {
+      return await fireTicks(schedule, due)
+    } catch (error) {
+      const [first, second] = due.fire
+      if (first === undefined || second === undefined) throw error
+      // A queue without room for all of them may have room for one.
+      return await fireTicks(schedule, { fire: [first], next: second })
+    }
+  }
+
+  async function fireTicks(
+    schedule: DueSchedule,
+    { fire: ticks, next }: DueTicks,
+  ): Promise<boolean> {
+    const messageIds = ticks.map(newMessageId)
+    const woken = await fireSchedule(pool, {
+      id: schedule.id,
+      seen: schedule.nextAt,
+      messageIds,
+      ticks,
+      nextAt: next ?? null,
+      sealed: sealFiring(cipher, schedule, messageIds),
+    })
+    onWoken(woken)
+    if (next !== undefined) onNext(next.getTime())
+    return next !== undefined && next <= schedule.now
+  }
+
+  return {
+    async run() {
+      // A queue that is full or locked fails once in a run: its other schedules would wait as long, and hold up the rest.
+      const failed = new Set<string>()
+      let isMore = false
+      let due: DueSchedule[]
+      let fired: number
+      do {
+        due = await dueSchedules(pool, schedulesMax, [...failed])
+        fired = 0
+        for (const schedule of due) {
+          if (failed.has(schedule.queue)) continue
+          try {
+            if (await fire(schedule)) isMore = true
+            fired += 1
+          } catch (error) {
+            // The schedule stays due and is tried again.
+            failed.add(schedule.queue)
+            const reason = (error as Error).message
+            log.warn(
+              { schedule: schedule.name, queue: schedule.queue, reason },
+              'a schedule could not fire',
+            )
+          }
+        }
+      } while (due.length >= schedulesMax && fired < due.length && failed.size < failedMax)
+      return isMore || (fired > 0 && due.length >= schedulesMax)
+    },
+  }
+}
+
+/** A payload is bound to its message, so each tick has its own; the schedule's is sealed anew, by the newest key. */
+function sealFiring(
+  cipher: PayloadCipher,
+  schedule: DueSchedule,
+  messageIds: readonly string[],
+): SealedFiring | undefined {
+  const { queue, toSeal } = schedule
+  if (toSeal === null) return undefined
+  const payload = cipher.open(schedulePlace(schedule), toSeal)
+  return {
+    seen: toSeal,
+    stored: cipher.seal(schedulePlace(schedule), payload),
+    payloads: messageIds.map((id) => cipher.seal({ queue, id }, payload)),
+  }
+}

@@ -1,0 +1,124 @@
+// Moves on what is due: retries, lanes that were blocked or freed by SQL, and scheduled messages.
+//
+// Retries and scheduled messages are two calls, so that neither waits for the other. No call waits for locks. Partitions
+// that were locked are handed to PatientPromotions, which waits for each of them on a connection of its own: a busy partition is
+// locked most of the time, and only a place in the queue for its lock gets there in time.
+
+import { provesNotCommitted } from '@rouse/database'
+import type { WakeHint } from '@rouse/protocol'
+import {
+  type Executor,
+  type PartitionName,
+  promotePartition,
+  promoteReady,
+  promoteScheduled,
+} from '@rouse/storage'
+import type { Logger } from '../../log.ts'
+import type { Chore, FiredBy } from '../service.ts'
+
+const rowsMax = 1_000
+const lockMs = 200
+const patientMax = 2
+const waitingMax = 1_000
+
+export interface PromoterOptions {
+  readonly executor: Executor
+  readonly log: Pick<Logger, 'warn'>
+  readonly onWoken: (woken: readonly WakeHint[], firedBy: FiredBy) => void
+  /** A call failed, and messages that it moved may be in the log. */
+  readonly onUnknown: () => void
+}
+
+export interface Promoter extends Chore {
+  /** Resolves when no promotion waits for a lock; from then on none is begun. */
+  stop(): Promise<void>
+}
+
+export function createPromoter(options: PromoterOptions): Promoter {
+  const { executor, log, onWoken } = options
+  const patient = new PatientPromotions(options)
+  const failing = new Map<string, string>()
+
+  /** Once for each reason, until the partition goes on. */
+  function report(failed: readonly (PartitionName & { readonly reason: string })[]): void {
+    if (failed.length === 0) return failing.clear()
+    for (const { queue, partition, reason } of failed) {
+      const key = keyOf({ queue, partition })
+      if (failing.get(key) === reason) continue
+      failing.set(key, reason)
+      log.warn({ queue, partition, reason }, 'scheduled messages could not be moved to the log')
+    }
+  }
+
+  return {
+    async run(firedBy) {
+      const [ready, scheduled] = await Promise.allSettled([
+        promoteReady(executor, rowsMax),
+        promoteScheduled(executor, rowsMax),
+      ])
+      if (ready.status === 'fulfilled') onWoken(ready.value.woken, firedBy)
+      if (scheduled.status === 'fulfilled') {
+        onWoken(scheduled.value.woken, firedBy)
+        report(scheduled.value.failed)
+        patient.add(scheduled.value.locked)
+      }
+      for (const { reason } of [ready, scheduled].filter((call) => call.status === 'rejected')) {
+        if (!provesNotCommitted(reason)) options.onUnknown()
+      }
+      if (ready.status === 'rejected') throw ready.reason as Error
+      if (scheduled.status === 'rejected') throw scheduled.reason as Error
+      return ready.value.isMore || scheduled.value.isMore
+    },
+    stop: () => patient.stop(),
+  }
+}
+
+class PatientPromotions {
+  readonly #options: PromoterOptions
+  /** In the order in which they were found locked. */
+  readonly #waiting = new Map<string, PartitionName>()
+  readonly #running = new Map<string, Promise<void>>()
+  #stopped = false
+
+  constructor(options: PromoterOptions) {
+    this.#options = options
+  }
+
+  add(locked: readonly PartitionName[]): void {
+    for (const name of locked) {
+      const key = keyOf(name)
+      if (this.#waiting.size < waitingMax && !this.#running.has(key)) this.#waiting.set(key, name)
+    }
+    this.#next()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#waiting.clear()
+    await Promise.all(this.#running.values())
+  }
+
+  #next(): void {
+    for (const [key, name] of this.#waiting) {
+      if (this.#stopped || this.#running.size >= patientMax) return
+      this.#waiting.delete(key)
+      this.#running.set(key, this.#promote(key, name))
+    }
+  }
+
+  async #promote(key: string, name: PartitionName): Promise<void> {
+    const { executor, onWoken } = this.#options
+    try {
+      onWoken(await promotePartition(executor, name, { limit: rowsMax, lockMs }), 'timer')
+    } catch (error) {
+      // Still locked, or the database is away: the next step finds it again.
+      if (!provesNotCommitted(error)) this.#options.onUnknown()
+    }
+    this.#running.delete(key)
+    this.#next()
+  }
+}
+
+function keyOf({ queue, partition }: PartitionName): string {
+  return JSON.stringify([queue, partition])
+}

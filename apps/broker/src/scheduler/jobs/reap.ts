@@ -1,0 +1,19 @@
+import type { WakeHint } from '@rouse/protocol'
+import { type Executor, reapStep } from '@rouse/storage'
+import type { Chore } from '../service.ts'
+
+const leasesMax = 1_000
+
+/** Takes back leases that ran out, and announces the lanes that may go on. */
+export function createReaper(options: {
+  readonly executor: Executor
+  readonly onWoken: (woken: readonly WakeHint[]) => void
+}): Chore {
+  return {
+    async run() {
+      const { woken, isMore } = await reapStep(options.executor, leasesMax)
+      options.onWoken(woken)
+      return isMore
+    },
+  }
+}

@@ -1,0 +1,24 @@
+import type { WakeHint } from '@rouse/protocol'
+import { removalStep } from '@rouse/storage'
+import type pg from 'pg'
+import type { Chore } from '../service.ts'
+
+/** Removes what operators purged or deleted. How far it is stands in the database: any node can take the next step. */
+export function createRemover(options: {
+  readonly pool: pg.Pool
+  readonly holder: string
+  readonly onWoken: (woken: readonly WakeHint[]) => void
+  /** The next step is due in this many ms. */
+  readonly onNext: (inMs: number) => void
+}): Chore {
+  const { pool, holder, onWoken, onNext } = options
+  return {
+    async run() {
+      const step = await removalStep(pool, holder)
+      if (step === undefined) return false
+      onWoken(step.woken)
+      if (step.nextInMs !== null) onNext(step.nextInMs)
+      return false
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import type { RetainOptions } from '@rouse/storage'
+import { type IdleGroup, idleGroups, retentionStep, takeLetGoGroups } from '@rouse/storage'
+import type pg from 'pg'
+import type { Logger } from '../../log.ts'
+import type { Chore } from '../service.ts'
+
+/** The most of a step. Its 50 ms are over before, mostly: it holds the partitions that it removes from. */
+const bounds = { rows: 10_000, partitions: 1_000 }
+/** Idle groups that are named in `/stats`, and that are warned of after one step. */
+const groupsMax = 20
+
+export interface Retention extends Chore {
+  /** Groups that hold back retention, as known to this node. */
+  readonly holding: readonly IdleGroup[]
+}
+
+/** Removes what is no longer needed. One node at a time: whichever finds the step due takes it. */
+export function createRetention(options: {
+  readonly pool: pg.Pool
+  readonly log: Logger
+  readonly nowMs: () => number
+  readonly holder: string
+  readonly intervalMs: number
+  readonly keep: Omit<RetainOptions, 'after' | 'rows' | 'partitions'>
+  /** The next step is due in so many ms. */
+  readonly onNext: (inMs: number) => void
+}): Retention {
+  const { pool, log, nowMs, holder, intervalMs, keep, onNext } = options
+  let holding: readonly IdleGroup[] = []
+  let readAtMs = Number.NEGATIVE_INFINITY
+
+  async function warnOfLetGo(): Promise<void> {
+    for (const group of await takeLetGoGroups(pool, groupsMax)) {
+      log.warn(
+        group,
+        'a consumer group without a request for ROUSE_IDLE_GROUP_SECONDS no longer holds messages that the others have completed',
+      )
+    }
+  }
+
+  /** Every node asks, not only the one that took the step: each answers `/stats` from memory. */
+  async function readHolding(): Promise<void> {
+    if (nowMs() - readAtMs < intervalMs) return
+    readAtMs = nowMs()
+    holding = await idleGroups(pool, { limit: groupsMax, idleGroupMs: keep.idleGroupMs })
+  }
+
+  return {
+    get holding() {
+      return holding
+    },
+    async run() {
+      const gone = await retentionStep(pool, { holder, intervalMs, ...keep, ...bounds })
+      if (gone !== undefined) {
+        log.debug({ gone: Object.fromEntries(gone) }, 'retention')
+        onNext(gone.get('wait') ?? intervalMs)
+        if ((gone.get('let_go') ?? 0) > 0) await warnOfLetGo()
+      }
+      await readHolding()
+      return false
+    },
+  }
+}

@@ -1,0 +1,174 @@
+// Everything of a node that happens by itself: what is due, what runs out, what is no longer needed, what ticks.
+
+import { provesNotCommitted } from '@rouse/database'
+import type { WakeHint } from '@rouse/protocol'
+import { poolExecutor } from '@rouse/sidecar'
+import type { IdleGroup } from '@rouse/storage'
+import { dueTimes } from '@rouse/storage'
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/config.ts'
+import { payloadCipherOf } from '../encryption/payload-cipher.ts'
+import type { Logger } from '../log.ts'
+import type { SharedStateHost } from '../primary/shared-state-host.ts'
+import { createCron } from './cron.ts'
+import { createPromoter } from './jobs/promote.ts'
+import { createReaper } from './jobs/reap.ts'
+import { createRedriver, together } from './jobs/redrive.ts'
+import { createRemover } from './jobs/remove.ts'
+import { createRetention, type Retention } from './jobs/retain.ts'
+import { Listener } from './listener.ts'
+import { Timers } from './maintenance.ts'
+import type { Chore, Service } from './service.ts'
+
+type Host = Pick<
+  SharedStateHost,
+  'notifyAvailable' | 'notifyFree' | 'outcomeUnknown' | 'listenerLost' | 'listenerBack'
+>
+
+export interface TimeServicesOptions {
+  readonly config: Config
+  readonly pool: pg.Pool
+  readonly log: Logger
+  readonly clock: Clock
+  readonly random: () => number
+  readonly newMessageId: () => string
+  readonly host: Host
+}
+
+export interface TimeServices extends Service {
+  readonly timers: Omit<Timers, keyof Service>
+  stats(): {
+    readonly time: Readonly<Record<string, unknown>>
+    /** Consumer groups that hold back retention. */
+    readonly holding: readonly IdleGroup[]
+  }
+}
+
+export function createTimeServices(options: TimeServicesOptions): TimeServices {
+  const { config, pool, log, clock, newMessageId, host } = options
+  const executor = poolExecutor(pool, config.prepare)
+  const listens = config.notify === 'on'
+  const onUnknown = () => host.outcomeUnknown()
+  const announced = (chore: Chore) => tellingOfDoubt(chore, onUnknown)
+  const shared = createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain'))
+
+  const promoter = createPromoter({
+    executor,
+    log,
+    onUnknown,
+    onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
+  })
+  const timers: Timers = new Timers({
+    look: (horizonMs) => dueTimes(pool, horizonMs),
+    clock,
+    log,
+    chores: {
+      reap: announced(
+        createReaper({ executor, onWoken: (woken) => host.notifyFree(woken, 'timer') }),
+      ),
+      promote: promoter,
+      cron: announced(
+        createCron({
+          pool,
+          log,
+          cipher: payloadCipherOf(config.encryptionKey),
+          newMessageId,
+          onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
+          onNext: (atMs) => timers.expect(atMs, 'cron'),
+        }),
+      ),
+      retain: announced(together(shared.others, shared.retention)),
+    },
+  })
+
+  const listener = createListener(options, timers)
+  return {
+    timers,
+    async start() {
+      // First LISTEN, then look: what is committed in between is heard.
+      if (listens) await listener.start()
+      await timers.start()
+    },
+    async stop() {
+      await listener.stop()
+      await timers.stop()
+      await promoter.stop()
+    },
+    stats: () => ({
+      time: { ...timers.stats(), listener: listens ? listener.state() : 'off' },
+      holding: shared.retention.holding,
+    }),
+  }
+}
+
+/** A chore whose connection was lost before the answer may have let messages go that nobody announced. */
+function tellingOfDoubt(chore: Chore, onOutcomeUnknown: () => void): Chore {
+  return {
+    async run(firedBy) {
+      try {
+        return await chore.run(firedBy)
+      } catch (error) {
+        if (!provesNotCommitted(error)) onOutcomeUnknown()
+        throw error
+      }
+    },
+  }
+}
+
+/** What one node at a time does for all: its rows are in one table, so that one look finds them due. */
+function createSharedChores(
+  { config, pool, log, clock, host }: TimeServicesOptions,
+  onNext: (inMs: number) => void,
+): { readonly others: Chore; readonly retention: Retention } {
+  const holder = config.nodeId
+  const onWoken = (woken: readonly WakeHint[]) => host.notifyAvailable(woken, 'timer')
+  return {
+    others: together(
+      createRedriver({ pool, holder, onWoken, onNext }),
+      createRemover({ pool, holder, onWoken, onNext }),
+    ),
+    retention: createRetention({
+      pool,
+      log,
+      nowMs: () => clock.nowMs(),
+      holder,
+      intervalMs: config.retentionIntervalMs,
+      keep: keptFor(config),
+      onNext,
+    }),
+  }
+}
+
+/** How long each kind is kept. */
+function keptFor(config: Config): Parameters<typeof createRetention>[0]['keep'] {
+  return {
+    completedMs: config.completedRetentionSeconds * 1_000,
+    deadMs: config.deadLetterRetentionSeconds * 1_000,
+    tracesMs: config.traceRetentionSeconds * 1_000,
+    idlePartitionMs: config.idlePartitionSeconds * 1_000,
+    idleGroupMs: config.idleGroupSeconds === 0 ? null : config.idleGroupSeconds * 1_000,
+  }
+}
+
+function createListener(
+  { config, log, random, host }: TimeServicesOptions,
+  timers: Timers,
+): Listener {
+  return new Listener({
+    url: config.listenUrl ?? config.databaseUrl,
+    applicationName: `rouse ${config.nodeId} listener`,
+    log,
+    random,
+    onDue(dueAtMs) {
+      if (dueAtMs === 0) timers.run('promote', 'notify')
+      else timers.expect(dueAtMs)
+    },
+    onUp() {
+      host.listenerBack()
+      timers.run('promote', 'notify')
+      timers.look()
+    },
+    onDown: () => host.listenerLost(),
+  })
+}

@@ -1,0 +1,128 @@
+// Structured events of a message's life, at debug level: claimed, completed, failed. An ack names neither queue nor
+// attempt, and an ack of a whole lease not even its messages, so the worker remembers what it delivered while somebody
+// listens, up to a limit.
+import { transactionIdFor } from '@rouse/protocol'
+import type { Lease } from '@rouse/storage'
+import type { Logger } from '../log.ts'
+
+const claimsMax = 10_000
+
+export interface Ending {
+  readonly status: string
+  readonly deadLettered: boolean
+}
+
+export interface EndedDelivery extends Ending {
+  readonly leaseId: string
+  readonly partitionId: string
+  readonly seq: number
+  /** Undefined where the message was acknowledged by its receipt alone. */
+  readonly transactionId: string | undefined
+}
+
+type Ids = Pick<EndedDelivery, 'leaseId'> & Partial<EndedDelivery>
+
+export interface DeliveryLog {
+  claimed(leases: readonly Lease[], group: string): void
+  ended(delivery: EndedDelivery): void
+  /** All that a lease still held. */
+  leaseEnded(leaseId: string, ending: Ending): void
+}
+
+interface Claim {
+  readonly queue: string
+  readonly attempt: number
+  readonly atMs: number
+  readonly partitionId: string
+  readonly seq: number
+  readonly transactionId: string
+}
+
+export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog {
+  const claims = new Claims()
+
+  function tellEnded(ids: Ids, { status, deadLettered }: Ending, claim: Claim | undefined): void {
+    const event = status === 'completed' ? 'completed' : 'failed'
+    log.debug(
+      {
+        event,
+        status,
+        queue: claim?.queue,
+        attempt: claim?.attempt,
+        durationMs: claim === undefined ? undefined : Math.round(nowMs() - claim.atMs),
+        ...ids,
+        ...(event === 'failed' ? { willRetry: !deadLettered && status !== 'dlq' } : {}),
+      },
+      event,
+    )
+  }
+
+  return {
+    claimed(leases, group) {
+      if (!log.isLevelEnabled('debug')) return
+      const atMs = nowMs()
+      for (const { leaseId, queue, partitionId, partition, attempt, messages } of leases) {
+        for (const { id, seq, transactionId: given } of messages) {
+          const transactionId = given ?? transactionIdFor(partitionId, seq)
+          claims.add(leaseId, { queue, attempt, atMs, partitionId, seq, transactionId })
+          const ids = { messageId: id, transactionId, partitionId, seq, leaseId }
+          log.debug({ event: 'claimed', queue, partition, group, ...ids, attempt }, 'claimed')
+        }
+      }
+    },
+    ended({ leaseId, partitionId, seq, transactionId, ...ending }) {
+      if (!log.isLevelEnabled('debug')) return
+      const claim = claims.take(leaseId, partitionId, seq)
+      const ids = {
+        transactionId: transactionId ?? claim?.transactionId,
+        partitionId,
+        seq,
+        leaseId,
+      }
+      tellEnded(ids, ending, claim)
+    },
+    leaseEnded(leaseId, ending) {
+      if (!log.isLevelEnabled('debug')) return
+      const held = claims.takeAll(leaseId)
+      for (const claim of held) {
+        const { transactionId, partitionId, seq } = claim
+        tellEnded({ transactionId, partitionId, seq, leaseId }, ending, claim)
+      }
+      // Another worker delivered it and knows its messages.
+      if (held.length === 0) tellEnded({ leaseId }, ending, undefined)
+    },
+  }
+}
+
+/** What was delivered and has not ended, by lease. Of too many, the oldest leases are forgotten. */
+class Claims {
+  readonly #leases = new Map<string, Map<string, Claim>>()
+  #count = 0
+
+  add(leaseId: string, claim: Claim): void {
+    const lease = this.#leases.get(leaseId) ?? new Map<string, Claim>()
+    this.#leases.set(leaseId, lease)
+    lease.set(`${claim.partitionId}/${claim.seq}`, claim)
+    this.#count += 1
+    while (this.#count > claimsMax) this.takeAll(this.#leases.keys().next().value as string)
+  }
+
+  take(leaseId: string, partitionId: string, seq: number): Claim | undefined {
+    const lease = this.#leases.get(leaseId)
+    const key = `${partitionId}/${seq}`
+    const claim = lease?.get(key)
+    if (lease === undefined || claim === undefined) return undefined
+    lease.delete(key)
+    this.#count -= 1
+    if (lease.size === 0) this.#leases.delete(leaseId)
+    return claim
+  }
+
+  takeAll(leaseId: string): readonly Claim[] {
+    const lease = this.#leases.get(leaseId)
+    if (lease === undefined) return []
+    this.#leases.delete(leaseId)
+    this.#count -= lease.size
+    return [...lease.values()]
+  }
+}

@@ -1,0 +1,99 @@
+// A worker's side of `/stats`: it tells its own figures once a second, and asks the primary for those of the node.
+import { RouseError } from '@rouse/protocol'
+import type { SidecarDbPool } from '@rouse/sidecar'
+import type pg from 'pg'
+import type { Outbox, WorkerFigures, WorkerMessage } from '../ipc.ts'
+
+type Stats = Readonly<Record<string, unknown>>
+
+const figuresMs = 1_000
+/** The primary answers in a millisecond, unless it is gone or very busy; then the last answer has to do. */
+const answerMsMax = 250
+
+export interface StatsDesk {
+  start(): void
+  stop(): void
+  countRequest(): void
+  ask(): Promise<Stats>
+  answered(id: number, stats: Stats): void
+}
+
+export function createStatsDesk(options: {
+  readonly outbox: Outbox<WorkerMessage>
+  readonly sidecar: SidecarDbPool
+  readonly pool: pg.Pool
+  readonly nowMs: () => number
+}): StatsDesk {
+  const { outbox, sidecar, pool, nowMs } = options
+  const max = pool.options.max
+  const asked = new Map<number, (stats: Stats) => void>()
+  let lastId = 0
+  let lastStats: Stats | undefined
+  let requests = 0
+  let timer: NodeJS.Timeout | undefined
+  let rates: WorkerFigures['queriesPerSecond'] = {}
+  let counted: { readonly queries: WorkerFigures['queries']; readonly atMs: number } | undefined
+
+  function figures(): WorkerFigures {
+    const { totalCount, idleCount, waitingCount, options } = pool
+    return {
+      ...sidecar.stats(),
+      pool: { total: totalCount, idle: idleCount, queued: waitingCount, limit: options.max, max },
+      requests,
+      queriesPerSecond: rates,
+    }
+  }
+
+  function tell(): void {
+    const { queries } = sidecar.stats()
+    const atMs = nowMs()
+    if (counted !== undefined) rates = ratesOf(counted.queries, queries, atMs - counted.atMs)
+    counted = { queries, atMs }
+    outbox.post({ type: 'figures', figures: figures() })
+  }
+
+  return {
+    start() {
+      timer ??= setInterval(tell, figuresMs)
+      tell()
+    },
+    stop: () => clearInterval(timer),
+    countRequest() {
+      requests += 1
+    },
+    ask() {
+      lastId += 1
+      const id = lastId
+      outbox.post({ type: 'figures', figures: figures() })
+      outbox.post({ type: 'askStats', id })
+      return new Promise((resolve, reject) => {
+        const timeout = setTimeout(() => {
+          asked.delete(id)
+          if (lastStats !== undefined) resolve(lastStats)
+          else reject(new RouseError('overloaded', 'the primary did not answer in time'))
+        }, answerMsMax)
+        asked.set(id, (stats) => {
+          clearTimeout(timeout)
+          resolve(stats)
+        })
+      })
+    },
+    answered(id, stats) {
+      lastStats = stats
+      asked.get(id)?.(stats)
+      asked.delete(id)
+    },
+  }
+}
+
+function ratesOf(
+  before: WorkerFigures['queries'],
+  after: WorkerFigures['queries'],
+  ms: number,
+): Record<string, number> {
+  const rates = Object.entries(after).map(([name, count]) => {
+    const perSecond = ((count - (before[name] ?? 0)) * 1_000) / ms
+    return [name, Math.round(perSecond * 10) / 10]
+  })
+  return Object.fromEntries(rates.filter(([, rate]) => rate !== 0))
+}

@@ -1,0 +1,167 @@
+// A worker of a node: puts the parts together, serves HTTP, and drains when told to. It ends with its primary.
+import cluster from 'node:cluster'
+import type { Server } from 'node:http'
+import { createPool } from '@rouse/database'
+import { type Limits, limits } from '@rouse/protocol'
+import { poolExecutor, SidecarDbPool } from '@rouse/sidecar'
+import type pg from 'pg'
+import { systemClock } from '../clock.ts'
+import type { Config } from '../config/config.ts'
+import { nodeConnections } from '../config/connections.ts'
+import { payloadCipherOf } from '../encryption/payload-cipher.ts'
+import { createEncryptedQueues, type EncryptedQueues } from '../encryption/sealing.ts'
+import { createServer } from '../http/server.ts'
+import {
+  createOutbox,
+  type Outbox,
+  type PrimaryMessage,
+  readBatch,
+  type WorkerMessage,
+} from '../ipc.ts'
+import { createLogger, logLimit } from '../log.ts'
+import { newMessageIds } from '../message-ids.ts'
+import { cannotListenExitCode } from '../primary/worker-pool.ts'
+import type { BrokerContext } from './context.ts'
+import { createDeliveryLog } from './delivery-log.ts'
+import { createWorkerDrain } from './drain.ts'
+import { withTimeDesk } from './due-notices.ts'
+import { remoteCoordinator } from './primary-channel.ts'
+import { createReadiness } from './readiness.ts'
+import { createStatsDesk } from './stats-client.ts'
+
+export async function runWorker(config: Config): Promise<void> {
+  const workerId = cluster.worker?.id ?? 0
+  const log = createLogger({
+    level: config.logLevel,
+    node: config.nodeId,
+    process: `worker ${workerId}`,
+  })
+  const pool = createPool({
+    url: config.databaseUrl,
+    max: nodeConnections(config).worker,
+    applicationName: `rouse ${config.nodeId} worker ${workerId}`,
+    onLimit: logLimit(log),
+  })
+  const outbox = outboxToPrimary()
+  const coordinator = remoteCoordinator(outbox)
+  const sidecar = createSidecar(config, pool, coordinator)
+  const cipher = payloadCipherOf(config.encryptionKey)
+  const encrypted = createEncryptedQueues({ cipher, pool, log })
+  const statsDesk = createStatsDesk({ outbox, sidecar, pool, nowMs: systemClock.nowMs })
+  const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
+  const drain = createWorkerDrain({
+    log,
+    sidecar,
+    pool,
+    connections: () => connectionsOf(app.server),
+    delayMs: config.drainDelayMs,
+    close: () => app.close(),
+    stop() {
+      statsDesk.stop()
+      encrypted.stop()
+    },
+  })
+
+  const context: BrokerContext = {
+    config,
+    limits: limitsOf(config),
+    clock: systemClock,
+    log,
+    deliveryLog: createDeliveryLog(log, systemClock.nowMs),
+    pool,
+    sidecar: encrypted.around(withTimeDesk(sidecar, outbox)),
+    cipher,
+    coordinator,
+    lookForDue: () => outbox.post({ type: 'look' }),
+    tellConfigured: (hint, version, hasMoved) =>
+      outbox.post({ type: 'configured', hint, version, hasMoved }),
+    holder: `${config.nodeId}/${workerId}`,
+    newMessageId: newMessageIds(),
+    isDraining: () => drain.isDraining(),
+    checkReady: () => readiness.check(drain.isDraining()),
+    stats: () => statsDesk.ask(),
+  }
+  const app = createServer(context)
+  app.addHook('onRequest', (_request, _reply, done) => {
+    statsDesk.countRequest()
+    done()
+  })
+
+  obeyPrimary({ sidecar, encrypted, statsDesk, drain })
+  await encrypted.start()
+  const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
+    log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
+    process.exit(cannotListenExitCode)
+  })
+  outbox.post({ type: 'ready', url })
+  // Where there are two addresses to listen on, people come by the first while the second is looked up.
+  sidecar.registered()
+  statsDesk.start()
+}
+
+function obeyPrimary(parts: {
+  readonly sidecar: SidecarDbPool
+  readonly encrypted: EncryptedQueues
+  readonly statsDesk: ReturnType<typeof createStatsDesk>
+  readonly drain: ReturnType<typeof createWorkerDrain>
+}): void {
+  const { sidecar, encrypted, statsDesk, drain } = parts
+  process.on('message', (value: unknown) => {
+    for (const message of readBatch<PrimaryMessage>(value)) {
+      if (message.type === 'grant') sidecar.onGrant(message.grant)
+      else if (message.type === 'configured') void encrypted.refresh()
+      else if (message.type === 'stats') statsDesk.answered(message.id, message.stats)
+      else drain.begin()
+    }
+  })
+  process.on('disconnect', () => process.exit(drain.isDraining() ? 0 : 1))
+  process.on('SIGTERM', () => drain.begin())
+  // A terminal sends it to every process; the primary's word counts.
+  process.on('SIGINT', () => {})
+  process.on('SIGHUP', () => {})
+}
+
+function outboxToPrimary(): Outbox<WorkerMessage> {
+  return createOutbox<WorkerMessage>({
+    send: (batch, done) => process.send?.(batch, undefined, undefined, done),
+    droppable: ({ type }) => type === 'available' || type === 'free',
+    dropped: { type: 'hintsLost' },
+  })
+}
+
+function connectionsOf(server: Server): Promise<number> {
+  return new Promise((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)))
+}
+
+function createSidecar(
+  config: Config,
+  pool: pg.Pool,
+  coordinator: ReturnType<typeof remoteCoordinator>,
+): SidecarDbPool {
+  return new SidecarDbPool({
+    executor: poolExecutor(pool, config.prepare),
+    coordinator,
+    random: Math.random,
+    waitersMax: config.waitersMax,
+    timeoutMs: config.writeTimeoutMs,
+    durableLeases: config.leaseDurability === 'strict',
+    popBytesMax: config.popMaxBytes,
+  })
+}
+
+function limitsOf(config: Config): Limits {
+  return {
+    ...limits,
+    bodyBytesMax: config.bodyMaxBytes,
+    headerBytesMax: config.headersMaxBytes,
+    headersTimeoutMs: config.headersTimeoutMs,
+    pushItemsMax: config.pushItemsMax,
+    payloadBytesMax: config.payloadMaxBytes,
+    batchMax: config.batchMax,
+    partitionsMax: config.partitionsMax,
+    popTimeoutMsMax: config.timeoutMaxMs,
+    waitersPerWorkerMax: config.waitersMax,
+    acknowledgmentsMax: config.acknowledgmentsMax,
+    transactionOperationsMax: config.operationsMax,
+  }
+}

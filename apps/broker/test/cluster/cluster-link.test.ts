@@ -1,0 +1,101 @@
+// What a node hears of its peers, and what it takes for a reason to look at everything.
+import type { WakeHint } from '@rouse/protocol'
+import { joinCluster } from '@rouse/storage'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { type Test, test } from 'tap'
+import { systemClock } from '../../src/clock.ts'
+import { type ClusterEvents, ClusterLink } from '../../src/cluster/link.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLogger } from '../../src/log.ts'
+
+const patience = { timeoutMs: 20_000 }
+const hint: WakeHint = {
+  queue: 'q',
+  partition: 'p',
+  group: null,
+  namespace: 'n',
+  task: null,
+  count: 2,
+}
+
+async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
+  const env = { ROUSE_DATABASE_URL: url, ROUSE_NODE_ID: id, ROUSE_GOSSIP_PORT: '0' }
+  const heard: unknown[] = []
+  const events: ClusterEvents = {
+    onHint: (one) => heard.push({ hint: one }),
+    onConfigured: (one) => heard.push({ configured: one }),
+    onEverything: () => heard.push('everything'),
+    onScheduled: (dueAtMs) => heard.push({ dueAtMs }),
+    onSilentPeers: (areSilent) => heard.push({ areSilent }),
+    onInterestEchoed: () => {},
+    onSuperseded: () => {},
+    interests: () => ({ version: 0, groups: [] }),
+  }
+  const link = new ClusterLink({
+    config: loadConfig({ env, args: [] }).config,
+    identity: await joinCluster(pool),
+    pool,
+    clock: systemClock,
+    log: createLogger({ level: 'silent', node: id, process: 'test' }),
+    events,
+  })
+  t.teardown(() => link.stop())
+  await link.start()
+  /** How it sees the other one. */
+  const state = () => link.stats().peers[0]?.state
+  return { link, heard, state }
+}
+
+/** Two that have heard each other, and what the second hears from then on. */
+async function startPair(t: Test) {
+  const database = await testDatabase(t)
+  const b = await startLink(t, database, 'b')
+  const a = await startLink(t, database, 'a')
+  await eventually(() => a.state() === 'alive' && b.state() === 'alive', patience)
+  const atFirst = b.heard.splice(0)
+  return { a, b, atFirst, database }
+}
+
+test('a peer that joins is a reason to look: before, it told us of nothing', async (t) => {
+  const { atFirst } = await startPair(t)
+  t.ok(atFirst.includes('everything'))
+})
+
+test('so is one that says goodbye, and it is not missed', async (t) => {
+  const { a, b } = await startPair(t)
+  await a.link.stop()
+  await eventually(() => b.state() === 'left', patience)
+  t.same(new Set(b.heard), new Set(['everything']))
+})
+
+test('so is one that falls silent, twice, and it is missed', async (t) => {
+  const { a, b, database } = await startPair(t)
+  await a.link.stop({ goodbye: false })
+  const listed = await database.pool.query(`select from rouse.nodes where id = 'a'`)
+  t.equal(listed.rowCount, 1)
+  await eventually(() => b.state() === 'suspect', patience)
+  t.same(b.heard, ['everything', { areSilent: true }])
+  await eventually(() => b.state() === 'dead', patience)
+  t.same(b.heard, ['everything', { areSilent: true }, 'everything'])
+})
+
+test('each kind of hint is heard as what it is', async (t) => {
+  const { a, b } = await startPair(t)
+  a.link.broadcast(hint, 'available')
+  a.link.broadcast(hint, 'free')
+  a.link.tellConfigured(hint, 7)
+  a.link.tellScheduled('q', 1_234)
+  await eventually(() => b.heard.length === 4)
+  const uncounted = { ...hint, count: 0 }
+  t.same(
+    new Set(b.heard),
+    new Set([{ hint }, { hint: uncounted }, { configured: uncounted }, { dueAtMs: 1_234 }]),
+  )
+})
+
+test('a doubt is told, and told again', async (t) => {
+  const { a, b } = await startPair(t)
+  a.link.broadcastEverything()
+  await eventually(() => b.heard.length >= 3, patience)
+  t.same(new Set(b.heard), new Set(['everything']))
+})

@@ -1,0 +1,164 @@
+// Options that change through one worker of one node hold for all workers of all nodes, and for what is under way.
+import { randomBytes } from 'node:crypto'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { type Test, test } from 'tap'
+import type { RunningBroker } from '../support/broker.ts'
+import { startCluster, startNode, statsOf, untilAllHeard } from '../support/cluster.ts'
+import { apiOf, send } from '../support/http.ts'
+import { stateOf } from '../support/node-state.ts'
+
+const timeout = 120_000
+/** At once, so that they come by several connections: the workers of a node take turns with these. */
+const pushesAtOnce = 8
+/** Less than a worker remembers without being told. */
+const toldMsMax = 8_000
+
+type Api = ReturnType<typeof apiOf>
+
+async function startPair(t: Test) {
+  const env = { ROUSE_ENCRYPTION_KEY: randomBytes(32).toString('base64') }
+  const [a, b] = await startCluster(t, { nodes: 2, env })
+  if (a === undefined || b === undefined) throw new Error('two nodes')
+  return { a: apiOf(a.url), b: apiOf(b.url), database: a.database }
+}
+
+let pushed = 0
+
+/** How many of a few pushes are stored in the clear. */
+async function storedInTheClear({ pool }: TestDatabase, api: Api): Promise<number> {
+  const payloads = Array.from({ length: pushesAtOnce }, () => {
+    pushed += 1
+    return `push ${pushed}`
+  })
+  const answers = await Promise.all(payloads.map((payload) => api.push({ queue: 'q', payload })))
+  if (answers.some(({ status }) => status !== 201)) throw new Error(JSON.stringify(answers))
+  const texts = payloads.map((payload) => JSON.stringify(payload))
+  const sql = 'select from rouse.messages where payload = any ($1)'
+  return (await pool.query(sql, [texts])).rowCount ?? 0
+}
+
+test('a queue that is no longer encrypted is stored in the clear by every worker', {
+  timeout,
+}, async (t) => {
+  const { a, b, database } = await startPair(t)
+  const inTheClear = (api: Api) => storedInTheClear(database, api)
+  const encrypt = (encryptionEnabled: boolean) =>
+    a.post('/configure', { queue: 'q', options: { encryptionEnabled } })
+
+  await encrypt(true)
+  t.equal(await inTheClear(a), 0)
+  t.equal(await inTheClear(b), 0, 'every worker has met an encrypted queue')
+  await encrypt(false)
+  for (const [which, api] of Object.entries({ a, b })) {
+    const isAll = async () => (await inTheClear(api)) === pushesAtOnce
+    await t.resolves(eventually(isAll, { timeoutMs: toldMsMax }), `node ${which} was told`)
+  }
+
+  await t.test(
+    'one that was changed in the database, with no word of it, soon is, too',
+    async (t) => {
+      await encrypt(true)
+      t.equal(await inTheClear(b), 0)
+      const options = JSON.stringify({ encryptionEnabled: false })
+      await database.pool.query(`select rouse.configure('q', null, null, $1)`, [options])
+      for (const api of [a, b]) {
+        const isAll = async () => (await inTheClear(api)) === pushesAtOnce
+        await t.resolves(eventually(isAll, { timeoutMs: 30_000, intervalMs: 250 }))
+      }
+    },
+  )
+})
+
+/** Fallback checks so rare that none of them can be what woke a waiter. */
+const never = '600000'
+const hintsOnly = {
+  POP_WAIT_IDLE_INTERVAL_MS: never,
+  POP_WAIT_BASE_INTERVAL_MS: never,
+  POP_WAIT_MAX_INTERVAL_MS: never,
+  ROUSE_WRITE_TIMEOUT_MS: '60000',
+}
+
+const wakesOf = async ({ url }: RunningBroker) => {
+  const { wakes } = await statsOf(url)
+  return Object.values(wakes).reduce((sum, count) => sum + count, 0)
+}
+
+async function untilNothingInFlight(node: RunningBroker): Promise<void> {
+  await eventually(async () => (await stateOf(node)).group_backoff.groups_in_flight === 0)
+}
+
+/** One waits at each node for a namespace in which there is no queue yet. Groups that have consumed what is there. */
+async function waitForNamespace(t: Test) {
+  const database = await testDatabase(t)
+  const nodes = await startCluster(t, { nodes: 2, database, env: hintsOnly })
+  const api = apiOf(nodes[0]?.url as string)
+  await api.post('/configure', { queue: 'q', namespace: 'old', task: 'mail' })
+  await api.push({ queue: 'q', payload: 'before' })
+  const waiting = []
+  for (const [i, node] of nodes.entries()) {
+    await api.pop('q', `?autoAck=true&consumerGroup=g${i}`)
+    const path = `/pop?namespace=new&wait=true&timeout=60000&autoAck=true&consumerGroup=g${i}`
+    waiting.push(apiOf(node.url).get(path))
+    await eventually(async () => (await statsOf(node.url)).waiting.total === 1)
+    await untilNothingInFlight(node)
+  }
+  return { database, nodes, api, waiting }
+}
+
+test('a queue moves to another namespace while a push to it is under way', {
+  timeout,
+}, async (t) => {
+  const { database, nodes, api, waiting } = await waitForNamespace(t)
+  const barrier = await database.armBarrier('push-inserted')
+  const pushed = api.push({ queue: 'q', payload: 'x' })
+  await barrier.reached()
+  const before = await Promise.all(nodes.map(wakesOf))
+  await api.post('/configure', { queue: 'q', namespace: 'new' })
+  for (const [i, node] of nodes.entries()) {
+    await eventually(async () => (await wakesOf(node)) > (before[i] as number))
+    await untilNothingInFlight(node)
+  }
+  await barrier.release()
+  t.equal((await pushed).status, 201)
+  for (const answer of waiting) {
+    t.match(await answer, { status: 200, body: { messages: [{ data: 'x' }] } })
+  }
+  for (const node of nodes) {
+    const { wakes, mode } = await stateOf(node)
+    t.equal(wakes.fallback, 0, 'all looked again')
+    t.equal(mode.mode, 'healthy', 'and nobody takes it for a fault')
+  }
+})
+
+test('nodes that disagree about defaults say so; the last to start decides for new queues alone', {
+  timeout,
+}, async (t) => {
+  const first = await startNode(t, 0, { env: { ROUSE_DEFAULT_TTL: '60' } })
+  const { database } = first
+  const a = apiOf(first.url)
+  await a.push({ queue: 'before', payload: 1 })
+  const env = { ROUSE_DEFAULT_TTL: '90', ROUSE_DEFAULT_ORDERING: 'none' }
+  const second = await startNode(t, 1, { database, env })
+  const b = apiOf(second.url)
+  await untilAllHeard([first, second])
+
+  const optionsOf = async (api: Api, queue: string) =>
+    (await api.get(`/resources/queues/${queue}`)).body.options
+  t.match(await optionsOf(b, 'before'), { ttl: 60, ordering: 'partition' })
+  await b.post('/configure', { queue: 'before', options: { priority: 1 } })
+  t.match(await optionsOf(a, 'before'), { ttl: 60, ordering: 'partition', priority: 1 })
+  await a.push({ queue: 'after', payload: 1 })
+  t.match(await optionsOf(a, 'after'), { ttl: 90, ordering: 'none' })
+
+  const warned = (node: RunningBroker) =>
+    node.log.find(({ level, msg }) => level === 'warn' && /disagree/.test(String(msg)))
+  await eventually(async () => warned(first) !== undefined && warned(second) !== undefined, {
+    timeoutMs: 30_000,
+  })
+  t.match(warned(first), {
+    peer: 'node-2',
+    differences: { ttl: { here: 60, there: 90 }, ordering: { here: null, there: 'none' } },
+  })
+  t.match(warned(second), { peer: 'node-1', differences: { ttl: { here: 90, there: 60 } } })
+  t.match((await send('GET', `${first.url}/stats`)).body, { queue_defaults: { ttl: 60 } })
+})

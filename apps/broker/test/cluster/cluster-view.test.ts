@@ -1,0 +1,102 @@
+// What one node tells of all of them, whatever the others answer.
+import { test } from 'tap'
+import { clusterStats } from '../../src/cluster/cluster-stats.ts'
+
+/** As `/stats` of a node has them. */
+function figuresOf(node: string, peers: readonly string[] = []) {
+  return {
+    node,
+    local_sidecars: 2,
+    requests: 10,
+    waiting: { total: 3 },
+    wakes: { udp: 1, local: 2 },
+    queries_per_second: { push: 0.5 },
+    mode: { mode: 'healthy' },
+    group_backoff: { groups: [{ key: 'q/*/g', waiting: 3 }] },
+    peers: peers.map((id) => ({ id, state: 'alive', url: `http://${id}` })),
+  }
+}
+
+/** By the address of a node, what it answers. */
+function answering(answers: Readonly<Record<string, unknown>>) {
+  return async (url: string): Promise<unknown> => answers[url]
+}
+
+test('figures of all nodes are added up', async (t) => {
+  const ask = answering({ 'http://b': figuresOf('b'), 'http://c': figuresOf('c') })
+  t.match(await clusterStats(figuresOf('a', ['c', 'b']), ask), {
+    nodes: [{ node: 'a' }, { node: 'b' }, { node: 'c' }],
+    unreachable: [],
+    totals: {
+      nodes: 3,
+      local_sidecars: 6,
+      waiting: 9,
+      requests: 30,
+      wakes: { udp: 3, local: 6 },
+      queries_per_second: { push: 1.5 },
+    },
+  })
+})
+
+test('a peer that answers something else is named as unreachable, and the others are told of', async (t) => {
+  const good = figuresOf('b')
+  const odd: readonly [string, unknown][] = [
+    ['its answer is not that of a node', null],
+    ['its answer is not that of a node', []],
+    ['its answer is not that of a node', 'fine'],
+    [
+      'its answer is not that of a node: node, local_sidecars, requests, wakes, queries_per_second, mode, peers, waiting, group_backoff',
+      {},
+    ],
+    ['its answer is not that of a node: node', { ...good, node: 7 }],
+    ['its answer is not that of a node: requests', { ...good, requests: '10' }],
+    ['its answer is not that of a node: wakes', { ...good, wakes: [1] }],
+    ['its answer is not that of a node: queries_per_second', { ...good, queries_per_second: null }],
+    ['its answer is not that of a node: waiting', { ...good, waiting: { total: null } }],
+    ['its answer is not that of a node: group_backoff', { ...good, group_backoff: {} }],
+    [
+      'its answer is not that of a node: group_backoff',
+      { ...good, group_backoff: { groups: [{}] } },
+    ],
+  ]
+  for (const [error, answer] of odd) {
+    const ask = answering({ 'http://b': figuresOf('b'), 'http://c': answer })
+    const stats = await clusterStats(figuresOf('a', ['b', 'c']), ask)
+    t.same(stats.unreachable, [{ id: 'c', url: 'http://c', state: 'alive', error }])
+    t.match(stats, { nodes: [{ node: 'a' }, { node: 'b' }], totals: { nodes: 2, waiting: 6 } })
+  }
+})
+
+test('a peer without an address is unreachable, a dead one is named and not asked', async (t) => {
+  const own = {
+    ...figuresOf('a'),
+    peers: [
+      { id: 'b', state: 'alive', url: null },
+      { id: 'c', state: 'left', url: 'http://c' },
+      { id: 'd', state: 'dead', url: 'http://d' },
+    ],
+  }
+  const asked: string[] = []
+  const stats = await clusterStats(own, async (url) => void asked.push(url))
+  t.match(stats.unreachable, [
+    { id: 'b', error: 'its address is not known yet' },
+    { id: 'd', state: 'dead', error: /^it has been silent/ },
+  ])
+  t.same(asked, [])
+})
+
+test('one that only our datagrams do not reach is asked: it writes to the database', async (t) => {
+  const peer = { state: 'dead', heardAgoMs: 9_000 }
+  const own = {
+    ...figuresOf('a'),
+    peers: [
+      { ...peer, id: 'b', url: 'http://b', wroteAgoMs: 8_999 },
+      { ...peer, id: 'c', url: 'http://c', wroteAgoMs: 9_000 },
+    ],
+  }
+  const ask = answering({ 'http://b': figuresOf('b'), 'http://c': figuresOf('c') })
+  t.match(await clusterStats(own, ask), {
+    nodes: [{ node: 'a' }, { node: 'b' }],
+    unreachable: [{ id: 'c', error: 'it has been silent for 9 s' }],
+  })
+})

@@ -1,0 +1,119 @@
+// Processes with the id of one node: one after the other, as it should be, and side by side.
+
+import { exchangeNodes, joinCluster } from '@rouse/storage'
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { test } from 'tap'
+import type { RunningBroker } from '../support/broker.ts'
+import { startNode } from '../support/cluster.ts'
+import { apiOf, send } from '../support/http.ts'
+import { childrenOf, killTree } from '../support/process-tree.ts'
+
+const timeout = 240_000
+/** A round of the list of nodes, where every core is busy. */
+const patience = { timeoutMs: 60_000 }
+const hourMs = 3_600_000
+
+test('of two processes with one id the older says so once and ends, the newer serves on', {
+  timeout,
+}, async (t) => {
+  const older = await startNode(t, 0, {})
+  const newer = await startNode(t, 0, { database: older.database })
+  t.match(await endOf(older), { code: 1, signal: null })
+  t.match(complaints(older), [/^ROUSE_NODE_ID is "node-1" here and in another process.* stops$/])
+  t.equal(complaints(older).length, 1)
+  t.ok(await serves(newer))
+  t.same(complaints(newer), [])
+})
+
+test('a process that stood still while its successor started ends when it goes on', {
+  timeout,
+}, async (t) => {
+  const older = await startNode(t, 0, {})
+  const pids = [older.child.pid as number, ...childrenOf(older.child.pid as number)]
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  const newer = await startNode(t, 0, { database: older.database })
+  for (const pid of pids) process.kill(pid, 'SIGCONT')
+  t.match(await endOf(older), { code: 1, signal: null })
+  t.equal(complaints(older).length, 1)
+  t.ok(await serves(newer))
+})
+
+test('a process that drains goes on draining when it learns that its successor starts', {
+  timeout,
+}, async (t) => {
+  const database = await testDatabase(t)
+  await listUnsettled(database)
+  const older = await startNode(t, 0, { database })
+  await apiOf(older.url).push({ queue: 'q', payload: 0 })
+  const barrier = await database.armBarrier('pop-lane-locked')
+  const popping = apiOf(older.url).pop('q')
+  await barrier.reached()
+  older.child.kill('SIGTERM')
+  await eventually(async () => (await send('GET', `${older.url}/ready`)).status === 503)
+
+  const starting = startNode(t, 0, { database })
+  // Does at once what the successor does as soon as it can: the pop cannot be held back for ever.
+  const { incarnation } = await joinCluster(database.pool)
+  await exchangeNodes(database.pool, { ...unsettled, id: 'node-1', incarnation }, hourMs)
+  const learned = 'a later process has the id of this node'
+  await eventually(() => older.log.some(({ msg }) => msg === learned), patience)
+  await barrier.release()
+  t.equal((await popping).status, 200)
+  t.match(await endOf(older), { code: 0, signal: null })
+  t.same(complaints(older), [])
+  t.ok(await serves(await starting))
+})
+
+test('a node that was killed comes back under its id', { timeout }, async (t) => {
+  const first = await startNode(t, 0, {})
+  await killTree(first.child)
+  const again = await startNode(t, 0, { database: first.database })
+  const seenAt = await lastSeenAt(first.database)
+  await eventually(async () => (await lastSeenAt(first.database)) > seenAt, patience)
+  t.equal(again.child.exitCode, null)
+  t.ok(await serves(again))
+  t.same(complaints(again), [])
+})
+
+test('a chore that hangs keeps a node neither from draining nor from ending', {
+  timeout,
+}, async (t) => {
+  const database = await testDatabase(t)
+  const node = await startNode(t, 0, { database, env: { ROUSE_DRAIN_DELAY_MS: '5000' } })
+  const barrier = await database.armBarrier('promote-locked')
+  await apiOf(node.url).push({ queue: 'q', payload: 0, delayMs: 1 })
+  await barrier.reached()
+  node.child.kill('SIGTERM')
+  await eventually(async () => (await send('GET', `${node.url}/ready`)).status === 503)
+  t.match(await endOf(node), { code: 1, signal: null }, 'which says that something was left')
+})
+
+/** How it ended, in order; its last words may be heard after its end. */
+async function endOf({ exited, log }: RunningBroker): Promise<object> {
+  const how = await exited
+  await eventually(() => log.at(-1)?.msg === 'stopped')
+  return how
+}
+
+/** What it said at the level of errors, or above. */
+function complaints({ log }: RunningBroker): unknown[] {
+  return log.filter(({ level }) => level === 'error' || level === 'fatal').map(({ msg }) => msg)
+}
+
+async function serves({ url }: RunningBroker): Promise<boolean> {
+  await apiOf(url).push({ queue: 'served', payload: 1 })
+  return (await apiOf(url).pop('served', '?autoAck=true')).status === 200
+}
+
+const unsettled = { httpUrl: null, gossipAddress: '127.0.0.1:9', version: '1' }
+
+/** As long as a node has not said where it listens, the others look at the list twice a second. */
+async function listUnsettled({ pool }: TestDatabase): Promise<void> {
+  await exchangeNodes(pool, { ...unsettled, id: 'starting', incarnation: 1 }, hourMs)
+  await pool.query("update rouse.nodes set last_seen_at = last_seen_at + interval '1 hour'")
+}
+
+async function lastSeenAt({ pool }: TestDatabase): Promise<Date> {
+  const { rows } = await pool.query<{ last_seen_at: Date }>('select last_seen_at from rouse.nodes')
+  return rows[0]?.last_seen_at ?? new Date(0)
+}

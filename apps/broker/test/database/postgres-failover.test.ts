@@ -1,0 +1,145 @@
+// A node lives through failovers of its database, without a restart and without losing what it acknowledged. One pair
+// of servers and one node for all tests: each leaves a primary with its synchronous standby behind.
+import { createInterface } from 'node:readline'
+import { eventually, startPostgresPair, type TestDatabase } from '@rouse/testkit'
+import { t as file, test } from 'tap'
+import { spawnBroker } from '../support/broker.ts'
+import { startFailoverLoad } from '../support/failover-load.ts'
+import { apiOf, send } from '../support/http.ts'
+import { sharedBroker, unique } from '../support/shared-broker.ts'
+
+/** Servers start, replay and copy as fast as a busy machine lets them; nothing here depends on how fast. */
+const patience = { timeoutMs: 120_000, intervalMs: 50 }
+
+/**
+ * How long a node may take to use a server that takes writes. It asks about five times a second, so this is a second
+ * on a machine that has time, and what is promised on one that has none.
+ */
+const foundMsMax = 10_000
+
+/** As above, after it noticed by itself that the old server is silent, which takes 5 s where there is time. */
+const leftMsMax = 30_000
+
+const pair = await startPostgresPair({ synchronous: true })
+file.teardown(() => pair.stop())
+const node = await sharedBroker({ database: { url: pair.url } as TestDatabase })
+const api = apiOf(node.url)
+
+/** Cancels every commit that waits for the standby until the request is answered. */
+async function withCancelledWaits<T>(asked: Promise<T>): Promise<T> {
+  let answered = false
+  const answer = asked.finally(() => {
+    answered = true
+  })
+  await eventually(async () => {
+    await pair.primary.query(
+      `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`,
+    )
+    return answered
+  }, patience)
+  return answer
+}
+
+test('the primary is killed and its standby promoted', async (t) => {
+  const load = await startFailoverLoad(node.url, unique())
+  const waiting = api.pop('late', '?wait=true&timeout=300000')
+  await eventually(() => load.acknowledged.size > 100, patience)
+  await pair.primary.kill()
+  await pair.promoteStandby()
+  await load.answeredAgain(foundMsMax)
+  const late = { queue: 'late', payload: 'came' }
+  await eventually(async () => (await api.push(late)).status === 201, patience)
+  t.equal((await waiting).body?.messages[0].data, 'came', 'a waiter waited through it')
+  await pair.rebuildStandby()
+  await load.answeredAgain(patience.timeoutMs)
+  t.same(await load.drain(), [], `${load.acknowledged.size} acknowledged pushes, none lost`)
+  t.same(load.odd, [], 'no answer but 201 and 503')
+  t.equal(node.child.exitCode, null, 'the node did not end')
+  t.notOk(
+    node.log.some(({ msg }) => String(msg).startsWith('worker ended')),
+    'nor its workers',
+  )
+})
+
+test('the primary freezes, its standby is promoted, and nobody ends its connections', async (t) => {
+  const load = await startFailoverLoad(node.url, unique())
+  await eventually(() => load.acknowledged.size > 100, patience)
+  pair.primary.freeze()
+  await pair.promoteStandby()
+  await load.answeredAgain(leftMsMax)
+  t.equal(pair.standby.running, true, 'the frozen one holds its connections still')
+  await pair.rebuildStandby()
+  await load.answeredAgain(patience.timeoutMs)
+  t.same(await load.drain(), [], `${load.acknowledged.size} acknowledged pushes, none lost`)
+  t.same(load.odd, [], 'no answer but 201 and 503')
+  const rows = await pair.standby.query<{ name: string }>(
+    `select application_name as name from pg_stat_activity where application_name like 'rouse node%'`,
+  )
+  t.same(rows, [], 'nobody is connected to what is a standby now')
+})
+
+test('a pause passes: /ready says so within its time, and takes no connections hostage', async (t) => {
+  pair.primary.freeze()
+  t.teardown(() => pair.primary.thaw())
+  const asked = Array.from({ length: 30 }, () => send('GET', `${node.url}/ready`))
+  for (const { status } of await Promise.all(asked)) t.equal(status, 503)
+  pair.primary.thaw()
+  await eventually(async () => (await send('GET', `${node.url}/ready`)).status === 200, patience)
+  t.equal((await api.push({ queue: unique(), payload: 'after' })).status, 201)
+})
+
+test('a server that is told to be read-only is left when another takes writes', async (t) => {
+  const queue = unique()
+  const [old, next] = [pair.primary, pair.standby]
+  await old.query('alter system set default_transaction_read_only = on')
+  await old.query('select pg_reload_conf()')
+  await eventually(async () => (await api.push({ queue, payload: 1 })).status === 503, patience)
+  await pair.promoteStandby()
+  await eventually(async () => (await api.push({ queue, payload: 2 })).status === 201, {
+    timeoutMs: foundMsMax,
+  })
+  t.equal(pair.primary, next)
+  await pair.rebuildStandby()
+  t.equal((await api.push({ queue, payload: 3 })).status, 201)
+})
+
+test('a commit that its standby did not confirm is never a success', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 'kept' })
+  await pair.standby.kill()
+  const pushed = await withCancelledWaits(api.push({ queue, payload: 'unconfirmed' }))
+  t.match(pushed, { status: 503, body: { code: 'outcome_unknown' } }, 'a push')
+  const options = { leaseTime: 7 }
+  const configured = await withCancelledWaits(api.post('/configure', { queue: unique(), options }))
+  t.match(configured, { status: 503, body: { code: 'outcome_unknown' } }, 'an administrative route')
+  const schedule = { name: unique(), queue, cron: '0 0 1 1 *', payload: 1 }
+  const scheduled = await withCancelledWaits(api.post('/schedules', schedule))
+  t.match(scheduled, { status: 503, body: { code: 'outcome_unknown' } }, 'a schedule')
+  const operations = [{ type: 'push', items: [{ queue, payload: 'too' }] }]
+  const transacted = await withCancelledWaits(api.post('/transaction', { operations }))
+  t.match(transacted, { status: 503, body: { code: 'outcome_unknown' } }, 'a transaction')
+  await pair.standby.start()
+  await pair.inSync()
+})
+
+test('a node that starts in the middle of a failover waits for its end', async (t) => {
+  await pair.primary.kill()
+  const child = spawnBroker({
+    ROUSE_DATABASE_URL: pair.url,
+    ROUSE_PORT: '0',
+    ROUSE_GOSSIP_PORT: '0',
+    ROUSE_WORKERS: '1',
+    ROUSE_NODE_ID: 'late',
+  })
+  const exited = new Promise((resolve) => child.once('exit', resolve))
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await exited
+  })
+  const said: unknown[] = []
+  createInterface({ input: child.stdout }).on('line', (line) => said.push(JSON.parse(line).msg))
+  await eventually(() => said.includes('PostgreSQL is not there yet'), patience)
+  await pair.promoteStandby()
+  await eventually(() => said.includes('node is ready'), patience)
+  t.equal(child.exitCode, null)
+})

@@ -1,0 +1,164 @@
+// A synchronous standby that is away holds every commit, and PostgreSQL waits for it without end. Clients do not: they
+// hear in time that the outcome is unknown, ask again with the same id, and nothing is lost or there twice.
+import { setTimeout as delay } from 'node:timers/promises'
+import { eventually, startPostgresPair, type TestDatabase } from '@rouse/testkit'
+import { t as file, test } from 'tap'
+import { type Answer, apiOf, send } from '../support/http.ts'
+import { sharedBroker, unique } from '../support/shared-broker.ts'
+
+/** Servers start, replay and copy as fast as a busy machine lets them; nothing here depends on how fast. */
+const patience = { timeoutMs: 120_000, intervalMs: 50 }
+
+/** Long enough for a busy machine to open a connection: what is to hang must have been sent. */
+const writeTimeoutMs = 3_000
+
+/** Ten times the promise, for a machine that is busy: without a limit these would wait until the standby is back. */
+const answeredMsMax = 10 * writeTimeoutMs
+
+const pair = await startPostgresPair({ synchronous: true })
+file.teardown(() => pair.stop())
+const node = await sharedBroker({
+  database: { url: pair.url } as TestDatabase,
+  env: { ROUSE_WORKERS: '1', ROUSE_WRITE_TIMEOUT_MS: String(writeTimeoutMs) },
+})
+const api = apiOf(node.url)
+
+/** The answer, which must come while the standby is away. */
+async function inTime(asked: Promise<Answer>): Promise<Answer> {
+  const late = delay(answeredMsMax, undefined, { ref: false }).then(() => {
+    throw new Error(`no answer within ${answeredMsMax} ms`)
+  })
+  return Promise.race([asked, late])
+}
+
+/** Commits of this node's workers that wait for the standby. */
+async function hanging(): Promise<number> {
+  const [row] = await pair.primary.query<{ count: number }>(
+    `select count(*)::int as count from pg_stat_activity
+     where wait_event = 'SyncRep' and application_name like 'rouse % worker %'`,
+  )
+  return row?.count ?? 0
+}
+
+const unknown = { status: 503, body: { code: 'outcome_unknown', retryable: true } }
+const refused = { status: 503, body: { code: 'database_unavailable', retryable: true } }
+
+test('while the standby is away', async (t) => {
+  const queue = unique()
+  /** What each push was told, and its partition, by transaction id. */
+  const told = new Map<string, { readonly partition: string; readonly code: string }>()
+  const push = async (transactionId: string, partition: string) => {
+    const item = { queue, partition, payload: transactionId, transactionId }
+    const answer = await inTime(api.push(item))
+    told.set(transactionId, { partition, code: answer.body.code ?? 'stored' })
+    return answer
+  }
+  for (const partition of ['a', 'b', 'c', 'd']) {
+    await eventually(
+      async () => (await push(`first-${partition}`, partition)).status === 201,
+      patience,
+    )
+  }
+  const popped = await eventually(async () => {
+    const answer = await api.pop(queue)
+    return answer.status === 200 ? answer : undefined
+  }, patience)
+  const [message] = popped.body.messages
+  await pair.standby.kill()
+  t.teardown(() => pair.standby.start())
+
+  await t.test(
+    'a push is unknown in time, and those that are queued behind it are refused',
+    async (tt) => {
+      const first = push('hangs-1', 'a')
+      await eventually(async () => (await hanging()) === 1, patience)
+      const second = push('hangs-2', 'b')
+      await eventually(async () => (await hanging()) === 2, patience)
+      const queued = await Promise.all(['c', 'd', 'e'].map((one) => push(`queued-${one}`, one)))
+      for (const answer of [await first, await second]) {
+        tt.match(answer, unknown)
+        tt.ok(Number(answer.headers.get('retry-after')) >= 1, 'with a time to come back')
+      }
+      for (const answer of queued) tt.match(answer, refused)
+    },
+  )
+
+  await t.test('whoever comes later is refused at once and takes no connection', async (tt) => {
+    const more = Array.from({ length: 50 }, (_, i) => push(`more-${i}`, `p${i % 5}`))
+    for (const answer of await Promise.all(more)) tt.match(answer, refused)
+    tt.equal(await hanging(), 2, 'no commit but the first two hangs')
+  })
+
+  await t.test(
+    'acks, leases, transactions and administration are answered in time as well',
+    async (tt) => {
+      const operations = [
+        {
+          type: 'push',
+          items: [{ queue, partition: 'd', payload: 1, transactionId: 'transacted' }],
+        },
+      ]
+      const schedule = { name: unique(), queue, cron: '0 0 1 1 *', payload: 1 }
+      // The first push that hangs keeps the lane of this lease locked.
+      const behind = {
+        ack: api.ack(message),
+        extend: api.post(`/lease/${message.leaseId}/extend`, { seconds: 60 }),
+      }
+      for (const [name, answer] of Object.entries(behind)) {
+        tt.match(await inTime(answer), { status: 503, body: { code: 'partition_locked' } }, name)
+      }
+      const answers = {
+        transaction: api.post('/transaction', { operations }),
+        configure: api.post('/configure', { queue: unique(), options: { leaseTime: 7 } }),
+        schedule: api.post('/schedules', schedule),
+      }
+      for (const [name, answer] of Object.entries(answers)) {
+        tt.match(await inTime(answer), unknown, name)
+      }
+      told.set('transacted', { partition: 'd', code: 'outcome_unknown' })
+    },
+  )
+
+  await t.test('the node is ready, and pops and reads go on', async (tt) => {
+    tt.equal((await inTime(send('GET', `${node.url}/ready`))).status, 200)
+    tt.equal((await inTime(api.get(`/resources/queues/${queue}`))).status, 200)
+    const other = await eventually(async () => {
+      const answer = await inTime(api.pop(queue))
+      return answer.status === 200 ? answer : undefined
+    }, patience)
+    tt.not(other.body.messages[0].id, message.id)
+  })
+
+  await t.test(
+    'a waiting pop that hangs, as its group is new, is answered at its own deadline',
+    async (tt) => {
+      const asked = api.pop(queue, '?wait=true&timeout=500&consumerGroup=new')
+      tt.equal((await inTime(asked)).status, 204)
+    },
+  )
+
+  await t.test(
+    'once it is back all goes on, and a retry by the same id is stored once',
+    async (tt) => {
+      await pair.standby.start()
+      await pair.inSync()
+      await eventually(async () => (await hanging()) === 0, patience)
+      const stored = await transactionIds(queue)
+      for (const [id, { code }] of told) {
+        if (code === 'database_unavailable') tt.notOk(stored.includes(id), `${id}: refused`)
+        else tt.ok(stored.includes(id), `${id}: ${code}`)
+      }
+      for (const [id, { partition }] of told) {
+        await eventually(async () => (await push(id, partition)).status === 201, patience)
+      }
+      tt.same(await transactionIds(queue), [...told.keys()].sort(), 'each is there once')
+    },
+  )
+})
+
+/** Of all messages of a queue, as the database has them. */
+async function transactionIds(queue: string): Promise<string[]> {
+  const answer = await api.get(`/messages?queue=${queue}&limit=1000`)
+  const messages = answer.body.messages as { transactionId: string }[]
+  return messages.map(({ transactionId }) => transactionId).sort()
+}

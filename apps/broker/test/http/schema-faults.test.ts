@@ -1,0 +1,43 @@
+import { fieldErrorsMax } from '@rouse/protocol'
+import { test } from 'tap'
+import { findFaults } from '../../src/http/validation-errors.ts'
+
+const item = { required: [] }
+const schema = { properties: { list: { items: item } } }
+
+/** A validator that finds elements other than 1 bad, and counts how many it was shown. */
+function countingValidator() {
+  let shown = 0
+  const isGood = (value: unknown) => value === 1
+  const compiler = {
+    compile(part: object) {
+      const check = Object.assign(
+        (value: unknown): boolean => {
+          if (part !== item) return false
+          shown += 1
+          return isGood(value)
+        },
+        { errors: [{ instancePath: '', message: 'is bad', params: {} }] },
+      )
+      return check
+    },
+  }
+  return { compiler, shown: () => shown }
+}
+
+test('a list of bad values is left at the last fault that is told', (t) => {
+  const { compiler, shown } = countingValidator()
+  const faults = findFaults(compiler, schema, { list: Array.from({ length: 1_000_000 }, () => 0) })
+  t.equal(faults.length, fieldErrorsMax)
+  t.match(faults.at(-1), { instancePath: `/list/${fieldErrorsMax - 1}` })
+  t.equal(shown(), fieldErrorsMax)
+  t.end()
+})
+
+test('a fault behind very many good values is told as the validator told it', (t) => {
+  const { compiler, shown } = countingValidator()
+  const list = [...Array.from({ length: 1_000_000 }, () => 1), 0]
+  t.match(findFaults(compiler, schema, { list }), [{ instancePath: '/list', message: 'is bad' }])
+  t.ok(shown() < 20_000, `${shown()} looks`)
+  t.end()
+})

@@ -1,0 +1,127 @@
+// What the primary tells its own workers and timers when options of queues have changed, or may have; and that it knows
+// of everybody who may wait.
+import type { WakeHint } from '@rouse/protocol'
+import type { SharedStateStats } from '@rouse/shared-state'
+import { eventually } from '@rouse/testkit'
+import type pg from 'pg'
+import { type Test, test } from 'tap'
+import { systemClock } from '../../src/clock.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import type { PrimaryMessage } from '../../src/ipc.ts'
+import { createLogger } from '../../src/log.ts'
+import { SharedStateHost } from '../../src/primary/shared-state-host.ts'
+
+const hint: WakeHint = {
+  queue: 'q',
+  partition: null,
+  group: null,
+  namespace: 'n',
+  task: null,
+  count: 0,
+}
+
+function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
+  const toWorkers: PrimaryMessage[] = []
+  const toPeers: unknown[] = []
+  let looks = 0
+  let shared: SharedStateStats | undefined
+  const env = { ROUSE_DATABASE_URL: 'postgres://localhost/x', ...settings }
+  const host = new SharedStateHost({
+    config: loadConfig({ env, args: [] }).config,
+    clock: systemClock,
+    log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
+    // Nobody waits, so nothing is asked.
+    pool: {} as pg.Pool,
+    post: () => {},
+    postAll: (message) => toWorkers.push(message),
+    peers: {
+      broadcast: (one, kind) => toPeers.push({ kind, hint: one }),
+      configured: (one, version) => toPeers.push({ kind: 'configured', hint: one, version }),
+      broadcastEverything: () => toPeers.push({ kind: 'everything' }),
+      interestChanged: () => {},
+    },
+    time: {
+      scheduled: () => {},
+      look: () => {
+        looks += 1
+      },
+      popFoundNothing: () => {},
+    },
+    stats: (one) => {
+      shared = one
+      return {}
+    },
+  })
+  t.teardown(() => host.stop())
+  host.handle(1, [{ type: 'ready', url: '' }])
+  const stats = () => {
+    host.handle(1, [{ type: 'askStats', id: 1 }])
+    return shared
+  }
+  return { host, toWorkers, toPeers, looks: () => looks, stats }
+}
+
+test('options changed through a worker: all workers read anew, timers look, peers are told', async (t) => {
+  const { host, toWorkers, toPeers, looks } = startHost(t)
+  host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: false }])
+  t.same(toWorkers, [{ type: 'configured' }])
+  t.equal(looks(), 1)
+  t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
+})
+
+test('a queue moved: peers are told to look again at where it is now', async (t) => {
+  const { host, toPeers } = startHost(t)
+  host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: true }])
+  t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
+  await eventually(() => toPeers.length > 1)
+  t.same(toPeers[1], { kind: 'free', hint })
+})
+
+test('options changed through a peer: the same, and nobody is told again', async (t) => {
+  const { host, toWorkers, toPeers, looks } = startHost(t)
+  host.heardConfigured(hint)
+  t.same(toWorkers, [{ type: 'configured' }])
+  t.equal(looks(), 1)
+  t.same(toPeers, [])
+})
+
+test('where the word of it may be lost with others, all is read anew', async (t) => {
+  const doubts: readonly [string, (host: SharedStateHost) => void][] = [
+    ['hints of a peer were lost', (host) => host.heardEverything()],
+    ['a worker died', (host) => host.workerGone(1, 'died')],
+    ['a write has an unknown outcome', (host) => host.handle(1, [{ type: 'outcomeUnknown' }])],
+    ['a chore has', (host) => host.outcomeUnknown()],
+    ['the channel of a worker was full', (host) => host.handle(1, [{ type: 'hintsLost' }])],
+  ]
+  for (const [what, doubt] of doubts) {
+    const { host, toWorkers, looks } = startHost(t)
+    doubt(host)
+    t.same(toWorkers, [{ type: 'configured' }], what)
+    t.equal(looks(), 1, what)
+  }
+})
+
+test('plain wakes are no reason to read anything anew', async (t) => {
+  const { host, toWorkers, looks } = startHost(t)
+  const woken = [{ queue: 'q', partition: 'p', group: null, namespace: null, task: null, count: 1 }]
+  host.handle(1, [
+    { type: 'available', woken },
+    { type: 'free', woken },
+  ])
+  host.heard(hint)
+  t.same(toWorkers, [])
+  t.equal(looks(), 0)
+})
+
+test('whoever a worker lets wait has a place here, each in a group of its own', async (t) => {
+  const count = 100_001
+  const { host, stats } = startHost(t, { ROUSE_WORKERS: '1', ROUSE_WAITERS_MAX: `${count}` })
+  for (let index = 0; index < count; index += 1) {
+    const group = { source: { queue: `q${index}` }, group: 'g' }
+    host.handle(1, [{ type: 'waiting', group, count: 1 }])
+  }
+  t.match(stats(), {
+    group_backoff: { groups_tracked: count },
+    counters: { refusedGroups: 0 },
+  })
+})

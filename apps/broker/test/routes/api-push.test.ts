@@ -1,0 +1,200 @@
+import { test } from 'tap'
+import { apiOf, send } from '../support/http.ts'
+import { sharedBroker, unique } from '../support/shared-broker.ts'
+
+const { url } = await sharedBroker({ env: { ROUSE_PAYLOAD_MAX_BYTES: '2000' } })
+const api = apiOf(url)
+
+async function roundTrip(payload: string): Promise<string> {
+  const queue = unique()
+  const pushed = await fetch(api.at('/push'), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: `{"items":[{"queue":"${queue}","payload":${payload}}]}`,
+  })
+  if (pushed.status !== 201) throw new Error(`push answered ${pushed.status}`)
+  const text = await (await fetch(api.at(`/pop/queue/${queue}`))).text()
+  return /"data":(.*),"createdAt"/s.exec(text)?.[1] ?? ''
+}
+
+test('a repeat is stored once, or refused where the queue may have forgotten its keys', async (t) => {
+  const push = async (dedupWindowSeconds: number, repeatAfterMs: unknown, item: object) => {
+    const queue = unique()
+    await api.post('/configure', { queue, options: { dedupWindowSeconds } })
+    const items = [{ queue, payload: 1, ...item }]
+    t.equal((await api.post('/push', { items })).status, 201)
+    const { status, body } = await api.post('/push', { items, repeatAfterMs })
+    const { body: popped } = await api.pop(queue, '?batch=10')
+    return { status, answer: body.code ?? body[0].status, stored: popped?.messages.length }
+  }
+  const keyed = { transactionId: 'k' }
+  const refused = { status: 409, answer: 'repeat_too_late', stored: 1 }
+  t.same(await push(3_600, 30_000, keyed), { status: 201, answer: 'duplicate', stored: 1 })
+  t.same(await push(0, 0, keyed), refused)
+  t.same(await push(30, 26_000, keyed), refused, 'too late by the time that the repeat may take')
+  t.same(await push(30, 24_000, keyed), { status: 201, answer: 'duplicate', stored: 1 })
+  t.same(await push(3_600, 0, {}), refused, 'without a key it cannot be told from another message')
+  t.match(await push(3_600, -1, keyed), { status: 400, stored: 1 })
+  t.match(await push(3_600, '5', keyed), { status: 400, stored: 1 })
+})
+
+test('a payload of any JSON value comes back equal', async (t) => {
+  const payloads = ['null', 'false', '""', '0', '[]', '{}', '"\\u0000"', '"\\ud800"', '"ü€😀"']
+  payloads.push('{"__proto__":{"a":1},"constructor":1,"toString":null}', '[1.5,-0.25,1e21]')
+  for (const payload of payloads) {
+    t.equal(
+      JSON.stringify(JSON.parse(await roundTrip(payload))),
+      JSON.stringify(JSON.parse(payload)),
+    )
+  }
+})
+
+test('numbers that JavaScript has no room for come back digit by digit', async (t) => {
+  const payloads = ['12345678901234567890', '-9007199254740993', '1e999', '{"n":[1e-999,0.1]}']
+  payloads.push('{"text":"12345678901234567890 \\" 5","n":12345678901234567891}')
+  for (const payload of payloads) t.equal(await roundTrip(payload), payload)
+})
+
+test('the answers stand in the order of the items, over queues and partitions', async (t) => {
+  const [a, b] = [unique(), unique()]
+  const { status, body } = await api.push(
+    { queue: a, partition: 'x', payload: 1 },
+    { queue: b, payload: 2, transactionId: 'mine' },
+    { queue: a, partition: 'y', payload: 3, delayMs: 60_000 },
+    { queue: a, partition: 'x', payload: 4 },
+  )
+  t.equal(status, 201)
+  t.match(body, [
+    { index: 0, status: 'queued', queueName: a },
+    { index: 1, status: 'queued', queueName: b, transaction_id: 'mine' },
+    { index: 2, status: 'scheduled', queueName: a },
+    { index: 3, status: 'queued', queueName: a },
+  ])
+  t.equal(body[0].partition_id, body[3].partition_id)
+  t.equal(body[2].transaction_id, body[2].message_id)
+})
+
+test('no items are no error', async (t) => {
+  t.match(await api.push(), { status: 201, body: [] })
+})
+
+test('a second push of a transactionId answers with the first one', async (t) => {
+  const queue = unique()
+  const first = await api.push({ queue, payload: 1, transactionId: 'same' })
+  const second = await api.push({ queue, payload: 2, transactionId: 'same' })
+  t.match(second, {
+    status: 201,
+    body: [{ status: 'duplicate', message_id: first.body[0].message_id, transaction_id: 'same' }],
+  })
+})
+
+test('a delayed message comes when it is due, under the transactionId it was answered with', async (t) => {
+  const queue = unique()
+  const { body } = await api.push({ queue, payload: 1, delayMs: 300 })
+  t.equal((await api.pop(queue)).status, 204)
+  const popped = await api.pop(queue, '?wait=true&timeout=5000')
+  t.match(popped.body.messages, [{ transactionId: body[0].transaction_id, id: body[0].message_id }])
+})
+
+test('runAt is a time with its zone, and excludes delayMs', async (t) => {
+  const queue = unique()
+  const past = await api.push({ queue, payload: 1, runAt: '2020-01-01T00:00:00Z' })
+  t.equal(past.status, 201)
+  for (const item of [
+    { runAt: 'tomorrow' },
+    { runAt: '2020-01-01' },
+    { runAt: '9999-01-01T00:00:00Z' },
+    { runAt: '2020-01-01T00:00:00Z', delayMs: 1 },
+    { delayMs: -1 },
+    { delayMs: '5' },
+  ]) {
+    t.equal((await api.push({ queue, payload: 1, ...item })).status, 400, JSON.stringify(item))
+  }
+})
+
+test('one bad item refuses its whole request, by field', async (t) => {
+  const queue = unique()
+  const answer = await api.push({ queue, payload: 1 }, { queue: '', payload: 2 })
+  t.match(answer, {
+    status: 400,
+    body: { code: /invalid/, errors: [{ field: 'items[1].queue' }], error: /items\[1\]\.queue/ },
+  })
+  t.equal((await api.pop(queue)).status, 204)
+})
+
+test('names are checked', async (t) => {
+  const bad = ['', '.', '..', 'a\u0000b', 'a\nb', '\ud800', 'x'.repeat(256), 'ü'.repeat(128), 5, {}]
+  for (const queue of bad) {
+    t.equal((await api.push({ queue, payload: 1 })).status, 400, JSON.stringify(queue))
+  }
+  for (const transactionId of ['', '\ud800', 'x'.repeat(256), 7]) {
+    t.equal((await api.push({ queue: 'q', payload: 1, transactionId })).status, 400)
+  }
+  t.equal((await api.push({ queue: 'ü'.repeat(127), payload: 1 })).status, 201)
+})
+
+test('a payload is required, within its limit, and not nested beyond reason', async (t) => {
+  t.match(await api.push({ queue: 'q' }), {
+    status: 400,
+    body: { errors: [{ field: 'items[0].payload', message: 'is missing' }] },
+  })
+  t.equal((await api.push({ queue: 'q', payload: 'x'.repeat(2_001) })).status, 413)
+  const deep = `{"items":[{"queue":"q","payload":${'['.repeat(200_000)}${']'.repeat(200_000)}}]}`
+  const headers = { 'content-type': 'application/json' }
+  const answer = await send('POST', api.at('/push'), undefined, { body: deep, headers })
+  t.match(answer, { status: 400, body: { code: 'invalid_payload' } })
+})
+
+test('more items than the limit are refused, not cut', async (t) => {
+  const items = Array.from({ length: 1_001 }, () => ({ queue: 'q', payload: 1 }))
+  t.equal((await api.push(...items)).status, 400)
+})
+
+test('null stands for absent, as old clients write it, except as a payload', async (t) => {
+  const queue = unique()
+  const item = { queue, partition: null, transactionId: null, traceId: null, headers: null }
+  t.equal((await api.push({ ...item, payload: null })).status, 201)
+  const { body } = await api.pop(queue)
+  t.match(body.messages, [{ data: null, partition: 'Default', traceId: null, headers: null }])
+})
+
+test('headers and traceId come back', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1, headers: { a: [1] }, traceId: 'trace' })
+  t.match((await api.pop(queue)).body.messages, [{ headers: { a: [1] }, traceId: 'trace' }])
+})
+
+test('a full queue answers 429 with Retry-After', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { maxSize: 1 } })
+  t.equal((await api.push({ queue, payload: 1 })).status, 201)
+  const full = await api.push({ queue, payload: 2 })
+  t.match(full, { status: 429, body: { code: 'queue_full', retryable: true } })
+  t.equal(full.headers.get('retry-after'), '1')
+})
+
+test('a full queue answers a push that it has stored before as a duplicate', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { maxSize: 1 } })
+  const item = { queue, payload: 1, transactionId: 'same' }
+  const first = await api.push(item)
+  const { message_id, partition_id } = first.body[0]
+  t.match(await api.push(item), {
+    status: 201,
+    body: [{ status: 'duplicate', message_id, partition_id, transaction_id: 'same' }],
+  })
+  t.equal((await api.push(item, { queue, payload: 2 })).status, 429, 'all or nothing')
+})
+
+test('one bad push among a hundred harms no other', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue: `${queue}-full`, options: { maxSize: 1 } })
+  await api.push({ queue: `${queue}-full`, payload: 0 })
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => {
+      return api.push({ queue: i === 50 ? `${queue}-full` : queue, payload: i })
+    }),
+  )
+  t.equal(answers.filter(({ status }) => status === 201).length, 99)
+  t.equal(answers[50]?.status, 429)
+})

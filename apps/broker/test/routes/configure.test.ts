@@ -1,0 +1,62 @@
+// What the nodes are told when a queue is configured.
+import { eventually, testDatabase } from '@rouse/testkit'
+import fastify from 'fastify'
+import { type Test, test } from 'tap'
+import { configureRoute } from '../../src/routes/configure.ts'
+import type { BrokerContext } from '../../src/worker/context.ts'
+
+async function startRoute(t: Test) {
+  const { pool } = await testDatabase(t)
+  const told: Parameters<BrokerContext['tellConfigured']>[] = []
+  const context: Pick<BrokerContext, 'pool' | 'tellConfigured'> = {
+    pool,
+    tellConfigured: (...words) => told.push(words),
+  }
+  const app = fastify()
+  configureRoute(app, context as BrokerContext)
+  t.teardown(() => app.close())
+  /** Answers what was told of it. */
+  const configure = async (body: object) => {
+    const payload = { queue: 'q', ...body }
+    const { statusCode } = await app.inject({ method: 'POST', url: '/api/v1/configure', payload })
+    t.equal(statusCode, 200)
+    return told.pop()
+  }
+  const hasMoved = async (body: object) => (await configure(body))?.[2]
+  return { pool, configure, hasMoved }
+}
+
+test('a queue is told of with its place and version, whether or not it moved', async (t) => {
+  const { configure } = await startRoute(t)
+  const hint = { queue: 'q', partition: null, group: null, count: 0 }
+  const place = { namespace: 'n', task: null }
+  t.same(await configure({ namespace: 'n' }), [{ ...hint, ...place }, 2, true])
+  t.same(await configure({ options: { leaseTime: 5 } }), [{ ...hint, ...place }, 3, false])
+  t.same(await configure({ task: 't' }), [{ ...hint, namespace: 'n', task: 't' }, 4, true])
+})
+
+test('it moved if its namespace or task is another than before, or may have been', async (t) => {
+  const { pool, hasMoved } = await startRoute(t)
+  t.equal(await hasMoved({}), false)
+  t.equal(await hasMoved({ namespace: 'n', task: 't' }), true)
+  t.equal(await hasMoved({ namespace: 'n', task: 't' }), false)
+  t.equal(await hasMoved({ namespace: 'n' }), false)
+  t.equal(await hasMoved({ task: 't', options: { leaseTime: 5 } }), false)
+  t.equal(await hasMoved({ namespace: 'other' }), true)
+  t.equal(await hasMoved({ task: 'other' }), true)
+
+  await t.test('somebody moved it there and back in between', async (t) => {
+    const other = await pool.connect()
+    t.teardown(() => other.release())
+    await other.query('begin')
+    await other.query(`update rouse.queues set version = version + 2`)
+    const answer = hasMoved({ namespace: 'other' })
+    await eventually(async () => {
+      const waiting = `select from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`
+      return (await pool.query(waiting)).rowCount === 1
+    })
+    await other.query('commit')
+    t.equal(await answer, true)
+  })
+})

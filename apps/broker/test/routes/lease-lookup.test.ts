@@ -1,0 +1,29 @@
+import { test } from 'tap'
+import { createHoldingsLine } from '../../src/routes/lease-lookup.ts'
+import type { BrokerContext } from '../../src/worker/context.ts'
+
+/** A node whose database answers questions as `query` does. */
+function nodeWith(query: () => Promise<unknown>): BrokerContext {
+  return { pool: { query }, config: { writeTimeoutMs: 20 } } as unknown as BrokerContext
+}
+
+test('questions that hang are refused in time, and take two connections at most', async (t) => {
+  let asked = 0
+  const ask = createHoldingsLine(
+    nodeWith(() => {
+      asked += 1
+      return new Promise(() => {})
+    }),
+  )
+  const answers = await Promise.allSettled(Array.from({ length: 9 }, () => ask([], [])))
+  for (const answer of answers) {
+    t.match(answer, { status: 'rejected', reason: { code: 'database_unavailable' } })
+  }
+  t.equal(asked, 2)
+})
+
+test('a connection lost under a question leaves no outcome unknown', async (t) => {
+  const lost = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
+  const ask = createHoldingsLine(nodeWith(() => Promise.reject(lost)))
+  await t.rejects(ask([], []), { code: 'database_unavailable' })
+})

@@ -1,0 +1,121 @@
+// Whatever lets a message go wakes who waits for it: no fallback check is needed.
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Test, test } from 'tap'
+import { type Answer, apiOf, send } from '../support/http.ts'
+import { pass, untilWaiting } from '../support/node-state.ts'
+import { sharedBroker, unique } from '../support/shared-broker.ts'
+import { sqlUser } from '../support/sql-user.ts'
+
+const node = await sharedBroker({ env: { POP_WAIT_IDLE_INTERVAL_MS: '60000' } })
+const api = apiOf(node.url)
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  return Promise.race([work, delay(ms, undefined, { ref: false })])
+}
+
+const deletions: Readonly<Record<string, (queue: string) => string>> = {
+  'from its queue': (queue) => `/consumer-groups/${queue}/queues/${queue}`,
+  everywhere: (queue) => `/consumer-groups/${queue}`,
+}
+
+for (const [where, path] of Object.entries(deletions)) {
+  test(`a group that is deleted ${where} begins anew at once for who waits for it`, async (t) => {
+    const queue = unique()
+    await api.push({ queue, payload: 1 })
+    t.equal((await api.pop(queue, `?consumerGroup=${queue}&autoAck=true`)).status, 200)
+    const waiting = api.pop(queue, `?consumerGroup=${queue}&wait=true&timeout=20000`)
+    await untilWaiting(node, queue, 1)
+    t.equal((await api.del(path(queue))).status, 200)
+    t.equal((await within(2_000, waiting))?.status, 200, 'woken')
+  })
+}
+
+/** Every way to end a lease, given what a pop answered. */
+const endings: Readonly<Record<string, (held: Answer['body']) => Promise<unknown>>> = {
+  'an ack': ({ messages: [message] }) => api.ack(message),
+  'an ack of the whole lease': ({ leaseId }) =>
+    api.post('/ack/batch', { leaseId, status: 'completed' }),
+  'a failure': ({ messages: [message] }) => api.ack(message, 'failed'),
+  'a retry': ({ messages: [message] }) => api.ack(message, 'retry'),
+  'a dead letter': ({ messages: [message] }) => api.ack(message, 'dlq'),
+  'a lease given back': ({ leaseId }) => api.del(`/lease/${leaseId}`),
+}
+
+/** A queue whose only place in flight is taken in one partition, and somebody who waits for the other. */
+async function startLimited(t: Test, query = '') {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { maxInFlight: 1 } })
+  await api.push({ queue, partition: 'a', payload: 'a' })
+  const held = await send('GET', api.at(`/pop/queue/${queue}/partition/a${query}`))
+  t.equal(held.status, 200)
+  await api.push({ queue, partition: 'b', payload: 'b' })
+  const waiting = send('GET', api.at(`/pop/queue/${queue}/partition/b?wait=true&timeout=20000`))
+  return { queue, held, waiting }
+}
+
+for (const [name, end] of Object.entries(endings)) {
+  test(`maxInFlight: ${name} in one partition wakes who waits for another`, async (t) => {
+    const { queue, held, waiting } = await startLimited(t)
+    await untilWaiting(node, queue, 1)
+    await end(held.body)
+    t.equal((await within(2_000, waiting))?.body?.messages[0].data, 'b', 'woken')
+  })
+}
+
+test('maxInFlight: so does a lease that runs out', async (t) => {
+  const { waiting } = await startLimited(t, '?leaseSeconds=1')
+  t.equal((await within(5_000, waiting))?.body?.messages[0].data, 'b', 'woken')
+})
+
+test('maxInFlight: a part acknowledged by ack_in makes room', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { maxInFlight: 2 } })
+  await api.push({ queue, partition: 'a', payload: 1 }, { queue, partition: 'a', payload: 2 })
+  const held = await api.pop(queue, '?batch=2')
+  t.equal(held.body.messages.length, 2)
+  await api.push({ queue, partition: 'b', payload: 3 })
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  const user = await sqlUser(t, node.database.url)
+  await user.query('select rouse.ack_in($1)', [held.body.messages[0].leaseId])
+  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 3, 'woken')
+})
+
+test('windowBuffer taken away lets go what it held back', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { windowBuffer: 3600 } })
+  await api.push({ queue, payload: 1 })
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  await api.post('/configure', { queue, options: { windowBuffer: 0 } })
+  t.equal((await within(2_000, waiting))?.status, 200, 'woken')
+})
+
+for (const options of [{ onFailure: 'skip' }, { ordering: 'none' }]) {
+  const [[name, value]] = Object.entries(options) as [[string, string]]
+  test(`${name} ${value} lets go what a failed message held back`, async (t) => {
+    const queue = unique()
+    await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
+    await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+    const { body } = await api.pop(queue)
+    await api.ack(body.messages[0], 'failed')
+    const waiting = api.pop(queue, '?wait=true&timeout=20000')
+    await untilWaiting(node, queue, 1)
+    t.equal((await api.post('/configure', { queue, options })).status, 200)
+    t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
+  })
+}
+
+test('a ttl that is over lets go what a failed message held back', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
+  await api.push({ queue, payload: 1 })
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0], 'failed')
+  await api.post('/configure', { queue, options: { ttl: 1 } })
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  await pass(1_100)
+  await api.push({ queue, payload: 2 })
+  t.equal((await within(2_000, waiting))?.body?.messages[0].data, 2, 'woken')
+})

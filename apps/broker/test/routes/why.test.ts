@@ -1,0 +1,208 @@
+// One test a reason: the state is made over HTTP, and the answer names it with its facts.
+import { startEmbeddedPostgres } from '@rouse/database'
+import { eventually, type TestDatabase } from '@rouse/testkit'
+import { test } from 'tap'
+import { startBroker } from '../support/broker.ts'
+import { apiOf } from '../support/http.ts'
+import { untilWaiting } from '../support/node-state.ts'
+import { sharedBroker, unique } from '../support/shared-broker.ts'
+
+const node = await sharedBroker()
+const api = apiOf(node.url)
+
+const why = async (queue: string, query = '', at = api) =>
+  (await at.get(`/queues/${encodeURIComponent(queue)}/why${query}`)).body
+const codes = async (queue: string) =>
+  (await why(queue)).reasons.map(({ code }: { code: string }) => code)
+const configure = (queue: string, options: object) => api.post('/configure', { queue, options })
+
+test('an unknown queue is not found', async (t) => {
+  t.equal((await api.get(`/queues/${unique()}/why`)).status, 404)
+})
+
+test('an empty queue is empty', async (t) => {
+  const queue = `${unique()}/with slash`
+  await configure(queue, {})
+  t.match(await why(queue), { queue, reasons: [{ code: 'empty', text: /is empty/ }] })
+})
+
+test('a paused queue is paused, whatever else', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  await api.pop(queue)
+  await api.post(`/queues/${queue}/pause`)
+  t.match((await why(queue)).reasons[0], { code: 'paused', text: /resume/ })
+  await api.post(`/queues/${queue}/resume`)
+  t.notOk((await codes(queue)).includes('paused'))
+})
+
+test('nobody has asked, or nobody asks any more', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  t.match(await why(queue), {
+    reasons: [{ code: 'no_consumers', ready: 2, text: /no consumer group .* all are kept/ }],
+  })
+  const { body } = await api.pop(queue, '?consumerGroup=g')
+  await api.ack(body.messages[0])
+  t.match(await why(queue, '?consumerGroup=g'), {
+    consumerGroup: 'g',
+    reasons: [{ code: 'no_consumers', consumerGroup: 'g', ready: 1, lastSeenAt: /Z$/ }],
+  })
+})
+
+test('consumers that wait elsewhere in the queue are not nobody', async (t) => {
+  const queue = unique()
+  await api.push({ queue, partition: 'a', payload: 1 })
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0])
+  const waiting = api.pop(queue, '/partition/b?wait=true&timeout=3000')
+  await untilWaiting(node, queue, 1)
+  await api.push({ queue, partition: 'a', payload: 2 })
+  t.match((await why(queue)).reasons, [{ code: 'ready', ready: 1, waiting: 1 }])
+  await api.push({ queue, partition: 'b', payload: 3 })
+  await waiting
+})
+
+test('all lanes are leased, and until when', async (t) => {
+  const queue = unique()
+  await configure(queue, { leaseTime: 60 })
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 }, { queue, payload: 3 })
+  await api.pop(queue)
+  t.match((await why(queue)).reasons, [
+    {
+      code: 'all_leased',
+      leasedLanes: 1,
+      behind: 2,
+      inFlight: 1,
+      firstExpiresAt: /Z$/,
+      holder: String,
+      text: /All partitions with messages are leased, until 20.*2 messages are waiting behind 1/,
+    },
+  ])
+  const [{ firstExpiresAt }] = (await why(queue)).reasons
+  const leftMs = Date.parse(firstExpiresAt) - Date.now()
+  t.ok(leftMs > 40_000 && leftMs <= 60_500, `${leftMs} ms`)
+})
+
+test('a lane is held by a failing message: which one, and when it is tried again', async (t) => {
+  const queue = unique()
+  await configure(queue, { retryBackoffMs: [60_000] })
+  await api.push(
+    { queue, partition: 'p', payload: 1, transactionId: 'bad one' },
+    { queue, partition: 'p', payload: 2 },
+  )
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0], 'failed', { error: 'no such card', errorCode: 'CARD' })
+  t.match((await why(queue)).reasons, [
+    {
+      code: 'held_lane',
+      partition: 'p',
+      transactionId: 'bad one',
+      attempts: 1,
+      behind: 1,
+      errorCode: 'CARD',
+      nextTryAt: /Z$/,
+      text: /held by message bad one, which failed once \(no such card\) and is tried again at 20/,
+    },
+  ])
+})
+
+test('where failed messages step aside, they are waited for', async (t) => {
+  const queue = unique()
+  await configure(queue, { retryBackoffMs: [60_000], onFailure: 'skip' })
+  await api.push({ queue, payload: 1 })
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0], 'failed')
+  t.match((await why(queue)).reasons, [{ code: 'retry_later', count: 1, nextRetryAt: /Z$/ }])
+})
+
+test('nothing is due yet', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1, delayMs: 60_000 })
+  t.match((await why(queue)).reasons, [
+    { code: 'not_due', scheduled: 1, nextDueAt: /Z$/, text: /Nothing is due before 20/ },
+  ])
+})
+
+test('a window buffer gathers', async (t) => {
+  const queue = unique()
+  await configure(queue, { windowBuffer: 60 })
+  await api.push({ queue, payload: 1 })
+  t.equal((await api.pop(queue)).status, 204)
+  t.match((await why(queue)).reasons, [{ code: 'gathering', partitions: 1, until: /Z$/ }])
+})
+
+test('limits: maxInFlight and maxSize', async (t) => {
+  const queue = unique()
+  await configure(queue, { maxInFlight: 1, maxSize: 2, ordering: 'none' })
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  await api.pop(queue)
+  t.match((await why(queue)).reasons, [
+    { code: 'size_limit', size: 2, sizeMax: 2 },
+    { code: 'in_flight_limit', inFlight: 1, maxInFlight: 1, firstExpiresAt: /Z$/ },
+  ])
+})
+
+test('everything is delivered and being worked on', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  await api.pop(queue)
+  t.match((await why(queue)).reasons, [{ code: 'in_progress', inFlight: 1 }])
+})
+
+test('what was given up is told beside an empty queue', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  const { body } = await api.pop(queue)
+  await api.ack(body.messages[0], 'dlq')
+  t.same(await codes(queue), ['dead_letters', 'empty'])
+})
+
+test('a group that holds back retention is named, and one that no longer does', async (t) => {
+  const hourMs = 3_600_000
+  const idle = await startBroker(t, {
+    instrumented: true,
+    // A round a day: for nodes that run more often a leap of the clock is time in which none of them ran.
+    env: {
+      ROUSE_IDLE_GROUP_SECONDS: String(48 * 3_600),
+      ROUSE_RETENTION_INTERVAL_MS: String(24 * hourMs),
+    },
+  })
+  const at = apiOf(idle.url)
+  const of = async (group: string) => (await why('q', `?consumerGroup=${group}`, at)).reasons
+  await at.push({ queue: 'q', payload: 1 }, { queue: 'q', payload: 2 })
+  for (const group of ['gone', 'used']) await at.pop('q', `?autoAck=true&consumerGroup=${group}`)
+  await idle.database.advanceClock(23 * hourMs)
+  t.match(await of('gone'), [{ code: 'no_consumers' }], 'not before a day is over')
+  await idle.database.advanceClock(1.1 * hourMs)
+  await at.pop('q', '?autoAck=true&consumerGroup=used')
+  await eventually(async () => (await of('gone')).length === 2)
+  t.match(await of('gone'), [
+    { code: 'no_consumers' },
+    {
+      code: 'holds_retention',
+      messages: 1,
+      lastSeenAt: /Z$/,
+      oldestAt: /Z$/,
+      until: /Z$/,
+      text: /^No request since 20.* keeps 1 message, the oldest of 20.*, until 20.* DELETE .api.v1.consumer-groups.gone/,
+    },
+  ])
+  await idle.database.advanceClock(24.1 * hourMs)
+  await at.pop('q', '?consumerGroup=used')
+  await eventually(async () =>
+    (await of('gone')).some(({ code }: { code: string }) => code === 'idle_group'),
+  )
+  t.match((await of('gone'))[0], { code: 'idle_group', text: /no longer holds messages/ })
+})
+
+test('a database that is away is the reason', async (t) => {
+  const server = await startEmbeddedPostgres()
+  t.teardown(() => server.stop())
+  const lonely = await startBroker(t, { database: { url: server.url } as TestDatabase })
+  const at = apiOf(lonely.url)
+  await at.push({ queue: 'q', payload: 1 })
+  server.kill('SIGKILL')
+  await eventually(async () => (await why('q', '', at)).reasons[0].code === 'database_down')
+  t.match(await why('q', '', at), { reasons: [{ code: 'database_down', text: /does not answer/ }] })
+})

@@ -1,0 +1,94 @@
+// The examples of docs/sql.md, as they stand there.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { apiOf } from '../support/http.ts'
+import { sharedBroker } from '../support/shared-broker.ts'
+
+const text = readFileSync(new URL('../../../../docs/sql.md', import.meta.url), 'utf8')
+const node = await sharedBroker()
+const api = apiOf(node.url)
+
+function example(language: string): string {
+  const found = new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(text)
+  return found?.[1] ?? ''
+}
+
+/** Where `pg` is found, and no other test looks. */
+const folder = new URL('../../.tap/examples/', import.meta.url)
+
+async function run(script: string, onStart?: (child: ChildProcess) => void) {
+  mkdirSync(folder, { recursive: true })
+  const file = new URL(`${process.pid}.mjs`, folder)
+  writeFileSync(file, script)
+  const { PATH = '' } = process.env
+  const child = spawn(
+    'env',
+    [
+      '-i',
+      `PATH=${PATH}`,
+      `DATABASE_URL=${node.database.url}`,
+      `ROUSE_URL=${node.url}`,
+      process.execPath,
+      file.pathname,
+    ],
+    { stdio: ['ignore', 'inherit', 'inherit'] },
+  )
+  onStart?.(child)
+  const code = await new Promise<number | null>((resolve) => child.once('exit', resolve))
+  rmSync(file)
+  return code
+}
+
+test('an order and its message are committed together, handled, and acknowledged with the effect', async (t) => {
+  await node.database.pool.query(example('sql'))
+  await eventually(async () => {
+    const { rows } = await node.database.pool.query('select from rouse.messages')
+    return rows.length === 1
+  })
+  t.equal(await run(example('js')), 0)
+  const { rows } = await node.database.pool.query('select total::float8 from orders where id = 42')
+  t.same(rows, [{ total: 89.55 }])
+  t.equal((await api.pop('orders')).status, 204, 'it does not come again')
+  t.equal(await run(example('js')), 0, 'and an empty queue is no error')
+  const scheduled = await node.database.pool.query('select queue from rouse.scheduled')
+  t.same(scheduled.rows, [{ queue: 'reminders' }], 'the reminder waits')
+})
+
+test('a worker acknowledges with the effect, and stops when it is told to', async (t) => {
+  const { pool } = node.database
+  await pool.query('create table if not exists orders (id bigint primary key, total numeric)')
+  await pool.query('insert into orders values (50, 100)')
+  await api.push({ queue: 'orders', payload: { id: 50 } })
+  const code = await run(example('ts'), (child) => {
+    void eventually(
+      async () => {
+        const { rows } = await pool.query('select total::float8 from orders where id = 50')
+        return rows[0]?.total === 90
+      },
+      { timeoutMs: 20_000 },
+    ).finally(() => child.kill('SIGTERM'))
+  })
+  t.equal(code, 0)
+  t.equal((await api.pop('orders')).status, 204)
+})
+
+test('ack_in takes a leaseId for one message, a uuid for all, and refuses anything else', async (t) => {
+  const queue = 'tokens'
+  const { pool } = node.database
+  await api.push(...[1, 2, 3].map((payload) => ({ queue, payload })))
+  const { body } = await api.pop(queue, '?batch=3')
+  const [first] = body.messages
+  const ack = (lease: string) => pool.query('select rouse.ack_in($1) as done', [lease])
+  t.same((await ack(first.leaseId)).rows, [{ done: 1 }])
+  await t.rejects(ack(first.leaseId), { code: 'RS409' }, 'not twice')
+  await t.rejects(ack('x'.repeat(48)), { code: 'RS409' })
+  await t.rejects(ack('nonsense'), { code: 'RS409' })
+  const { rows } = await pool.query(
+    `select s.id from rouse.leases s join rouse.groups g on g.id = s.group_id
+     join rouse.queues q on q.id = g.queue_id where q.name = $1`,
+    [queue],
+  )
+  t.same((await ack(rows[0].id)).rows, [{ done: 2 }], 'the rest')
+})

@@ -1,0 +1,281 @@
+// What nodes do for all, one at a time: retention, and who goes on with it when a node dies.
+import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { test } from 'tap'
+import { startBroker } from '../support/broker.ts'
+import { apiOf } from '../support/http.ts'
+import { stateOf } from '../support/node-state.ts'
+
+const dayMs = 86_400_000
+
+async function count(database: TestDatabase, table: string): Promise<number> {
+  const { rows } = await database.pool.query<{ n: string }>(`select count(*) n from rouse.${table}`)
+  return Number(rows[0]?.n)
+}
+
+/** Resolves when a whole round of each kind began and ended after now. */
+async function untilRound(database: TestDatabase): Promise<void> {
+  const chores = `name in ('retention', 'dedup', 'history')`
+  await database.pool.query(
+    `update rouse.chores set next_at = rouse.now(), position = 0, last_at = null where ${chores}`,
+  )
+  await eventually(
+    async () => {
+      await database.advanceClock(50) // a frozen one would leave the next step in the future
+      const { rows } = await database.pool.query(
+        `select from rouse.chores where ${chores} and (last_at is null or position <> 0)`,
+      )
+      return rows.length === 0
+    },
+    { timeoutMs: 15_000 },
+  )
+}
+
+test('what is consumed goes after its time; what is not, and what is held, stays', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  for (const queue of ['consumed', 'waiting', 'held', 'idle']) {
+    await api.push(...Array.from({ length: 10 }, (_, i) => ({ queue, payload: i })))
+  }
+  await api.pop('consumed', '?batch=10&autoAck=true')
+  await api.pop('idle', '?batch=10&autoAck=true')
+  await api.pop('held', '?batch=5&leaseSeconds=86400')
+  await database.advanceClock(dayMs + 1_000)
+  await untilRound(database)
+  const left = async (queue: string): Promise<number> => {
+    const { rows } = await database.pool.query<{ n: string }>(
+      `select count(*) n from rouse.messages m join rouse.partitions p on p.id = m.partition_id
+       join rouse.queues q on q.id = p.queue_id where q.name = $1`,
+      [queue],
+    )
+    return Number(rows[0]?.n)
+  }
+  t.equal(await left('consumed'), 0)
+  t.equal(await left('idle'), 0, 'though nobody has used the queue since')
+  t.equal(await left('waiting'), 10, 'nobody has consumed them')
+  t.equal(await left('held'), 10, 'somebody holds the first of them')
+  await database.advanceClock(8 * dayMs)
+  await untilRound(database)
+  const { rows } = await database.pool.query(
+    `select q.name from rouse.partitions p join rouse.queues q on q.id = p.queue_id order by 1`,
+  )
+  t.same(
+    rows.map(({ name }) => name),
+    ['held', 'waiting'],
+    'partitions that are empty and idle go',
+  )
+})
+
+test('a retry due in five minutes survives a retention of sixty seconds', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  await api.post('/configure', { queue: 'q', options: { completedRetentionSeconds: 60 } })
+  await api.push({ queue: 'q', payload: 'again' }, { queue: 'q', payload: 'after' })
+  const { body } = await api.pop('q')
+  await api.ack(body.messages[0], 'retry', { delayMs: 300_000 })
+  await database.advanceClock(200_000)
+  await untilRound(database)
+  t.equal(await count(database, 'messages'), 2)
+  await database.advanceClock(100_001)
+  const again = await api.pop('q', '?wait=true&timeout=10000')
+  t.match(again.body.messages, [{ data: 'again', attempt: 1 }])
+})
+
+test('dead letters, their attempts and traces have their own times', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, {
+    database,
+    env: { ROUSE_DEAD_LETTER_RETENTION_SECONDS: '3600', ROUSE_TRACE_RETENTION_SECONDS: '600' },
+  })
+  const api = apiOf(node.url)
+  await api.push({ queue: 'q', payload: 1 })
+  const { body } = await api.pop('q')
+  await api.ack(body.messages[0], 'dlq', { error: 'no' })
+  await database.pool.query(
+    `insert into rouse.traces (partition_id, transaction_id, data, created_at) values (1, 'a', '{}', rouse.now())`,
+  )
+  const counts = async () => ({
+    dead: await count(database, 'dead_letters'),
+    attempts: await count(database, 'attempts'),
+    traces: await count(database, 'traces'),
+  })
+  await database.advanceClock(601_000)
+  await untilRound(database)
+  t.same(await counts(), { dead: 1, attempts: 1, traces: 0 })
+  await database.advanceClock(3_600_000)
+  await untilRound(database)
+  t.same(await counts(), { dead: 0, attempts: 0, traces: 0 })
+})
+
+test('an idle group stops holding messages, with one warning in the cluster', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const nodes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const env = { ROUSE_NODE_ID: id, ROUSE_WORKERS: '1', ROUSE_IDLE_GROUP_SECONDS: '3600' }
+      return startBroker(t, { database, env })
+    }),
+  )
+  const node = nodes[0] as (typeof nodes)[0]
+  const api = apiOf(node.url)
+  await api.push(...Array.from({ length: 10 }, (_, i) => ({ queue: 'q', payload: i })))
+  await api.pop('q', '?consumerGroup=busy&batch=10&autoAck=true')
+  await api.pop('q', '?consumerGroup=gone&batch=1&autoAck=true')
+  await database.advanceClock(dayMs + 1_000)
+  await api.pop('q', '?consumerGroup=busy')
+  await untilRound(database)
+  t.equal(await count(database, 'messages'), 0)
+  const warnings = () =>
+    nodes.flatMap(({ log }) =>
+      log.filter(({ msg }) => String(msg).includes('no longer holds messages')),
+    )
+  await eventually(() => warnings().length > 0)
+  for (let round = 0; round < 3; round += 1) await untilRound(database)
+  t.match(warnings(), [{ queue: 'q', consumerGroup: 'gone', lastSeenAt: /^2030-01-01T00:00/ }])
+})
+
+test('a consumer that waits keeps its group in use, though nothing comes for weeks', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  await api.push({ queue: 'q', payload: 1 })
+  await api.pop('q', '?consumerGroup=waits&autoAck=true')
+  await api.pop('q', '?consumerGroup=gone')
+  for (let day = 0; day < 16; day += 1) {
+    await database.advanceClock(dayMs)
+    // One request after the other, as a worker waits; each ends empty.
+    t.equal((await api.pop('q', '?consumerGroup=waits&wait=true&timeout=100')).status, 204)
+    await untilRound(database)
+    const { rows } = await database.pool.query(
+      `select g.name from rouse.idle_groups i join rouse.groups g on g.id = i.group_id order by 1`,
+    )
+    t.same(rows, [{ name: 'gone' }], `after ${day + 1} days`)
+  }
+})
+
+test('a group that holds back retention is named by /stats of every node', async (t) => {
+  const database = await testDatabase(t)
+  await database.freezeClock('2030-01-01T00:00:00Z')
+  const nodes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const env = { ROUSE_NODE_ID: id, ROUSE_WORKERS: '1', ROUSE_RETENTION_INTERVAL_MS: '200' }
+      return startBroker(t, { database, env })
+    }),
+  )
+  const api = apiOf(nodes[0]?.url as string)
+  await api.push({ queue: 'q', payload: 1 }, { queue: 'q', payload: 2 })
+  await api.pop('q', '?consumerGroup=g&autoAck=true')
+  await database.advanceClock(dayMs)
+  for (const node of nodes) {
+    await eventually(
+      async () => {
+        await database.advanceClock(200)
+        return (await stateOf(node)).retention.held_by.length === 1
+      },
+      { timeoutMs: 15_000 },
+    )
+    t.match((await stateOf(node)).retention.held_by, [
+      {
+        queue: 'q',
+        consumerGroup: 'g',
+        lastSeenAt: '2030-01-01T00:00:00.000Z',
+        messages: 1,
+        oldestAt: '2030-01-01T00:00:00.000Z',
+        until: /^2030-01-15T00:00:0/,
+      },
+    ])
+  }
+})
+
+test('keys that have expired go in steps, however many came in one round', async (t) => {
+  const database = await testDatabase(t)
+  await startBroker(t, { database })
+  const steps = async () => {
+    const { rows } = await database.pool.query(
+      `select steps::int from rouse.chores where name = 'dedup'`,
+    )
+    return Number(rows[0].steps)
+  }
+  await database.pool.query(
+    `insert into rouse.dedup (partition_id, key, message_id, expires_at)
+     select 1, n::text, gen_random_uuid(), rouse.now() from generate_series(1, 50000) n`,
+  )
+  const before = await steps()
+  await untilRound(database)
+  t.equal(await count(database, 'dedup'), 0)
+  t.ok((await steps()) >= before + 5, 'in steps')
+})
+
+test('a partition that somebody keeps is passed over, and has its turn soon after', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const node = await startBroker(t, { database })
+  const api = apiOf(node.url)
+  await api.post('/configure', { queue: 'q', options: { completedRetentionSeconds: 1 } })
+  for (const partition of ['kept', 'other']) {
+    await api.push({ queue: 'q', partition, payload: 1 })
+    await api.pop('q', '?autoAck=true')
+  }
+  const keeper = await database.pool.connect()
+  await keeper.query('begin')
+  await keeper.query(`select from rouse.partitions where name = 'kept' for update`)
+  await database.pool.query(
+    `update rouse.chores set next_at = now() + interval '1100 ms' where name = 'retention'`,
+  )
+  await eventually(async () => (await count(database, 'messages')) === 1, { timeoutMs: 10_000 })
+  await keeper.query('rollback')
+  keeper.release()
+  // The interval between rounds is a minute.
+  await eventually(async () => (await count(database, 'messages')) === 0, { timeoutMs: 10_000 })
+  t.pass('gone')
+})
+
+test('two nodes: the one that does retention is killed, and the other goes on within two seconds', async (t) => {
+  const database = await testDatabase(t, { instrumented: false })
+  const nodes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const env = { ROUSE_NODE_ID: id, ROUSE_WORKERS: '1', ROUSE_RETENTION_INTERVAL_MS: '200' }
+      return startBroker(t, { database, env })
+    }),
+  )
+  const chore = async (): Promise<{ holder: string; steps: string }> => {
+    const { rows } = await database.pool.query(
+      "select holder, steps from rouse.chores where name = 'retention'",
+    )
+    return rows[0]
+  }
+  const { holder } = await eventually(async () => {
+    const now = await chore()
+    return now.holder === null ? undefined : now
+  })
+  const victim = nodes[holder === 'a' ? 0 : 1]
+  const killedAt = performance.now()
+  victim?.child.kill('SIGKILL')
+  await victim?.exited
+  const before = await chore()
+  const other = holder === 'a' ? 'b' : 'a'
+  await eventually(async () => {
+    const now = await chore()
+    return now.holder === other && Number(now.steps) > Number(before.steps)
+  })
+  const tookMs = performance.now() - killedAt
+  t.ok(tookMs < 2_000, `after ${tookMs} ms`)
+})
+
+test('two nodes never take a step of retention at the same time', async (t) => {
+  const database = await testDatabase(t)
+  const barrier = await database.armBarrier('retention-step-locked')
+  const env = { ROUSE_WORKERS: '1', ROUSE_RETENTION_INTERVAL_MS: '100' }
+  const nodes = await Promise.all([1, 2].map(() => startBroker(t, { database, env })))
+  await barrier.reached(1)
+  await eventually(async () => {
+    const states = await Promise.all(nodes.map(stateOf))
+    return states.every(({ time }) => time.looks >= 3)
+  })
+  t.equal((await barrier.reached(1)).pids.length, 1, 'one holds the row, the other passed it over')
+  await barrier.release()
+})

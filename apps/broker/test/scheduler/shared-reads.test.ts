@@ -1,0 +1,84 @@
+import { test } from 'tap'
+import { sharedReads } from '../../src/scheduler/shared-reads.ts'
+
+/** Readings that end when the test says so. */
+function manual() {
+  const ends: { resolve: () => void; reject: (error: Error) => void }[] = []
+  let underWay = 0
+  let most = 0
+  const read = sharedReads(async () => {
+    underWay += 1
+    most = Math.max(most, underWay)
+    try {
+      await new Promise<void>((resolve, reject) => ends.push({ resolve, reject }))
+    } finally {
+      underWay -= 1
+    }
+  })
+  return {
+    read,
+    begun: () => ends.length,
+    end: (i: number) => ends[i]?.resolve(),
+    ends,
+    most: () => most,
+  }
+}
+
+test('one that comes alone is read for at once', async (t) => {
+  const { read, begun, end } = manual()
+  const first = read()
+  t.equal(begun(), 1)
+  end(0)
+  await first
+  const second = read()
+  t.equal(begun(), 2)
+  end(1)
+  await second
+})
+
+test('a reading that had begun before does not count for those who ask during it', async (t) => {
+  const { read, begun, end, most } = manual()
+  const early = read()
+  let isAnswered = false
+  const late = [read(), read(), read()].map((one) =>
+    one.then(() => {
+      isAnswered = true
+    }),
+  )
+  t.equal(begun(), 1, 'one at a time')
+  end(0)
+  await early
+  t.equal(begun(), 2, 'and one more for all of them')
+  t.equal(isAnswered, false)
+  end(1)
+  await Promise.all(late)
+  t.equal(begun(), 2)
+  t.equal(most(), 1)
+})
+
+test('whoever asks just when one is over and the next has not begun shares that one', async (t) => {
+  const { read, begun, end, most } = manual()
+  const asked: Promise<void>[] = []
+  const early = read()
+  // Between the two there are a few turns of the queue of microtasks.
+  const turns = early.then(() => asked.push(read())).then(() => asked.push(read()))
+  asked.push(read())
+  end(0)
+  await turns
+  end(1)
+  await asked[0]
+  for (let i = 2; i < begun(); i += 1) end(i)
+  await Promise.all(asked)
+  t.ok(begun() <= 3, `${begun()} readings for four`)
+  t.equal(most(), 1)
+})
+
+test('one that fails is over as well', async (t) => {
+  const { read, begun, end, ends } = manual()
+  const [failing, next] = [read(), read()]
+  ends[0]?.reject(new Error('no database'))
+  await t.rejects(failing, { message: 'no database' })
+  t.equal(begun(), 2)
+  end(1)
+  await next
+})

@@ -1,0 +1,159 @@
+// The timers by themselves, with looks that the test answers: what is told at an unlucky moment is not lost.
+
+import type { DueTimes } from '@rouse/storage'
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { systemClock } from '../../src/clock.ts'
+import { createLogger } from '../../src/log.ts'
+import { type ChoreName, Timers } from '../../src/scheduler/maintenance.ts'
+import { pass } from '../support/node-state.ts'
+
+const nothing = { reap: [], promote: [], cron: [], retain: [], hasWindows: false }
+
+/** Timers on a database that knows nothing, unless told; each look can be held up. */
+function setUp(known: Partial<DueTimes> = {}) {
+  const runs: { chore: ChoreName; atMs: number }[] = []
+  let looks = 0
+  let held: Promise<void> = Promise.resolve()
+  const chore = (name: ChoreName) => ({
+    async run() {
+      runs.push({ chore: name, atMs: Date.now() })
+      return false
+    },
+  })
+  const timers = new Timers({
+    clock: systemClock,
+    log: createLogger({ level: 'silent', node: 'n', process: 'p' }),
+    chores: {
+      reap: chore('reap'),
+      promote: chore('promote'),
+      cron: chore('cron'),
+      retain: chore('retain'),
+    },
+    async look(horizonMs) {
+      looks += 1
+      const nowMs = Date.now()
+      await held
+      return { ...nothing, nowMs, completeUntilMs: nowMs + horizonMs, ...known }
+    },
+  })
+  return {
+    timers,
+    runs,
+    looks: () => looks,
+    /** Looks stand still until the answer is called. */
+    hold: () => {
+      let release = (): void => {}
+      held = new Promise((resolve) => {
+        release = resolve
+      })
+      return () => release()
+    },
+  }
+}
+
+test('a due time that is told fires its chore at that time', async (t) => {
+  const { timers, runs } = setUp()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  const dueAtMs = Date.now() + 150
+  timers.expect(dueAtMs, 'cron')
+  await eventually(() => runs.length > 0)
+  t.same(
+    runs.map(({ chore }) => chore),
+    ['cron'],
+  )
+  t.ok((runs[0]?.atMs ?? 0) >= dueAtMs, 'not early')
+})
+
+test('an earlier time replaces a later one', async (t) => {
+  const { timers, runs } = setUp()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  const now = Date.now()
+  timers.expect(now + 1_500)
+  timers.expect(now + 100)
+  await eventually(() => runs.length === 1)
+  t.ok((runs[0]?.atMs ?? 0) < now + 2_000)
+})
+
+test('what is told while a look is under way is not forgotten by its answer', async (t) => {
+  const { timers, runs, looks, hold } = setUp()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  const release = hold()
+  timers.look()
+  await eventually(() => looks() === 2)
+  timers.expect(Date.now() + 300)
+  release()
+  await eventually(() => runs.length === 1)
+  t.equal(runs[0]?.chore, 'promote')
+})
+
+test('a look knows better than what was told before it', async (t) => {
+  const { timers, runs, looks } = setUp()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  timers.expect(Date.now() + 1_000)
+  timers.look()
+  await eventually(() => looks() >= 2)
+  await eventually(() => looks() >= 4, { timeoutMs: 10_000 })
+  t.same(runs, [], 'nothing is due, so nothing ran')
+})
+
+test('a thousand who ask for a look get a few', async (t) => {
+  const { timers, looks } = setUp()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  for (let i = 0; i < 1_000; i += 1) timers.look()
+  await eventually(() => looks() >= 2)
+  t.ok(looks() <= 3, `${looks()} looks`)
+})
+
+test('what is overdue is done at once, and looked for again soon', async (t) => {
+  const { timers, runs, looks } = setUp({ promote: [1] })
+  const begun = performance.now()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  await eventually(() => looks() >= 3)
+  t.ok(performance.now() - begun < 900, 'sooner than the next second')
+  t.ok(runs.length >= 2)
+})
+
+test('timers that were stopped run nothing any more', async (t) => {
+  const { timers, runs } = setUp()
+  await timers.start()
+  timers.expect(Date.now() + 50)
+  await timers.stop()
+  await timers.stop()
+  timers.run('promote', 'notify')
+  await pass(100)
+  t.same(runs, [])
+})
+
+test('a chore that somebody called for is looked after: it may have passed over what was locked', async (t) => {
+  const { timers, runs, looks } = setUp()
+  await timers.start()
+  t.teardown(() => timers.stop())
+  const rounds = 8
+  const begun = performance.now()
+  for (let round = 1; round <= rounds; round += 1) {
+    const before = looks()
+    if (round % 2 === 0) timers.run('reap', 'notify')
+    else timers.expect(Date.now())
+    await eventually(() => runs.length === round && looks() > before)
+  }
+  const tookMs = performance.now() - begun
+  t.ok(tookMs < (rounds * 1_000) / 2, `${tookMs} ms, not a second each`)
+})
+
+test('one that a look called for is not: the look comes again by itself', async (t) => {
+  const { timers, runs, looks } = setUp({ promote: [1] })
+  await timers.start()
+  t.teardown(() => timers.stop())
+  await eventually(() => looks() >= 5, { timeoutMs: 10_000 })
+  t.ok(
+    runs.length >= looks() - 1 && runs.length <= looks(),
+    `${runs.length} runs, ${looks()} looks`,
+  )
+})

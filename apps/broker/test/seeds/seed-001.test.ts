@@ -1,0 +1,161 @@
+// The test plan of the document on optimised polling, number by number, as far as 000 has not said it already. Its
+// state machine runs on a clock that the test moves; everything else on a real node.
+import { SharedStateManager } from '@rouse/shared-state'
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { startBroker } from '../support/broker.ts'
+import { apiOf } from '../support/http.ts'
+import { stateOf, untilWaiting, wakesDuring } from '../support/node-state.ts'
+import { childrenOf } from '../support/process-tree.ts'
+import { sharedBroker, unique } from '../support/shared-broker.ts'
+
+const node = await sharedBroker()
+const api = apiOf(node.url)
+const { pool } = node.database
+
+test('001-3: a waiter without work waits for its time', async (t) => {
+  const begun = performance.now()
+  t.equal((await api.pop(unique(), '?wait=true&timeout=1500')).status, 204)
+  const tookMs = performance.now() - begun
+  t.ok(tookMs >= 1_500 && tookMs < 3_000, `${tookMs} ms`)
+})
+
+test('001-3: a waiter that finds work has it at once', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  const begun = performance.now()
+  t.equal((await api.pop(queue, '?wait=true&timeout=30000')).status, 200)
+  t.ok(performance.now() - begun < 1_000)
+})
+
+test('001-4 and 6: one notification wakes one of four, and one of four gets the item', async (t) => {
+  const queue = unique()
+  const answers = Array.from({ length: 4 }, () => api.pop(queue, '?wait=true&timeout=2000'))
+  await untilWaiting(node, queue, 4)
+  const wakes = await wakesDuring(node, async () => {
+    await pool.query(`select rouse.enqueue($1, '1')`, [queue])
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    t.equal(statuses.filter((status) => status === 200).length, 1)
+  })
+  t.equal(wakes.notify, 1)
+})
+
+test('001-7, refused: a node that is woken by NOTIFY stays healthy', async (t) => {
+  const queue = unique()
+  const waiting = api.pop(queue, '?wait=true&timeout=20000')
+  await untilWaiting(node, queue, 1)
+  await pool.query(`select rouse.enqueue($1, '1')`, [queue])
+  t.equal((await waiting).status, 200)
+  t.equal((await stateOf(node)).mode.mode, 'healthy')
+})
+
+test('001-8: a query that fails makes the node aggressive', async (t) => {
+  const own = await startBroker(t)
+  const waiting = apiOf(own.url).pop('q', '?wait=true&timeout=20000')
+  await untilWaiting(own, 'q', 1)
+  await own.database.pool.query(
+    `alter function rouse.groups_with_work(text[], text[], text[], text[], text[]) rename to broken`,
+  )
+  await eventually(async () => (await stateOf(own)).mode.why.includes('fetch_error'), {
+    timeoutMs: 15_000,
+  })
+  t.equal((await stateOf(own)).mode.mode, 'aggressive')
+  await own.database.pool.query(`alter function rouse.broken rename to groups_with_work`)
+  await apiOf(own.url).push({ queue: 'q', payload: 1 })
+  t.equal((await waiting).status, 200, 'and goes on')
+})
+
+/** A manager with one waiter, on a clock that only the test moves. */
+function aggressiveManager() {
+  let now = 0
+  const manager = new SharedStateManager(
+    { now: () => now, grant: () => {}, broadcast: () => {}, broadcastEverything: () => {} },
+    { aggressivePollDurationMs: 60_000, aggressiveExitThreshold: 5, idleIntervalMs: 5_000 },
+  )
+  manager.registerSidecar(1)
+  manager.setWaiting(1, { source: { queue: 'q' }, group: 'g' }, 1)
+  manager.reportFault('fetch_error')
+  return {
+    mode: () => manager.getStats().mode.mode,
+    advance: (ms: number) => {
+      now += ms
+    },
+    /** One fallback check, when the next is due. */
+    check: (outcome: 'empty' | 'error' | 'work') => {
+      now = Math.max(now, manager.nextWakeAt())
+      manager.tick()
+      const keys = manager.dueForFallback()
+      if (outcome === 'error') manager.fallbackFailed()
+      else manager.fallbackResult(outcome === 'work' ? keys : [])
+      if (outcome !== 'work') return
+      // The worker takes what was found, and the group is free again.
+      const grantId = manager.tryAcquireGroup(1, 'q/*/g')
+      if (grantId !== undefined) manager.releaseGroup('q/*/g', grantId, 'messages')
+    },
+  }
+}
+
+test('001-9: errors in between keep the node aggressive, however long ago it began', async (t) => {
+  const { mode, advance, check } = aggressiveManager()
+  for (let i = 0; i < 50; i += 1) {
+    for (let quiet = 0; quiet < 4; quiet += 1) check('empty')
+    check('error')
+    advance(10_000)
+  }
+  t.equal(mode(), 'aggressive')
+})
+
+test('001-10: five checks in a row that found nothing, after a minute, end it', async (t) => {
+  const { mode, advance, check } = aggressiveManager()
+  for (let i = 0; i < 20; i += 1) check('empty')
+  t.equal(mode(), 'aggressive', 'the minute is not over')
+  advance(60_000)
+  check('empty')
+  t.equal(mode(), 'healthy')
+})
+
+test('001-10: fewer than five do not', async (t) => {
+  const { mode, advance, check } = aggressiveManager()
+  advance(60_000)
+  for (let i = 0; i < 4; i += 1) check('empty')
+  t.equal(mode(), 'aggressive')
+  check('empty')
+  t.equal(mode(), 'healthy')
+})
+
+test('001-11: work that a check finds unannounced begins the count anew', async (t) => {
+  const { mode, advance, check } = aggressiveManager()
+  advance(60_000)
+  for (let i = 0; i < 4; i += 1) check('empty')
+  check('work')
+  for (let i = 0; i < 4; i += 1) check('empty')
+  t.equal(mode(), 'aggressive')
+})
+
+test('001-11b: a wake that nobody takes within a tenth of a second makes the node aggressive', async (t) => {
+  const own = await startBroker(t, { env: { ROUSE_WORKERS: '1' } })
+  const client = apiOf(own.url)
+  const waiting = client.pop('q', '?wait=true&timeout=20000')
+  await untilWaiting(own, 'q', 1)
+  const [worker = 0] = childrenOf(own.child.pid as number)
+  process.kill(worker, 'SIGSTOP') // all dispatchers are busy
+  await own.database.pool.query(`select rouse.enqueue('q', '1')`)
+  await eventually(async () => {
+    const { rows } = await own.database.pool.query('select from rouse.messages')
+    return rows.length === 1
+  })
+  const begun = performance.now()
+  await eventually(() => performance.now() - begun > 300)
+  process.kill(worker, 'SIGCONT')
+  t.equal((await waiting).status, 200, 'the item is not lost')
+  const { mode, counters } = await stateOf(own)
+  t.match(mode, { mode: 'aggressive' })
+  t.ok(mode.why.includes('grant_untaken'))
+  t.ok((counters.deliveryTimeouts ?? 0) >= 1)
+})
+
+test('001-14: without wait=true nothing waits', async (t) => {
+  const begun = performance.now()
+  t.equal((await api.pop(unique())).status, 204)
+  t.ok(performance.now() - begun < 500)
+})

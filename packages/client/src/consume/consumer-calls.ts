@@ -1,0 +1,197 @@
+// The requests of a consumer: one queue, one group, perhaps one partition of it.
+import type { Answer, Call, Caller } from '../http/caller.ts'
+import { RouseError } from '../rouse-error.ts'
+import { errorOfAnswer } from './failure.ts'
+import type { Message } from './message.ts'
+
+/** How one delivery ended. */
+export interface Ack {
+  readonly transactionId: string
+  readonly partitionId: string
+  readonly leaseId: string
+  readonly status: 'completed' | 'failed' | 'retry' | 'dlq'
+  readonly error?: string | undefined
+  readonly errorCode?: string | undefined
+  readonly delayMs?: number | undefined
+}
+
+/** `unknown`: refused now, but an earlier try may have been the one that did it. */
+export type AckOutcome = 'accepted' | 'dead-lettered' | 'lost' | 'unknown'
+
+export interface Fetch {
+  readonly batch: number
+  readonly partitions: number
+  /** How long to wait for messages; 0: not at all. */
+  readonly waitMs: number
+  /** Absent: the queue's. */
+  readonly leaseSeconds?: number | undefined
+  readonly autoAck?: boolean | undefined
+  /** To be acknowledged first. Absent, where there are none: an empty list costs the server an answer. */
+  readonly acks?: readonly Ack[] | undefined
+  /** Where a group that is new begins. */
+  readonly from?: 'all' | 'new' | Date | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly leave?: AbortSignal | undefined
+}
+
+/** How long a call may go on. */
+export type CallLimits = Pick<Call, 'timeoutMs' | 'retryForMs' | 'signal'>
+
+export interface Fetched<Data> {
+  readonly messages: readonly Message<Data>[]
+  readonly outcomes: readonly AckOutcome[]
+}
+
+/** A server that has not answered so long after the wait it was asked for does not answer. */
+const answerMsMax = 10_000
+
+export const requestAcksMax = 1_000
+
+export class ConsumerCalls<Data> {
+  readonly queue: string
+  readonly group: string | undefined
+  readonly #caller: Caller
+  readonly #popPath: string
+
+  constructor(
+    caller: Caller,
+    {
+      queue,
+      group,
+      partition,
+    }: { queue: string; group?: string | undefined; partition?: string | undefined },
+  ) {
+    this.queue = queue
+    this.group = group
+    this.#caller = caller
+    const part = partition === undefined ? '' : `/partition/${encodeURIComponent(partition)}`
+    this.#popPath = `/pop/queue/${encodeURIComponent(queue)}${part}`
+  }
+
+  async fetch(fetch: Fetch): Promise<Fetched<Data>> {
+    const { batch, partitions, waitMs, leaseSeconds, autoAck, acks, from } = fetch
+    const answer = await this.#caller.call({
+      method: 'POST',
+      path: this.#popPath,
+      body: JSON.stringify({
+        batch,
+        partitions,
+        wait: waitMs > 0,
+        timeout: waitMs,
+        consumerGroup: this.group,
+        leaseSeconds,
+        autoAck,
+        acks,
+        subscriptionMode: typeof from === 'string' ? from : undefined,
+        subscriptionFrom: from instanceof Date ? from.toISOString() : undefined,
+      }),
+      timeoutMs: waitMs + answerMsMax,
+      signal: fetch.signal,
+      leave: fetch.leave,
+      // Messages that were acknowledged with an answer that went astray are lost: that should be known.
+      atMostOnce: autoAck,
+    })
+    if (answer.status === 204) return { messages: [], outcomes: [] }
+    const body = readAnswer<{ messages: Message<Data>[]; acks?: AckResult[] }>(answer)
+    return { messages: body.messages, outcomes: toOutcomes(body.acks ?? [], answer) }
+  }
+
+  async ack(acks: readonly Ack[], limits: CallLimits = {}): Promise<readonly AckOutcome[]> {
+    const answer = await this.#caller.call({
+      method: 'POST',
+      path: '/ack/batch',
+      body: JSON.stringify({ consumerGroup: this.group, acknowledgments: acks }),
+      ...limits,
+    })
+    return toOutcomes(readAnswer<AckResult[]>(answer), answer)
+  }
+
+  /** Completes everything that the lease holds. */
+  async ackLease(leaseId: string, limits: CallLimits = {}): Promise<AckOutcome> {
+    const answer = await this.#caller.call({
+      method: 'POST',
+      path: '/ack/batch',
+      body: JSON.stringify({ consumerGroup: this.group, leaseId, status: 'completed' }),
+      ...limits,
+    })
+    if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
+    readAnswer(answer)
+    return 'accepted'
+  }
+
+  /** Acknowledges and pushes, both or neither. */
+  async transact(acks: readonly Ack[], items: readonly string[]): Promise<AckOutcome> {
+    const operations = acks.map((ack) => JSON.stringify({ type: 'ack', ...this.#grouped(ack) }))
+    operations.push(`{"type":"push","items":[${items.join(',')}]}`)
+    const answer = await this.#caller.call({
+      method: 'POST',
+      path: '/transaction',
+      body: `{"operations":[${operations.join(',')}]}`,
+    })
+    if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
+    readAnswer(answer)
+    return 'accepted'
+  }
+
+  /** False: the lease is lost. */
+  async extend(leaseId: string, seconds: number, limits: CallLimits = {}): Promise<boolean> {
+    const path = `/lease/${leaseId}/extend`
+    const body = JSON.stringify({ seconds })
+    const answer = await this.#caller.call({ method: 'POST', path, body, ...limits })
+    if (answer.status === 409) return false
+    readAnswer(answer)
+    return true
+  }
+
+  /** Gives back what the lease still holds. That it holds nothing any more is as good. */
+  async release(leaseId: string, limits: CallLimits = {}): Promise<void> {
+    const path = `/lease/${leaseId}`
+    const answer = await this.#caller.call({ method: 'DELETE', path, ...limits })
+    if (answer.status !== 409) readAnswer(answer)
+  }
+
+  async options(limits: CallLimits = {}): Promise<Readonly<Record<string, unknown>>> {
+    const path = `/resources/queues/${encodeURIComponent(this.queue)}`
+    const answer = await this.#caller.call({ method: 'GET', path, ...limits })
+    return readAnswer<{ options: Record<string, unknown> }>(answer).options
+  }
+
+  /** Whether the message is completed for its group, however that came about. */
+  async isCompleted(message: Message, limits: CallLimits = {}): Promise<boolean> {
+    const path = `/messages/${message.partitionId}/${encodeURIComponent(message.transactionId)}`
+    const answer = await this.#caller.call({ method: 'GET', path, ...limits })
+    if (answer.status === 404) return false
+    const { groups } = readAnswer<{ groups: { consumerGroup: string; status: string }[] }>(answer)
+    const own = groups.find(({ consumerGroup }) => consumerGroup === message.consumerGroup)
+    return own?.status === 'completed'
+  }
+
+  #grouped(ack: Ack): object {
+    return this.group === undefined ? ack : { ...ack, consumerGroup: this.group }
+  }
+}
+
+interface AckResult {
+  readonly success: boolean
+  readonly dlq?: boolean
+}
+
+function toOutcomes(results: readonly AckResult[], { afterUnknown }: Answer): AckOutcome[] {
+  return results.map(({ success, dlq }) => {
+    if (success) return dlq === true ? 'dead-lettered' : 'accepted'
+    return afterUnknown ? 'unknown' : 'lost'
+  })
+}
+
+/** The body of an answer; one that tells of an error is thrown. */
+export function readAnswer<Body>({ status, text }: { status: number; text: string }): Body {
+  if (status >= 400) throw errorOfAnswer({ status, text })
+  try {
+    return JSON.parse(text) as Body
+  } catch (error) {
+    throw new RouseError('bad_answer', `the answer is no JSON (status ${status})`, {
+      status,
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,185 @@
+// A consumer group of a queue: workers, iteration, and pop and ack by hand.
+
+import { type Duration, parseDuration } from '../duration.ts'
+import { type PushTo, pushItemText } from '../push/push-item.ts'
+import { RouseError } from '../rouse-error.ts'
+import { leaseLost } from './ack-sender.ts'
+import { type Ack, type AckOutcome, ConsumerCalls } from './consumer-calls.ts'
+import type { BatchHandler, Context, Handler } from './context.ts'
+import { deadLetteredFor, failedBy } from './held.ts'
+import type { Job } from './job.ts'
+import type { Message } from './message.ts'
+import { type MessageStream, streamMessages } from './message-stream.ts'
+import type { Session } from './session.ts'
+import { type BatchOptions, readLease, readWorkOptions, type WorkOptions } from './work-options.ts'
+import { Worker } from './worker.ts'
+
+export interface PopOptions {
+  /** The most messages. Default 1. */
+  readonly batch?: number | undefined
+  /** The most partitions to draw them from. Default 1. */
+  readonly partitions?: number | undefined
+  /** How long to wait for the first one. Default: not at all. */
+  readonly wait?: Duration | undefined
+  /** Default: the queue's. */
+  readonly lease?: Duration | undefined
+  /** Acknowledged at delivery: whoever fails now loses them. */
+  readonly autoAck?: boolean | undefined
+  readonly partition?: string | undefined
+  readonly from?: 'all' | 'new' | Date | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+const batchDefault = 100
+
+export class Consumer<Data, Queues> {
+  readonly name: string
+  readonly #session: Session
+  readonly #group: string | undefined
+
+  /** Made by `queue()` and `group()`. */
+  constructor(session: Session, name: string, group: string | undefined) {
+    this.#session = session
+    this.name = name
+    this.#group = group
+  }
+
+  /** Calls the handler for every message: returning acknowledges, throwing retries. Runs until `stop()`. */
+  work(options: WorkOptions, handler: Handler<Data, Queues>): Worker
+  work(handler: Handler<Data, Queues>): Worker
+  work(first: WorkOptions | Handler<Data, Queues>, second?: Handler<Data, Queues>): Worker {
+    const [options, handler] = typeof first === 'function' ? [{}, first] : [first, second]
+    if (handler === undefined) throw new RouseError('invalid_request', 'work wants a handler')
+    return this.#start(options, 1, (job) =>
+      handler(job.messages[0]?.message as Message<Data>, job as Context<Queues>),
+    )
+  }
+
+  /**
+   * The same with many messages a call. Where it throws, the handler is called again with each message alone that it has
+   * not ended: only what fails alone is charged. So it may see a message twice in one attempt.
+   */
+  workBatch(options: BatchOptions, handler: BatchHandler<Data, Queues>): Worker {
+    return this.#start(options, options.batch ?? batchDefault, (job) =>
+      handler(
+        job.messages.map(({ message }) => message),
+        job,
+      ),
+    )
+  }
+
+  /**
+   * `for await`: asking for the next message acknowledges the one before. Leaving the loop early (throw, break, return)
+   * ends the attempt as failed, with the code `loop_left`, unless the message was ended first: `await message.ack()`.
+   */
+  messages(options: Omit<WorkOptions, 'concurrency'> = {}): MessageStream<Data, Queues> {
+    return streamMessages((handle, onStopping) =>
+      this.#start({ ...options, concurrency: 1 }, 1, handle, onStopping),
+    )
+  }
+
+  async pop(options: PopOptions = {}): Promise<Message<Data>[]> {
+    const { batch = 1, partitions = 1, wait = 0, lease } = options
+    const { messages } = await this.#calls(options.partition).fetch({
+      batch,
+      partitions,
+      waitMs: parseDuration(wait, 'wait'),
+      leaseSeconds: lease === undefined ? undefined : readLease(lease),
+      autoAck: options.autoAck,
+      from: options.from,
+      signal: options.signal,
+    })
+    return [...messages]
+  }
+
+  /** Acknowledges; with `push`, in one transaction with these messages. Rejects with `lease_lost` if it is too late. */
+  async ack(
+    messages: Message<Data> | readonly Message<Data>[],
+    options: { readonly push?: readonly PushTo<Queues>[] | undefined } = {},
+  ): Promise<void> {
+    const acks = listOf(messages).map((message) => toAck(message, { status: 'completed' }))
+    const { push = [] } = options
+    if (push.length === 0) return await this.#send(acks)
+    const items = push.map(({ queue, payload, ...rest }) =>
+      pushItemText(queue, payload, this.#session.traced(rest)),
+    )
+    expectAccepted(await this.#calls().transact(acks, items))
+  }
+
+  /** Gives it back, without charging the attempt. */
+  async retry(message: Message<Data>, options: { readonly delay?: Duration } = {}): Promise<void> {
+    const delayMs = options.delay === undefined ? undefined : parseDuration(options.delay, 'delay')
+    await this.#send([toAck(message, { status: 'retry', delayMs })])
+  }
+
+  /** The attempt failed: the queue's ladder decides when it comes again, or that it does not. */
+  async fail(message: Message<Data>, error: unknown): Promise<void> {
+    await this.#send([toAck(message, failedBy(error))])
+  }
+
+  async deadLetter(message: Message<Data>, reason = 'given up'): Promise<void> {
+    await this.#send([toAck(message, deadLetteredFor(reason))])
+  }
+
+  /** So long from now; for all messages of the same pop. */
+  async extend(message: Message<Data>, lease: Duration): Promise<void> {
+    const held = await this.#calls().extend(message.leaseId ?? '-', readLease(lease))
+    if (!held) throw leaseLost()
+  }
+
+  /** Gives back all messages of the same pop that have not ended, as if they had not been delivered. */
+  async release(message: Message<Data>): Promise<void> {
+    await this.#calls().release(message.leaseId ?? '-')
+  }
+
+  async #send(acks: readonly Ack[]): Promise<void> {
+    for (const outcome of await this.#calls().ack(acks)) expectAccepted(outcome)
+  }
+
+  #start(
+    options: WorkOptions,
+    batch: number,
+    handle: (job: Job) => unknown,
+    onStopping?: () => void,
+  ): Worker {
+    this.#session.checkOpen()
+    const settings = readWorkOptions(options, batch)
+    const worker = new Worker({
+      calls: this.#calls(options.partition),
+      settings,
+      handle,
+      onStopping,
+      onStopped: () => this.#session.remove(worker),
+    })
+    this.#session.add(worker)
+    worker.start()
+    return worker
+  }
+
+  #calls(partition?: string): ConsumerCalls<Data> {
+    return new ConsumerCalls(this.#session.caller, {
+      queue: this.name,
+      group: this.#group,
+      partition,
+    })
+  }
+}
+
+function listOf<Item>(items: Item | readonly Item[]): readonly Item[] {
+  return Array.isArray(items) ? (items as readonly Item[]) : [items as Item]
+}
+
+function toAck(
+  message: Message,
+  ending: Omit<Ack, 'transactionId' | 'partitionId' | 'leaseId'>,
+): Ack {
+  const { transactionId, partitionId, leaseId } = message
+  return { transactionId, partitionId, leaseId: leaseId ?? '', ...ending }
+}
+
+function expectAccepted(outcome: AckOutcome): void {
+  if (outcome === 'lost') throw leaseLost()
+  if (outcome === 'unknown') {
+    throw new RouseError('outcome_unknown', 'it is unknown whether the acknowledgement counted')
+  }
+}

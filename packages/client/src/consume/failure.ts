@@ -1,0 +1,102 @@
+// What a try that gave no usable answer means: for the call, for the node, and for what may have happened.
+
+import { wallMs } from '../clock.ts'
+import { retryAfterMs } from '../http/backoff.ts'
+import { type TransportAnswer, TransportError } from '../http/transport.ts'
+import { type FieldError, RouseError } from '../rouse-error.ts'
+
+export interface Failure {
+  readonly error: RouseError
+  /** The node is in trouble, not this call alone. */
+  readonly isOfNode: boolean
+  /** It may have been carried out all the same. */
+  readonly outcomeUnknown: boolean
+  readonly retryAfterMs: number | undefined
+}
+
+/** Undefined where trying again would change nothing. */
+export function failureOfAnswer(answer: TransportAnswer): Failure | undefined {
+  const { status } = answer
+  if (status < 400 || !passing.has(status)) return undefined
+  const error = errorOfAnswer(answer)
+  return {
+    error,
+    isOfNode: status > 500 && error.code !== partitionLocked,
+    outcomeUnknown: status >= 500 && !refusals.has(error.code),
+    retryAfterMs: retryAfterMs(answer.retryAfter, wallMs),
+  }
+}
+
+/** Every node would meet the same lock. */
+const partitionLocked = 'partition_locked'
+
+const passing = new Set([408, 429, 500, 502, 503, 504])
+
+/** Answers of 5xx that say: nothing was done. A balancer's own 503 does not say that. */
+const refusals = new Set<string>([
+  'overloaded',
+  'starting',
+  'draining',
+  'database_unavailable',
+  partitionLocked,
+])
+
+export function failureOfTransport(
+  error: unknown,
+  url: URL,
+  timeoutMs: number,
+  timedOut: boolean,
+): Failure {
+  const maybeSent = timedOut || !(error instanceof TransportError) || error.maybeSent
+  const text = timedOut
+    ? `${url.origin} did not answer within ${timeoutMs} ms`
+    : `${url.origin}: ${error instanceof Error ? error.message : String(error)}`
+  return {
+    error: new RouseError(maybeSent ? 'no_answer' : 'unreachable', text, {
+      retryable: true,
+      cause: error,
+    }),
+    isOfNode: true,
+    outcomeUnknown: maybeSent,
+    retryAfterMs: undefined,
+  }
+}
+
+interface Problem {
+  readonly code?: unknown
+  readonly detail?: unknown
+  readonly retryable?: unknown
+  readonly requestId?: unknown
+  readonly node?: unknown
+  readonly errors?: unknown
+}
+
+/** The error that an answer of 4xx or 5xx tells. */
+export function errorOfAnswer({ status, text }: { status: number; text: string }): RouseError {
+  const problem = readProblem(text)
+  const code = typeof problem.code === 'string' ? problem.code : codeOfStatus(status)
+  const detail = typeof problem.detail === 'string' ? problem.detail : `the server said ${status}`
+  return new RouseError(code, detail, {
+    status,
+    retryable: problem.retryable === undefined ? passing.has(status) : problem.retryable === true,
+    requestId: typeof problem.requestId === 'string' ? problem.requestId : undefined,
+    node: typeof problem.node === 'string' ? problem.node : undefined,
+    errors: Array.isArray(problem.errors) ? (problem.errors as FieldError[]) : undefined,
+  })
+}
+
+function readProblem(text: string): Problem {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+/** For answers of proxies, which know nothing of our codes. */
+function codeOfStatus(status: number): string {
+  if (status === 429) return 'rate_limited'
+  if (status === 413) return 'payload_too_large'
+  return status >= 500 ? 'unavailable' : 'bad_answer'
+}

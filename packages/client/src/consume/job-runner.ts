@@ -1,0 +1,291 @@
+// Runs handlers over the messages that wait, and hands on how each message ended.
+
+import { nowMs, pause } from '../clock.ts'
+import { RouseError } from '../rouse-error.ts'
+import { type AckDesk, leaseLost } from './ack-sender.ts'
+import { Backlog } from './backlog.ts'
+import type { AckOutcome } from './consumer-calls.ts'
+import type { SqlExecutor } from './context.ts'
+import { ackOf, type Ending, failedBy, type Held, type HeldLease, rolledBack } from './held.ts'
+import { Job } from './job.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
+import type { Message } from './message.ts'
+import { Prefetch } from './prefetch.ts'
+import { ackInStatement } from './statements.ts'
+import type { WorkSettings } from './work-options.ts'
+
+export interface JobRunnerOptions {
+  readonly settings: WorkSettings
+  readonly handle: (job: Job) => unknown
+  readonly desk: AckDesk
+  readonly keeper: LeaseKeeper
+  readonly transact: (
+    acks: readonly ReturnType<typeof ackOf>[],
+    items: readonly string[],
+  ) => Promise<AckOutcome>
+  /** Whether the server has the message as completed. */
+  readonly isCompleted: (message: Message) => Promise<boolean>
+  /** Something ended, or there is room for more. */
+  readonly onChange: () => void
+}
+
+/** What order a queue keeps. */
+export interface QueueOrder {
+  readonly ordered: boolean
+  /** A failed message holds back those behind it. */
+  readonly holds: boolean
+}
+
+/** Messages that wait here, at most, however many of them order forbids to be handled. */
+const backlogMax = 2_000
+
+export class JobRunner {
+  readonly #options: JobRunnerOptions
+  readonly #prefetch: Prefetch
+  readonly #jobs = new Set<Job>()
+  /** Messages of failed batches that wait to be handled one at a time. */
+  readonly #singly = new Set<Held>()
+  /** Batches under way: each has one handler running at a time. */
+  #running = 0
+  #backlog = new Backlog(true)
+  #order: QueueOrder | undefined
+  #stopped = false
+  #whenIdle: (() => void)[] = []
+
+  constructor(options: JobRunnerOptions) {
+    this.#options = options
+    const { prefetch, concurrency, batch } = options.settings
+    this.#prefetch = new Prefetch(prefetch, concurrency * batch)
+  }
+
+  get knowsOrder(): boolean {
+    return this.#order !== undefined
+  }
+
+  /** Once, before the first messages. */
+  learn(order: QueueOrder): void {
+    this.#order = order
+    this.#backlog = new Backlog(order.ordered)
+  }
+
+  /** How many more messages there is use for. */
+  get wanted(): number {
+    const { concurrency, batch } = this.#options.settings
+    if (this.#stopped || this.#backlog.size >= backlogMax) return 0
+    const free = (concurrency - this.#running) * batch
+    return Math.max(0, free + this.#prefetch.target - this.#backlog.runnable)
+  }
+
+  add(messages: readonly Held[]): void {
+    this.#backlog.add(messages)
+    this.#run()
+  }
+
+  /** From here on no handler begins. Answers what none has begun. */
+  stop(): Held[] {
+    this.#stopped = true
+    return [...this.#takeSingly(() => true), ...this.#backlog.remove(() => true)]
+  }
+
+  /** Resolves when no handler runs, or after so long. */
+  async idle(timeoutMs: number): Promise<void> {
+    if (this.#running === 0) return
+    const idle = new AbortController()
+    this.#whenIdle.push(() => idle.abort())
+    await pause(timeoutMs, idle.signal)
+  }
+
+  abortAll(): void {
+    for (const job of this.#jobs) job.abort(new RouseError('closed', 'the worker stops'))
+  }
+
+  /** Gives back what handlers hold that do not end. What they say later is not listened to. */
+  giveUp(): void {
+    for (const job of this.#jobs) this.#endOpen(job, { status: 'retry' })
+  }
+
+  /** False: all its messages have ended here, and the server was only quicker to say so. */
+  lose(lease: HeldLease): boolean {
+    const isOfLease = (held: Held): boolean => held.lease === lease
+    const waiting = [...this.#takeSingly(isOfLease), ...this.#backlog.remove(isOfLease)]
+    const jobs = [...this.#jobs].filter((job) => job.open.some((held) => held.lease === lease))
+    for (const job of jobs) job.abort(leaseLost())
+    return waiting.length > 0 || jobs.length > 0
+  }
+
+  #run(): void {
+    const { concurrency, batch } = this.#options.settings
+    while (!this.#stopped && this.#running < concurrency) {
+      const messages = this.#backlog.take(batch)
+      if (messages.length === 0) return
+      this.#running += 1
+      void this.#carryOut(messages)
+    }
+  }
+
+  /** One call of the handler for all of them and, where that fails, one for each: so only the guilty one is charged. */
+  async #carryOut(messages: readonly Held[]): Promise<void> {
+    if (await this.#failsTogether(messages)) await this.#carryOutSingly(messages)
+    this.#running -= 1
+    this.#backlog.done(messages)
+    this.#prefetch.handled(messages.length, nowMs())
+    if (this.#running === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
+    this.#run()
+    this.#options.onChange()
+  }
+
+  /** Under the lease they have. Giving them back would not do: whoever gets them next gets them together. */
+  async #carryOutSingly(messages: readonly Held[]): Promise<void> {
+    for (const held of messages) if (!held.settled) this.#singly.add(held)
+    for (const held of messages) {
+      if (this.#singly.delete(held) && !held.lease.lost) await this.#failsTogether([held])
+    }
+  }
+
+  /** Calls the handler. True: it failed, and more than one message is left that may be the cause. */
+  async #failsTogether(messages: readonly Held[]): Promise<boolean> {
+    const job = new Job(messages, this)
+    this.#jobs.add(job)
+    let ending: Ending = { status: 'completed' }
+    try {
+      await this.#options.handle(job)
+    } catch (error) {
+      const givesBack = this.#stopped && job.isAborted
+      ending = givesBack ? { status: 'retry' } : failedBy(error)
+      if (!givesBack) {
+        const message = messages.length === 1 ? messages[0]?.message : undefined
+        this.#options.settings.onError(error, { kind: 'handler', message })
+        if (messages.length > 1) await this.#reopen(job)
+      }
+    }
+    this.#jobs.delete(job)
+    if (ending.status === 'failed' && job.open.length > 1) {
+      if (!this.#stopped) return true
+      ending = { status: 'retry' }
+    }
+    this.#endOpen(job, ending)
+    // Of a failed batch nobody knows which message is to blame, so what ackIn acknowledged in it is not charged.
+    const isBlamed = ending.status !== 'failed' || messages.length === 1
+    await this.#checkAckIn(job, isBlamed ? ending : { status: 'retry' })
+    return false
+  }
+
+  /** The batch failed: what it acknowledged by ackIn is open again, unless the transaction was committed all the same. */
+  async #reopen(job: Job): Promise<void> {
+    const calls = new Set(job.messages.map(({ ackedIn }) => ackedIn))
+    for (const call of calls) {
+      const [first] = call?.messages ?? []
+      if (call === undefined || first === undefined || first.lease.lost) continue
+      const isCompleted = await this.#options.isCompleted(first.message).catch(() => undefined)
+      if (isCompleted !== false) continue
+      for (const held of call.messages) {
+        held.ackedIn = undefined
+        held.settled = false
+      }
+    }
+  }
+
+  /**
+   * Ends what was acknowledged by ackIn as well: the server refuses it if the transaction was committed, and otherwise
+   * the message comes again now, not when its lease runs out. Where order counts, the next one waits for the answer.
+   */
+  async #checkAckIn(job: Job, ending: Ending): Promise<void> {
+    const { desk, onChange } = this.#options
+    const hasReturned = ending.status === 'completed'
+    const acked = job.messages.filter(({ ackedIn, lease }) => ackedIn !== undefined && !lease.lost)
+    if (acked.length === 0) return
+    const checks = acked.map((held) => {
+      if (!hasReturned) this.#holdBack(held, ending)
+      return new Promise<void>((resolve) => {
+        desk.check(held, hasReturned ? rolledBack : ending, (error) => {
+          if (error?.code === rolledBack.errorCode) this.#holdBack(held, rolledBack)
+          resolve()
+        })
+      })
+    })
+    onChange()
+    if (this.#order?.holds === true) await Promise.all(checks)
+  }
+
+  /** Nobody waits for these. */
+  #endOpen(job: Job, ending: Ending): void {
+    for (const held of job.messages) {
+      if (held.settled) continue
+      if (held.lease.lost) held.settled = true
+      else this.#options.desk.add(held, ending)
+      this.#holdBack(held, ending)
+    }
+  }
+
+  /** As a handler wants it, which waits for the answer. */
+  async end(messages: readonly Held[], ending: Ending): Promise<void> {
+    const told = messages.map(
+      (held) =>
+        new Promise<void>((resolve, reject) => {
+          if (held.lease.lost) return reject(leaseLost())
+          this.#options.desk.add(held, ending, (error) => {
+            if (error === undefined) resolve()
+            else reject(error)
+          })
+          this.#holdBack(held, ending)
+        }),
+    )
+    this.#options.onChange()
+    await Promise.all(told)
+  }
+
+  /** Acknowledges and pushes, both or neither. */
+  async transact(messages: readonly Held[], items: readonly string[]): Promise<void> {
+    const { keeper } = this.#options
+    if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
+    for (const held of messages) held.settled = true
+    try {
+      const acks = messages.map((held) => ackOf(held, { status: 'completed' }))
+      const outcome = await this.#options.transact(acks, items)
+      const isOurs = messages.every(({ lease }) => keeper.isOurs(lease))
+      if (outcome === 'lost' || (outcome === 'unknown' && !isOurs)) throw leaseLost()
+    } catch (error) {
+      for (const held of messages) held.settled = false
+      throw error
+    }
+    for (const held of messages) keeper.ended(held.lease)
+  }
+
+  /** Acknowledges in a transaction of the handler. What became of it shows when the handler has ended. */
+  async ackIn(messages: readonly Held[], executor: SqlExecutor): Promise<void> {
+    if (messages.length === 0) return
+    if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
+    // In one order everywhere, so that two handlers with messages of the same leases do not lock each other out.
+    const leases = messages.map(({ message }) => message.leaseId ?? '').sort(byCodeUnit)
+    try {
+      await executor.query(ackInStatement, [leases])
+    } catch (error) {
+      if ((error as { code?: unknown } | undefined)?.code === 'RS409') throw leaseLost(error)
+      throw error
+    }
+    const ackedIn = { messages }
+    for (const held of messages) {
+      held.ackedIn = ackedIn
+      held.settled = true
+    }
+  }
+
+  /** In order means: nothing behind a message that comes again may be handled before it. */
+  #holdBack({ message }: Held, { status }: Ending): void {
+    if (this.#order?.holds !== true || (status !== 'failed' && status !== 'retry')) return
+    const { partitionId } = message
+    const isBehind = (held: Held): boolean => held.message.partitionId === partitionId
+    const behind = [...this.#takeSingly(isBehind), ...this.#backlog.remove(isBehind)]
+    for (const held of behind) this.#options.desk.add(held, { status: 'retry' })
+  }
+
+  #takeSingly(matches: (held: Held) => boolean): Held[] {
+    const taken = [...this.#singly].filter(matches)
+    for (const held of taken) this.#singly.delete(held)
+    return taken
+  }
+}
+
+function byCodeUnit(a: string, b: string): number {
+  return a < b ? -1 : 1
+}

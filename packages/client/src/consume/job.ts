@@ -1,0 +1,97 @@
+// One call of a handler: the messages it was given, its signal, and what it says of them.
+
+import { parseDuration } from '../duration.ts'
+import { type PushOptions, pushItemText } from '../push/push-item.ts'
+import type { BatchContext, SqlExecutor } from './context.ts'
+import { deadLetteredFor, type Ending, type Held } from './held.ts'
+import { type Message, traceparentOf } from './message.ts'
+
+/** Where a job's endings go. They resolve when the server has them, and reject when they do not count. */
+export interface JobEndings {
+  readonly end: (messages: readonly Held[], ending: Ending) => Promise<void>
+  readonly transact: (messages: readonly Held[], items: readonly string[]) => Promise<void>
+  readonly ackIn: (messages: readonly Held[], executor: SqlExecutor) => Promise<void>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what is pushed was typed where the handler was given
+export class Job implements BatchContext<any> {
+  readonly messages: readonly Held[]
+  readonly #endings: JobEndings
+  #controller: AbortController | undefined
+  #aborted: { readonly reason: unknown } | undefined
+
+  constructor(messages: readonly Held[], endings: JobEndings) {
+    this.messages = messages
+    this.#endings = endings
+  }
+
+  /** Made when somebody asks: most handlers do not. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason)
+    }
+    return this.#controller.signal
+  }
+
+  get isAborted(): boolean {
+    return this.#aborted !== undefined
+  }
+
+  abort(reason: unknown): void {
+    if (this.#aborted !== undefined) return
+    this.#aborted = { reason }
+    this.#controller?.abort(reason)
+  }
+
+  /** Those whose end nobody has decided. */
+  get open(): Held[] {
+    return this.messages.filter(({ settled }) => !settled)
+  }
+
+  async ack(options: Parameters<BatchContext<Record<string, unknown>>['ack']>[0] = {}) {
+    const messages = this.#named(options.messages)
+    if (options.push === undefined || options.push.length === 0) {
+      return await this.#endings.end(messages, { status: 'completed' })
+    }
+    const cause = messages[0]?.message
+    const traceparent = cause === undefined ? undefined : traceparentOf(cause)
+    const items = options.push.map(({ queue, payload, ...rest }) =>
+      pushItemText(queue, payload, inherit(rest, traceparent)),
+    )
+    await this.#endings.transact(messages, items)
+  }
+
+  async ackIn(
+    executor: SqlExecutor,
+    options: { readonly messages?: readonly Message[] | undefined } = {},
+  ) {
+    await this.#endings.ackIn(this.#named(options.messages), executor)
+  }
+
+  async retry(options: Parameters<BatchContext<unknown>['retry']>[0] = {}) {
+    const delay =
+      options.delay === undefined ? {} : { delayMs: parseDuration(options.delay, 'delay') }
+    await this.#endings.end(this.#named(options.messages), { status: 'retry', ...delay })
+  }
+
+  async deadLetter(
+    reason = 'given up by its handler',
+    options: { readonly messages?: readonly Message[] | undefined } = {},
+  ) {
+    await this.#endings.end(this.#named(options.messages), deadLetteredFor(reason))
+  }
+
+  #named(messages: readonly Message[] | undefined): Held[] {
+    if (messages === undefined) return this.open
+    const named = new Set(messages)
+    return this.open.filter(({ message }) => named.has(message))
+  }
+}
+
+/** What a message causes belongs to the same trace. */
+function inherit(options: PushOptions, traceparent: string | undefined): PushOptions {
+  return options.traceparent === undefined && traceparent !== undefined
+    ? { ...options, traceparent }
+    : options
+}

@@ -1,0 +1,90 @@
+// Renews the leases of a worker for as long as they hold a message that has not ended, whether it is being handled or
+// still waits. A lease is renewed when between a third and a half of it is over, and is taken for lost when the server
+// says so, or when it ran out without an answer.
+import { nowMs } from '../clock.ts'
+import type { HeldLease } from './held.ts'
+
+export interface LeaseKeeperOptions {
+  readonly leaseMs: number
+  /** False: it is lost. */
+  readonly extend: (
+    lease: HeldLease,
+    limits: { readonly timeoutMs: number; readonly retryForMs: number },
+  ) => Promise<boolean>
+  readonly onLost: (lease: HeldLease) => void
+  readonly onError: (error: unknown) => void
+}
+
+export class LeaseKeeper {
+  readonly #options: LeaseKeeperOptions
+  readonly #leases = new Set<HeldLease>()
+  #timer: ReturnType<typeof setInterval> | undefined
+
+  constructor(options: LeaseKeeperOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => this.#look(), Math.max(10, this.#options.leaseMs / 6))
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  get leases(): ReadonlySet<HeldLease> {
+    return this.#leases
+  }
+
+  keep(lease: HeldLease): void {
+    this.#leases.add(lease)
+  }
+
+  /** One message of it has ended. */
+  ended(lease: HeldLease): void {
+    lease.open -= 1
+    if (lease.open <= 0) this.#leases.delete(lease)
+  }
+
+  drop(lease: HeldLease): void {
+    lease.lost = true
+    this.#leases.delete(lease)
+  }
+
+  /** Whether nobody else can have ended its messages yet, as far as our clock can tell. */
+  isOurs(lease: HeldLease): boolean {
+    return !lease.lost && nowMs() < lease.sinceMs + this.#options.leaseMs
+  }
+
+  #look(): void {
+    const { leaseMs } = this.#options
+    const now = nowMs()
+    for (const lease of this.#leases) {
+      const ageMs = now - lease.sinceMs
+      if (ageMs >= leaseMs) this.#lose(lease)
+      else if (ageMs >= leaseMs / 3 && !lease.renewing) void this.#renew(lease, leaseMs - ageMs)
+    }
+  }
+
+  async #renew(lease: HeldLease, leftMs: number): Promise<void> {
+    const { extend, onError, leaseMs } = this.#options
+    const sentMs = nowMs()
+    lease.renewing = true
+    try {
+      const held = await extend(lease, { timeoutMs: leaseMs / 4, retryForMs: leftMs })
+      if (held) lease.sinceMs = sentMs
+      else if (lease.open > 0) this.#lose(lease)
+    } catch (error) {
+      onError(error)
+    } finally {
+      lease.renewing = false
+    }
+  }
+
+  #lose(lease: HeldLease): void {
+    if (lease.lost) return
+    this.drop(lease)
+    this.#options.onLost(lease)
+  }
+}

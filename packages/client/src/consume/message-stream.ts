@@ -1,0 +1,111 @@
+// Messages one after the other, for `for await`. A worker with one handler stands behind it: the handler gives its message
+// to the loop and ends when the loop asks for the next. A loop that is left early ends the attempt as failed, unless the
+// message was ended first. The loop itself ends when its worker stops, which `close()` makes it do.
+
+import { RouseError } from '../rouse-error.ts'
+import type { Context } from './context.ts'
+import type { Job } from './job.ts'
+import type { Message } from './message.ts'
+import type { Worker } from './worker.ts'
+
+/** A message with what may be done about it. */
+export type StreamedMessage<Data, Queues> = Message<Data> & Context<Queues>
+
+export type MessageStream<Data, Queues> = AsyncIterableIterator<
+  StreamedMessage<Data, Queues>,
+  undefined
+>
+
+/** A message on its way to the loop, or in it. */
+interface Offer<Data, Queues> {
+  readonly job: Job
+  readonly message: StreamedMessage<Data, Queues>
+  /** Ends the handler: the message is acknowledged, unless its end was decided. */
+  readonly done: () => void
+  /** Ends the handler: the attempt failed, unless its end was decided. */
+  readonly fail: (error: RouseError) => void
+}
+
+/** Starts the worker behind the loop; `onStopping` is called when its stop begins, whoever asked for it. */
+export type StartStream = (handle: (job: Job) => unknown, onStopping: () => void) => Worker
+
+export function streamMessages<Data, Queues>(start: StartStream): MessageStream<Data, Queues> {
+  let offered: Offer<Data, Queues> | undefined
+  let current: Offer<Data, Queues> | undefined
+  let asked: (() => void) | undefined
+  let ended = false
+
+  const worker = start(
+    (job) =>
+      new Promise<void>((resolve, reject) => {
+        offered = { job, message: withContext(job, settle), done: resolve, fail: reject }
+        job.signal.addEventListener('abort', () => {
+          if (offered?.job === job) offered = undefined
+          reject(job.signal.reason)
+        })
+        asked?.()
+      }),
+    () => {
+      ended = true
+      // What the loop has not seen goes back at once; what it is at has the time that the stop gives it.
+      offered?.job.abort(new RouseError('closed', 'the worker stops'))
+      settle()
+      asked?.()
+    },
+  )
+
+  /** A stop need not wait for a loop whose message has ended. */
+  function settle(): void {
+    if (ended && current !== undefined && current.job.open.length === 0) current.done()
+  }
+
+  /** The loop was left early. How (throw, break or return) is not told to an iterator, so it counts as a failure. */
+  async function leave(): Promise<IteratorReturnResult<undefined>> {
+    if (current !== undefined && current.job.open.length > 0) current.fail(loopLeft())
+    else current?.done()
+    current = undefined
+    await worker.stop({ timeout: 0 })
+    return { done: true, value: undefined }
+  }
+
+  return {
+    async next() {
+      current?.done()
+      current = undefined
+      while (offered === undefined && !ended) {
+        await new Promise<void>((resolve) => {
+          asked = resolve
+        })
+      }
+      if (offered === undefined || ended) return { done: true, value: undefined }
+      current = offered
+      offered = undefined
+      return { done: false, value: current.message }
+    },
+    return: leave,
+    async throw(error: unknown) {
+      await leave()
+      throw error
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
+}
+
+function loopLeft(): RouseError {
+  return new RouseError('loop_left', 'the loop was left before the message was ended')
+}
+
+function withContext<Data, Queues>(job: Job, onEnded: () => void): StreamedMessage<Data, Queues> {
+  const message = job.messages[0]?.message as Message<Data>
+  const ended = (ending: Promise<void>): Promise<void> => ending.finally(onEnded)
+  return {
+    ...message,
+    signal: job.signal,
+    ack: (options) => ended(job.ack(options)),
+    ackIn: (executor) => ended(job.ackIn(executor)),
+    retry: (options) => ended(job.retry(options)),
+    deadLetter: (reason) => ended(job.deadLetter(reason)),
+  }
+}

@@ -1,0 +1,281 @@
+// Fetches messages, has them handled, and tells the server how it went.
+//
+// While the queue is full, one request after the other acknowledges what is done and fetches more. When a fetch brings
+// less than was asked for, the next one waits at the server, and acknowledgements go by themselves: they must not wait
+// with it. So do those of a lease that is done as a whole: one word for all its messages. Handlers never wait for either.
+
+import { afterThisTurn, nowMs, pause } from '../clock.ts'
+import { type Duration, parseDuration } from '../duration.ts'
+import { backoffMs } from '../http/backoff.ts'
+import { systemRandom } from '../randomness.ts'
+import { RouseError } from '../rouse-error.ts'
+import { AckDesk, leaseLost, type PendingAck } from './ack-sender.ts'
+import { type ConsumerCalls, requestAcksMax } from './consumer-calls.ts'
+import type { Held, HeldLease } from './held.ts'
+import type { Job } from './job.ts'
+import { JobRunner, type QueueOrder } from './job-runner.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import type { Message } from './message.ts'
+import type { WorkSettings } from './work-options.ts'
+
+export interface WorkerOptions {
+  // biome-ignore lint/suspicious/noExplicitAny: only the handler knows what is in a message
+  readonly calls: ConsumerCalls<any>
+  readonly settings: WorkSettings
+  readonly handle: (job: Job) => unknown
+  /** A stop has begun: no more messages come. */
+  readonly onStopping?: (() => void) | undefined
+  readonly onStopped: () => void
+}
+
+/** How long a fetch waits at the server before it comes back empty. */
+const parkedMs = 30_000
+const fetchMax = 1_000
+const stopTimeoutDefault = '10s'
+/** After its signal aborted, a handler has this long to end. */
+const abortedMs = 1_000
+/** After the timeout, what is left to say to the server has at least this long. */
+const flushMs = 1_000
+/** How long a fetch that waits at the server may take to answer a stop. A node answers at once; some proxies never. */
+const leavingMs = 1_000
+/** Refused acknowledgements that wait to be looked into; more than that are reported as they are. */
+const refusalsMax = 100
+
+export class Worker {
+  readonly #calls: WorkerOptions['calls']
+  readonly #settings: WorkSettings
+  readonly #keeper: LeaseKeeper
+  readonly #desk: AckDesk
+  readonly #runner: JobRunner
+  readonly #onStopping: () => void
+  readonly #onStopped: () => void
+  /** A stop has begun. Fetches that wait at the server leave it, and still read an answer that is on its way. */
+  readonly #leaving = new AbortController()
+  /** They have had the time to. */
+  readonly #parked = new AbortController()
+  /** The stop ends now: whatever is under way is given up. */
+  readonly #cut = new AbortController()
+  /** Resolves when the refusals so far have been looked into. */
+  #refusals: Promise<void> = Promise.resolve()
+  #refusalsWaiting = 0
+  #fetching: Promise<void> | undefined
+  #failedFetches = 0
+  /** The last fetch brought all that was asked for: there is more. */
+  #hungry = false
+  #talking = false
+  #stopping: Promise<void> | undefined
+
+  constructor({ calls, settings, handle, onStopping, onStopped }: WorkerOptions) {
+    this.#calls = calls
+    this.#onStopping = onStopping ?? (() => {})
+    this.#onStopped = onStopped
+    this.#settings = settings
+    const leaseMs = settings.leaseSeconds * 1_000
+    const { signal } = this.#cut
+    this.#keeper = new LeaseKeeper({
+      leaseMs,
+      extend: (lease, limits) =>
+        calls.extend(lease.id, settings.leaseSeconds, { ...limits, signal }),
+      onLost: (lease) => {
+        if (this.#runner.lose(lease)) settings.onError(leaseLost(), { kind: 'lease' })
+        this.#talkSoon()
+      },
+      onError: (error) => {
+        if (!signal.aborted) settings.onError(error, { kind: 'lease' })
+      },
+    })
+    this.#desk = new AckDesk({
+      send: (acks) => calls.ack(acks, { retryForMs: leaseMs, signal }),
+      sendLease: (lease) => calls.ackLease(lease.id, { retryForMs: leaseMs, signal }),
+      isOurs: ({ lease }) => this.#keeper.isOurs(lease),
+      onEnded: (ack, error) => {
+        const isOurs = this.#keeper.isOurs(ack.held.lease)
+        this.#keeper.ended(ack.held.lease)
+        if (error !== undefined) this.#refused(ack, error, isOurs)
+      },
+    })
+    this.#runner = new JobRunner({
+      settings,
+      handle,
+      desk: this.#desk,
+      keeper: this.#keeper,
+      transact: (acks, items) => calls.transact(acks, items),
+      isCompleted: (message) => calls.isCompleted(message, { signal }),
+      onChange: () => this.#talkSoon(),
+    })
+  }
+
+  start(): void {
+    this.#keeper.start()
+    this.#talkSoon()
+  }
+
+  /**
+   * Fetches no more, gives back what no handler has begun, and waits for the others. After the timeout their signals
+   * abort, and what they still hold is given back too. Resolves when the server knows of everything, and in any case
+   * a second after the timeout, or two if a handler ignores its signal: what could not be said by then is
+   * reported to `onError`. Safe twice.
+   */
+  stop({ timeout = stopTimeoutDefault }: { readonly timeout?: Duration } = {}): Promise<void> {
+    this.#stopping ??= this.#stop(parseDuration(timeout, 'timeout'))
+    return this.#stopping
+  }
+
+  async #stop(timeoutMs: number): Promise<void> {
+    const deadlineMs = nowMs() + timeoutMs
+    const fetched = this.#leave()
+    const released = this.#giveBack(this.#runner.stop())
+    this.#onStopping()
+    this.#talkSoon()
+    await this.#runner.idle(timeoutMs)
+    this.#runner.abortAll()
+    await this.#runner.idle(abortedMs)
+    this.#runner.giveUp()
+    const told = this.#tellRest([fetched, released])
+    const isTold = new AbortController()
+    void told.then(() => isTold.abort())
+    await pause(Math.max(deadlineMs - nowMs(), flushMs), isTold.signal)
+    this.#cut.abort(new RouseError('closed', 'the worker stopped before the server answered'))
+    await told
+    this.#keeper.stop()
+    this.#onStopped()
+  }
+
+  /** Resolves when no fetch is under way and what the last one brought is given back. */
+  async #leave(): Promise<void> {
+    this.#leaving.abort()
+    const left = new AbortController()
+    void pause(leavingMs, left.signal).then(() => this.#parked.abort())
+    await this.#fetching
+    left.abort()
+  }
+
+  /** A fetch that fails hands back the acknowledgements that it carried, so they go after it. */
+  async #tellRest(first: readonly Promise<void>[]): Promise<void> {
+    await Promise.all(first)
+    await this.#desk.flush(requestAcksMax)
+    await this.#refusals
+  }
+
+  /**
+   * A handler that calls `rouse.ack_in` by itself has its message acknowledged before it returns, and the server then
+   * refuses the worker's own acknowledgement. That is no lost lease, so the server is asked before it is reported.
+   */
+  #refused({ ack, held, told }: PendingAck, error: RouseError, isOurs: boolean): void {
+    const { message } = held
+    const report = (): void => this.#settings.onError(error, { kind: 'ack', message })
+    const mayBeEnded = error.code === 'lease_lost' && ack.status === 'completed' && isOurs
+    if (!mayBeEnded || told !== undefined || this.#refusalsWaiting >= refusalsMax) return report()
+    this.#refusalsWaiting += 1
+    this.#refusals = this.#refusals.then(async () => {
+      const limits = { signal: this.#cut.signal }
+      const isCompleted = await this.#calls.isCompleted(message, limits).catch(() => false)
+      this.#refusalsWaiting -= 1
+      if (!isCompleted) report()
+    })
+  }
+
+  /** What nobody has begun: whole leases at once, without a trace; parts of them one by one. */
+  async #giveBack(waiting: readonly Held[]): Promise<void> {
+    const leases = new Set(waiting.map(({ lease }) => lease))
+    const released: Promise<void>[] = []
+    for (const lease of leases) {
+      const messages = waiting.filter((held) => held.lease === lease)
+      if (messages.length === lease.open) {
+        this.#keeper.drop(lease)
+        released.push(this.#calls.release(lease.id, { signal: this.#cut.signal }))
+      } else for (const held of messages) this.#desk.add(held, { status: 'retry' })
+    }
+    for (const result of await Promise.allSettled(released)) {
+      if (result.status === 'rejected') this.#settings.onError(result.reason, { kind: 'lease' })
+    }
+  }
+
+  get #isLeaving(): boolean {
+    return this.#leaving.signal.aborted
+  }
+
+  /** Once all that ends in this turn has ended. */
+  #talkSoon(): void {
+    if (this.#talking) return
+    this.#talking = true
+    afterThisTurn(() => {
+      this.#talking = false
+      this.#talk()
+    })
+  }
+
+  #talk(): void {
+    const batch = Math.min(this.#runner.wanted, fetchMax)
+    if (this.#fetching === undefined && batch > 0) {
+      this.#fetching = this.#fetch(batch).finally(() => {
+        this.#fetching = undefined
+        this.#talkSoon()
+      })
+    }
+    this.#desk.send(requestAcksMax, () => this.#talkSoon())
+  }
+
+  async #fetch(batch: number): Promise<void> {
+    const { leaseSeconds, from } = this.#settings
+    const acks = this.#hungry ? this.#desk.takeLoose(requestAcksMax) : []
+    try {
+      const { messages, outcomes } = await this.#calls.fetch({
+        batch,
+        partitions: batch,
+        leaseSeconds,
+        from,
+        ...(acks.length === 0
+          ? { waitMs: parkedMs, leave: this.#leaving.signal, signal: this.#parked.signal }
+          : { waitMs: 0, acks: acks.map(({ ack }) => ack), signal: this.#cut.signal }),
+      })
+      this.#failedFetches = 0
+      this.#hungry = messages.length >= batch
+      this.#desk.told(acks, outcomes)
+      await this.#take(messages)
+    } catch (error) {
+      this.#desk.putBack(acks)
+      this.#hungry = false
+      if (this.#leaving.signal.aborted) return
+      this.#settings.onError(error, { kind: 'fetch' })
+      this.#failedFetches += 1
+      await pause(backoffMs(this.#failedFetches, systemRandom), this.#leaving.signal)
+    }
+  }
+
+  async #take(messages: readonly Message[]): Promise<void> {
+    const [first] = messages
+    if (first === undefined) return
+    const lease: HeldLease = {
+      id: first.leaseId ?? '',
+      size: messages.length,
+      open: messages.length,
+      sinceMs: nowMs(),
+      renewing: false,
+      lost: false,
+    }
+    this.#keeper.keep(lease)
+    const held = messages.map((message) => ({
+      message,
+      lease,
+      settled: false,
+      ackedIn: undefined,
+    }))
+    if (!this.#isLeaving && !this.#runner.knowsOrder) this.#runner.learn(await this.#readOrder())
+    if (lease.lost) return
+    if (this.#isLeaving) await this.#giveBack(held)
+    else this.#runner.add(held)
+  }
+
+  /** As the user says, else as the queue says. Where it cannot be asked, the careful answer. */
+  async #readOrder(): Promise<QueueOrder> {
+    const { ordered } = this.#settings
+    if (ordered !== undefined) return { ordered, holds: ordered }
+    try {
+      const { ordering, onFailure } = await this.#calls.options({ signal: this.#leaving.signal })
+      return { ordered: ordering !== 'none', holds: ordering !== 'none' && onFailure !== 'skip' }
+    } catch {
+      return { ordered: true, holds: true }
+    }
+  }
+}

@@ -1,0 +1,19 @@
+import type { Random } from '../randomness.ts'
+
+export const backoffBaseMs = 100
+export const backoffMaxMs = 5_000
+
+/** How long to wait after so many failures in a row: doubling, and spread so that clients do not march in step. */
+export function backoffMs(failures: number, random: Random): number {
+  const ms = Math.min(backoffBaseMs * 2 ** (failures - 1), backoffMaxMs)
+  return ms * (0.5 + random() / 2)
+}
+
+const retryAfterMsMax = 60_000
+
+/** What `Retry-After` asks for: seconds, or a date. Undefined where it says nothing we understand. */
+export function retryAfterMs(header: string | undefined, wallMs: () => number): number | undefined {
+  if (header === undefined) return undefined
+  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - wallMs()
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), retryAfterMsMax) : undefined
+}

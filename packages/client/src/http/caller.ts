@@ -1,0 +1,135 @@
+// One call to the cluster: chooses a node, and tries again elsewhere or later where that can do no harm. Almost everything
+// the client sends may be sent twice: pushes carry an id, acknowledgements are fenced by their lease, a pop that went astray
+// is given back. What a caller must know is whether an earlier try may have been carried out: `afterUnknown`.
+
+import { nowMs, pause } from '../clock.ts'
+import { type Failure, failureOfAnswer, failureOfTransport } from '../consume/failure.ts'
+import type { Random } from '../randomness.ts'
+import { RouseError } from '../rouse-error.ts'
+import { backoffMs } from './backoff.ts'
+import { type Node, Nodes } from './nodes.ts'
+import type { Transport, TransportAnswer } from './transport.ts'
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Below `/api/v1`, with its query. */
+  readonly path: string
+  readonly body?: string | undefined
+  /** In place of `body` once an earlier try may have been carried out; says how long ago the first one began. */
+  readonly repeatBody?: ((sinceFirstMs: number) => string) | undefined
+  /** For one try; absent: the client's. */
+  readonly timeoutMs?: number | undefined
+  /** No new try begins later than this; absent: the client's. */
+  readonly retryForMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Aborts when the caller stops waiting: no further try, but an answer that is on its way is still read. */
+  readonly leave?: AbortSignal | undefined
+  /** Not to be tried again once it may have been carried out. */
+  readonly atMostOnce?: boolean | undefined
+}
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+  /** An earlier try got no answer, or an unclear one: what this one refuses may be what that one did. */
+  readonly afterUnknown: boolean
+}
+
+export interface CallerOptions {
+  readonly urls: readonly string[]
+  readonly headers: Readonly<Record<string, string>>
+  readonly transport: Transport
+  readonly random: Random
+  readonly timeoutMs: number
+  readonly retryForMs: number
+}
+
+type Tried = { readonly answer: TransportAnswer } | { readonly failure: Failure }
+
+export class Caller {
+  readonly #options: CallerOptions
+  readonly #nodes: Nodes
+
+  constructor(options: CallerOptions) {
+    this.#options = options
+    this.#nodes = new Nodes(options.urls, options.random)
+  }
+
+  /** Any answer that a further try would not change, also 4xx. Rejects when there is none in time. */
+  async call(call: Call): Promise<Answer> {
+    const begunMs = nowMs()
+    const deadlineMs = begunMs + (call.retryForMs ?? this.#options.retryForMs)
+    const tried = new Set<Node>()
+    let afterUnknown = false
+    let rounds = 0
+    let last: Failure | undefined
+    for (;;) {
+      call.signal?.throwIfAborted()
+      call.leave?.throwIfAborted()
+      const node = this.#nodes.choose(nowMs(), tried)
+      if (node === undefined) {
+        rounds += 1
+        const waitMs = this.#waitMs(last, rounds)
+        if (nowMs() + waitMs > deadlineMs) throw last?.error ?? this.#nothingRested()
+        await pause(waitMs, call.leave ?? call.signal)
+        tried.clear()
+        continue
+      }
+      const body = afterUnknown ? call.repeatBody?.(Math.ceil(nowMs() - begunMs)) : undefined
+      const result = await this.#try(node, body === undefined ? call : { ...call, body })
+      if ('answer' in result) {
+        this.#nodes.succeeded(node)
+        return { status: result.answer.status, text: result.answer.text, afterUnknown }
+      }
+      last = result.failure
+      afterUnknown ||= last.outcomeUnknown
+      if (afterUnknown && call.atMostOnce === true) throw last.error
+      tried.add(node)
+      if (last.isOfNode) this.#nodes.failed(node, last.error, nowMs(), last.retryAfterMs)
+    }
+  }
+
+  /** A node that rests is waited for; where the call itself was refused, the call waits. */
+  #waitMs(last: Failure | undefined, rounds: number): number {
+    const restMs = this.#nodes.restMs(nowMs())
+    if (last === undefined) return restMs
+    return Math.max(restMs, last.retryAfterMs ?? 0, backoffMs(rounds, this.#options.random))
+  }
+
+  #nothingRested(): RouseError {
+    return this.#nodes.lastError ?? new RouseError('unreachable', 'no node could be asked')
+  }
+
+  async #try(node: Node, call: Call): Promise<Tried> {
+    const { transport, headers } = this.#options
+    const timeoutMs = call.timeoutMs ?? this.#options.timeoutMs
+    const controller = new AbortController()
+    const abort = (): void => controller.abort(call.signal?.reason)
+    call.signal?.addEventListener('abort', abort)
+    const timer = setTimeout(() => controller.abort(), timeoutMs)
+    try {
+      const answer = await transport.send({
+        method: call.method,
+        url: new URL(`${basePath(node.url)}/api/v1${call.path}`, node.url),
+        headers:
+          call.body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+        body: call.body,
+        signal: controller.signal,
+        leave: call.leave,
+      })
+      const failure = failureOfAnswer(answer)
+      return failure === undefined ? { answer } : { failure }
+    } catch (error) {
+      call.signal?.throwIfAborted()
+      call.leave?.throwIfAborted()
+      return { failure: failureOfTransport(error, node.url, timeoutMs, controller.signal.aborted) }
+    } finally {
+      clearTimeout(timer)
+      call.signal?.removeEventListener('abort', abort)
+    }
+  }
+}
+
+function basePath(url: URL): string {
+  return url.pathname.replace(/\/+$/, '')
+}

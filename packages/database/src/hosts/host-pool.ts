@@ -1,0 +1,217 @@
+// A pool whose connections all go to the one server of a target that takes writes, and leave it when
+// it no longer does. A server that has no room for another connection makes the pool smaller (connection-limit.ts).
+import pg from 'pg'
+import { isTooManyConnections } from '../postgres-errors.ts'
+import { ConnectionLimit } from './connection-limit.ts'
+import type { ConnectionTarget, DatabaseHost } from './connection-target.ts'
+import { HostClient } from './host-client.ts'
+import { HostFinder } from './host-finder.ts'
+import { SilenceWatch } from './silence-watch.ts'
+
+export interface HostPoolOptions {
+  readonly target: ConnectionTarget
+  readonly clientConfig: pg.ClientConfig
+  readonly max: number
+  readonly connectTimeoutMs: number
+  readonly random: () => number
+  readonly keepSettings: boolean
+  /** Told when the pool begins to be limited by the server, and when it is no longer. */
+  readonly onLimit: (limit: PoolLimit) => void
+}
+
+export interface PoolLimit {
+  /** How many connections the pool may have now, and how many it is meant to have. */
+  readonly limit: number
+  readonly max: number
+  /** What the server said; absent where there is room again. */
+  readonly reason?: string
+}
+
+type ConnectCallback = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (release?: Error | boolean) => void,
+) => void
+
+/** How often a caller is refused before it gives up; each time it has waited for its turn. */
+const queueTriesMax = 5
+const settleMs = 100
+
+export class HostPool extends pg.Pool {
+  readonly #finder: HostFinder
+  readonly #watch: SilenceWatch
+  readonly #clients = new Set<HostClient>()
+  readonly #limit: ConnectionLimit
+  readonly #onLimit: (limit: PoolLimit) => void
+  readonly #newTest: () => HostClient
+  #test: NodeJS.Timeout | undefined
+
+  constructor(options: HostPoolOptions) {
+    const { target, clientConfig, max, connectTimeoutMs, random, keepSettings, onLimit } = options
+    const finder = new HostFinder({
+      target,
+      clientConfig,
+      searchMsMax: connectTimeoutMs,
+      random,
+      onFound: () => this.#leavePassedOver(),
+    })
+    const onUnfit = (server: DatabaseHost) => finder.doubt(server)
+    const { readWrite } = target
+    class PooledClient extends HostClient {
+      constructor(config?: pg.ClientConfig) {
+        super(config ?? {}, { server: finder.best, readWrite, onUnfit, keepSettings })
+      }
+    }
+    super({
+      ...clientConfig,
+      max,
+      connectionTimeoutMillis: connectTimeoutMs,
+      Client: PooledClient,
+    })
+    this.#finder = finder
+    this.#limit = new ConnectionLimit(max, random)
+    this.#onLimit = onLimit
+    this.#newTest = () => {
+      const config = { ...clientConfig, connectionTimeoutMillis: connectTimeoutMs }
+      return new HostClient(config, { server: finder.best, readWrite: false, keepSettings: true })
+    }
+    this.#watch = new SilenceWatch({
+      newClient: (server) => {
+        const config = { ...clientConfig, query_timeout: connectTimeoutMs }
+        return new HostClient(config, { server, readWrite: false, keepSettings: true })
+      },
+      onSilent: (server) => this.#leave(server),
+      onLost: (client) => this.#letGo(client),
+    })
+    this.#listen()
+  }
+
+  override connect(): Promise<pg.PoolClient>
+  override connect(callback: ConnectCallback): void
+  override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | void {
+    const first = this.#finder.hasSeveral ? this.#connect() : super.connect()
+    const connecting = first.catch((error: unknown) => this.#queue(error))
+    if (callback === undefined) return connecting
+    connecting.then(
+      (client) => callback(undefined, client, (release) => client.release(release)),
+      (error: Error) => callback(error, undefined, () => {}),
+    )
+  }
+
+  override end(): Promise<void>
+  override end(callback: () => void): void
+  override end(callback?: () => void): Promise<void> | void {
+    // Watched to the end, or a statement under way on a silent server would never come to it.
+    const ended = super.end().finally(() => this.#watch.stop())
+    clearTimeout(this.#test)
+    if (callback === undefined) return ended
+    ended.then(callback, callback)
+  }
+
+  /** Tried again where the failure has cast doubt on the server: another may have taken over. */
+  async #connect(): Promise<pg.PoolClient> {
+    await this.#finder.find()
+    try {
+      return await super.connect()
+    } catch (error) {
+      if (this.#finder.isKnown) throw error
+      await this.#finder.find()
+      return super.connect()
+    }
+  }
+
+  /** Where the server has no room for one more, those that there are serve all; without any, it is not available. */
+  async #queue(error: unknown): Promise<pg.PoolClient> {
+    let reason = error
+    for (let tries = 0; tries < queueTriesMax && isTooManyConnections(reason); tries += 1) {
+      this.#refused(reason as Error)
+      // Others may be on their way.
+      if (this.totalCount === 0) break
+      try {
+        return await super.connect()
+      } catch (failure) {
+        reason = failure
+      }
+    }
+    throw reason
+  }
+
+  #refused(reason: Error): void {
+    const wasLimited = this.#limit.isLimited
+    this.#limit.refused(this.#clients.size)
+    this.options.max = this.#limit.current
+    this.#test ??= this.#testLater()
+    if (wasLimited) return
+    // Those that were asked for at the same time are answered within the same moment, and only then is the limit known.
+    setTimeout(() => {
+      const { current: limit, max } = this.#limit
+      if (this.#limit.isLimited) this.#onLimit({ limit, max, reason: reason.message })
+    }, settleMs).unref()
+  }
+
+  #testLater(): NodeJS.Timeout | undefined {
+    if (this.ending) return undefined
+    return setTimeout(() => void this.#testRoom(), this.#limit.pauseMs).unref()
+  }
+
+  async #testRoom(): Promise<void> {
+    const client = this.#newTest()
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await client.end()
+      this.#limit.testSucceeded()
+    } catch (error) {
+      if (isTooManyConnections(error)) this.#limit.testFailed()
+    }
+    this.options.max = this.#limit.current
+    const { current: limit, max, isLimited } = this.#limit
+    this.#test = isLimited ? this.#testLater() : undefined
+    if (!isLimited) this.#onLimit({ limit, max })
+  }
+
+  #listen(): void {
+    this.on('connect', (client) => {
+      this.#clients.add(asHostClient(client))
+      this.#limit.connected(this.#clients.size)
+      this.options.max = this.#limit.current
+    })
+    this.on('remove', (client) => this.#clients.delete(asHostClient(client)))
+    this.on('acquire', (client) => this.#watch.began(asHostClient(client)))
+    this.on('release', (_error, client) => {
+      const released = asHostClient(client)
+      this.#watch.ended(released)
+      // A client that is ending is not taken back.
+      if (released.isRetired || this.#finder.isPassedOver(released.server)) {
+        released.end().catch(() => {})
+      }
+    })
+  }
+
+  /** What is in use elsewhere ends with its statement; what is idle there ends now. */
+  #leavePassedOver(): void {
+    for (const client of this.#clients) {
+      if (!this.#finder.isPassedOver(client.server)) continue
+      if (!this.#watch.isInUse(client)) client.abandon()
+    }
+  }
+
+  /** Whatever lost one connection on the way may have lost others: idle ones are replaced, to be sure. */
+  #letGo(lost: HostClient): void {
+    lost.abandon('the server does not know what was asked')
+    for (const client of this.#clients) {
+      const isIdle = !this.#watch.isInUse(client)
+      if (isIdle && client.server === lost.server) client.abandon()
+    }
+  }
+
+  #leave(server: DatabaseHost): void {
+    this.#finder.doubt(server)
+    for (const client of this.#clients) if (client.server === server) client.abandon()
+  }
+}
+
+/** The pool makes no others. */
+function asHostClient(client: pg.PoolClient): HostClient {
+  return client as unknown as HostClient
+}

@@ -1,0 +1,102 @@
+// Reads what a migrations folder holds:
+//
+//   NNNN_name.sql        forward only; never edited once it has been applied anywhere. A line `-- works-with: N` names
+//                        the oldest release (the VERSION of its functions) whose nodes work on a database that has it
+//   functions/*.sql      `create or replace`, applied again as a whole when any of them changes
+//   functions/VERSION    a number, raised when an older node must not put its functions back
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { MigrationError } from './migration-error.ts'
+
+export interface MigrationFile {
+  readonly version: number
+  readonly name: string
+  readonly sql: string
+  readonly checksum: string
+  /** The oldest release whose nodes work with it; undefined: only those that have this file. */
+  readonly worksWith: number | undefined
+}
+
+export interface FunctionFile {
+  readonly name: string
+  readonly sql: string
+}
+
+export interface FunctionSet {
+  readonly version: number
+  readonly checksum: string
+  readonly files: readonly FunctionFile[]
+}
+
+export interface MigrationFiles {
+  readonly migrations: readonly MigrationFile[]
+  readonly functions: FunctionSet | undefined
+}
+
+/** The repository's own folder; `src` and `dist` lie equally deep, so this holds for both. */
+export const migrationsDirectory = fileURLToPath(new URL('../../../../migrations', import.meta.url))
+
+export async function readMigrationFiles(directory = migrationsDirectory): Promise<MigrationFiles> {
+  return {
+    migrations: await readMigrations(directory),
+    functions: await readFunctions(join(directory, 'functions')),
+  }
+}
+
+async function readMigrations(directory: string): Promise<MigrationFile[]> {
+  const files = await readSqlFiles(directory)
+  const seen = new Map<number, string>()
+  return files.map(({ name, sql }) => {
+    const digits = /^(\d{4})_[a-z0-9_]+\.sql$/.exec(name)?.[1]
+    if (digits === undefined) {
+      throw new MigrationError('bad_migration_name', `${name}: expected NNNN_name.sql`)
+    }
+    const version = Number(digits)
+    const twin = seen.get(version)
+    if (twin !== undefined) {
+      throw new MigrationError('bad_migration_name', `${name}: ${twin} has the same number`)
+    }
+    seen.set(version, name)
+    const worksWith = /^-- works-with: (\d+)$/m.exec(sql)?.[1]
+    return {
+      version,
+      name,
+      sql,
+      checksum: sha256(sql),
+      worksWith: worksWith === undefined ? undefined : Number(worksWith),
+    }
+  })
+}
+
+async function readFunctions(directory: string): Promise<FunctionSet | undefined> {
+  if (!existsSync(directory)) return undefined
+  const files = await readSqlFiles(directory)
+  if (files.length === 0) return undefined
+  const version = await readFile(join(directory, 'VERSION'), 'utf8').catch(() => '')
+  if (!/^\d+$/.test(version.trim())) {
+    throw new MigrationError(
+      'functions_version_missing',
+      'functions/VERSION must hold a plain number',
+    )
+  }
+  const checksum = sha256(files.map(({ name, sql }) => `${name}\0${sql}\0`).join(''))
+  return { version: Number(version), checksum, files }
+}
+
+/** Ordered by name. Line endings are made one kind, or a checkout on Windows would look edited. */
+async function readSqlFiles(directory: string): Promise<FunctionFile[]> {
+  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).sort()
+  return Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(join(directory, name), 'utf8')
+      return { name, sql: text.replaceAll('\r\n', '\n') }
+    }),
+  )
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

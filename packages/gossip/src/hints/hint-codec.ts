@@ -1,0 +1,52 @@
+import { isCount, isText } from '../wire/wire-values.ts'
+import { type Hint, type HintLabels, hintKinds, hintLimits } from './hint.ts'
+
+/** [kind, scope, part, count, value, labels]; what is absent at the end is left out. */
+export function hintToArray({ kind, scope, part, count, value, labels }: Hint): unknown[] {
+  const fields: unknown[] = [hintKinds.indexOf(kind), scope, part ?? null, count]
+  if (value !== undefined || labels !== undefined) fields.push(value ?? null)
+  if (labels !== undefined) fields.push(labels)
+  return fields
+}
+
+export function hintFromArray(fields: unknown): Hint | undefined {
+  if (!Array.isArray(fields)) return undefined
+  const [kindNumber, scope, part, count, value, labels] = fields as unknown[]
+  const kind = isCount(kindNumber) ? hintKinds[kindNumber] : undefined
+  const { nameBytesMax } = hintLimits
+  if (kind === undefined || !isText(scope, nameBytesMax) || !isCount(count)) return undefined
+  if (!isAbsent(part) && !isText(part, nameBytesMax)) return undefined
+  if (!isAbsent(value) && !isCount(value)) return undefined
+  if (!isAbsent(labels) && !isLabels(labels)) return undefined
+  return {
+    kind,
+    scope,
+    count,
+    ...(isAbsent(part) ? {} : { part }),
+    ...(isAbsent(value) ? {} : { value }),
+    ...(isAbsent(labels) ? {} : { labels }),
+  }
+}
+
+/** A later version may have kinds of which this one knows nothing, and needs to know nothing. */
+export function isOfKnownKind(fields: unknown): boolean {
+  return !Array.isArray(fields) || !isCount(fields[0]) || fields[0] < hintKinds.length
+}
+
+/** An upper bound of what a hint takes on the wire. */
+export function hintBytes({ scope, part, labels }: Hint): number {
+  const names = [scope, part, ...(labels ?? [])]
+  return names.reduce((sum, name) => sum + 3 + Buffer.byteLength(name ?? ''), 24)
+}
+
+function isAbsent(value: unknown): value is null | undefined {
+  return value === null || value === undefined
+}
+
+function isLabels(value: unknown): value is HintLabels {
+  return (
+    Array.isArray(value) &&
+    value.length <= hintLimits.labelsMax &&
+    value.every((label) => label === null || isText(label, hintLimits.nameBytesMax))
+  )
+}

@@ -1,0 +1,205 @@
+// Hints on their way out. The first one leaves at once; while flushes follow each other closely they
+// are held together. Every batch is sent twice: again with the next flush if there is room, else on its own
+// a little later. So a loss of p becomes one of p², without acknowledgements or timers for each peer.
+
+import type { PeerInterest } from '../interest/peer-interest.ts'
+import type { HintBatch } from '../wire/messages.ts'
+import type { OutgoingHint } from './hint.ts'
+import type { BatchCount } from './hint-inbox.ts'
+import {
+  batchBytesMax,
+  batchesPerFlushMax,
+  type PendingHint,
+  PendingHints,
+} from './pending-hints.ts'
+
+/** At 5,000 datagrams a second flushes become rarer. */
+const msPerDatagram = 0.2
+const batchOverheadBytes = 16
+
+export interface Recipient {
+  readonly interest: PeerInterest
+  hintsSent: number
+  batchesSent: number
+  /** The last batch before it became a recipient. */
+  readonly countedFrom: number
+}
+
+export interface Parcel<To> {
+  readonly to: readonly To[]
+  /** Whoever else hears it got the same. */
+  readonly isForAll: boolean
+  readonly batches: readonly HintBatch[]
+}
+
+interface Batch<To> {
+  readonly number: number
+  readonly bytes: number
+  readonly rideAt: number
+  /** Every recipient gets all of it. */
+  readonly isForAll: boolean
+  /** What each recipient got the first time. Equal lists are the same list. */
+  readonly audience: Map<To, PendingHint[]>
+}
+
+interface OutboxSettings {
+  readonly hintHoldMs: number
+  readonly rideAfterMs: number
+}
+
+export class HintOutbox<To extends Recipient> {
+  readonly #settings: OutboxSettings
+  readonly #pending = new PendingHints()
+  /** Sent once, oldest first. */
+  #rides: Batch<To>[] = []
+  #flushAt = Number.POSITIVE_INFINITY
+  #heldUntil = Number.NEGATIVE_INFINITY
+  #flushNumber = 0
+
+  constructor(settings: OutboxSettings) {
+    this.#settings = settings
+  }
+
+  get nextAt(): number {
+    return Math.min(this.#flushAt, this.#rides[0]?.rideAt ?? Number.POSITIVE_INFINITY)
+  }
+
+  /** Every batch up to this number has been sent, at least once. */
+  get lastBatch(): number {
+    return (this.#flushNumber + 1) * batchesPerFlushMax - 1
+  }
+
+  /** What a recipient is told, to find out what it missed. */
+  countFor(recipient: To): BatchCount {
+    const [oldest] = this.#rides
+    const unsettled = this.#rides.filter(({ audience }) => audience.has(recipient)).length
+    return {
+      countedFrom: recipient.countedFrom,
+      settledBatch: oldest === undefined ? this.lastBatch : oldest.number - 1,
+      batchesSent: recipient.batchesSent - unsettled,
+    }
+  }
+
+  /** What one who is no recipient yet would be told if it were one from now on. */
+  countForNewcomer(): BatchCount {
+    return { countedFrom: this.lastBatch, settledBatch: this.lastBatch, batchesSent: 0 }
+  }
+
+  /** There was a hint and nobody to be told: a batch without recipients. */
+  skip(): void {
+    this.#flushNumber += 1
+  }
+
+  add(hint: OutgoingHint, now: number): void {
+    this.#pending.add(hint)
+    this.#flushAt = Math.min(this.#flushAt, Math.max(now, this.#heldUntil))
+  }
+
+  /** What is to be sent now. `toEveryone`: whatever they are interested in. */
+  take(now: number, recipients: Iterable<To>, toEveryone: boolean): Parcel<To>[] {
+    const isFlush = this.#flushAt <= now
+    const fresh = isFlush ? this.#flush(now, Array.from(recipients), toEveryone) : []
+    const datagrams = this.#withRides(fresh, now)
+    const parcels = datagrams.flatMap((batches) => parcelsOf(batches))
+    const sent = parcels.reduce((sum, { to }) => sum + to.length, 0)
+    const holdMs = Math.max(this.#settings.hintHoldMs, sent * msPerDatagram)
+    this.#heldUntil = Math.max(this.#heldUntil, now + holdMs)
+    if (isFlush) this.#flushAt = Number.POSITIVE_INFINITY
+    return parcels
+  }
+
+  #flush(now: number, recipients: readonly To[], toEveryone: boolean): Batch<To>[] {
+    this.#flushNumber += 1
+    return this.#pending.take().map((hints, part) => {
+      const audience = audienceOf(hints, recipients, toEveryone)
+      for (const [recipient, list] of audience) {
+        recipient.batchesSent += 1
+        recipient.hintsSent += list.length
+      }
+      return {
+        number: this.#flushNumber * batchesPerFlushMax + part,
+        bytes: hints.reduce((sum, { bytes }) => sum + bytes, batchOverheadBytes),
+        rideAt: now + this.#settings.rideAfterMs,
+        isForAll: toEveryone || isWhole(audience, recipients),
+        audience,
+      }
+    })
+  }
+
+  /** One list of batches for each datagram: every fresh one, and second rides where there is room. None
+   * overtakes an older one: what is settled is told by the number of the last. */
+  #withRides(fresh: Batch<To>[], now: number): Batch<To>[][] {
+    const datagrams = fresh.map((batch) => ({ batches: [batch], bytes: batch.bytes }))
+    const staying: Batch<To>[] = []
+    for (const ride of this.#rides) {
+      const mayRide = staying.length === 0
+      const roomy = datagrams.find(({ bytes }) => mayRide && bytes + ride.bytes <= batchBytesMax)
+      if (roomy !== undefined) {
+        roomy.batches.push(ride)
+        roomy.bytes += ride.bytes
+      } else if (ride.rideAt <= now) {
+        datagrams.push({ batches: [ride], bytes: ride.bytes })
+      } else {
+        staying.push(ride)
+      }
+    }
+    this.#rides = [...staying, ...fresh.filter(({ audience }) => audience.size > 0)]
+    return datagrams.map(({ batches }) => batches)
+  }
+}
+
+function audienceOf<To extends Recipient>(
+  hints: PendingHint[],
+  recipients: readonly To[],
+  toEveryone: boolean,
+): Map<To, PendingHint[]> {
+  const audience = new Map<To, PendingHint[]>()
+  const lists = new Map<string, PendingHint[]>()
+  const hashes = hints.map((hint) => hint.hashes && [...hint.hashes])
+  for (const recipient of recipients) {
+    const wanted = toEveryone
+      ? hints
+      : hints.filter((_, index) => recipient.interest.wants(hashes[index]))
+    if (wanted.length === 0) continue
+    const signature = toEveryone ? '' : wanted.map((hint) => hints.indexOf(hint)).join()
+    const list = lists.get(signature) ?? wanted
+    lists.set(signature, list)
+    audience.set(recipient, list)
+  }
+  return audience
+}
+
+function isWhole<To>(audience: Map<To, PendingHint[]>, recipients: readonly To[]): boolean {
+  return audience.size === recipients.length && new Set(audience.values()).size === 1
+}
+
+/** Recipients who get the same are served with the same bytes. */
+function parcelsOf<To>(batches: readonly Batch<To>[]): Parcel<To>[] {
+  const numbers = new Map<PendingHint[], number>()
+  const parcels = new Map<string, Parcel<To> & { readonly to: To[] }>()
+  for (const recipient of new Set(batches.flatMap(({ audience }) => [...audience.keys()]))) {
+    const parts = batches.flatMap(({ number, isForAll, audience }) => {
+      const list = audience.get(recipient)
+      return list === undefined ? [] : [{ number, isForAll, list }]
+    })
+    const signature = parts.map(({ number, list }) => `${number}:${idOf(list, numbers)}`).join()
+    const parcel = parcels.get(signature)
+    if (parcel !== undefined) {
+      parcel.to.push(recipient)
+      continue
+    }
+    const content = parts.map(({ number, list }) => ({
+      number,
+      hints: list.map(({ hint }) => hint),
+    }))
+    const isForAll = parts.every((part) => part.isForAll)
+    parcels.set(signature, { to: [recipient], isForAll, batches: content })
+  }
+  return [...parcels.values()]
+}
+
+function idOf<Item>(item: Item, numbers: Map<Item, number>): number {
+  const known = numbers.get(item) ?? numbers.size
+  numbers.set(item, known)
+  return known
+}

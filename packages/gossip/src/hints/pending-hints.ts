@@ -1,0 +1,145 @@
+// Hints that wait for the next flush. Those about the same thing become one. A flush is four datagrams at
+// most: what does not fit loses its part and labels first (any part of the scope), and then everything
+// becomes one hint to look at everything. Nothing is dropped.
+
+import { keyHash } from '../interest/peer-interest.ts'
+import { type Hint, type HintLabels, hintLimits, type OutgoingHint } from './hint.ts'
+import { hintBytes } from './hint-codec.ts'
+
+/** What one batch may take on the wire; it must fit into a datagram together with its frame and recipients. */
+export const batchBytesMax = 1_070
+export const batchesPerFlushMax = 4
+
+export interface PendingHint {
+  /** The same for hints that are put together. */
+  readonly identity: string
+  hint: Hint
+  /** Of the keys it touches; undefined: everybody is meant. */
+  hashes: Set<number> | undefined
+  readonly bytes: number
+}
+
+export class PendingHints {
+  #hints = new Map<string, PendingHint>()
+  #isEverything = false
+  #batchCount = 1
+  #lastBatchBytes = 0
+
+  add(outgoing: OutgoingHint): void {
+    if (this.#isEverything) return
+    this.#put(toPending(outgoing))
+    if (this.#isOverfull) this.#widen()
+    if (this.#isOverfull) this.#widenToEverything()
+  }
+
+  /** All of them, in batches that fit a datagram each. */
+  take(): PendingHint[][] {
+    const batches: PendingHint[][] = []
+    let bytes = Number.POSITIVE_INFINITY
+    for (const pending of this.#hints.values()) {
+      bytes += pending.bytes
+      if (bytes > batchBytesMax) {
+        batches.push([])
+        bytes = pending.bytes
+      }
+      batches.at(-1)?.push(pending)
+    }
+    this.#restart()
+    return batches
+  }
+
+  get #isOverfull(): boolean {
+    return this.#batchCount > batchesPerFlushMax
+  }
+
+  #put(pending: PendingHint): void {
+    const known = this.#hints.get(pending.identity)
+    if (known !== undefined) {
+      known.hint = merged(known.hint, pending.hint)
+      known.hashes = union(known.hashes, pending.hashes)
+      return
+    }
+    this.#hints.set(pending.identity, pending)
+    this.#lastBatchBytes += pending.bytes
+    if (this.#lastBatchBytes > batchBytesMax) {
+      this.#batchCount += 1
+      this.#lastBatchBytes = pending.bytes
+    }
+  }
+
+  #widen(): void {
+    const hints = this.#hints
+    this.#restart()
+    for (const { hint, hashes } of hints.values()) {
+      const { kind, scope, count, value } = hint
+      const wide = { kind, scope, count, value }
+      this.#put({ identity: identityOf(wide), hint: wide, hashes, bytes: hintBytes(wide) })
+    }
+  }
+
+  #widenToEverything(): void {
+    this.#restart()
+    this.#put(toPending({ kind: 'EVERYTHING', scope: '', count: 1 }))
+    this.#isEverything = true
+  }
+
+  #restart(): void {
+    this.#hints = new Map()
+    this.#isEverything = false
+    this.#batchCount = 1
+    this.#lastBatchBytes = 0
+  }
+}
+
+function toPending({ keys, ...outgoing }: OutgoingHint): PendingHint {
+  const hint = fitted(outgoing)
+  const hashes = keys === undefined ? undefined : new Set(keys.map(keyHash))
+  return { identity: identityOf(hint), hint, hashes, bytes: hintBytes(hint) }
+}
+
+/** Names too long for the wire are left out, which makes the hint mean more, and numbers are made whole: receivers refuse
+ * a datagram with others, and all that goes with it. Rather more of them than fewer, rather due too early than late. */
+function fitted(hint: Hint): Hint {
+  const { kind, scope } = hint
+  const count = whole(Math.ceil(hint.count)) ?? 1
+  const value = hint.value === undefined ? undefined : whole(hint.value)
+  if (!fits(scope)) return { kind: 'EVERYTHING', scope: '', count }
+  const part = hint.part !== undefined && fits(hint.part) ? hint.part : undefined
+  const labels = hint.labels !== undefined && fitTogether(hint.labels) ? hint.labels : undefined
+  return { kind, scope, part, count, value, labels }
+}
+
+function fitTogether(labels: HintLabels): boolean {
+  const bytes = labels.reduce((sum, label) => sum + Buffer.byteLength(label ?? ''), 0)
+  return (
+    labels.length <= hintLimits.labelsMax &&
+    bytes <= 2 * hintLimits.nameBytesMax &&
+    labels.every((label) => label === null || fits(label))
+  )
+}
+
+function fits(name: string): boolean {
+  return Buffer.byteLength(name) <= hintLimits.nameBytesMax
+}
+
+/** Undefined for what is no number. */
+function whole(number: number): number | undefined {
+  if (Number.isNaN(number)) return undefined
+  return Math.min(Math.max(0, Math.floor(number)), Number.MAX_SAFE_INTEGER)
+}
+
+function identityOf({ kind, scope, part, labels }: Hint): string {
+  return JSON.stringify([kind, scope, part ?? null, labels ?? null])
+}
+
+function merged(a: Hint, b: Hint): Hint {
+  const count = Math.min(a.count + b.count, Number.MAX_SAFE_INTEGER)
+  const pick = a.kind === 'SCHEDULED' ? Math.min : Math.max
+  const value =
+    a.value === undefined || b.value === undefined ? (a.value ?? b.value) : pick(a.value, b.value)
+  return { ...a, count, value }
+}
+
+function union(a: Set<number> | undefined, b: Set<number> | undefined): Set<number> | undefined {
+  return a === undefined || b === undefined ? undefined : new Set([...a, ...b])
+}

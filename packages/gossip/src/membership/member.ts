@@ -1,0 +1,124 @@
+// A node that proved to be there, as this node sees it. Nobody else's opinion counts.
+//
+//   (joined) → alive           it sent back a fresh token of ours
+//   alive → suspect            silent for 3 T; or for 10 T none of our tokens came back: it does not hear us
+//   suspect → alive            a fresh token came back
+//   suspect → unreachable      silent for 10 T, but a peer has heard it lately
+//   unreachable → suspect      heard again
+//   suspect, unreachable → (dead)   silent for 10 T, and nobody vouches
+//   any → (left)               it said so
+//
+// Hints go to all of them: a wrong verdict costs time, never a message.
+
+import { HintInbox } from '../hints/hint-inbox.ts'
+import type { Recipient } from '../hints/hint-outbox.ts'
+import { PeerInterest } from '../interest/peer-interest.ts'
+import type { GossipPreset } from '../preset.ts'
+import type { Address } from '../transport/address.ts'
+import type { SenderKey } from '../wire/frame.ts'
+import { ReplayWindow } from '../wire/replay-window.ts'
+
+export type MemberState = 'alive' | 'suspect' | 'unreachable'
+
+export interface MemberOptions {
+  readonly nodeId: string
+  readonly sender: SenderKey
+  readonly incarnation: number
+  readonly address: Address
+  /** Of the datagram that proved it. */
+  readonly sequence: number
+  /** When the token was sent that came back. */
+  readonly echoedAt: number
+}
+
+export class Member implements Recipient {
+  readonly nodeId: string
+  readonly sender: SenderKey
+  readonly incarnation: number
+  address: Address
+  state: MemberState = 'alive'
+  since: number
+  /** When it last sent a heartbeat that was for us. */
+  heardAt: number
+  /** When the last token was sent that came back. */
+  echoedAt: number
+  rttMs: number | undefined
+  /** The last token of ours that it sent back. */
+  echo = 0
+  /** Its last token, and when it came. */
+  token = 0
+  tokenAt = 0
+  intervalMs = 0
+  /** How long ago it had heard us when it last spoke. */
+  sinceHeardMs = 0
+  view = 0
+  readonly window = new ReplayWindow()
+  readonly interest = new PeerInterest()
+  /** The version of our interest that it holds, and when we last sent it. */
+  interestHeld = 0
+  interestSentAt = Number.NEGATIVE_INFINITY
+  readonly inbox = new HintInbox()
+  hintsSent = 0
+  batchesSent = 0
+  readonly countedFrom: number
+  hintsReceived = 0
+  askedAt = Number.NEGATIVE_INFINITY
+  vouchedAt = Number.NEGATIVE_INFINITY
+  answeredAt = Number.NEGATIVE_INFINITY
+  datagramsReceived = 0
+  datagramsSent = 0
+  replays = 0
+
+  constructor(options: MemberOptions, countedFrom: number, now: number) {
+    this.nodeId = options.nodeId
+    this.sender = options.sender
+    this.incarnation = options.incarnation
+    this.address = options.address
+    this.countedFrom = countedFrom
+    this.since = now
+    this.heardAt = now
+    this.echoedAt = options.echoedAt
+    this.window.startAfter(options.sequence)
+  }
+}
+
+export type Verdict = MemberState | 'dead'
+
+/** What a member is, going by the time. Only a token that comes back makes one alive again. */
+export function judge(member: Member, now: number, preset: GossipPreset, ownMs: number): Verdict {
+  const intervalMs = Math.max(ownMs, member.intervalMs)
+  const silentMs = now - member.heardAt
+  const isSilent = silentMs >= preset.suspectAfter * intervalMs
+  const isUnheard = now - member.echoedAt >= preset.deadAfter * intervalMs
+  if (silentMs >= preset.deadAfter * intervalMs) {
+    const isVouchedFor = now - member.vouchedAt < vouchLasts * intervalMs
+    return isVouchedFor ? 'unreachable' : 'dead'
+  }
+  if (member.state === 'alive') return isSilent || isUnheard ? 'suspect' : 'alive'
+  return member.state === 'unreachable' && isSilent ? 'unreachable' : 'suspect'
+}
+
+/** When to look at a member that is not alive again, and when to ask others about it. */
+export function nextLook(member: Member, preset: GossipPreset, ownMs: number): number {
+  const intervalMs = Math.max(ownMs, member.intervalMs)
+  const deadAt = Math.max(
+    member.heardAt + preset.deadAfter * intervalMs,
+    member.state === 'unreachable' ? member.vouchedAt + vouchLasts * intervalMs : 0,
+  )
+  return Math.min(deadAt, askAt(member, preset, intervalMs))
+}
+
+export function isTimeToAsk(member: Member, now: number, preset: GossipPreset, ownMs: number) {
+  return now >= askAt(member, preset, Math.max(ownMs, member.intervalMs))
+}
+
+/** In T. */
+const vouchLasts = 5
+const askAgainAfter = 2
+
+function askAt(member: Member, preset: GossipPreset, intervalMs: number): number {
+  return Math.max(
+    member.heardAt + preset.askAfter * intervalMs,
+    member.askedAt + askAgainAfter * intervalMs,
+  )
+}

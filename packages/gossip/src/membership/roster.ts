@@ -1,0 +1,85 @@
+import type { GossipParts } from '../gossip-parts.ts'
+import type { InterestDesk } from '../interest/interest-sync.ts'
+import type { GossipPorts, PeerEvent } from '../ports.ts'
+import type { Address } from '../transport/address.ts'
+import { Member, type MemberOptions, type Verdict } from './member.ts'
+import { type PeerView, viewOf } from './peer-view.ts'
+
+/** Who comes and goes, and who is told of it. */
+export class Roster {
+  readonly #parts: GossipParts
+  readonly #interest: InterestDesk
+  readonly #ports: GossipPorts
+
+  constructor(parts: GossipParts, interest: InterestDesk, ports: GossipPorts) {
+    this.#parts = parts
+    this.#interest = interest
+    this.#ports = ports
+  }
+
+  /** Whoever had the name before lived before; whoever had the address is not there any more. */
+  admit(options: MemberOptions, now: number): Member {
+    const { members, candidates, outbox } = this.#parts
+    const namesake = members.get(options.sender)
+    if (namesake !== undefined) this.remove(namesake, 'dead', now)
+    this.#vacate(options.address, now)
+    const member = new Member(options, outbox.lastBatch, now)
+    members.add(member)
+    candidates.learn(member.address, now)
+    candidates.answered(member.address, member.sender)
+    this.#tell(member, 'joined', now)
+    return member
+  }
+
+  /** It answered there, and where it was it does not. */
+  move(member: Member, address: Address, now: number): void {
+    if (member.address === address) return
+    this.#vacate(address, now)
+    this.#parts.members.move(member, address)
+    this.#parts.candidates.learn(address, now)
+  }
+
+  judged(member: Member, verdict: Verdict, now: number): void {
+    if (verdict === 'dead') {
+      this.remove(member, 'dead', now)
+      return
+    }
+    if (member.state === 'alive') {
+      this.#parts.candidates.retry(member.sender, member.address, now)
+    }
+    member.state = verdict
+    member.since = now
+    this.#tell(member, verdict, now)
+  }
+
+  remove(member: Member, how: 'dead' | 'left', now: number): void {
+    const { members, candidates } = this.#parts
+    members.remove(member, how, now)
+    if (how === 'dead') candidates.retry(member.sender, member.address, now)
+    else candidates.rest(member.sender, now)
+    this.#tell(member, how, now)
+  }
+
+  views(now: number): PeerView[] {
+    const { members } = this.#parts
+    const departed = Array.from(members.departed(now), ({ member, how, at }) => {
+      return { ...this.#view(member, now), state: how, inStateMs: now - at }
+    })
+    return [...members.all().map((member) => this.#view(member, now)), ...departed]
+  }
+
+  #vacate(address: Address, now: number): void {
+    const there = this.#parts.members.at(address)
+    if (there !== undefined) this.remove(there, 'dead', now)
+  }
+
+  #tell(member: Member, event: PeerEvent, now: number): void {
+    this.#interest.membersChanged(now)
+    const view = this.#view(member, now)
+    this.#ports.onPeer?.({ ...view, state: event === 'joined' ? 'alive' : event }, event)
+  }
+
+  #view(member: Member, now: number): PeerView {
+    return viewOf(member, now, this.#parts.preset.suspectAfter * this.#parts.intervalMs())
+  }
+}

@@ -1,0 +1,120 @@
+import { networkInterfaces } from 'node:os'
+import { GossipConfigError } from './gossip-config-error.ts'
+import type { NameService } from './membership/name-lookup.ts'
+import type { GossipPorts } from './ports.ts'
+import type { GossipPreset, PresetName } from './preset.ts'
+import {
+  type Address,
+  formatAddress,
+  type HostAndPort,
+  isLoopback,
+  normalAddress,
+  parseAddress,
+} from './transport/address.ts'
+import type { Transport } from './transport/transport.ts'
+import { KeyRing, secretsMax } from './wire/key-ring.ts'
+import { nodeIdBytesMax } from './wire/message-reader.ts'
+
+export interface GossipNodeOptions extends Omit<GossipPorts, 'send'> {
+  readonly clusterId: string
+  /** Unique in the cluster, the same after a restart. */
+  readonly nodeId: string
+  /** Greater with every start; a sequence in the database is a good source. */
+  readonly incarnation: number | bigint
+  /** The first signs, all verify; see key-ring.ts. None: only on loopback. */
+  readonly secrets: readonly string[]
+  readonly bind: HostAndPort
+  /** `host[:port]` where peers reach us, if that is not where we are bound. */
+  readonly advertise?: string | undefined
+  /** `host:port`, by number or name, or `srv:name`. Peers in the database come by `discovered`. */
+  readonly peers?: readonly string[] | undefined
+  readonly preset?: PresetName | GossipPreset | undefined
+  /** In place of UDP. */
+  readonly transport?: Transport | undefined
+  readonly names?: NameService | undefined
+}
+
+/** Every rule throws a GossipConfigError that says what to change. Whoever reads settings asks them one by one, before
+ * there is a cluster. */
+export function checkOptions(options: GossipNodeOptions): void {
+  if (options.clusterId === '') {
+    throw new GossipConfigError('gossip_name_invalid', 'A cluster needs a name.')
+  }
+  checkNodeId(options.nodeId)
+  checkSecrets(options.secrets, options.bind.host)
+  checkPeers(options.peers ?? [])
+  if (options.advertise !== undefined) checkAdvertise(options.advertise)
+}
+
+export function checkNodeId(nodeId: string): void {
+  const bytes = Buffer.byteLength(nodeId)
+  if (bytes > 0 && bytes <= nodeIdBytesMax) return
+  throw new GossipConfigError(
+    'gossip_name_invalid',
+    `The id of a node has 1 to ${nodeIdBytesMax} bytes, and ${JSON.stringify(nodeId)} has ${bytes}.`,
+  )
+}
+
+export function checkSecrets(secrets: readonly string[], boundHost: string): void {
+  if (secrets.length === 0 && !isLoopback(boundHost)) {
+    throw new GossipConfigError(
+      'gossip_secret_missing',
+      `Gossip on ${boundHost} is open to the network and needs a secret. Give every node the same ` +
+        'one (openssl rand -base64 32), or bind gossip to 127.0.0.1.',
+    )
+  }
+  // What a ring refuses in every cluster. Two ids of secrets may be the same in one cluster and not in another: that is
+  // seen when its name is known.
+  for (const secret of secrets) makeRing([secret])
+  if (secrets.length > secretsMax || new Set(secrets).size < secrets.length) makeRing(secrets)
+}
+
+export function checkPeers(peers: readonly string[]): void {
+  const wrong = peers.find((peer) => !peer.startsWith('srv:') && parseAddress(peer) === undefined)
+  if (wrong === undefined) return
+  throw new GossipConfigError(
+    'gossip_address_invalid',
+    `${JSON.stringify(wrong)} is no address of a peer: write host:port, [v6]:port or srv:name.`,
+  )
+}
+
+export function checkAdvertise(advertise: string): void {
+  parseAdvertised(advertise, longestPort)
+}
+
+/** Where peers are told to find us. */
+export function advertisedAddress(advertise: string | undefined, bound: Address): Address {
+  const { host, port } = parseAddress(bound) ?? { host: bound, port: 0 }
+  if (advertise !== undefined) return parseAdvertised(advertise, port)
+  return host === '0.0.0.0' || host === '::' ? formatAddress({ host: ownHost(), port }) : bound
+}
+
+const longestPort = 65_535
+/** No name of a host is longer. */
+const hostBytesMax = 253
+
+function parseAdvertised(advertise: string, boundPort: number): Address {
+  const withPort = formatAddress({ host: advertise, port: boundPort })
+  const given = normalAddress(advertise) ?? normalAddress(withPort)
+  const host = parseAddress(given ?? '')?.host
+  if (given !== undefined && host !== undefined && Buffer.byteLength(host) <= hostBytesMax) {
+    return given
+  }
+  throw new GossipConfigError(
+    'gossip_address_invalid',
+    `${JSON.stringify(advertise)} cannot be advertised: write host, host:port or [v6]:port, ` +
+      `the host of ${hostBytesMax} bytes at most.`,
+  )
+}
+
+function makeRing(secrets: readonly string[]): KeyRing {
+  return new KeyRing('any cluster', secrets)
+}
+
+/** The first address that others may reach, IPv4 before IPv6. */
+function ownHost(): string {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  const outside = all.filter(({ internal, address }) => !internal && !address.startsWith('fe80'))
+  const first = outside.find(({ family }) => family === 'IPv4') ?? outside[0]
+  return first?.address ?? '127.0.0.1'
+}

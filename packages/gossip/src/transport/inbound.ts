@@ -1,0 +1,210 @@
+// What becomes of a datagram. In this order, so that nothing is spent on what is not ours: the header, the
+// signature, whether the sender's life is over, whether it came before; only then is it decoded.
+
+import type { GossipParts } from '../gossip-parts.ts'
+import { isAmong } from '../hints/recipients.ts'
+import type { InterestDesk } from '../interest/interest-sync.ts'
+import type { Handshake, Proof } from '../membership/handshake.ts'
+import type { Heartbeats } from '../membership/heartbeats.ts'
+import type { Member } from '../membership/member.ts'
+import type { Roster } from '../membership/roster.ts'
+import type { SilenceWatch } from '../membership/silence-watch.ts'
+import { Supersession } from '../membership/supersession.ts'
+import type { GossipPorts } from '../ports.ts'
+import { type DropReason, type Drops, noDrops } from '../wire/drops.ts'
+import { type Frame, openFrame, type Signer } from '../wire/frame.ts'
+import { readMessages } from '../wire/message-reader.ts'
+import type { Heartbeat, Hello, Hints, Message } from '../wire/messages.ts'
+import type { Address } from './address.ts'
+
+const peersOnArrival = 20
+
+interface InboundOptions {
+  readonly parts: GossipParts
+  readonly ports: GossipPorts
+  readonly signer: Signer
+  readonly handshake: Handshake
+  readonly heartbeats: Heartbeats
+  readonly silence: SilenceWatch
+  readonly interest: InterestDesk
+  readonly roster: Roster
+}
+
+export class Inbound {
+  readonly #options: InboundOptions
+  readonly #parts: GossipParts
+  readonly drops: Drops = noDrops()
+  datagrams = 0
+  /** Set by a node on its way out: it makes no more friends. */
+  isLeaving = false
+  readonly #supersession: Supersession
+
+  constructor(options: InboundOptions) {
+    this.#options = options
+    this.#parts = options.parts
+    this.#supersession = new Supersession(options.parts, options.ports)
+  }
+
+  receive(bytes: Buffer, from: Address, now: number): void {
+    this.datagrams += 1
+    const frame = openFrame(bytes, this.#parts.wire.origin.cluster, this.#options.signer)
+    const dropped = typeof frame === 'string' ? frame : this.#take(frame, from, now)
+    if (dropped !== undefined) this.drops[dropped] += 1
+  }
+
+  #take(frame: Frame, from: Address, now: number): DropReason | undefined {
+    const { members, wire } = this.#parts
+    const { sender, incarnation, sequence } = frame
+    if (!Number.isSafeInteger(incarnation) || !Number.isSafeInteger(sequence)) return 'shape'
+    if (sender === wire.sender) return this.#takeOwn(frame, from, now)
+    if (members.hasLeft(sender, incarnation, now)) return 'stale'
+    const latest = members.get(sender)
+    if (latest !== undefined && incarnation < latest.incarnation) {
+      this.#supersession.answer(frame, latest.incarnation, from, now)
+      return 'stale'
+    }
+    const member = latest?.incarnation === incarnation ? latest : undefined
+    if (member !== undefined && !member.window.accept(sequence)) {
+      member.replays += 1
+      return 'replay'
+    }
+    const messages = readMessages(frame.body)
+    if (typeof messages === 'string') return messages
+    if (member !== undefined) return this.#takeFromMember(member, messages, from, now)
+    return this.isLeaving ? 'unknown' : this.#takeFromStranger(frame, messages, from, now)
+  }
+
+  /** DNS and the database list this node, too. And another process may use its name. */
+  #takeOwn(frame: Frame, from: Address, now: number): DropReason {
+    if (frame.incarnation === this.#parts.wire.origin.incarnation) {
+      this.#parts.candidates.slowDown(from)
+      return 'self'
+    }
+    this.#supersession.heardNamesake(frame, from, now)
+    return 'stale'
+  }
+
+  #takeFromStranger(
+    frame: Frame,
+    messages: readonly Message[],
+    from: Address,
+    now: number,
+  ): DropReason | undefined {
+    const { handshake, roster, heartbeats } = this.#options
+    const arrival = handshake.receive(frame, messages, from, now)
+    if (arrival === 'answered') return undefined
+    if (typeof arrival === 'string') {
+      this.#supersession.noteAll(messages, now)
+      return arrival
+    }
+    if (this.#parts.members.isFull) return 'full'
+    const member = roster.admit(arrival, now)
+    heartbeats.begin(now)
+    this.#handle(member, messages, now)
+    const hello = messages.find((message) => message.type === 'hello')
+    if (hello !== undefined) {
+      const knowsAll = hello.known > this.#parts.members.size
+      const peers = knowsAll ? [] : heartbeats.somePeers(member, peersOnArrival)
+      handshake.welcome(member, hello, peers, now)
+    }
+    this.#options.interest.sendIfBehind(member, now)
+    return undefined
+  }
+
+  #takeFromMember(
+    member: Member,
+    messages: readonly Message[],
+    from: Address,
+    now: number,
+  ): DropReason | undefined {
+    member.datagramsReceived += 1
+    const { handshake, heartbeats } = this.#options
+    let hello: Hello | undefined
+    let heartbeat: Heartbeat | undefined
+    for (const message of messages) {
+      if (message.type === 'hello') hello = message
+      else if (message.type === 'heartbeat') heartbeat = message
+      else if (message.type === 'hints' && !this.#isForUs(message)) return 'misdirected'
+    }
+    // What goes to many in the same words may be recorded elsewhere: it does not show that a member lives.
+    if (heartbeat !== undefined) {
+      if (!heartbeats.isForUs(member, heartbeat)) return 'misdirected'
+      member.heardAt = now
+    }
+    if (hello !== undefined) {
+      const proof = handshake.provenBy(messages, now)
+      if (proof !== undefined) this.#answeredAt(member, proof, from, now)
+      if (!this.isLeaving) handshake.receiveFromMember(hello, { member, proof, from, now })
+    } else if (from !== member.address && heartbeat !== undefined) {
+      this.#parts.candidates.overhear(from, now)
+    }
+    this.#handle(member, messages, now)
+    return undefined
+  }
+
+  /** Only where its answer came from the very address that was tried may a member live there. */
+  #answeredAt(member: Member, { to, at }: Proof, from: Address, now: number): void {
+    const { roster, silence } = this.#options
+    this.#parts.candidates.answered(to, member.sender)
+    if (to === from && member.state !== 'alive') roster.move(member, to, now)
+    if (to !== member.address || at <= member.echoedAt) return
+    member.echoedAt = at
+    silence.provenAlive(member, now)
+  }
+
+  #handle(member: Member, messages: readonly Message[], now: number): void {
+    const { silence, heartbeats, roster } = this.#options
+    for (const message of messages) {
+      switch (message.type) {
+        case 'heartbeat':
+          this.#heartbeat(member, message, now)
+          break
+        case 'interest':
+          if (member.interest.receive(message)) heartbeats.answer(member, now)
+          break
+        case 'hints':
+          this.#hints(member, message)
+          break
+        case 'peers':
+          for (const address of message.addresses) this.#parts.candidates.learn(address, now)
+          break
+        case 'leave':
+          roster.remove(member, 'left', now)
+          return
+        case 'vouch request':
+          silence.vouch(message, member, now)
+          break
+        case 'vouch':
+          silence.vouchedFor(message, now)
+          break
+        case 'stale':
+          this.#supersession.note(message, now)
+          break
+        case 'hello':
+          break
+      }
+    }
+  }
+
+  #heartbeat(member: Member, heartbeat: Heartbeat, now: number): void {
+    const { heartbeats, silence, interest, ports } = this.#options
+    const { interestHeld, echoedAt } = member
+    const lost = heartbeats.receive(member, heartbeat, now)
+    if (member.echoedAt > echoedAt) silence.provenAlive(member, now)
+    if (member.interestHeld !== interestHeld) interest.membersChanged(now)
+    interest.sendIfBehind(member, now)
+    if (lost > 0) ports.onHintsLost?.(member.nodeId, lost)
+  }
+
+  #isForUs({ to }: Hints): boolean {
+    return to === undefined || isAmong(this.#parts.wire.sender, to)
+  }
+
+  #hints(member: Member, { batches }: Hints): void {
+    for (const { number, hints } of batches) {
+      if (!member.inbox.accept(number)) continue
+      member.hintsReceived += hints.length
+      for (const hint of hints) this.#options.ports.onHint(hint, member.nodeId)
+    }
+  }
+}

@@ -1,0 +1,156 @@
+// One SQL call for all waiters of a group, dealt out by SQL: oldest first, one lane each before anyone gets a second.
+
+import type { Lease, PopRequest, PopResult } from '@rouse/storage'
+import type { GrantOutcome } from '../coordinator.ts'
+import type { PopOutcome } from '../operation.ts'
+import { found, nothing, type Waiter, type Waiters, type WaitingGroup } from './waiting-requests.ts'
+
+/** Waiters served by one call, and the messages it may lease in all: a longer answer would hold up the others. */
+const demandsMax = 100
+const messagesMax = 2_000
+
+export interface PopRunnerPorts {
+  readonly pop: (request: PopRequest) => Promise<PopResult>
+  readonly release: (leaseIds: readonly string[]) => void
+  readonly durable: boolean
+  /** Of payload and headers, in one answer. */
+  readonly bytesMax: number
+}
+
+export interface PopRun {
+  readonly outcome: GrantOutcome
+  /** Messages. */
+  readonly found: number
+  /** Waiters that the call asked for. */
+  readonly served: number
+  /** Some waiters of the group were not asked for: the call was full. */
+  readonly more: boolean
+}
+
+/** There was nobody to pop for. */
+export const noPop: PopRun = { outcome: 'unused', found: 0, served: 0, more: false }
+
+/** Pops once for the group's waiters and settles those that got something. Rejects as `ports.pop` does. */
+export async function runPop(
+  waiters: Waiters,
+  group: WaitingGroup,
+  ports: PopRunnerPorts,
+): Promise<PopRun> {
+  const { served, more } = chooseWaiters(group)
+  if (served.length === 0) return noPop
+  for (const waiter of served) waiter.inFlight = true
+  let result: PopResult
+  try {
+    result = await ports.pop(toRequest(group, served, ports))
+  } finally {
+    for (const waiter of served) waiter.inFlight = false
+  }
+  rememberPlace(group, result.leases)
+  dealOut(waiters, group, served, result, ports)
+  const outcome = result.status === 'paused' ? 'empty' : result.status
+  const messages = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
+  return { outcome, found: messages, served: served.length, more: more && outcome === 'messages' }
+}
+
+function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean } {
+  const served: Waiter[] = []
+  let messages = 0
+  for (const waiter of group.waiters) {
+    if (waiter.settled || waiter.inFlight) continue
+    messages += waiter.spec.batch
+    if (served.length >= demandsMax || (served.length > 0 && messages > messagesMax)) {
+      return { served, more: true }
+    }
+    served.push(waiter)
+  }
+  return { served, more: false }
+}
+
+function toRequest(
+  group: WaitingGroup,
+  served: readonly Waiter[],
+  { durable, bytesMax }: PopRunnerPorts,
+): PopRequest {
+  return {
+    source: group.description.source,
+    group: group.description.group,
+    // Only a group that does not exist yet begins somewhere; the one who waits longest decides.
+    subscription: served[0]?.spec.subscription,
+    after: group.after,
+    durable,
+    bytesMax,
+    demands: served.map(({ spec }) => ({
+      batch: spec.batch,
+      partitions: spec.partitions,
+      leaseMs: spec.leaseMs,
+      autoAck: spec.autoAck,
+      holder: spec.holder,
+    })),
+  }
+}
+
+function rememberPlace(group: WaitingGroup, leases: readonly Lease[]): void {
+  const last = leases.at(-1)
+  if (last !== undefined) group.after = last.partitionId
+}
+
+function dealOut(
+  waiters: Waiters,
+  group: WaitingGroup,
+  served: readonly Waiter[],
+  result: PopResult,
+  ports: PopRunnerPorts,
+): void {
+  const orphaned: string[] = []
+  const byDemand = groupByDemand(result.leases)
+  served.forEach((waiter, demand) => {
+    const leases = byDemand.get(demand)
+    if (leases === undefined) {
+      afterNothing(waiters, group, waiter, result)
+    } else if (waiter.settled) {
+      // It left or timed out while the call was under way; what it acknowledged at delivery is gone with it.
+      if (waiter.spec.autoAck !== true) orphaned.push((leases[0] as Lease).leaseId)
+    } else {
+      settle(waiters, group, waiter, found(leases))
+    }
+  })
+  if (orphaned.length > 0) ports.release(orphaned)
+}
+
+function groupByDemand(leases: readonly Lease[]): Map<number, Lease[]> {
+  const groups = new Map<number, Lease[]>()
+  for (const lease of leases) {
+    const known = groups.get(lease.demand)
+    if (known === undefined) groups.set(lease.demand, [lease])
+    else known.push(lease)
+  }
+  return groups
+}
+
+function afterNothing(
+  waiters: Waiters,
+  group: WaitingGroup,
+  waiter: Waiter,
+  result: PopResult,
+): void {
+  // A subscription to what is new counts from the waiter's first query, also where the queue is born later.
+  if (waiter.spec.subscription === 'new') {
+    waiter.spec = { ...waiter.spec, subscription: { fromMs: result.databaseTimeMs } }
+  }
+  if (waiter.waits || waiter.settled || result.status === 'contended') return
+  // Others of the same call got messages, and another lane may have been busy meanwhile: ask again for this one.
+  if (result.status === 'messages') return
+  settle(waiters, group, waiter, { ...nothing, paused: result.status === 'paused' })
+}
+
+export function settle(
+  waiters: Waiters,
+  group: WaitingGroup,
+  waiter: Waiter,
+  outcome: PopOutcome,
+): void {
+  if (waiter.settled) return
+  waiter.settled = true
+  waiters.remove(group, waiter)
+  waiter.settle(outcome)
+}

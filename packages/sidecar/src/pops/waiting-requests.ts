@@ -1,0 +1,77 @@
+// The deque of waiting pops. A waiter settles exactly once: messages, deadline, client gone, or drain. Whoever comes
+// second finds it settled and, if it brings a lease, gives the lease back.
+
+import type { WaitGroup } from '@rouse/protocol'
+import type { Lease } from '@rouse/storage'
+import type { PopOutcome, PopSpec } from '../operation.ts'
+import type { SidecarError } from '../sidecar-error.ts'
+
+export interface Waiter {
+  spec: PopSpec
+  /** False for a pop that asks once and does not wait. */
+  readonly waits: boolean
+  settled: boolean
+  /** A pop under way has it among its demands. */
+  inFlight: boolean
+  readonly settle: (outcome: PopOutcome) => void
+  readonly fail: (error: SidecarError) => void
+}
+
+export interface WaitingGroup {
+  readonly key: string
+  readonly description: WaitGroup
+  /** Oldest first. */
+  readonly waiters: Set<Waiter>
+  /** Where the last pop of this group found something: the next begins behind it. */
+  after: string
+}
+
+export class Waiters {
+  readonly #groups = new Map<string, WaitingGroup>()
+  #count = 0
+
+  /** All waiters, of all groups. */
+  get count(): number {
+    return this.#count
+  }
+
+  get groups(): IterableIterator<WaitingGroup> {
+    return this.#groups.values()
+  }
+
+  groupOf(description: WaitGroup): WaitingGroup | undefined {
+    return this.#groups.get(groupKey(description))
+  }
+
+  add(waiter: Waiter): WaitingGroup {
+    const description = { source: waiter.spec.source, group: waiter.spec.group }
+    const key = groupKey(description)
+    let group = this.#groups.get(key)
+    if (group === undefined) {
+      group = { key, description, waiters: new Set(), after: '0' }
+      this.#groups.set(key, group)
+    }
+    group.waiters.add(waiter)
+    this.#count += 1
+    return group
+  }
+
+  /** Safe twice. A group without waiters is forgotten. */
+  remove(group: WaitingGroup, waiter: Waiter): void {
+    if (!group.waiters.delete(waiter)) return
+    this.#count -= 1
+    if (group.waiters.size === 0) this.#groups.delete(group.key)
+  }
+}
+
+export const nothing: PopOutcome = { leases: [], paused: false, draining: false }
+
+export function found(leases: readonly Lease[]): PopOutcome {
+  return { leases, paused: false, draining: false }
+}
+
+function groupKey({ source, group }: WaitGroup): string {
+  return 'queue' in source
+    ? JSON.stringify([source.queue, source.partition ?? null, group])
+    : JSON.stringify([source.namespace ?? null, source.task ?? null, null, group])
+}

@@ -1,0 +1,281 @@
+// Writes that met a lock which somebody else holds, kept apart from the writes of all other queues.
+//
+//   shared    a queue's writes share calls with those of every queue. A call that waits too long for a lock moves all
+//             its writes here: which of them is at fault is not known yet.
+//   apart     the queue's writes share calls with each other only. Those that came from a call that failed are tried one
+//             target (a partition) at a time; others join in one call, which on failure is taken apart the same way. Writes
+//             to several queues wait by the set of their queues, and are tried one by one.
+//   locked    a target that failed alone. Its writes are answered `partition_locked`, and those that arrive within
+//             `refuseMs` at once. After that one call tries it again, waiting only briefly.
+//
+// A queue is shared again when its targets succeed: at once where none was locked, else `apartMs` after the last failure.
+// A queue makes one call at a time and waits for its turn among the others, so that it cannot use up the slots.
+
+import type { Semaphore } from '../pops/slots.ts'
+import { SidecarError } from '../sidecar-error.ts'
+import type { PendingWrite } from './pending-write.ts'
+
+/** What a write locks: a partition of a queue. */
+export interface WriteTarget {
+  readonly queue: string
+  readonly name: string
+}
+
+export interface SeparateLineOptions<I, O> {
+  /** Of all lines of a worker together; a kind is a queue. */
+  readonly slots: Semaphore
+  readonly targetsOf: (input: I) => readonly WriteTarget[]
+  readonly countMax: number
+  readonly weigh: (write: PendingWrite<I, O>) => { readonly count: number; readonly bytes: number }
+  readonly bytesMax: number
+  /** Whether a write may share a call with the first of the batch. */
+  readonly joins?: ((first: PendingWrite<I, O>, other: PendingWrite<I, O>) => boolean) | undefined
+  /** One call. False: it met a lock, and left nothing behind. */
+  readonly call: (writes: PendingWrite<I, O>[], lockTimeoutMs: number) => Promise<boolean>
+  readonly nowMs: () => number
+}
+
+/** How long a call of several targets waits for a lock, a call of one, and a call of a queue that has a locked one.
+ * PostgreSQL counts each wait by itself: for a row that others wait for, too, there are two. */
+export const lockTimeoutsMs = { shared: 250, alone: 1_000, known: 50 } as const
+const refuseMs = 1_000
+const apartMs = 5_000
+const pendingMax = 20_000
+const queuesMax = 10_000
+const targetsMax = 10_000
+/** Writes to more queues than this wait together. */
+const namedQueuesMax = 8
+
+interface Target<I, O> {
+  writes: PendingWrite<I, O>[]
+  refusedUntilMs: number
+}
+
+interface Queue<I, O> {
+  joined: PendingWrite<I, O>[]
+  readonly targets: Map<string, Target<I, O>>
+  /** Targets with writes, in the order of their first one. */
+  readonly waiting: Set<string>
+  running: Promise<void> | undefined
+  apartUntilMs: number
+}
+
+export class SeparateLine<I, O> {
+  readonly #options: SeparateLineOptions<I, O>
+  readonly #queues = new Map<string, Queue<I, O>>()
+  #pending = 0
+
+  constructor(options: SeparateLineOptions<I, O>) {
+    this.#options = options
+  }
+
+  get isEmpty(): boolean {
+    return this.#queues.size === 0
+  }
+
+  /** Takes a write of a queue that is kept apart. False: it is shared. */
+  take(write: PendingWrite<I, O>): boolean {
+    if (this.isEmpty) return false
+    const targets = this.#options.targetsOf(write.input)
+    const home = homeOf(targets)
+    const isOneQueue = home === targets[0]?.queue
+    if (!this.#isApart(home)) {
+      if (isOneQueue || !targets.some(({ queue }) => this.#isApart(queue))) return false
+      this.moveIn([write])
+      return true
+    }
+    const queue = this.#queues.get(home) as Queue<I, O>
+    // Writes to several queues do not join: one call for all of them would mostly meet the lock again.
+    if (!isOneQueue || targets.some(({ name }) => queue.targets.has(name))) {
+      this.#addAlone(write, targets, queue)
+    } else this.#admit(write, () => queue.joined.push(write))
+    this.#run(home, queue)
+    return true
+  }
+
+  /** Takes the writes of a call that met a lock. */
+  moveIn(writes: readonly PendingWrite<I, O>[]): void {
+    for (const write of writes) {
+      const targets = this.#options.targetsOf(write.input)
+      const home = homeOf(targets)
+      let queue = this.#queues.get(home)
+      if (queue === undefined) {
+        this.#forgetShared()
+        if (this.#queues.size >= queuesMax) {
+          write.reject(lockedError())
+          continue
+        }
+        queue = {
+          joined: [],
+          targets: new Map(),
+          waiting: new Set(),
+          running: undefined,
+          apartUntilMs: 0,
+        }
+        this.#queues.set(home, queue)
+      }
+      this.#addAlone(write, targets, queue)
+    }
+    for (const [name, queue] of this.#queues) this.#run(name, queue)
+  }
+
+  async idle(): Promise<void> {
+    for (;;) {
+      const running = [...this.#queues.values()].flatMap((queue) => queue.running ?? [])
+      if (running.length === 0) return
+      await Promise.all(running)
+    }
+  }
+
+  #addAlone(write: PendingWrite<I, O>, targets: readonly WriteTarget[], queue: Queue<I, O>): void {
+    const name = nameOf(targets)
+    let target = queue.targets.get(name)
+    if (target === undefined) {
+      if (queue.targets.size >= targetsMax) forgetIdle(queue.targets)
+      target = { writes: [], refusedUntilMs: 0 }
+      queue.targets.set(name, target)
+    }
+    if (this.#options.nowMs() < target.refusedUntilMs) {
+      write.reject(lockedError())
+      return
+    }
+    const { writes } = target
+    this.#admit(write, () => {
+      writes.push(write)
+      queue.waiting.add(name)
+    })
+  }
+
+  #admit(write: PendingWrite<I, O>, add: () => void): void {
+    if (this.#pending >= pendingMax) {
+      write.reject(lockedError())
+      return
+    }
+    this.#pending += 1
+    write.lateCode = 'partition_locked'
+    add()
+  }
+
+  #run(name: string, queue: Queue<I, O>): void {
+    if (queue.running !== undefined || !hasWrites(queue)) return
+    queue.running = this.#work(name, queue).finally(() => {
+      queue.running = undefined
+      // What came in the meantime, or nothing: then the queue may be shared again.
+      if (hasWrites(queue)) this.#run(name, queue)
+      else if (!this.#isNeeded(queue)) this.#queues.delete(name)
+    })
+  }
+
+  async #work(name: string, queue: Queue<I, O>): Promise<void> {
+    while (hasWrites(queue)) {
+      await this.#options.slots.use(
+        () => (queue.joined.length > 0 ? this.#callJoined(queue) : this.#callAlone(queue)),
+        'patient',
+        name,
+      )
+    }
+  }
+
+  async #callJoined(queue: Queue<I, O>): Promise<void> {
+    const writes = this.#takeBatch(queue.joined)
+    this.#pending -= writes.length
+    if (await this.#options.call(writes, lockTimeoutsMs.shared)) return
+    for (const write of writes) this.#addAlone(write, this.#options.targetsOf(write.input), queue)
+  }
+
+  async #callAlone(queue: Queue<I, O>): Promise<void> {
+    const [name] = queue.waiting
+    const target = queue.targets.get(name as string) as Target<I, O>
+    const writes = this.#takeBatch(target.writes)
+    this.#pending -= writes.length
+    if (target.writes.length === 0) queue.waiting.delete(name as string)
+    const isKnown = this.#options.nowMs() < queue.apartUntilMs
+    const lockTimeoutMs = isKnown ? lockTimeoutsMs.known : lockTimeoutsMs.alone
+    if (await this.#options.call(writes, lockTimeoutMs)) {
+      target.refusedUntilMs = 0
+      if (target.writes.length === 0) queue.targets.delete(name as string)
+      return
+    }
+    const nowMs = this.#options.nowMs()
+    target.refusedUntilMs = nowMs + refuseMs
+    queue.apartUntilMs = nowMs + apartMs
+    // Whatever waits for the same target would fail for the same reason.
+    const refused = [...writes, ...target.writes.splice(0)]
+    this.#pending -= refused.length - writes.length
+    queue.waiting.delete(name as string)
+    for (const write of refused) write.reject(lockedError())
+  }
+
+  /** As many of the oldest as fit one call, at least one. */
+  #takeBatch(from: PendingWrite<I, O>[]): PendingWrite<I, O>[] {
+    const { countMax, bytesMax, weigh, joins } = this.#options
+    let taken = 0
+    let count = 0
+    let bytes = 0
+    for (const write of from) {
+      const weight = weigh(write)
+      count += weight.count
+      bytes += weight.bytes
+      if (taken > 0) {
+        if (count > countMax || bytes > bytesMax) break
+        if (joins !== undefined && !joins(from[0] as PendingWrite<I, O>, write)) break
+      }
+      taken += 1
+    }
+    return from.splice(0, taken)
+  }
+
+  #isApart(name: string): boolean {
+    const queue = this.#queues.get(name)
+    if (queue === undefined) return false
+    if (this.#isNeeded(queue)) return true
+    this.#queues.delete(name)
+    return false
+  }
+
+  #isNeeded(queue: Queue<I, O>): boolean {
+    return (
+      queue.running !== undefined || hasWrites(queue) || this.#options.nowMs() < queue.apartUntilMs
+    )
+  }
+
+  #forgetShared(): void {
+    if (this.#queues.size < queuesMax) return
+    for (const name of this.#queues.keys()) this.#isApart(name)
+  }
+}
+
+/** Where a write waits. One to several queues is kept apart from those to one of them: it may be another's row that is locked. */
+function homeOf(targets: readonly WriteTarget[]): string {
+  const queues = new Set(targets.map(({ queue }) => queue))
+  const [first = ''] = queues
+  if (queues.size <= 1) return first
+  return queues.size > namedQueuesMax ? 'many queues' : JSON.stringify([...queues].toSorted())
+}
+
+/** A write to several targets is tried by itself: it must not lock out those that want only one of them. */
+function nameOf(targets: readonly WriteTarget[]): string {
+  const [first] = targets
+  if (first === undefined) return ''
+  if (targets.every(({ queue, name }) => queue === first.queue && name === first.name)) {
+    return first.name
+  }
+  return JSON.stringify(targets.map(({ queue, name }) => [queue, name]))
+}
+
+function hasWrites<I, O>(queue: Queue<I, O>): boolean {
+  return queue.joined.length > 0 || queue.waiting.size > 0
+}
+
+/** The oldest that has no writes: if it is still locked, it is found out again. */
+function forgetIdle<I, O>(targets: Map<string, Target<I, O>>): void {
+  for (const [name, { writes }] of targets) {
+    if (writes.length > 0) continue
+    targets.delete(name)
+    return
+  }
+}
+
+function lockedError(): SidecarError {
+  return new SidecarError('partition_locked', 'another session of PostgreSQL keeps a row locked')
+}

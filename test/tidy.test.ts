@@ -123,6 +123,26 @@ test('what the architecture says is in a file is there', async (t) => {
   t.same(missing, [])
 })
 
+test('every storage rule names a test that exists', async (t) => {
+  const rules = [
+    ...(textOf('docs/storage.md') ?? '').matchAll(/`([\w-]+\.test\.ts)`:\s+\*([^*]+)\*/g),
+  ]
+  t.equal(rules.length, 20)
+  const missing = rules.filter(([, file, title = '']) => {
+    return !textOf(`test/storage/${file}`)?.includes(title.replaceAll(/\s+/g, ' '))
+  })
+  t.same(missing, [])
+})
+
+test('every file that the concepts name exists', async (t) => {
+  const named = [...(textOf('docs/concepts.md') ?? '').matchAll(/`([\w./-]+\.(?:ts|sql))`/g)]
+  t.ok(named.length > 9)
+  t.same(
+    named.filter(([, file = '']) => textOf(file) === undefined),
+    [],
+  )
+})
+
 test('every setting of a node is explained in docs', async (t) => {
   const settings = textOf('apps/broker/src/config/settings.ts') ?? ''
   const names = [...settings.matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)].map(([, name = '']) => name)

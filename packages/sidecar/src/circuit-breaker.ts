@@ -9,11 +9,12 @@ import { ping } from '@rouse/storage'
 
 const probeIntervalMs = 200
 
-export class DatabaseHealth {
+export class CircuitBreaker {
   readonly #executor: Executor
   readonly #onRecovered: () => void
   readonly #random: () => number
-  #up = true
+  /** Written here only. */
+  up = true
   #stopped = new AbortController()
   #probing: Promise<void> | undefined
 
@@ -28,12 +29,8 @@ export class DatabaseHealth {
     this.#random = options.random
   }
 
-  get up(): boolean {
-    return this.#up
-  }
-
   failed(): void {
-    this.#up = false
+    this.up = false
     if (this.#stopped.signal.aborted) return
     this.#probing ??= this.#probe().finally(() => {
       this.#probing = undefined
@@ -49,7 +46,7 @@ export class DatabaseHealth {
     while (!this.#stopped.signal.aborted) {
       try {
         await ping(this.#executor)
-        this.#up = true
+        this.up = true
         this.#onRecovered()
         return
       } catch {

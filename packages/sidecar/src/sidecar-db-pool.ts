@@ -1,16 +1,21 @@
 // A worker's way to PostgreSQL. Every request of the worker comes through `submit`; it leaves in one of a few shared
 // SQL calls, and its own promise settles exactly once.
 
-import type { AckItem, Connections, Executor, Statement } from '@rouse/storage'
-import { pop, popBytesMaxDefault } from '@rouse/storage'
-import { DatabaseHealth } from './circuit-breaker.ts'
+import {
+  type AckItem,
+  type Connections,
+  countingQueries,
+  pop,
+  popBytesMaxDefault,
+} from '@rouse/storage'
+import { CircuitBreaker } from './circuit-breaker.ts'
 import type { Coordinator, Grant } from './coordinator.ts'
 import type { AckOutcome, Operation, OperationResults } from './operation.ts'
-import { PopDesk } from './pops/pop-scheduler.ts'
+import { PopScheduler } from './pops/pop-scheduler.ts'
 import { Semaphore } from './pops/slots.ts'
 import { SidecarError } from './sidecar-error.ts'
 import { connectionFailureOf, retrying } from './writes/retry-split.ts'
-import { WriteDesk } from './writes/write-operations.ts'
+import { WriteOperations } from './writes/write-operations.ts'
 
 export interface SidecarOptions {
   readonly executor: Connections
@@ -49,42 +54,41 @@ const popSlots = 4
 const popSlotsPerQueue = 3
 
 /** Calls under way at once for writes that met a lock which another session holds. */
-const separateSlots = 4
+const lockedSlots = 4
 
 /** Connections that the desks can use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe. */
 export const sidecarConnections = 2 * 3 + popSlots + 3
 
 export class SidecarDbPool {
   readonly #coordinator: Coordinator
-  readonly #health: DatabaseHealth
-  readonly #pops: PopDesk
-  readonly #writes: WriteDesk
+  readonly #breaker: CircuitBreaker
+  readonly #pops: PopScheduler
+  readonly #writes: WriteOperations
   readonly #queries: Record<string, number> = {}
   readonly #popped = { calls: 0, requests: 0 }
 
   constructor(options: SidecarOptions) {
     this.#coordinator = options.coordinator
-    const executor = this.#counting(options.executor)
+    const executor = countingQueries(options.executor, this.#queries)
     const timeoutMs = options.timeoutMs ?? sidecarDefaults.timeoutMs
-    this.#health = new DatabaseHealth({
+    this.#breaker = new CircuitBreaker({
       executor: options.executor,
       onRecovered: () => this.#pops.recheckAll(),
       random: options.random,
     })
-    this.#writes = new WriteDesk({
+    this.#writes = new WriteOperations({
       connections: executor,
       timeoutMs,
       random: options.random,
-      separateSlots: new Semaphore(separateSlots, 1),
+      lockedSlots: new Semaphore(lockedSlots, 1),
       nowMs: () => performance.now(),
-      onPushed: (woken) => this.#coordinator.notifyMessageAvailable(woken),
-      onFreed: (woken) => this.#coordinator.notifyPartitionFree(woken),
+      coordinator: options.coordinator,
       onUnavailable: ({ code }) => {
-        this.#health.failed()
+        this.#breaker.failed()
         if (code === 'outcome_unknown') this.#coordinator.notifyOutcomeUnknown()
       },
     })
-    this.#pops = new PopDesk({
+    this.#pops = new PopScheduler({
       coordinator: this.#coordinator,
       slots: new Semaphore(popSlots, popSlotsPerQueue),
       waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
@@ -126,7 +130,7 @@ export class SidecarDbPool {
     return {
       waiting: this.#pops.waiting,
       waitingByQueue: this.#pops.waitingByQueue(),
-      databaseUp: this.#health.up,
+      databaseUp: this.#breaker.up,
       queries: { ...this.#queries },
       batches: { ...this.#writes.batches(), pop: { ...this.#popped } },
     }
@@ -140,7 +144,7 @@ export class SidecarDbPool {
 
   async stop(): Promise<void> {
     await this.drain()
-    await this.#health.stop()
+    await this.#breaker.stop()
   }
 
   #carryOut(operation: Operation): Promise<unknown> {
@@ -177,7 +181,7 @@ export class SidecarDbPool {
   }
 
   #refuseWhileDown(): void {
-    if (!this.#health.up) {
+    if (!this.#breaker.up) {
       throw new SidecarError('database_unavailable', 'PostgreSQL does not answer')
     }
   }
@@ -189,21 +193,7 @@ export class SidecarDbPool {
 
   #translate(error: unknown): SidecarError {
     const failure = connectionFailureOf(error)
-    if (failure.code === 'database_unavailable') this.#health.failed()
+    if (failure.code === 'database_unavailable') this.#breaker.failed()
     return failure
-  }
-
-  #counting(connections: Connections): Connections {
-    const counting = (executor: Executor): Executor => ({
-      query: (statement: Statement) => {
-        const name = statement.name ?? 'unnamed'
-        this.#queries[name] = (this.#queries[name] ?? 0) + 1
-        return executor.query(statement)
-      },
-    })
-    return {
-      ...counting(connections),
-      use: (work) => connections.use((executor) => work(counting(executor))),
-    }
   }
 }

@@ -17,6 +17,24 @@ export interface Connections extends Executor {
   use<T>(work: (executor: Executor) => Promise<T>): Promise<T>
 }
 
+/** Counts statements by name. */
+export function countingQueries(
+  connections: Connections,
+  counts: Record<string, number>,
+): Connections {
+  const counting = (executor: Executor): Executor => ({
+    query: (statement) => {
+      const name = statement.name ?? 'unnamed'
+      counts[name] = (counts[name] ?? 0) + 1
+      return executor.query(statement)
+    },
+  })
+  return {
+    ...counting(connections),
+    use: (work) => connections.use((executor) => work(counting(executor))),
+  }
+}
+
 /** For statements that are too rare to be kept prepared on every connection. */
 export function withoutPreparing(executor: Executor): Executor {
   return { query: (statement) => executor.query(unnamed(statement)) }

@@ -11,7 +11,7 @@ export { ackIn, enqueue } from './delivery/sql-producers.ts'
 export type { TransactionRequest, TransactionResult } from './delivery/transaction.ts'
 export { transaction } from './delivery/transaction.ts'
 export type { Connections, Executor, Statement } from './executor.ts'
-export { unnamed, withoutPreparing } from './executor.ts'
+export { countingQueries, unnamed, withoutPreparing } from './executor.ts'
 export type { DeadLetter, FailedAttempt } from './inspect/dead-letters.ts'
 export { deadLetters, redrive } from './inspect/dead-letters.ts'
 export type {

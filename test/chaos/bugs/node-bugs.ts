@@ -44,11 +44,11 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
-        find: 'const result = await push(executor, items, { lockTimeoutMs });',
+        find: 'const pushed = await push(executor, items, { lockTimeoutMs });',
         put: `const kept = items.length > 2 ? items.slice(0, -1) : items;
-        const result = await push(executor, kept, { lockTimeoutMs });
+        const pushed = await push(executor, kept, { lockTimeoutMs });
         if (kept.length < items.length)
-            result.items.push({ status: 'queued', messageId: items.at(-1).id, partitionId: '1', seq: 1 });`,
+            pushed.items.push({ status: 'queued', messageId: items.at(-1).id, partitionId: '1', seq: 1 });`,
       },
     ],
     caughtBy: ['lost'],
@@ -62,10 +62,8 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
-        find: `            write.resolve(result.items.slice(at, at + length));
-            at += length;`,
-        put: `            write.resolve(result.items.slice(0, length));
-            at += length;`,
+        find: 'return all.slice(start, at);',
+        put: 'return all.slice(0, items.length);',
       },
     ],
     caughtBy: ['dedup doubles'],
@@ -93,9 +91,9 @@ export const nodeBugs: readonly Bug[] = [
     does: 'a push tells nobody, and nobody looks again',
     replaces: [
       {
-        file: 'packages/sidecar/dist/sidecar-db-pool.js',
-        find: 'onPushed: (woken) => this.#coordinator.notifyMessageAvailable(woken),',
-        put: 'onPushed: () => {},',
+        file: 'packages/sidecar/dist/writes/write-operations.js',
+        find: 'this.#options.coordinator.notifyMessageAvailable(pushed.woken);',
+        put: '',
       },
       {
         file: 'packages/shared-state/dist/fallback-poll.js',

@@ -1,6 +1,6 @@
 // Administrative routes go past the sidecar, but what they write may hang as well. So they, too, are answered in time,
 // and few of them are under way at once: those that hang must not take the connections that messages need.
-import { WriteLine } from '@rouse/sidecar'
+import { WriteQueue } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
 import { toRouseError } from './errors.ts'
 
@@ -18,13 +18,12 @@ export interface WriteLimits {
 /** Holds for the routes that are added from now on; those that only read are left alone. */
 export function limitWrites(app: FastifyInstance, limits: WriteLimits): void {
   const { timeoutMs, onOutcomeUnknown } = limits
-  const line = new WriteLine<Handling, unknown>({
+  const queue = new WriteQueue<Handling, unknown>({
     slots: writesMax,
     patienceMs: 0,
     pendingMax,
     countMax: 1,
     bytesMax: 0,
-    weigh: () => ({ count: 1, bytes: 0 }),
     timeoutMs,
     async run([write]) {
       if (write?.send() !== true) return
@@ -40,7 +39,7 @@ export function limitWrites(app: FastifyInstance, limits: WriteLimits): void {
     if ([route.method].flat().includes('GET')) return
     const { handler } = route
     route.handler = function (request, reply) {
-      return line.submit(async () => handler.call(this, request, reply))
+      return queue.submit(async () => handler.call(this, request, reply))
     }
   })
 }

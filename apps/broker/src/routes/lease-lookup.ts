@@ -1,7 +1,7 @@
 // Questions about leases, before a transaction. They go past the sidecar, so few are under way at once: those that hang
 // must not take the connections that messages need.
 import { RouseError } from '@rouse/protocol'
-import { WriteLine } from '@rouse/sidecar'
+import { WriteQueue } from '@rouse/sidecar'
 import { type Holdings, holdingsOf } from '@rouse/storage'
 import { administer } from '../http/admin-query.ts'
 import { toRouseError } from '../http/errors.ts'
@@ -11,15 +11,14 @@ import type { AskHoldings } from './required-leases.ts'
 const questionsMax = 2
 const pendingMax = 1_000
 
-export function createHoldingsLine({ pool, config }: BrokerContext): AskHoldings {
+export function createLeaseLookup({ pool, config }: BrokerContext): AskHoldings {
   const limits = { timeoutMs: config.writeTimeoutMs }
-  const line = new WriteLine<Parameters<AskHoldings>, Holdings>({
+  const queue = new WriteQueue<Parameters<AskHoldings>, Holdings>({
     slots: questionsMax,
     patienceMs: 0,
     pendingMax,
     countMax: 1,
     bytesMax: 0,
-    weigh: () => ({ count: 1, bytes: 0 }),
     ...limits,
     // Never marked as sent: it changes nothing, and one that is late is refused for certain.
     async run([question]) {
@@ -32,7 +31,7 @@ export function createHoldingsLine({ pool, config }: BrokerContext): AskHoldings
       }
     },
   })
-  return (leaseIds, names) => line.submit([leaseIds, names])
+  return (leaseIds, names) => queue.submit([leaseIds, names])
 }
 
 function nothingHappened(error: unknown): RouseError {

@@ -15,7 +15,7 @@ import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { logEnded } from './ack-items.ts'
-import { createHoldingsLine } from './lease-lookup.ts'
+import { createLeaseLookup } from './lease-lookup.ts'
 import { readPushItems, toPushedAnswer } from './push-items.ts'
 import { fenceAcks } from './required-leases.ts'
 
@@ -41,7 +41,7 @@ const transactionSchema = {
 }
 
 export function transactionRoute(app: FastifyInstance, context: BrokerContext): void {
-  const askHoldings = createHoldingsLine(context)
+  const askHoldings = createLeaseLookup(context)
   app.post(
     '/api/v1/transaction',
     {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { createHoldingsLine } from '../../src/routes/lease-lookup.ts'
+import { createLeaseLookup } from '../../src/routes/lease-lookup.ts'
 import type { BrokerContext } from '../../src/worker/context.ts'
 
 /** A node whose database answers questions as `query` does. */
@@ -9,7 +9,7 @@ function nodeWith(query: () => Promise<unknown>): BrokerContext {
 
 test('questions that hang are refused in time, and take two connections at most', async (t) => {
   let asked = 0
-  const ask = createHoldingsLine(
+  const ask = createLeaseLookup(
     nodeWith(() => {
       asked += 1
       return new Promise(() => {})
@@ -24,6 +24,6 @@ test('questions that hang are refused in time, and take two connections at most'
 
 test('a connection lost under a question leaves no outcome unknown', async (t) => {
   const lost = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
-  const ask = createHoldingsLine(nodeWith(() => Promise.reject(lost)))
+  const ask = createLeaseLookup(nodeWith(() => Promise.reject(lost)))
   await t.rejects(ask([], []), { code: 'database_unavailable' })
 })

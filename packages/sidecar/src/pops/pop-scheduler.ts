@@ -11,7 +11,7 @@ import { noPop, type PopRun, type PopRunnerPorts, runPop, settle } from './pop-b
 import type { Semaphore } from './slots.ts'
 import { nothing, type Waiter, Waiters, type WaitingGroup } from './waiting-requests.ts'
 
-export interface PopDeskOptions extends PopRunnerPorts {
+export interface PopSchedulerOptions extends PopRunnerPorts {
   readonly coordinator: Coordinator
   readonly slots: Semaphore
   readonly waitersMax: number
@@ -27,8 +27,8 @@ const contendedDelayMs = 4
 /** Waiters answered in one slice of a drain, so that the event loop lives on. */
 const drainSlice = 500
 
-export class PopDesk {
-  readonly #options: PopDeskOptions
+export class PopScheduler {
+  readonly #options: PopSchedulerOptions
   readonly #waiting = new Waiters()
   readonly #asking = new Waiters()
   /** How many wait by group, as the primary was told last. */
@@ -39,7 +39,7 @@ export class PopDesk {
   readonly #running = new Set<Promise<void>>()
   #draining = false
 
-  constructor(options: PopDeskOptions) {
+  constructor(options: PopSchedulerOptions) {
     this.#options = options
   }
 

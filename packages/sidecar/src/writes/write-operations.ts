@@ -1,13 +1,11 @@
-// Everything that changes messages: pushes, acknowledgements, transactions, leases. Each kind has its own slots, so
-// that acknowledgements are never starved by pushes, and joins what arrives while they are busy into one SQL call. What
-// meets a lock that another session holds leaves these slots for the separate line.
+// Everything that changes messages: pushes, acknowledgements, transactions, leases. Each kind has its own slots, so that
+// acknowledgements are never starved by pushes.
 
-import { provesNotCommitted } from '@rouse/database'
-import type { WakeHint } from '@rouse/protocol'
-import type { Connections, Executor } from '@rouse/storage'
 import {
   type AckItem,
   ack,
+  type Connections,
+  type Executor,
   extend,
   type PushedItem,
   type PushItem,
@@ -17,33 +15,38 @@ import {
   type TransactionResult,
   transaction,
 } from '@rouse/storage'
+import type { Coordinator } from '../coordinator.ts'
 import type { AckOutcome } from '../operation.ts'
 import type { Semaphore } from '../pops/slots.ts'
 import type { SidecarError } from '../sidecar-error.ts'
-import type { PendingWrite } from './pending-write.ts'
-import { runIsolated } from './retry-split.ts'
-import { lockTimeoutsMs, SeparateLine, type WriteTarget } from './separate-line.ts'
-import { WriteLine } from './write-queue.ts'
+import { LockedTargets, lockTimeoutsMs, type WriteTarget } from './locked-targets.ts'
+import { type PendingWrite, runShared, WriteQueue } from './write-queue.ts'
 
-export interface WriteDeskOptions {
+export interface WriteOperationsOptions {
   readonly connections: Connections
   /** A write is answered within this time. */
   readonly timeoutMs: number
-  readonly onPushed: (woken: readonly WakeHint[]) => void
-  readonly onFreed: (woken: readonly WakeHint[]) => void
+  readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
   readonly onUnavailable: (error: SidecarError) => void
   /** For writes to queues with a locked partition, of all kinds together. */
-  readonly separateSlots: Semaphore
+  readonly lockedSlots: Semaphore
   readonly nowMs: () => number
   readonly random: () => number
 }
 
-type PushWrite = PendingWrite<{ items: readonly PushItem[]; bytes: number }, PushedItem[]>
-type AckWrite = PendingWrite<{ items: readonly AckItem[]; group: string | undefined }, AckOutcome[]>
-type TransactionWrite = PendingWrite<TransactionRequest, TransactionResult>
-type RenewWrite = PendingWrite<{ leaseId: string; durationMs: number }, number | null>
-type ReleaseWrite = PendingWrite<string, boolean>
-type LineOf<W> = W extends PendingWrite<infer I, infer O> ? WriteLine<I, O> : never
+interface PushInput {
+  readonly items: readonly PushItem[]
+}
+
+interface AckInput {
+  readonly items: readonly AckItem[]
+  readonly group: string | undefined
+}
+
+interface RenewInput {
+  readonly leaseId: string
+  readonly durationMs: number
+}
 
 const limits = {
   slots: 2,
@@ -57,68 +60,56 @@ interface WriteKind<I, O> {
   readonly slots?: number
   readonly patienceMs?: number
   readonly countMax?: number
-  readonly weigh: (write: PendingWrite<I, O>) => { readonly count: number; readonly bytes: number }
-  readonly joins?: (first: PendingWrite<I, O>, other: PendingWrite<I, O>) => boolean
+  readonly joins?: (first: I, other: I) => boolean
   /** The rows that a write locks. Asked only after a call met a lock. */
   readonly targetsOf: (input: I) => readonly WriteTarget[]
-  /** One SQL call that settles all writes. Pushes are told how long to wait for a lock, the others' functions know it. */
-  readonly call: (
-    writes: readonly PendingWrite<I, O>[],
-    executor: Executor,
-    lockTimeoutMs: number,
-  ) => Promise<void>
+  /** One SQL call for all inputs. Pushes are told how long to wait for a lock; the other functions know it. */
+  readonly call: (inputs: readonly I[], executor: Executor, lockTimeoutMs: number) => Promise<O[]>
 }
 
-const one = (): { count: number; bytes: number } => ({ count: 1, bytes: 0 })
+export class WriteOperations {
+  readonly #options: WriteOperationsOptions
+  readonly #pushes: WriteQueue<PushInput, PushedItem[]>
+  readonly #acks: WriteQueue<AckInput, AckOutcome[]>
+  readonly #transactions: WriteQueue<TransactionRequest, TransactionResult>
+  readonly #renewals: WriteQueue<RenewInput, number | null>
+  readonly #releases: WriteQueue<string, boolean>
 
-export class WriteDesk {
-  readonly #options: WriteDeskOptions
-  readonly #pushes: LineOf<PushWrite>
-  readonly #acks: LineOf<AckWrite>
-  readonly #transactions: LineOf<TransactionWrite>
-  readonly #renewals: LineOf<RenewWrite>
-  readonly #releases: LineOf<ReleaseWrite>
-
-  constructor(options: WriteDeskOptions) {
+  constructor(options: WriteOperationsOptions) {
     this.#options = options
-    this.#pushes = this.#line({
-      weigh: ({ input }) => ({ count: input.items.length, bytes: input.bytes }),
+    this.#pushes = this.#queue({
       targetsOf: ({ items }) => items.map(targetOfPush),
-      call: (writes, executor, lockTimeoutMs) => this.#push(writes, executor, lockTimeoutMs),
+      call: (inputs, executor, lockTimeoutMs) => this.#push(inputs, executor, lockTimeoutMs),
     })
-    this.#acks = this.#line({
-      weigh: ({ input }) => ({ count: input.items.length, bytes: 0 }),
-      joins: (first, other) => first.input.group === other.input.group,
+    this.#acks = this.#queue({
+      joins: (first, other) => first.group === other.group,
       targetsOf: ({ items }) => items.map(targetOfAck),
-      call: (writes, executor) => this.#ack(writes, executor),
+      call: (inputs, executor) => this.#ack(inputs, executor),
     })
-    this.#transactions = this.#line({
+    this.#transactions = this.#queue({
       patienceMs: 0,
       countMax: 1, // never joined: what one of them locks must not wait for another
-      weigh: one,
       targetsOf: targetsOfTransaction,
-      call: (writes, executor) => this.#transact(writes, executor),
+      call: (inputs, executor) => this.#transact(inputs, executor),
     })
-    this.#renewals = this.#line({
+    this.#renewals = this.#queue({
       slots: 1,
-      weigh: one,
       targetsOf: ({ leaseId }) => [targetOfLease(leaseId)],
-      call: (writes, executor) => this.#renew(writes, executor),
+      call: (inputs, executor) => this.#renew(inputs, executor),
     })
-    this.#releases = this.#line({
+    this.#releases = this.#queue({
       slots: 1,
-      weigh: one,
       targetsOf: (leaseId) => [targetOfLease(leaseId)],
-      call: (writes, executor) => this.#release(writes, executor),
+      call: (inputs, executor) => this.#release(inputs, executor),
     })
   }
 
   push(items: readonly PushItem[], bytes: number): Promise<PushedItem[]> {
-    return this.#pushes.submit({ items, bytes })
+    return this.#pushes.submit({ items }, { count: items.length, bytes })
   }
 
   ack(items: readonly AckItem[], group: string | undefined): Promise<AckOutcome[]> {
-    return this.#acks.submit({ items, group })
+    return this.#acks.submit({ items, group }, { count: items.length, bytes: 0 })
   }
 
   transact(request: TransactionRequest): Promise<TransactionResult> {
@@ -157,12 +148,21 @@ export class WriteDesk {
     ])
   }
 
-  #line<I, O>(kind: WriteKind<I, O>): WriteLine<I, O> {
-    const { timeoutMs, separateSlots, nowMs } = this.#options
+  #queue<I, O>(kind: WriteKind<I, O>): WriteQueue<I, O> {
+    const { connections, timeoutMs, lockedSlots, nowMs, onUnavailable, random } = this.#options
     const shared = { ...limits, ...kind, timeoutMs }
-    const separate = new SeparateLine<I, O>({
+    const run = (
+      writes: readonly PendingWrite<I, O>[],
+      lockTimeoutMs: number,
+      onLocked: (writes: readonly PendingWrite<I, O>[]) => void,
+    ): Promise<void> => {
+      const call = (inputs: readonly I[], executor: Executor): Promise<O[]> =>
+        kind.call(inputs, executor, lockTimeoutMs)
+      return runShared(writes, { connections, call, onLocked, onUnavailable, random })
+    }
+    const locked = new LockedTargets<I, O>({
       ...shared,
-      slots: separateSlots,
+      slots: lockedSlots,
       nowMs,
       async call(writes, lockTimeoutMs) {
         const startedAtMs = nowMs()
@@ -177,100 +177,66 @@ export class WriteDesk {
         }
       },
     })
-    const run = (
-      writes: readonly PendingWrite<I, O>[],
-      lockTimeoutMs: number,
-      onLocked: (writes: readonly PendingWrite<I, O>[]) => void,
-    ): Promise<void> =>
-      runIsolated(writes, {
-        call: (some) =>
-          this.#send(some, (sent, executor) => kind.call(sent, executor, lockTimeoutMs)),
-        reject: (write, error) => write.reject(error),
-        onLocked,
-        onUnavailable: this.#options.onUnavailable,
-        writes: true,
-        random: this.#options.random,
-      })
-    return new WriteLine({
+    return new WriteQueue({
       ...shared,
-      separate,
-      run: (batch) => run(batch, lockTimeoutsMs.shared, (writes) => separate.moveIn(writes)),
-    })
-  }
-
-  /** Only once there is a connection is it known who still waits. */
-  #send<I, O>(
-    writes: readonly PendingWrite<I, O>[],
-    call: (writes: readonly PendingWrite<I, O>[], executor: Executor) => Promise<void>,
-  ): Promise<void> {
-    return this.#options.connections.use(async (executor) => {
-      const sent = writes.filter((write) => write.send())
-      if (sent.length === 0) return
-      try {
-        await call(sent, executor)
-      } catch (error) {
-        if (provesNotCommitted(error)) for (const write of sent) write.undone()
-        throw error
-      }
+      locked,
+      run: (batch) => run(batch, lockTimeoutsMs.shared, (writes) => locked.moveIn(writes)),
     })
   }
 
   async #push(
-    writes: readonly PushWrite[],
+    inputs: readonly PushInput[],
     executor: Executor,
     lockTimeoutMs: number,
-  ): Promise<void> {
-    const items = writes.flatMap(({ input }) => input.items)
-    const result = await push(executor, items, { lockTimeoutMs })
-    this.#options.onPushed(result.woken)
-    let at = 0
-    for (const write of writes) {
-      const { length } = write.input.items
-      write.resolve(result.items.slice(at, at + length))
-      at += length
-    }
+  ): Promise<PushedItem[][]> {
+    const items = inputs.flatMap((input) => input.items)
+    const pushed = await push(executor, items, { lockTimeoutMs })
+    this.#options.coordinator.notifyMessageAvailable(pushed.woken)
+    return dealOut(inputs, pushed.items)
   }
 
-  async #ack(writes: readonly AckWrite[], executor: Executor): Promise<void> {
-    const items = writes.flatMap(({ input }) => input.items)
-    const result = await ack(executor, items, writes[0]?.input.group)
-    this.#options.onFreed(result.woken)
+  async #ack(inputs: readonly AckInput[], executor: Executor): Promise<AckOutcome[][]> {
+    const items = inputs.flatMap((input) => input.items)
+    const result = await ack(executor, items, inputs[0]?.group)
+    this.#options.coordinator.notifyPartitionFree(result.woken)
     const rejected = new Set(result.rejected)
     const dead = new Set(result.deadLettered)
-    let at = 0
-    for (const write of writes) {
-      const start = at
-      at += write.input.items.length
-      write.resolve(
-        write.input.items.map((_, i) => ({
-          accepted: !rejected.has(start + i),
-          deadLettered: dead.has(start + i),
-        })),
-      )
-    }
+    const outcomes = items.map((_, i) => ({
+      accepted: !rejected.has(i),
+      deadLettered: dead.has(i),
+    }))
+    return dealOut(inputs, outcomes)
   }
 
-  async #transact([write]: readonly TransactionWrite[], executor: Executor): Promise<void> {
-    if (write === undefined) return
-    const result = await transaction(executor, write.input)
-    this.#options.onPushed(result.woken)
-    write.resolve(result)
+  async #transact(
+    [request]: readonly TransactionRequest[],
+    executor: Executor,
+  ): Promise<TransactionResult[]> {
+    if (request === undefined) return []
+    const result = await transaction(executor, request)
+    this.#options.coordinator.notifyMessageAvailable(result.woken)
+    return [result]
   }
 
-  async #renew(writes: readonly RenewWrite[], executor: Executor): Promise<void> {
-    const expiries = await extend(
-      executor,
-      writes.map(({ input }) => input),
-    )
-    writes.forEach((write, i) => write.resolve(expiries[i] ?? null))
+  #renew(inputs: readonly RenewInput[], executor: Executor): Promise<(number | null)[]> {
+    return extend(executor, inputs)
   }
 
-  async #release(writes: readonly ReleaseWrite[], executor: Executor): Promise<void> {
-    const ids = writes.map(({ input }) => input)
-    const { released, woken } = await release(executor, ids)
-    this.#options.onFreed(woken)
-    for (const write of writes) write.resolve(released.has(write.input))
+  async #release(leaseIds: readonly string[], executor: Executor): Promise<boolean[]> {
+    const { released, woken } = await release(executor, leaseIds)
+    this.#options.coordinator.notifyPartitionFree(woken)
+    return leaseIds.map((leaseId) => released.has(leaseId))
   }
+}
+
+/** Each input's part of what a call answered for the items of all of them. */
+function dealOut<T>(inputs: readonly { readonly items: readonly unknown[] }[], all: T[]): T[][] {
+  let at = 0
+  return inputs.map(({ items }) => {
+    const start = at
+    at += items.length
+    return all.slice(start, at)
+  })
 }
 
 function targetOfPush({ queue, partition }: PushItem): WriteTarget {

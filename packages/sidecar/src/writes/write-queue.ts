@@ -1,75 +1,299 @@
-// Writes of one kind, in line for a few slots. A call that takes too long keeps its slot and its connection until it
-// ends, and those who wait for it are answered at their deadlines. Where all slots are taken up like that, whoever
-// comes is refused at once: so a database that confirms nothing costs neither memory nor the connections of others.
+// Writes of one kind, waiting for a few slots.
+//
+// A write that finds no call running leaves at once, alone. Writes that arrive meanwhile leave together when that call ends,
+// so an idle worker adds no delay and a busy one makes large calls. The other slots are for what does not fit into one
+// call, and for calls that take long: a call that is stuck must not delay writes that have nothing to do with it.
+//
+// A write is answered by its deadline:
+//
+//   waiting    in the queue, or between two tries. At its deadline it is refused, and never sent.
+//   sent       PostgreSQL has it. At its deadline its outcome is unknown: it may still commit.
+//   answered   by its result, its failure or its deadline, whichever came first.
+//
+// PostgreSQL itself sets no limit: a commit whose synchronous standby is lost waits until it is back. So a call that takes too
+// long keeps its slot and its connection. While all slots are taken like that, new writes are refused at once.
 
+import { provesNotCommitted } from '@rouse/database'
+import type { Connections, Executor } from '@rouse/storage'
 import { SidecarError } from '../sidecar-error.ts'
-import { Batcher, type BatcherOptions } from './batcher.ts'
-import { PendingWrite } from './pending-write.ts'
-import type { SeparateLine } from './separate-line.ts'
+import type { LockedTargets } from './locked-targets.ts'
+import { runIsolated } from './retry-split.ts'
 
-export interface WriteLineOptions<I, O> extends BatcherOptions<PendingWrite<I, O>> {
-  /** From its arrival on, a write is answered within this time. */
-  readonly timeoutMs: number
-  /** Where writes go whose queue has a locked partition. */
-  readonly separate?: SeparateLine<I, O> | undefined
+export interface WriteSize {
+  readonly count: number
+  readonly bytes: number
 }
 
-export class WriteLine<I, O> {
-  readonly #options: WriteLineOptions<I, O>
-  readonly #batcher: Batcher<PendingWrite<I, O>>
-  /** Calls under way for longer than a write may take. */
+export interface WriteQueueOptions<I, O> {
+  /** Calls that may run at once. */
+  readonly slots: number
+  /** The next slot opens for a write that has waited this long; 0: at once. */
+  readonly patienceMs: number
+  /** Writes that may wait; one more is refused. */
+  readonly pendingMax: number
+  /** The size of one call. */
+  readonly countMax: number
+  readonly bytesMax: number
+  /** A write is answered within this time. */
+  readonly timeoutMs: number
+  /** Whether a write may share a call with the first of the batch. */
+  readonly joins?: ((first: I, other: I) => boolean) | undefined
+  /** Takes the writes to queues that have a locked partition. */
+  readonly locked?: LockedTargets<I, O> | undefined
+  /** Carries out a batch and answers every write in it; never rejects. */
+  readonly run: (batch: PendingWrite<I, O>[]) => Promise<void>
+}
+
+const oneWrite: WriteSize = { count: 1, bytes: 0 }
+
+export class WriteQueue<I, O> {
+  readonly #options: WriteQueueOptions<I, O>
+  /** Oldest first. */
+  readonly #pending = new Set<PendingWrite<I, O>>()
+  #busy = 0
+  /** Calls that have been running for longer than a write may take. */
   #overdue = 0
+  /** A pending write did not fit into the last call, or may not share one with it. */
+  #isLeftOver = false
+  #impatient: NodeJS.Timeout | undefined
+  #idle: (() => void)[] = []
+  calls = 0
+  requests = 0
 
-  constructor(options: WriteLineOptions<I, O>) {
+  constructor(options: WriteQueueOptions<I, O>) {
     this.#options = options
-    this.#batcher = new Batcher({ ...options, run: (batch) => this.#run(batch) })
   }
 
-  get calls(): number {
-    return this.#batcher.calls
-  }
-
-  get requests(): number {
-    return this.#batcher.requests
-  }
-
-  submit(input: I): Promise<O> {
+  submit(input: I, size: WriteSize = oneWrite): Promise<O> {
     return new Promise<O>((resolve, reject) => {
-      const { slots, timeoutMs, separate } = this.#options
-      const write = new PendingWrite(input, resolve, reject)
+      const { slots, pendingMax, timeoutMs, locked } = this.#options
+      const write = new PendingWrite(input, size, resolve, reject)
       if (this.#overdue >= slots) {
         write.reject(new SidecarError('database_unavailable', 'PostgreSQL confirms no writes'))
-      } else if (separate?.take(write) === true) {
+      } else if (isInUse(locked) && locked.take(write)) {
         write.answerWithin(timeoutMs, () => {})
-      } else if (this.#batcher.add(write)) {
-        write.answerWithin(timeoutMs, () => this.#batcher.remove(write))
-      } else {
+      } else if (this.#pending.size >= pendingMax) {
         write.reject(new SidecarError('overloaded', 'too many requests wait for PostgreSQL'))
+      } else {
+        this.#pending.add(write)
+        this.#fire()
+        write.answerWithin(timeoutMs, () => this.#remove(write))
       }
     })
   }
 
+  /** Resolves when nothing is pending or running. */
   async idle(): Promise<void> {
-    // In this order: a call that met a lock moves its writes to the separate line before it ends.
-    await this.#batcher.idle()
-    await this.#options.separate?.idle()
+    if (this.#busy > 0 || this.#pending.size > 0) {
+      await new Promise<void>((resolve) => this.#idle.push(resolve))
+    }
+    // In this order: a call that met a lock moves its writes there before it ends.
+    await this.#options.locked?.idle()
+  }
+
+  #fire(): void {
+    while (this.#mayBegin()) this.#begin()
+    if (this.#pending.size === 0 || this.#busy >= this.#options.slots) return
+    this.#impatient ??= setTimeout(() => {
+      this.#begin()
+      this.#fire()
+    }, this.#options.patienceMs)
+  }
+
+  #mayBegin(): boolean {
+    const { slots, patienceMs } = this.#options
+    if (this.#pending.size === 0 || this.#busy >= slots) return false
+    return this.#busy === 0 || this.#isLeftOver || patienceMs === 0
+  }
+
+  #begin(): void {
+    const batch = this.#take()
+    this.#busy += 1
+    this.calls += 1
+    this.requests += batch.length
+    this.#stopTimer()
+    void this.#run(batch).finally(() => {
+      this.#busy -= 1
+      this.#fire()
+      this.#resolveIdle()
+    })
+  }
+
+  /** As many of the oldest as fit one call. A write too large for any call still leaves, alone. */
+  #take(): PendingWrite<I, O>[] {
+    const { countMax, bytesMax, joins } = this.#options
+    const batch: PendingWrite<I, O>[] = []
+    let count = 0
+    let bytes = 0
+    for (const write of this.#pending) {
+      const { input, size } = write
+      const first = batch[0]
+      if (first !== undefined) {
+        if (count + size.count > countMax || bytes + size.bytes > bytesMax) break
+        if (joins !== undefined && !joins(first.input, input)) continue
+      }
+      batch.push(write)
+      this.#pending.delete(write)
+      count += size.count
+      bytes += size.bytes
+    }
+    this.#isLeftOver = this.#pending.size > 0
+    return batch
   }
 
   async #run(taken: PendingWrite<I, O>[]): Promise<void> {
-    // What a lock was met for while they waited in line.
-    const { separate } = this.#options
-    const batch = separate?.isEmpty === false ? taken.filter((one) => !separate.take(one)) : taken
+    const { locked, run, timeoutMs } = this.#options
+    // A lock may have been met for their queue while they waited.
+    const batch = isInUse(locked) ? taken.filter((one) => !locked.take(one)) : taken
     if (batch.length === 0) return
     let isOverdue = false
     const timer = setTimeout(() => {
       isOverdue = true
       this.#overdue += 1
-    }, this.#options.timeoutMs)
+    }, timeoutMs)
     try {
-      await this.#options.run(batch)
+      await run(batch)
     } finally {
       clearTimeout(timer)
       if (isOverdue) this.#overdue -= 1
     }
+  }
+
+  #remove(write: PendingWrite<I, O>): void {
+    this.#pending.delete(write)
+    if (this.#pending.size > 0) return
+    this.#stopTimer()
+    this.#resolveIdle()
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#impatient)
+    this.#impatient = undefined
+  }
+
+  #resolveIdle(): void {
+    if (this.#busy > 0 || this.#pending.size > 0) return
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+}
+
+function isInUse<I, O>(locked: LockedTargets<I, O> | undefined): locked is LockedTargets<I, O> {
+  return locked !== undefined && locked.queues.size > 0
+}
+
+/** One write and the promise that waits for it. The head of this file has its states. */
+export class PendingWrite<I, O> {
+  readonly input: I
+  readonly size: WriteSize
+  /** The error if it is still waiting at its deadline. */
+  lateCode: 'database_unavailable' | 'partition_locked' = 'database_unavailable'
+  readonly #resolve: (output: O) => void
+  readonly #reject: (error: unknown) => void
+  #state: 'waiting' | 'sent' | 'answered' = 'waiting'
+  #deadline: NodeJS.Timeout | undefined
+
+  constructor(
+    input: I,
+    size: WriteSize,
+    resolve: (output: O) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.input = input
+    this.size = size
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  /** False: it was answered meanwhile and must not be sent. */
+  send(): boolean {
+    if (this.#state === 'answered') return false
+    this.#state = 'sent'
+    return true
+  }
+
+  /** The try left nothing behind. */
+  undone(): void {
+    if (this.#state === 'sent') this.#state = 'waiting'
+  }
+
+  resolve(output: O): void {
+    if (this.#answer()) this.#resolve(output)
+  }
+
+  reject(error: unknown): void {
+    if (this.#answer()) this.#reject(error)
+  }
+
+  /** Calls `onLate` if nothing has answered it by then. */
+  answerWithin(timeoutMs: number, onLate: () => void): void {
+    if (this.#state === 'answered') return
+    // After this process stood still, timers run before sockets are read: an answer that is already here goes first.
+    this.#deadline = setTimeout(() => {
+      setImmediate(() => {
+        if (this.#state === 'answered') return
+        this.reject(late(this.#state, this.lateCode, timeoutMs))
+        onLate()
+      })
+    }, timeoutMs)
+  }
+
+  #answer(): boolean {
+    if (this.#state === 'answered') return false
+    this.#state = 'answered'
+    clearTimeout(this.#deadline)
+    return true
+  }
+}
+
+function late(
+  state: 'waiting' | 'sent',
+  waitingCode: PendingWrite<unknown, unknown>['lateCode'],
+  timeoutMs: number,
+): SidecarError {
+  return state === 'sent'
+    ? new SidecarError('outcome_unknown', `PostgreSQL did not confirm it within ${timeoutMs} ms`)
+    : new SidecarError(waitingCode, `PostgreSQL took no more within ${timeoutMs} ms`)
+}
+
+export interface SharedCallOptions<I, O> {
+  readonly connections: Connections
+  /** One SQL call for these inputs. Resolves to an output for each. */
+  readonly call: (inputs: readonly I[], executor: Executor) => Promise<readonly O[]>
+  /** A lock did not come in time, and nothing happened. */
+  readonly onLocked: (writes: readonly PendingWrite<I, O>[]) => void
+  readonly onUnavailable: (error: SidecarError) => void
+  readonly random: () => number
+}
+
+export function runShared<I, O>(
+  writes: readonly PendingWrite<I, O>[],
+  options: SharedCallOptions<I, O>,
+): Promise<void> {
+  const { connections, call, onLocked, onUnavailable, random } = options
+  return runIsolated(writes, {
+    // Only once there is a connection is it known which writes still wait.
+    call: (some) => connections.use((executor) => send(some, executor, call)),
+    reject: (write, error) => write.reject(error),
+    onLocked,
+    onUnavailable,
+    writes: true,
+    random,
+  })
+}
+
+async function send<I, O>(
+  writes: readonly PendingWrite<I, O>[],
+  executor: Executor,
+  call: SharedCallOptions<I, O>['call'],
+): Promise<void> {
+  const sent = writes.filter((write) => write.send())
+  if (sent.length === 0) return
+  try {
+    const inputs = sent.map(({ input }) => input)
+    const outputs = await call(inputs, executor)
+    sent.forEach((write, i) => write.resolve(outputs[i] as O))
+  } catch (error) {
+    if (provesNotCommitted(error)) for (const write of sent) write.undone()
+    throw error
   }
 }

@@ -2,39 +2,37 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { WriteLine } from '../src/index.ts'
-import { PendingWrite } from '../src/writes/pending-write.ts'
+import { PendingWrite, WriteQueue } from '../../src/writes/write-queue.ts'
 
 type Write = PendingWrite<string, string>
 
 /** Short, so that tests are; nothing asserts that something happens before it. */
 const timeoutMs = 30
 
-/** A line whose calls end only when told to. */
+/** A queue whose calls end only when told to. */
 function held(options: { slots?: number; pendingMax?: number } = {}) {
   const calls: { writes: Write[]; inputs: string[]; end: () => void }[] = []
-  const line = new WriteLine<string, string>({
+  const queue = new WriteQueue<string, string>({
     slots: options.slots ?? 1,
     patienceMs: 0,
     pendingMax: options.pendingMax ?? 100,
     countMax: 100,
     bytesMax: 100,
     timeoutMs,
-    weigh: () => ({ count: 1, bytes: 0 }),
     run: (batch) =>
       new Promise((end) => {
         const writes = batch.filter((write) => write.send())
         calls.push({ writes, inputs: writes.map(({ input }) => input), end })
       }),
   })
-  return { line, calls }
+  return { queue, calls }
 }
 
 test('a write that was sent is unknown at its deadline, and its call goes on', async (t) => {
-  const { line, calls } = held()
-  await t.rejects(line.submit('a'), { code: 'outcome_unknown' })
+  const { queue, calls } = held()
+  await t.rejects(queue.submit('a'), { code: 'outcome_unknown' })
   let isIdle = false
-  const idle = line.idle().then(() => {
+  const idle = queue.idle().then(() => {
     isIdle = true
   })
   calls[0]?.writes[0]?.resolve('late')
@@ -45,12 +43,12 @@ test('a write that was sent is unknown at its deadline, and its call goes on', a
 })
 
 test('a write that still waits is refused at its deadline, and never sent', async (t) => {
-  const { line, calls } = held()
-  const sent = line.submit('a').catch(() => {})
-  await t.rejects(line.submit('b'), { code: 'database_unavailable' })
+  const { queue, calls } = held()
+  const sent = queue.submit('a').catch(() => {})
+  await t.rejects(queue.submit('b'), { code: 'database_unavailable' })
   await sent
   calls[0]?.end()
-  await line.idle()
+  await queue.idle()
   t.same(
     calls.map(({ inputs }) => inputs),
     [['a']],
@@ -58,8 +56,8 @@ test('a write that still waits is refused at its deadline, and never sent', asyn
 })
 
 test('a try that left nothing behind is refused at its deadline, and not made again', async (t) => {
-  const { line, calls } = held()
-  const refused = t.rejects(line.submit('a'), { code: 'database_unavailable' })
+  const { queue, calls } = held()
+  const refused = t.rejects(queue.submit('a'), { code: 'database_unavailable' })
   calls[0]?.writes[0]?.undone()
   await refused
   t.notOk(calls[0]?.writes[0]?.send())
@@ -67,40 +65,40 @@ test('a try that left nothing behind is refused at its deadline, and not made ag
 })
 
 test('while every slot is overdue nobody waits in vain, and afterwards all goes on', async (t) => {
-  const { line, calls } = held({ slots: 2 })
-  const unknown = ['a', 'b'].map((input) => line.submit(input).catch(() => 'unknown'))
+  const { queue, calls } = held({ slots: 2 })
+  const unknown = ['a', 'b'].map((input) => queue.submit(input).catch(() => 'unknown'))
   await Promise.all(unknown)
   const begun = calls.length
   await eventually(async () => {
-    const refusal = await line.submit('c').catch((error: Error) => error.message)
+    const refusal = await queue.submit('c').catch((error: Error) => error.message)
     return refusal === 'PostgreSQL confirms no writes'
   })
   t.equal(calls.length, begun)
   calls[0]?.end()
   await eventually(() => {
-    line.submit('d').catch(() => {})
+    queue.submit('d').catch(() => {})
     return calls.length > begun
   })
   t.same([...new Set(calls.slice(begun).flatMap(({ inputs }) => inputs))], ['d'])
   for (const call of calls) call.end()
 })
 
-test('a full line refuses one more', async (t) => {
-  const { line, calls } = held({ pendingMax: 1 })
-  const waiting = ['a', 'b'].map((input) => line.submit(input).catch(() => {}))
-  await t.rejects(line.submit('c'), { code: 'overloaded' })
+test('a full queue refuses one more', async (t) => {
+  const { queue, calls } = held({ pendingMax: 1 })
+  const waiting = ['a', 'b'].map((input) => queue.submit(input).catch(() => {}))
+  await t.rejects(queue.submit('c'), { code: 'overloaded' })
   await Promise.all(waiting)
   calls[0]?.end()
 })
 
 test('an answer that came while the process stood still goes before the deadline', async (t) => {
   const { far, near } = await socketPair(t)
-  const { line, calls } = held()
+  const { queue, calls } = held()
   near.on('data', () => {
     calls[0]?.writes[0]?.resolve('stored')
     calls[0]?.end()
   })
-  const answer = line.submit('a')
+  const answer = queue.submit('a')
   far.write('x')
   standStill(10 * timeoutMs)
   t.equal(await answer, 'stored')
@@ -111,6 +109,7 @@ test('a deadline that meets the answer leaves exactly one of them', async (t) =>
     const answers: string[] = []
     const write = new PendingWrite<string, string>(
       'a',
+      { count: 1, bytes: 0 },
       () => answers.push('stored'),
       () => answers.push('unknown'),
     )

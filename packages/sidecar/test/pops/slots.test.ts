@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { Semaphore } from '../src/pops/slots.ts'
+import { Semaphore } from '../../src/pops/slots.ts'
 
 /** Work that begins when it has a slot, and ends when it is told to. */
 function worksAt(semaphore: Semaphore) {

@@ -13,7 +13,7 @@
 
 import type { Semaphore } from '../pops/slots.ts'
 import { SidecarError } from '../sidecar-error.ts'
-import type { PendingWrite } from './pending-write.ts'
+import type { PendingWrite } from './write-queue.ts'
 
 /** What a write locks: a partition of a queue. */
 export interface WriteTarget {
@@ -21,15 +21,14 @@ export interface WriteTarget {
   readonly name: string
 }
 
-export interface SeparateLineOptions<I, O> {
+export interface LockedTargetsOptions<I, O> {
   /** Of all lines of a worker together; a kind is a queue. */
   readonly slots: Semaphore
   readonly targetsOf: (input: I) => readonly WriteTarget[]
   readonly countMax: number
-  readonly weigh: (write: PendingWrite<I, O>) => { readonly count: number; readonly bytes: number }
   readonly bytesMax: number
   /** Whether a write may share a call with the first of the batch. */
-  readonly joins?: ((first: PendingWrite<I, O>, other: PendingWrite<I, O>) => boolean) | undefined
+  readonly joins?: ((first: I, other: I) => boolean) | undefined
   /** One call. False: it met a lock, and left nothing behind. */
   readonly call: (writes: PendingWrite<I, O>[], lockTimeoutMs: number) => Promise<boolean>
   readonly nowMs: () => number
@@ -46,12 +45,12 @@ const targetsMax = 10_000
 /** Writes to more queues than this wait together. */
 const namedQueuesMax = 8
 
-interface Target<I, O> {
+export interface Target<I, O> {
   writes: PendingWrite<I, O>[]
   refusedUntilMs: number
 }
 
-interface Queue<I, O> {
+export interface Queue<I, O> {
   joined: PendingWrite<I, O>[]
   readonly targets: Map<string, Target<I, O>>
   /** Targets with writes, in the order of their first one. */
@@ -60,22 +59,18 @@ interface Queue<I, O> {
   apartUntilMs: number
 }
 
-export class SeparateLine<I, O> {
-  readonly #options: SeparateLineOptions<I, O>
-  readonly #queues = new Map<string, Queue<I, O>>()
+export class LockedTargets<I, O> {
+  readonly #options: LockedTargetsOptions<I, O>
+  /** Those kept apart. Most of the time there are none, and nobody needs to ask further. */
+  readonly queues = new Map<string, Queue<I, O>>()
   #pending = 0
 
-  constructor(options: SeparateLineOptions<I, O>) {
+  constructor(options: LockedTargetsOptions<I, O>) {
     this.#options = options
-  }
-
-  get isEmpty(): boolean {
-    return this.#queues.size === 0
   }
 
   /** Takes a write of a queue that is kept apart. False: it is shared. */
   take(write: PendingWrite<I, O>): boolean {
-    if (this.isEmpty) return false
     const targets = this.#options.targetsOf(write.input)
     const home = homeOf(targets)
     const isOneQueue = home === targets[0]?.queue
@@ -84,7 +79,7 @@ export class SeparateLine<I, O> {
       this.moveIn([write])
       return true
     }
-    const queue = this.#queues.get(home) as Queue<I, O>
+    const queue = this.queues.get(home) as Queue<I, O>
     // Writes to several queues do not join: one call for all of them would mostly meet the lock again.
     if (!isOneQueue || targets.some(({ name }) => queue.targets.has(name))) {
       this.#addAlone(write, targets, queue)
@@ -98,10 +93,10 @@ export class SeparateLine<I, O> {
     for (const write of writes) {
       const targets = this.#options.targetsOf(write.input)
       const home = homeOf(targets)
-      let queue = this.#queues.get(home)
+      let queue = this.queues.get(home)
       if (queue === undefined) {
         this.#forgetShared()
-        if (this.#queues.size >= queuesMax) {
+        if (this.queues.size >= queuesMax) {
           write.reject(lockedError())
           continue
         }
@@ -112,16 +107,16 @@ export class SeparateLine<I, O> {
           running: undefined,
           apartUntilMs: 0,
         }
-        this.#queues.set(home, queue)
+        this.queues.set(home, queue)
       }
       this.#addAlone(write, targets, queue)
     }
-    for (const [name, queue] of this.#queues) this.#run(name, queue)
+    for (const [name, queue] of this.queues) this.#run(name, queue)
   }
 
   async idle(): Promise<void> {
     for (;;) {
-      const running = [...this.#queues.values()].flatMap((queue) => queue.running ?? [])
+      const running = [...this.queues.values()].flatMap((queue) => queue.running ?? [])
       if (running.length === 0) return
       await Promise.all(running)
     }
@@ -162,7 +157,7 @@ export class SeparateLine<I, O> {
       queue.running = undefined
       // What came in the meantime, or nothing: then the queue may be shared again.
       if (hasWrites(queue)) this.#run(name, queue)
-      else if (!this.#isNeeded(queue)) this.#queues.delete(name)
+      else if (!this.#isNeeded(queue)) this.queues.delete(name)
     })
   }
 
@@ -208,17 +203,17 @@ export class SeparateLine<I, O> {
 
   /** As many of the oldest as fit one call, at least one. */
   #takeBatch(from: PendingWrite<I, O>[]): PendingWrite<I, O>[] {
-    const { countMax, bytesMax, weigh, joins } = this.#options
+    const { countMax, bytesMax, joins } = this.#options
     let taken = 0
     let count = 0
     let bytes = 0
     for (const write of from) {
-      const weight = weigh(write)
-      count += weight.count
-      bytes += weight.bytes
+      count += write.size.count
+      bytes += write.size.bytes
       if (taken > 0) {
         if (count > countMax || bytes > bytesMax) break
-        if (joins !== undefined && !joins(from[0] as PendingWrite<I, O>, write)) break
+        const first = from[0] as PendingWrite<I, O>
+        if (joins !== undefined && !joins(first.input, write.input)) break
       }
       taken += 1
     }
@@ -226,10 +221,10 @@ export class SeparateLine<I, O> {
   }
 
   #isApart(name: string): boolean {
-    const queue = this.#queues.get(name)
+    const queue = this.queues.get(name)
     if (queue === undefined) return false
     if (this.#isNeeded(queue)) return true
-    this.#queues.delete(name)
+    this.queues.delete(name)
     return false
   }
 
@@ -240,8 +235,8 @@ export class SeparateLine<I, O> {
   }
 
   #forgetShared(): void {
-    if (this.#queues.size < queuesMax) return
-    for (const name of this.#queues.keys()) this.#isApart(name)
+    if (this.queues.size < queuesMax) return
+    for (const name of this.queues.keys()) this.#isApart(name)
   }
 }
 

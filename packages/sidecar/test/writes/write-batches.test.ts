@@ -1,0 +1,166 @@
+import { eventually } from '@rouse/testkit'
+import { test } from 'tap'
+import { WriteQueue } from '../../src/writes/write-queue.ts'
+
+interface Job {
+  readonly name: string
+  readonly bytes?: number
+}
+
+interface Limits {
+  readonly slots?: number
+  readonly patienceMs?: number
+  readonly countMax?: number
+  readonly bytesMax?: number
+  readonly timeoutMs?: number
+}
+
+/** A queue whose calls end only when told to. */
+function held(options: Limits = {}) {
+  const calls: { names: string[]; finish: () => void }[] = []
+  const queue = new WriteQueue<string, string>({
+    slots: options.slots ?? 1,
+    patienceMs: options.patienceMs ?? 60_000,
+    pendingMax: 100,
+    countMax: options.countMax ?? 100,
+    bytesMax: options.bytesMax ?? 1_000,
+    timeoutMs: options.timeoutMs ?? 1_000,
+    joins: (first, other) => first[0] === other[0],
+    run: (batch) =>
+      new Promise((resolve) => {
+        const finish = (): void => {
+          for (const write of batch) write.resolve('done')
+          resolve()
+        }
+        calls.push({ names: batch.map(({ input }) => input), finish })
+      }),
+  })
+  const add = ({ name, bytes = 0 }: Job): Promise<string> => {
+    const answer = queue.submit(name, { count: 1, bytes })
+    // Most tests end before their writes do.
+    answer.catch(() => {})
+    return answer
+  }
+  return { queue, add, calls }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('a lone request leaves at once', async (t) => {
+  const { add, calls } = held()
+  void add({ name: 'a1' })
+  t.same(calls[0]?.names, ['a1'])
+})
+
+test('requests that arrive while the slot is busy leave together', async (t) => {
+  const { add, calls } = held()
+  for (const name of ['a1', 'a2', 'a3']) void add({ name })
+  t.equal(calls.length, 1)
+  calls[0]?.finish()
+  await turn()
+  t.same(calls[1]?.names, ['a2', 'a3'])
+})
+
+test('a second slot stays closed while the first call is quick', async (t) => {
+  const { add, calls } = held({ slots: 2 })
+  for (const name of ['a1', 'a2', 'a3']) void add({ name })
+  await turn()
+  t.equal(calls.length, 1)
+  calls[0]?.finish()
+  await turn()
+  t.same(calls[1]?.names, ['a2', 'a3'])
+})
+
+test('a call that takes long does not hold up those who come after it', async (t) => {
+  const { add, calls } = held({ slots: 2, patienceMs: 5 })
+  for (const name of ['a1', 'a2', 'a3']) void add({ name })
+  await eventually(() => calls.length === 2)
+  t.same(calls[1]?.names, ['a2', 'a3'])
+  void add({ name: 'a4' })
+  calls[1]?.finish()
+  await eventually(() => calls.length === 3)
+  t.same(calls[2]?.names, ['a4'], 'and again, while the first is stuck')
+})
+
+test('what does not fit into one call takes the second slot at once', async (t) => {
+  const { add, calls } = held({ slots: 2, countMax: 2 })
+  for (const name of ['a1', 'a2', 'a3', 'a4']) void add({ name })
+  calls[0]?.finish()
+  await turn()
+  t.same(
+    calls.slice(1).map(({ names }) => names),
+    [['a2', 'a3'], ['a4']],
+  )
+})
+
+test('without patience every slot is open', async (t) => {
+  const { add, calls } = held({ slots: 2, patienceMs: 0 })
+  for (const name of ['a1', 'a2', 'a3']) void add({ name })
+  t.equal(calls.length, 2)
+})
+
+test('a call stays within its limits of count and bytes', async (t) => {
+  const { add, calls } = held({ countMax: 2, bytesMax: 10 })
+  for (const name of ['a1', 'a2', 'a3', 'a4']) void add({ name })
+  void add({ name: 'a5', bytes: 50 })
+  void add({ name: 'a6' })
+  for (let i = 0; i < 4; i += 1) {
+    calls[i]?.finish()
+    await turn()
+  }
+  t.same(
+    calls.map(({ names }) => names),
+    [['a1'], ['a2', 'a3'], ['a4'], ['a5'], ['a6']],
+    'what is too big for any limit leaves alone',
+  )
+})
+
+test('requests that may not join the first wait for a call of their own', async (t) => {
+  const { add, calls } = held()
+  for (const name of ['a1', 'a2', 'b1', 'a3']) void add({ name })
+  calls[0]?.finish()
+  await turn()
+  calls[1]?.finish()
+  await turn()
+  t.same(
+    calls.map(({ names }) => names),
+    [['a1'], ['a2', 'a3'], ['b1']],
+  )
+})
+
+test('a queue with too many pending writes refuses the next', async (t) => {
+  const { add, calls } = held()
+  const taken = Array.from({ length: 101 }, (_, i) => add({ name: `a${i}` }))
+  await t.rejects(add({ name: 'a101' }), { code: 'overloaded' })
+  calls[0]?.finish()
+  await turn()
+  calls[1]?.finish()
+  t.equal(new Set(await Promise.all(taken)).size, 1)
+})
+
+test('idle resolves when the last call has ended', async (t) => {
+  const { queue, add, calls } = held()
+  await queue.idle()
+  void add({ name: 'a1' })
+  let idle = false
+  const waiting = queue.idle().then(() => {
+    idle = true
+  })
+  await turn()
+  t.notOk(idle)
+  calls[0]?.finish()
+  await waiting
+  t.ok(idle)
+})
+
+test('a write that is refused at its deadline does not leave, and nor does an empty call', async (t) => {
+  const { queue, add, calls } = held({ slots: 2, patienceMs: 60, timeoutMs: 30 })
+  const late = add({ name: 'a1' }).catch(() => 'unknown')
+  await t.rejects(add({ name: 'a2' }), { code: 'database_unavailable' })
+  // Had the timer that opens the second slot not ended with it, an empty call would begin now.
+  await new Promise((resolve) => setTimeout(resolve, 80))
+  t.equal(calls.length, 1)
+  for (const { finish } of calls) finish()
+  t.equal(await late, 'unknown')
+  await queue.idle()
+})

@@ -1,8 +1,7 @@
 // Nodes' functions work at read committed only and say so; users' functions work at every level.
 import { randomUUID } from 'node:crypto'
 import { createPool } from '@rouse/database'
-import { poolExecutor } from '@rouse/sidecar'
-import { ackIn, enqueue, promoteDue, push } from '@rouse/storage'
+import { ackIn, enqueue, poolExecutor, promoteDue, push } from '@rouse/storage'
 import { pgbouncerMissing, startPgbouncer } from '@rouse/testkit'
 import { test } from 'tap'
 import { message, openStorage, payloads } from './support/storage.ts'

@@ -8,7 +8,6 @@ export type {
   PopOutcome,
   PopSpec,
 } from './operation.ts'
-export { poolExecutor } from './pool-executor.ts'
 export type { SidecarOptions, SidecarStats } from './sidecar-db-pool.ts'
 export { SidecarDbPool, sidecarConnections, sidecarDefaults } from './sidecar-db-pool.ts'
 export type { SidecarErrorCode } from './sidecar-error.ts'

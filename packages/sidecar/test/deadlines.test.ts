@@ -1,8 +1,7 @@
 // What a client hears while PostgreSQL holds a call, and what becomes of the call.
-import { ack, pop, push } from '@rouse/storage'
+import { ack, poolExecutor, pop, push } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
-import { poolExecutor } from '../src/index.ts'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
 /** Long enough for what nothing holds up, on a busy machine, too. */

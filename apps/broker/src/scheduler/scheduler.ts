@@ -2,9 +2,8 @@
 
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
-import { poolExecutor } from '@rouse/sidecar'
 import type { IdleGroup } from '@rouse/storage'
-import { dueTimes } from '@rouse/storage'
+import { dueTimes, poolExecutor } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'

@@ -1,9 +1,11 @@
 // A worker of a node: puts the parts together, serves HTTP, and drains when told to. It ends with its primary.
+
 import cluster from 'node:cluster'
 import type { Server } from 'node:http'
 import { createPool } from '@rouse/database'
 import { type Limits, limits } from '@rouse/protocol'
-import { poolExecutor, SidecarDbPool } from '@rouse/sidecar'
+import { SidecarDbPool } from '@rouse/sidecar'
+import { poolExecutor } from '@rouse/storage'
 import type pg from 'pg'
 import { systemClock } from '../clock.ts'
 import type { Config } from '../config/config.ts'

@@ -39,6 +39,7 @@ const settleMs = 100
 
 export class HostPool extends pg.Pool {
   readonly #finder: HostFinder
+  readonly #hasSeveral: boolean
   readonly #watch: SilenceWatch
   readonly #clients = new Set<HostClient>()
   readonly #limit: ConnectionLimit
@@ -69,6 +70,7 @@ export class HostPool extends pg.Pool {
       Client: PooledClient,
     })
     this.#finder = finder
+    this.#hasSeveral = finder.hasSeveral
     this.#limit = new ConnectionLimit(max, random)
     this.#onLimit = onLimit
     this.#newTest = () => {
@@ -89,7 +91,7 @@ export class HostPool extends pg.Pool {
   override connect(): Promise<pg.PoolClient>
   override connect(callback: ConnectCallback): void
   override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | void {
-    const first = this.#finder.hasSeveral ? this.#connect() : super.connect()
+    const first = this.#hasSeveral ? this.#connect() : super.connect()
     const connecting = first.catch((error: unknown) => this.#queue(error))
     if (callback === undefined) return connecting
     connecting.then(
@@ -182,9 +184,8 @@ export class HostPool extends pg.Pool {
       const released = asHostClient(client)
       this.#watch.ended(released)
       // A client that is ending is not taken back.
-      if (released.isRetired || this.#finder.isPassedOver(released.server)) {
-        released.end().catch(() => {})
-      }
+      const isPassedOver = this.#hasSeveral && this.#finder.isPassedOver(released.server)
+      if (released.isRetired || isPassedOver) released.end().catch(() => {})
     })
   }
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { PushItem } from '@rouse/storage'
+import { poolExecutor } from '@rouse/storage'
 import type { TestDatabase } from '@rouse/testkit'
 import { testDatabase } from '@rouse/testkit'
 import type { Test } from 'tap'
-import { type PopSpec, poolExecutor, SidecarDbPool } from '../../src/index.ts'
+import { type PopSpec, SidecarDbPool } from '../../src/index.ts'
 import { TestCoordinator } from './test-coordinator.ts'
 
 export interface Started {

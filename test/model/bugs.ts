@@ -33,7 +33,7 @@ export const modelBugs: readonly ModelBug[] = [
     does: 'a number of 16 or more digits is taken as a string where a name belongs',
     replaces: [
       {
-        file: 'apps/broker/dist/json-body.js',
+        file: 'apps/broker/dist/http/json-body.js',
         find: 'const value = JSON.parse(text);',
         put: `const token = /"(?:[^"\\\\]|\\\\.)*"|-?\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?/g;
         const isLong = (one) => !one.startsWith('"') && /\\d{16}|\\d[eE][+-]?\\d{3}/.test(one);
@@ -46,7 +46,7 @@ export const modelBugs: readonly ModelBug[] = [
     does: 'a payload comes back with the digits that a double has room for',
     replaces: [
       {
-        file: 'apps/broker/dist/json-body.js',
+        file: 'apps/broker/dist/http/json-body.js',
         find: 'keepExactTexts(text, value);',
         put: '',
       },

@@ -1,5 +1,5 @@
 // A lane that waits, for a retry or for its window to end, is closed. Whatever may come before that opens it.
-import { ack, promoteDue, push, redrive, release } from '@rouse/sidecar'
+import { ack, promoteDue, push, redrive, release } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { item, message, openStorage, payloads, type Storage, start } from './support/storage.ts'
 

@@ -10,7 +10,7 @@ export { push } from './delivery/push.ts'
 export { ackIn, enqueue } from './delivery/sql-producers.ts'
 export type { TransactionRequest, TransactionResult } from './delivery/transaction.ts'
 export { transaction } from './delivery/transaction.ts'
-export type { Connections, Executor, Preparing, Statement } from './executor.ts'
+export type { Connections, Executor, Statement } from './executor.ts'
 export { countingQueries, poolExecutor, withoutPreparing } from './executor.ts'
 export type { DeadLetter, FailedAttempt } from './inspect/dead-letters.ts'
 export { deadLetters, redrive } from './inspect/dead-letters.ts'
@@ -90,6 +90,7 @@ export {
   reapExpired,
   reapStep,
   retain,
+  retainDefaults,
 } from './time/maintenance.ts'
 export { purgeUnderWay, removalStep } from './time/removals.ts'
 export type { IdleGroup } from './time/retention.ts'

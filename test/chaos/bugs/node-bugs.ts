@@ -111,8 +111,8 @@ export const nodeBugs: readonly Bug[] = [
     does: 'pushes that wait for a locked partition keep their slots, and try again and again',
     replaces: [
       {
-        file: 'packages/sidecar/dist/write-desk.js',
-        find: 'run: (batch) => run(batch, lockTimeoutsMs.shared, (writes) => separate.moveIn(writes)),',
+        file: 'packages/sidecar/dist/writes/write-operations.js',
+        find: 'run: (batch) => run(batch, lockTimeoutsMs.shared, (writes) => locked.moveIn(writes)),',
         put: 'run: (batch) => run(batch, lockTimeoutsMs.alone, undefined),',
       },
     ],

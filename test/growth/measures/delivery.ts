@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { PopSource } from '@rouse/protocol'
 import {
   type AckItem,
   ack,
@@ -7,13 +8,12 @@ import {
   enqueue,
   extend,
   type Lease,
-  type PopSource,
   type PushItem,
   pop,
   push,
   release,
   transaction,
-} from '@rouse/sidecar'
+} from '@rouse/storage'
 import { type Measure, prepared } from '../support/measure.ts'
 import type { Probe } from '../support/touched.ts'
 

@@ -1,10 +1,18 @@
-import { deadLetterGroups } from '@rouse/broker/statements/dead-letters'
-import { followMessages, listMessages, listScheduled } from '@rouse/broker/statements/messages'
-import { queuesWithGroup } from '@rouse/broker/statements/queue-details'
-import { idleGroups } from '@rouse/broker/statements/retention'
-import { listSchedules } from '@rouse/broker/statements/schedules'
-import { traceNames, tracesByName, tracesOfMessage } from '@rouse/broker/statements/traces'
-import { deadLetters, stats, statsPage } from '@rouse/sidecar'
+import {
+  deadLetterGroups,
+  deadLetters,
+  followMessages,
+  idleGroups,
+  listMessages,
+  listScheduled,
+  listSchedules,
+  queuesWithGroup,
+  stats,
+  statsPage,
+  traceNames,
+  tracesByName,
+  tracesOfMessage,
+} from '@rouse/storage'
 import type { Measure } from '../support/measure.ts'
 import { leasesIn, lettersIn, type Size } from '../support/skewed-database.ts'
 

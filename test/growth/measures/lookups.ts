@@ -1,11 +1,16 @@
-import { findRedrive } from '@rouse/broker/statements/dead-letters'
-import { forgetfulQueue } from '@rouse/broker/statements/forgetful-queue'
-import { holdingsOf } from '@rouse/broker/statements/leases'
-import { findMessage } from '@rouse/broker/statements/messages'
-import { queueOptions, queuePlace } from '@rouse/broker/statements/queue-details'
-import { purgeUnderWay } from '@rouse/broker/statements/removals'
-import { addTrace, attemptTraces, partitionNames } from '@rouse/broker/statements/traces'
-import { queueFacts } from '@rouse/broker/statements/why'
+import {
+  addTrace,
+  attemptTraces,
+  findMessage,
+  findRedrive,
+  forgetfulQueue,
+  holdingsOf,
+  partitionNames,
+  purgeUnderWay,
+  queueFacts,
+  queueOptions,
+  queuePlace,
+} from '@rouse/storage'
 import type { Measure } from '../support/measure.ts'
 
 export const lookups: readonly Measure[] = [

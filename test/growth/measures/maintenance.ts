@@ -1,17 +1,19 @@
 // What nodes do by themselves, and how often: by timers, once a second, once a minute.
-import { dueTimes } from '@rouse/broker/statements/due-times'
-import { encryptedQueues } from '@rouse/broker/statements/encrypted-queues'
-import { groupsWithWork } from '@rouse/broker/statements/groups-with-work'
-import { exchangeNodes, removeNode } from '@rouse/broker/statements/nodes'
-import { retentionStep, takeLetGoGroups } from '@rouse/broker/statements/retention'
-import { dueSchedules } from '@rouse/broker/statements/schedules'
 import {
+  dueSchedules,
+  dueTimes,
+  encryptedQueues,
+  exchangeNodes,
+  groupsWithWork,
   promotePartition,
   promoteReady,
   promoteScheduled,
   reapStep,
+  removeNode,
   retainDefaults,
-} from '@rouse/sidecar'
+  retentionStep,
+  takeLetGoGroups,
+} from '@rouse/storage'
 import { type Measure, prepared, sql } from '../support/measure.ts'
 import { leasesIn, type Size } from '../support/skewed-database.ts'
 import type { Probe } from '../support/touched.ts'

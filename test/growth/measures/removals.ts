@@ -1,16 +1,18 @@
 // What operators ask for, and the steps that nodes take for them: they cost what they are asked for, not what there is beside it.
-import { countLetters, redriveStep, startRedrive } from '@rouse/broker/statements/dead-letters'
-import { removalStep } from '@rouse/broker/statements/removals'
 import {
   configure,
+  countLetters,
   deleteGroup,
   deleteQueue,
   pause,
   purge,
   push,
   redrive,
+  redriveStep,
+  removalStep,
   seek,
-} from '@rouse/sidecar'
+  startRedrive,
+} from '@rouse/storage'
 import { type Measure, prepared, sql } from '../support/measure.ts'
 import { leasesIn, type Size } from '../support/skewed-database.ts'
 

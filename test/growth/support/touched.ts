@@ -1,6 +1,6 @@
 // What a call touches: pages of shared buffers and rows, all statements inside its functions included, and which functions of the
 // schema it ran. Nothing of the call remains.
-import type { Executor, Statement } from '@rouse/sidecar'
+import type { Executor, Statement } from '@rouse/storage'
 import type pg from 'pg'
 
 export interface Touched {

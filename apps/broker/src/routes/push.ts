@@ -1,10 +1,25 @@
-import { type PushBody, PushBodySchema } from '@rouse/protocol'
+// Pushes: the request's items become messages, which go to the sidecar together.
+import {
+  allFaults,
+  fieldError,
+  type PushBody,
+  PushBodySchema,
+  type PushedItem as PushedAnswer,
+  type PushItem as PushRequestItem,
+  parsePartitionName,
+  parseQueueName,
+  parseTime,
+  parseTransactionId,
+  RouseError,
+  requestDefaults,
+  transactionIdFor,
+} from '@rouse/protocol'
+import { forgetfulQueue, type PushedItem, type PushItem } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { withoutNulls } from '../http/json-body.ts'
+import { administer } from '../http/admin-query.ts'
+import { exactTextOf, withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { bytesOf, readPushItems, toPushedAnswer } from './push-items.ts'
-import { checkRepeat } from './repeated-push.ts'
 
 /** The answer goes out after COMMIT: the sidecar resolves no earlier. */
 export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
@@ -33,4 +48,175 @@ function dropNulls(body: unknown): void {
   const items = (body as { items?: unknown } | undefined)?.items
   if (!Array.isArray(items)) return
   for (const item of items) withoutNulls(item, 'payload')
+}
+
+/** Checks a request's items and makes them messages. `path` is where they stand in the body. */
+export function readPushItems(
+  items: readonly PushRequestItem[],
+  context: BrokerContext,
+  path = 'items',
+): PushItem[] {
+  if (items.length > context.limits.pushItemsMax) {
+    throw fieldError(
+      'invalid_request',
+      path,
+      `must be at most ${context.limits.pushItemsMax} items`,
+    )
+  }
+  try {
+    return items.map((item, i) => readPushItem(item, context, `${path}[${i}]`))
+  } catch (error) {
+    throw allFaults(error, readsOf(items, context, path))
+  }
+}
+
+/** What is read together, beside an item that is good. */
+const itemParts: readonly (readonly (keyof PushRequestItem)[])[] = [
+  ['queue'],
+  ['partition'],
+  ['payload'],
+  ['transactionId'],
+  ['traceId'],
+  ['headers'],
+  ['delayMs', 'runAt'],
+]
+const goodItem: PushRequestItem = { queue: 'q', payload: null }
+
+function* readsOf(
+  items: readonly PushRequestItem[],
+  context: BrokerContext,
+  path: string,
+): Generator<() => unknown> {
+  for (const [i, item] of items.entries()) {
+    for (const part of itemParts) {
+      const fields = Object.fromEntries(part.map((name) => [name, item[name]]))
+      yield () => readPushItem({ ...goodItem, ...fields }, context, `${path}[${i}]`)
+    }
+  }
+}
+
+function readPushItem(item: PushRequestItem, context: BrokerContext, path: string): PushItem {
+  const { partition = requestDefaults.partition, traceId, headers } = item
+  const { payloadBytesMax, messageHeadersBytesMax } = context.limits
+  const id = context.newMessageId()
+  return {
+    queue: parseQueueName(item.queue, `${path}.queue`),
+    partition: parsePartitionName(partition, `${path}.partition`),
+    id,
+    payload: jsonText(item, 'payload', `${path}.payload`, payloadBytesMax),
+    transactionId: readTransactionId(item, id, path),
+    traceId: traceId === undefined ? undefined : parseTransactionId(traceId, `${path}.traceId`),
+    headers:
+      headers === undefined
+        ? undefined
+        : jsonText(item, 'headers', `${path}.headers`, messageHeadersBytesMax),
+    ...readDelay(item, context, path),
+  }
+}
+
+/** A message that is to wait has no seq yet to make an id from: it gets its message id for good. */
+function readTransactionId(item: PushRequestItem, id: string, path: string): string | undefined {
+  const { transactionId, delayMs = 0, runAt } = item
+  if (transactionId !== undefined) {
+    return parseTransactionId(transactionId, `${path}.transactionId`)
+  }
+  return delayMs > 0 || runAt !== undefined ? id : undefined
+}
+
+function readDelay(
+  item: PushRequestItem,
+  { limits, clock }: BrokerContext,
+  path: string,
+): Pick<PushItem, 'delayMs' | 'runAtMs'> {
+  if (item.runAt === undefined) return { delayMs: item.delayMs }
+  if (item.delayMs !== undefined) {
+    throw fieldError('invalid_delay', `${path}.runAt`, 'and delayMs are both given')
+  }
+  const runAtMs = parseTime(`${path}.runAt`, item.runAt)
+  if (runAtMs - clock.wallMs() > limits.delayMsMax) {
+    throw fieldError('invalid_delay', `${path}.runAt`, `is more than ${limits.delayMsMax} ms ahead`)
+  }
+  return { runAtMs }
+}
+
+/** A member of a parsed body as it is stored; null where it is absent. */
+export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
+  holder: { readonly [name in Name]?: unknown },
+  name: Name,
+  field: string,
+  bytesMax: number,
+): string {
+  let text: string
+  try {
+    text = JSON.stringify(holder[name] ?? null)
+  } catch {
+    // The only way a parsed value cannot be written: V8 reads any depth and writes what its stack holds.
+    const code = name === 'headers' ? 'invalid_headers' : 'invalid_payload'
+    throw fieldError(code, field, 'is nested too deeply')
+  }
+  text = exactTextOf(holder, name) ?? text
+  // A UTF-16 unit is at most three bytes: most texts need no counting.
+  if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
+    throw new RouseError('payload_too_large', `${field} must be at most ${bytesMax} bytes`, {
+      errors: [{ field, message: `must be at most ${bytesMax} bytes` }],
+    })
+  }
+  return text
+}
+
+/** Rough, for the batch limits of the sidecar. */
+export function bytesOf(items: readonly PushItem[]): number {
+  return items.reduce((sum, item) => sum + item.payload.length + (item.headers?.length ?? 0), 0)
+}
+
+export function toPushedAnswer(
+  items: readonly PushItem[],
+  pushed: readonly PushedItem[],
+): PushedAnswer[] {
+  return pushed.map((result, index) => {
+    const item = items[index] as PushItem
+    return {
+      index,
+      status: result.status,
+      message_id: result.messageId,
+      transaction_id: item.transactionId ?? generatedTransactionId(result),
+      partition_id: result.partitionId,
+      queueName: item.queue,
+    }
+  })
+}
+
+function generatedTransactionId(result: PushedItem): string {
+  return result.status === 'queued'
+    ? transactionIdFor(result.partitionId, result.seq)
+    : result.messageId
+}
+
+/**
+ * A push that repeats one of unknown outcome. Its keys make sure that the message is stored once, for as long as the queue
+ * remembers them. A queue that may have forgotten them refuses the repeat: whether to risk a second message is for the
+ * producer to decide. `items` are as the client sent them, `repeatAfterMs` ago for the first time.
+ */
+async function checkRepeat(
+  items: readonly PushRequestItem[],
+  repeatAfterMs: number,
+  { pool, config }: Pick<BrokerContext, 'pool' | 'config'>,
+): Promise<void> {
+  if (items.some(({ transactionId }) => transactionId === undefined)) {
+    throw tooLate('an item has no transactionId')
+  }
+  // This request may take until its own deadline to be stored.
+  const windowMs = repeatAfterMs + config.writeTimeoutMs
+  const queues = [...new Set(items.map(({ queue }) => queue))]
+  const queue = await administer(pool, () => forgetfulQueue(pool, queues, windowMs))
+  if (queue !== undefined) {
+    throw tooLate(`the dedupWindowSeconds of the queue "${queue}" is too short`)
+  }
+}
+
+function tooLate(reason: string): RouseError {
+  return new RouseError(
+    'repeat_too_late',
+    `the first try may have been stored, and a repeat might be stored twice: ${reason}`,
+  )
 }

@@ -27,7 +27,7 @@ import { bodySchema } from '../http/request-schema.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import { checkPattern, nextTick } from '../scheduler/cron-ticks.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { jsonText } from './push-items.ts'
+import { jsonText } from './push.ts'
 
 type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
 

@@ -30,7 +30,7 @@ import { bodySchema } from '../http/request-schema.ts'
 import { jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { isPartitionId } from './messages.ts'
-import { jsonText } from './push-items.ts'
+import { jsonText } from './push.ts'
 
 type Params = {
   readonly partitionId: string

@@ -16,7 +16,7 @@ import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { logEnded } from './ack-items.ts'
 import { createLeaseLookup } from './lease-lookup.ts'
-import { readPushItems, toPushedAnswer } from './push-items.ts'
+import { readPushItems, toPushedAnswer } from './push.ts'
 import { fenceAcks } from './required-leases.ts'
 
 /** Told apart by type, so that a fault is reported for the form that was meant. */

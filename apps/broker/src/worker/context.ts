@@ -7,6 +7,11 @@ import type { PayloadCipher } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
 import type { DeliveryLog } from './delivery-log.ts'
 
+/** Whether the worker still takes new clients. A field, not a function: every answer reads it. */
+export interface WorkerPhase {
+  readonly isDraining: boolean
+}
+
 /** What the routes of a worker work with. */
 export interface BrokerContext {
   readonly config: Config
@@ -30,7 +35,8 @@ export interface BrokerContext {
   /** Who holds a lease, for operators. */
   readonly holder: string
   readonly newMessageId: () => string
-  readonly isDraining: () => boolean
+  readonly phase: WorkerPhase
+  readonly counts: { requests: number }
   /** Resolves when the node can take messages; else rejects with the reason. */
   readonly checkReady: () => Promise<void>
   readonly stats: () => Promise<Readonly<Record<string, unknown>>>

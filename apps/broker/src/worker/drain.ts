@@ -8,7 +8,6 @@ import { unfinishedExitCode } from '../primary/worker-pool.ts'
 const drainMsMax = 9_000
 
 export interface WorkerDrain {
-  isDraining(): boolean
   /** From here on every answer closes its connection, and the worker ends when nothing is under way, or when its time is
    * over. Its exit code says whether it left anything under way: that may yet be committed, and nobody was told of it.
    * Safe twice. */
@@ -16,6 +15,7 @@ export interface WorkerDrain {
 }
 
 export function createWorkerDrain(options: {
+  readonly phase: { isDraining: boolean }
   readonly log: Logger
   readonly sidecar: SidecarDbPool
   readonly pool: pg.Pool
@@ -27,8 +27,7 @@ export function createWorkerDrain(options: {
   readonly close: () => Promise<void>
   readonly stop: () => void
 }): WorkerDrain {
-  const { log, sidecar, pool } = options
-  let draining = false
+  const { phase, log, sidecar, pool } = options
 
   async function drain(): Promise<void> {
     options.stop()
@@ -40,10 +39,9 @@ export function createWorkerDrain(options: {
   }
 
   return {
-    isDraining: () => draining,
     begin() {
-      if (draining) return
-      draining = true
+      if (phase.isDraining) return
+      phase.isDraining = true
       const timer = setTimeout(() => {
         const underWay = pool.totalCount - pool.idleCount
         log.warn({ underWay }, 'did not finish in time')

@@ -1,7 +1,18 @@
-import type { Coordinator } from '@rouse/sidecar'
-import type { Outbox, WorkerMessage } from '../ipc.ts'
+// A worker's side of the channel to its primary: the SharedStateManager as the sidecar sees it, and notices about what
+// falls due later.
+import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
+import type { AckItem, PushedItem, PushItem } from '@rouse/storage'
+import { createOutbox, type Due, type Outbox, type WorkerMessage } from '../ipc.ts'
 
-/** The node's SharedStateManager as a worker sees it: every call is a message to the primary. */
+export function outboxToPrimary(): Outbox<WorkerMessage> {
+  return createOutbox<WorkerMessage>({
+    send: (batch, done) => process.send?.(batch, undefined, undefined, done),
+    droppable: ({ type }) => type === 'available' || type === 'free',
+    dropped: { type: 'hintsLost' },
+  })
+}
+
+/** Every call is a message to the primary. */
 export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
   return {
     setWaiting: (group, count) => outbox.post({ type: 'waiting', group, count }),
@@ -17,4 +28,81 @@ export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
     },
     notifyOutcomeUnknown: () => outbox.post({ type: 'outcomeUnknown' }),
   }
+}
+
+type Submit = SidecarDbPool['submit']
+
+/** The sidecar, which tells the scheduler of the primary about everything that falls due later. */
+export function withDueNotices(
+  sidecar: Pick<SidecarDbPool, 'submit'>,
+  outbox: Outbox<WorkerMessage>,
+): Pick<SidecarDbPool, 'submit'> {
+  const submit: Submit = (operation) => {
+    const submitted = sidecar.submit(operation)
+    const followUp = followUpFor(operation)
+    if (followUp !== undefined) {
+      // The caller handles a failure; what it may have committed is found by the next poll.
+      submitted.then(
+        (result) => followUp(result, outbox),
+        () => {},
+      )
+    }
+    return submitted
+  }
+  return { submit }
+}
+
+type FollowUp = (result: unknown, outbox: Outbox<WorkerMessage>) => void
+
+/** What to tell the primary about an operation's result; undefined where nothing can fall due. */
+function followUpFor(operation: Operation): FollowUp | undefined {
+  switch (operation.kind) {
+    case 'PUSH':
+      return (result, outbox) => notifyScheduled(operation.items, result as PushedItem[], outbox)
+    case 'ACK':
+      return isRedelivered(operation.item) ? requestDuePoll : undefined
+    case 'ACK_BATCH':
+      return operation.items.some(isRedelivered) ? requestDuePoll : undefined
+    case 'TRANSACTION': {
+      const { acks, pushes } = operation.transaction
+      if (acks.some(isRedelivered)) return requestDuePoll
+      return (result, outbox) =>
+        notifyScheduled(pushes, (result as { pushed: PushedItem[] }).pushed, outbox)
+    }
+    case 'POP':
+    case 'POP_WAIT':
+    case 'RENEW_LEASE':
+    case 'RELEASE':
+      return undefined
+  }
+}
+
+function isRedelivered({ status }: AckItem): boolean {
+  return status === 'failed' || status === 'retry'
+}
+
+function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {
+  outbox.post({ type: 'look' })
+}
+
+/** One known time is sent as it is. For several, or one that depends on the queue's options, the database is polled. */
+function notifyScheduled(
+  items: readonly PushItem[],
+  pushed: readonly PushedItem[],
+  outbox: Outbox<WorkerMessage>,
+): void {
+  let told: { readonly queue: string; readonly due: Due } | undefined
+  for (const [i, { status }] of pushed.entries()) {
+    if (status !== 'scheduled') continue
+    const item = items[i] as PushItem
+    const due = dueOf(item)
+    if (told !== undefined || due === undefined) return outbox.post({ type: 'look' })
+    told = { queue: item.queue, due }
+  }
+  if (told !== undefined) outbox.post({ type: 'scheduled', ...told })
+}
+
+function dueOf({ delayMs, runAtMs }: PushItem): Due | undefined {
+  if (runAtMs !== undefined) return { atMs: runAtMs }
+  return delayMs === undefined || delayMs === 0 ? undefined : { inMs: delayMs }
 }

@@ -10,26 +10,25 @@ const figuresMs = 1_000
 /** The primary answers in a millisecond, unless it is gone or very busy; then the last answer has to do. */
 const answerMsMax = 250
 
-export interface StatsDesk {
+export interface StatsClient {
   start(): void
   stop(): void
-  countRequest(): void
   ask(): Promise<Stats>
   answered(id: number, stats: Stats): void
 }
 
-export function createStatsDesk(options: {
+export function createStatsClient(options: {
   readonly outbox: Outbox<WorkerMessage>
   readonly sidecar: SidecarDbPool
   readonly pool: pg.Pool
+  readonly counts: { readonly requests: number }
   readonly nowMs: () => number
-}): StatsDesk {
-  const { outbox, sidecar, pool, nowMs } = options
+}): StatsClient {
+  const { outbox, sidecar, pool, counts, nowMs } = options
   const max = pool.options.max
   const asked = new Map<number, (stats: Stats) => void>()
   let lastId = 0
   let lastStats: Stats | undefined
-  let requests = 0
   let timer: NodeJS.Timeout | undefined
   let rates: WorkerFigures['queriesPerSecond'] = {}
   let counted: { readonly queries: WorkerFigures['queries']; readonly atMs: number } | undefined
@@ -39,7 +38,7 @@ export function createStatsDesk(options: {
     return {
       ...sidecar.stats(),
       pool: { total: totalCount, idle: idleCount, queued: waitingCount, limit: options.max, max },
-      requests,
+      requests: counts.requests,
       queriesPerSecond: rates,
     }
   }
@@ -58,9 +57,6 @@ export function createStatsDesk(options: {
       tell()
     },
     stop: () => clearInterval(timer),
-    countRequest() {
-      requests += 1
-    },
     ask() {
       lastId += 1
       const id = lastId

@@ -13,23 +13,16 @@ import { nodeConnections } from '../config/connections.ts'
 import { payloadCipherOf } from '../encryption/payload-cipher.ts'
 import { createEncryptedQueues, type EncryptedQueues } from '../encryption/sealing.ts'
 import { createServer } from '../http/server.ts'
-import {
-  createOutbox,
-  type Outbox,
-  type PrimaryMessage,
-  readBatch,
-  type WorkerMessage,
-} from '../ipc.ts'
+import { type PrimaryMessage, readBatch } from '../ipc.ts'
 import { createLogger, logLimit } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
 import { cannotListenExitCode } from '../primary/worker-pool.ts'
-import type { BrokerContext } from './context.ts'
+import type { BrokerContext, WorkerPhase } from './context.ts'
 import { createDeliveryLog } from './delivery-log.ts'
 import { createWorkerDrain } from './drain.ts'
-import { withTimeDesk } from './due-notices.ts'
-import { remoteCoordinator } from './primary-channel.ts'
+import { outboxToPrimary, remoteCoordinator, withDueNotices } from './primary-channel.ts'
 import { createReadiness } from './readiness.ts'
-import { createStatsDesk } from './stats-client.ts'
+import { createStatsClient } from './stats-client.ts'
 
 export async function runWorker(config: Config): Promise<void> {
   const workerId = cluster.worker?.id ?? 0
@@ -44,14 +37,17 @@ export async function runWorker(config: Config): Promise<void> {
     applicationName: `rouse ${config.nodeId} worker ${workerId}`,
     onLimit: logLimit(log),
   })
+  const phase = { isDraining: false }
+  const counts = { requests: 0 }
   const outbox = outboxToPrimary()
   const coordinator = remoteCoordinator(outbox)
   const sidecar = createSidecar(config, pool, coordinator)
   const cipher = payloadCipherOf(config.encryptionKey)
   const encrypted = createEncryptedQueues({ cipher, pool, log })
-  const statsDesk = createStatsDesk({ outbox, sidecar, pool, nowMs: systemClock.nowMs })
+  const statsClient = createStatsClient({ outbox, sidecar, pool, counts, nowMs: systemClock.nowMs })
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
   const drain = createWorkerDrain({
+    phase,
     log,
     sidecar,
     pool,
@@ -59,7 +55,7 @@ export async function runWorker(config: Config): Promise<void> {
     delayMs: config.drainDelayMs,
     close: () => app.close(),
     stop() {
-      statsDesk.stop()
+      statsClient.stop()
       encrypted.stop()
     },
   })
@@ -71,7 +67,7 @@ export async function runWorker(config: Config): Promise<void> {
     log,
     deliveryLog: createDeliveryLog(log, systemClock.nowMs),
     pool,
-    sidecar: encrypted.around(withTimeDesk(sidecar, outbox)),
+    sidecar: encrypted.around(withDueNotices(sidecar, outbox)),
     cipher,
     coordinator,
     lookForDue: () => outbox.post({ type: 'look' }),
@@ -79,17 +75,13 @@ export async function runWorker(config: Config): Promise<void> {
       outbox.post({ type: 'configured', hint, version, hasMoved }),
     holder: `${config.nodeId}/${workerId}`,
     newMessageId: newMessageIds(),
-    isDraining: () => drain.isDraining(),
-    checkReady: () => readiness.check(drain.isDraining()),
-    stats: () => statsDesk.ask(),
+    phase,
+    counts,
+    checkReady: () => readiness.check(phase.isDraining),
+    stats: () => statsClient.ask(),
   }
   const app = createServer(context)
-  app.addHook('onRequest', (_request, _reply, done) => {
-    statsDesk.countRequest()
-    done()
-  })
-
-  obeyPrimary({ sidecar, encrypted, statsDesk, drain })
+  handlePrimaryMessages({ sidecar, encrypted, statsClient, drain, phase })
   await encrypted.start()
   const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
     log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
@@ -98,37 +90,30 @@ export async function runWorker(config: Config): Promise<void> {
   outbox.post({ type: 'ready', url })
   // Where there are two addresses to listen on, people come by the first while the second is looked up.
   sidecar.registered()
-  statsDesk.start()
+  statsClient.start()
 }
 
-function obeyPrimary(parts: {
+function handlePrimaryMessages(parts: {
   readonly sidecar: SidecarDbPool
   readonly encrypted: EncryptedQueues
-  readonly statsDesk: ReturnType<typeof createStatsDesk>
+  readonly statsClient: ReturnType<typeof createStatsClient>
   readonly drain: ReturnType<typeof createWorkerDrain>
+  readonly phase: WorkerPhase
 }): void {
-  const { sidecar, encrypted, statsDesk, drain } = parts
+  const { sidecar, encrypted, statsClient, drain, phase } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
       else if (message.type === 'configured') void encrypted.refresh()
-      else if (message.type === 'stats') statsDesk.answered(message.id, message.stats)
+      else if (message.type === 'stats') statsClient.answered(message.id, message.stats)
       else drain.begin()
     }
   })
-  process.on('disconnect', () => process.exit(drain.isDraining() ? 0 : 1))
+  process.on('disconnect', () => process.exit(phase.isDraining ? 0 : 1))
   process.on('SIGTERM', () => drain.begin())
   // A terminal sends it to every process; the primary's word counts.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
-}
-
-function outboxToPrimary(): Outbox<WorkerMessage> {
-  return createOutbox<WorkerMessage>({
-    send: (batch, done) => process.send?.(batch, undefined, undefined, done),
-    droppable: ({ type }) => type === 'available' || type === 'free',
-    dropped: { type: 'hintsLost' },
-  })
 }
 
 function connectionsOf(server: Server): Promise<number> {

@@ -15,12 +15,12 @@ export const modelBugs: readonly ModelBug[] = [
     does: 'a redriven message that is given back after retention is never delivered again',
     replaces: [
       {
-        file: 'migrations/functions/release.sql',
+        file: 'migrations/functions/ack/release.sql',
         find: ' and v_first >= v_tail',
         put: '',
       },
       {
-        file: 'migrations/functions/release.sql',
+        file: 'migrations/functions/ack/release.sql',
         find: `      and not exists (select from rouse.attempts a
         where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
           and a.outcome <> 'retry');`,
@@ -57,7 +57,7 @@ export const modelBugs: readonly ModelBug[] = [
     does: 'retention takes messages that a pop is about to return: leases on nothing',
     replaces: [
       {
-        file: 'migrations/functions/retain_partition.sql',
+        file: 'migrations/functions/time/retain_partition.sql',
         find: 'if v_count = (select count(*) from rouse.lanes l where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))) then',
         put: 'if true then',
       },

@@ -18,19 +18,19 @@ const born = () => [message('q', 'a', 'x'), message('q', 'born', 'x'), message('
 // Together they pass every barrier of the files below; which call passes which is found out.
 const victims: Record<string, Victim> = {
   push: {
-    files: ['push.sql'],
+    files: ['push/push.sql'],
     call: ({ send }, on) => send('q', 'a', ['x'], on),
   },
   'push to many partitions': {
-    files: ['push_many.sql', 'create_targets.sql'],
+    files: ['push/push_many.sql', 'push/create_targets.sql'],
     call: (_, on) => push(on, born()),
   },
   pop: {
-    files: ['pop.sql'],
+    files: ['pop/pop.sql'],
     call: ({ take }, on) => take('q', { on, group: 'other' }),
   },
   'pop of several waiters': {
-    files: ['pop_many.sql', 'subscribe.sql'],
+    files: ['pop/pop_many.sql', 'queues/subscribe.sql'],
     call: (_, on) =>
       pop(on, {
         source: { queue: 'q' },
@@ -39,11 +39,11 @@ const victims: Record<string, Victim> = {
       }),
   },
   ack: {
-    files: ['ack.sql'],
+    files: ['ack/ack.sql'],
     call: (_, on, [lease]) => ack(on, [{ leaseId: lease?.leaseId as string }]),
   },
   'ack of several': {
-    files: ['ack_many.sql'],
+    files: ['ack/ack_many.sql'],
     call: (_, on, leases) => {
       const statuses = ['completed', 'failed', 'dlq'] as const
       return ack(
@@ -53,7 +53,7 @@ const victims: Record<string, Victim> = {
     },
   },
   transaction: {
-    files: ['transaction.sql'],
+    files: ['ack/transaction.sql'],
     call: (_, on, leases) =>
       transaction(on, { acks: leases.map((lease) => item(lease)), pushes: born() }),
   },

@@ -9,12 +9,12 @@ export const operatorBugs: readonly Bug[] = [
     does: 'a redriven message that is given back is passed over',
     replaces: [
       {
-        file: `${functions}/release.sql`,
+        file: `${functions}/ack/release.sql`,
         find: 'and bit_count(v.unacked) = v.to_seq - v_first + 1 and v_first >= v_tail',
         put: 'and bit_count(v.unacked) = v.to_seq - v_first + 1',
       },
       {
-        file: `${functions}/release.sql`,
+        file: `${functions}/ack/release.sql`,
         find: `      and not exists (select from rouse.attempts a
         where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
           and a.outcome <> 'retry');`,
@@ -31,7 +31,7 @@ export const operatorBugs: readonly Bug[] = [
     does: 'a message is removed when it is old enough, whether all groups have completed it or not',
     replaces: [
       {
-        file: `${functions}/retain_partition.sql`,
+        file: `${functions}/time/retain_partition.sql`,
         find: 'tail := greatest(tail, least(coalesce(v.held_next, v.next), held_from,',
         put: 'tail := greatest(tail, least(held_from,',
       },
@@ -46,7 +46,7 @@ export const operatorBugs: readonly Bug[] = [
     does: 'a group that wants everything gets what comes from now on',
     replaces: [
       {
-        file: `${functions}/subscribe.sql`,
+        file: `${functions}/queues/subscribe.sql`,
         find: 'case when p_from is null then p.tail',
         put: 'case when p_from is null then p.head',
       },
@@ -61,7 +61,7 @@ export const operatorBugs: readonly Bug[] = [
     does: 'a group that is sent back stays where it is',
     replaces: [
       {
-        file: `${functions}/seek.sql`,
+        file: `${functions}/queues/seek.sql`,
         find: 'set next = p.seq, ready = p.seq < p.head',
         put: 'set next = greatest(p.seq, l.next), ready = greatest(p.seq, l.next) < p.head',
       },
@@ -76,7 +76,7 @@ export const operatorBugs: readonly Bug[] = [
     does: 'a purge leaves the last message of each partition',
     replaces: [
       {
-        file: `${functions}/manage_queue.sql`,
+        file: `${functions}/queues/manage_queue.sql`,
         find: 'set tail = p.head, keys_from = p.head where',
         put: 'set tail = greatest(p.tail, p.head - 1), keys_from = p.head where',
       },
@@ -92,7 +92,7 @@ export const operatorBugs: readonly Bug[] = [
     does: 'messages that fall due wait without limit for a queue whose row is locked, and so do those of all others',
     replaces: [
       {
-        file: `${functions}/promote_due.sql`,
+        file: `${functions}/time/promote_due.sql`,
         find: "set lock_timeout = '10ms'",
         put: 'set lock_timeout = 0',
       },
@@ -108,22 +108,22 @@ export const operatorBugs: readonly Bug[] = [
     does: "an operator waits for a consumer's open transaction with all partitions locked",
     replaces: [
       {
-        file: `${functions}/consumer_transactions.sql`,
+        file: `${functions}/ack/consumer_transactions.sql`,
         find: '  perform rouse.take_leases(p_queue, p_group_ids, true);',
         put: '',
       },
       {
-        file: `${functions}/consumer_transactions.sql`,
+        file: `${functions}/ack/consumer_transactions.sql`,
         find: '    order by s.id, s.partition_id\n    for update skip locked',
         put: '    order by s.id, s.partition_id\n    for update',
       },
       {
-        file: `${functions}/seek.sql`,
+        file: `${functions}/queues/seek.sql`,
         find: "set lock_timeout = '700ms'",
         put: 'set lock_timeout = 0',
       },
       {
-        file: `${functions}/manage_queue.sql`,
+        file: `${functions}/queues/manage_queue.sql`,
         find: "rouse.purge(p_queue text) returns bigint\nlanguage plpgsql\nset lock_timeout = '700ms'",
         put: 'rouse.purge(p_queue text) returns bigint\nlanguage plpgsql\nset lock_timeout = 0',
       },

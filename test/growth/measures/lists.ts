@@ -19,7 +19,7 @@ import { leasesIn, lettersIn, type Size } from '../support/skewed-database.ts'
 const start = { partitionId: '0', seq: '0' }
 const all = { partition: undefined, group: 'g01', status: undefined, limit: 100 }
 
-/** Leases have no index by group, as it would cost every pop: see functions/stats.sql. */
+/** Leases have no index by group, as it would cost every pop: see functions/inspect/stats.sql. */
 const leasesRead = {
   why: 'it reads all leases once',
   pagesMax: (size: Size) => 2_000 + leasesIn(size) / 5,

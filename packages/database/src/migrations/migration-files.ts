@@ -2,12 +2,13 @@
 //
 //   NNNN_name.sql        forward only; never edited once it has been applied anywhere. A line `-- works-with: N` names
 //                        the oldest release (the VERSION of its functions) whose nodes work on a database that has it
-//   functions/*.sql      `create or replace`, applied again as a whole when any of them changes
+//   functions/**.sql     `create or replace`, applied again as a whole when any of them changes; folders are for readers,
+//                        and functions/grants.sql comes last
 //   functions/VERSION    a number, raised when an older node must not put its functions back
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MigrationError } from './migration-error.ts'
 
@@ -73,7 +74,7 @@ async function readMigrations(directory: string): Promise<MigrationFile[]> {
 
 async function readFunctions(directory: string): Promise<FunctionSet | undefined> {
   if (!existsSync(directory)) return undefined
-  const files = await readSqlFiles(directory)
+  const files = await readFunctionFiles(directory)
   if (files.length === 0) return undefined
   const version = await readFile(join(directory, 'VERSION'), 'utf8').catch(() => '')
   if (!/^\d+$/.test(version.trim())) {
@@ -86,15 +87,30 @@ async function readFunctions(directory: string): Promise<FunctionSet | undefined
   return { version: Number(version), checksum, files }
 }
 
-/** Ordered by name. Line endings are made one kind, or a checkout on Windows would look edited. */
-async function readSqlFiles(directory: string): Promise<FunctionFile[]> {
-  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).sort()
-  return Promise.all(
-    names.map(async (name) => {
-      const text = await readFile(join(directory, name), 'utf8')
-      return { name, sql: text.replaceAll('\r\n', '\n') }
-    }),
+/** Grants name functions that must exist, and take back what creating a function grants to everybody. */
+const lastFile = 'grants.sql'
+
+async function readFunctionFiles(directory: string): Promise<FunctionFile[]> {
+  const files = await readSqlFiles(directory, { recursive: true })
+  const isLast = ({ name }: FunctionFile): boolean => name === lastFile
+  return [...files.filter((file) => !isLast(file)), ...files.filter(isLast)]
+}
+
+/** Ordered by path. Line endings and separators are made one kind, or a checkout on Windows would look edited. */
+async function readSqlFiles(
+  directory: string,
+  { recursive = false } = {},
+): Promise<FunctionFile[]> {
+  const paths = await readdir(directory, { recursive })
+  const files = await Promise.all(
+    paths
+      .filter((path) => path.endsWith('.sql'))
+      .map(async (path) => {
+        const text = await readFile(join(directory, path), 'utf8')
+        return { name: path.replaceAll(sep, '/'), sql: text.replaceAll('\r\n', '\n') }
+      }),
   )
+  return files.toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
 function sha256(text: string): string {

@@ -1,6 +1,6 @@
 // All that a primary and its workers say to each other, and how: messages of one tick leave in one send.
 //
-//   worker → primary   ready · waiting · check · taken · release · available · free · configured · scheduled · look ·
+//   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured · scheduled · look ·
 //                      hintsLost · outcomeUnknown · figures · askStats
 //   primary → worker   grant · configured · drain · stats
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
@@ -9,7 +9,7 @@ import type { Grant, GrantOutcome, SidecarStats } from '@rouse/sidecar'
 export type WorkerMessage =
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'waiting'; readonly group: WaitGroup; readonly count: number }
-  | { readonly type: 'check'; readonly group: WaitGroup }
+  | { readonly type: 'requestGrant'; readonly group: WaitGroup }
   | { readonly type: 'taken'; readonly grant: Grant }
   | {
       readonly type: 'release'

@@ -13,7 +13,7 @@ import type { GossipParts } from './gossip-parts.ts'
 import type { OutgoingHint } from './hints/hint.ts'
 import { HintOutbox } from './hints/hint-outbox.ts'
 import { inGroups, writeRecipients } from './hints/recipients.ts'
-import { InterestDesk } from './interest/interest-sync.ts'
+import { InterestSync } from './interest/interest-sync.ts'
 import { type Interest, OwnInterest } from './interest/own-interest.ts'
 import { keyHash } from './interest/peer-interest.ts'
 import { Candidates } from './membership/candidates.ts'
@@ -49,7 +49,7 @@ export class GossipCore {
   readonly #heartbeats: Heartbeats
   readonly #handshake: Handshake
   readonly #silence: SilenceWatch
-  readonly #interest: InterestDesk
+  readonly #interest: InterestSync
   readonly #roster: Roster
   readonly #inbound: Inbound
   #stalls = 0
@@ -63,7 +63,7 @@ export class GossipCore {
     this.#parts = parts
     this.#heartbeats = new Heartbeats(parts)
     this.#handshake = new Handshake(parts, this.#heartbeats, options)
-    this.#interest = new InterestDesk(parts, (version) => ports.onInterestEchoed?.(version))
+    this.#interest = new InterestSync(parts, (version) => ports.onInterestEchoed?.(version))
     this.#roster = new Roster(parts, this.#interest, ports)
     this.#silence = new SilenceWatch(parts, (member, verdict, now) =>
       this.#roster.judged(member, verdict, now),

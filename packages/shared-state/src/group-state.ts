@@ -19,9 +19,9 @@
 import type { WaitGroup } from '@rouse/protocol'
 import { afterEmpty, type Backoff, startBackoff } from './backoff.ts'
 import { type GroupKey, groupKey } from './group-key.ts'
-import type { GrantSource, PopOutcome, SidecarId } from './ports.ts'
+import type { GrantOutcome, GrantSource, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
-import { Waiters } from './worker-turns.ts'
+import { WorkerTurns } from './worker-turns.ts'
 
 /** Why a group is granted. `from` is the worker whose push or ack it was. */
 export interface Cause {
@@ -50,7 +50,7 @@ export interface Grant {
 export interface Group {
   readonly key: GroupKey
   readonly description: WaitGroup
-  readonly waiters: Waiters
+  readonly waiters: WorkerTurns
   lock: GroupLock
   dirty: Cause | undefined
   backoff: Backoff
@@ -74,7 +74,7 @@ export function createGroup(
   return {
     key: groupKey(description),
     description,
-    waiters: new Waiters(),
+    waiters: new WorkerTurns(),
     lock: { state: 'free' },
     dirty: undefined,
     backoff: startBackoff(settings),
@@ -111,7 +111,7 @@ export function noteOutcome(
 }
 
 export interface PopReport {
-  readonly outcome: PopOutcome
+  readonly outcome: GrantOutcome
   /** Messages. */
   readonly found: number
 }
@@ -122,7 +122,7 @@ export type NextStep =
   | { readonly step: 'free' }
 
 /** What follows a pop that ended. */
-export function afterPop(group: Group, outcome: PopOutcome, cause: Cause): NextStep {
+export function afterPop(group: Group, outcome: GrantOutcome, cause: Cause): NextStep {
   if (group.waiters.total === 0) return { step: 'free' }
   switch (outcome) {
     case 'messages': {

@@ -14,7 +14,7 @@ export type GrantSource = WakeSource | 'request'
 
 /** How a pop ended. `contended`: it found nothing but skipped what somebody held. `unused`: there was
  * no pop, because nobody waited any more when the grant arrived. A paused queue is `empty`. */
-export type PopOutcome = 'messages' | 'empty' | 'contended' | 'error' | 'unused'
+export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'error' | 'unused'
 
 /** What the manager needs of the world. All are called when its own state is already up to date. */
 export interface SharedStatePorts {

@@ -1,7 +1,7 @@
 // Decides, in the node's primary, which worker pops for which group of waiters, and when. Everything
 // that happens comes in as a call; everything to do goes out through a port.
 //
-//   a waiter comes      setWaiting, requestCheck          → a grant, or the pop in flight is repeated
+//   a waiter comes      setWaiting, requestGrant          → a grant, or the pop in flight is repeated
 //   a grant is answered grantTaken, releaseGroup          → perhaps the next grant: the wake chain
 //   something is new    notifyMessageAvailable (ours)     → a grant for each group that waits for it,
 //                       handleMessageAvailable (a peer's)   and a hint to the peers if it is ours
@@ -19,7 +19,7 @@ import { GroupTable } from './group-table.ts'
 import { describeAll, Interest } from './interest.ts'
 import { PacedChecks } from './paced-checks.ts'
 import type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
-import type { GrantSource, PopOutcome, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
+import type { GrantOutcome, GrantSource, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
 import { buildStats, type SharedStateStats } from './stats.ts'
 import { WakeCounters } from './wake-counters.ts'
@@ -107,7 +107,7 @@ export class SharedStateManager {
   }
 
   /** A new waiter's first query. It comes as a grant: at once, or after the pop in flight. */
-  requestCheck(sidecarId: SidecarId, key: GroupKey): void {
+  requestGrant(sidecarId: SidecarId, key: GroupKey): void {
     this.#handle(sidecarId, key, (group, now) => this.#wakePath.request(group, sidecarId, now))
   }
 
@@ -135,7 +135,7 @@ export class SharedStateManager {
 
   /** The pop ended, and found so many messages. Send the new count of waiters before it. False: the
    * grant had been taken back. */
-  releaseGroup(key: GroupKey, grantId: number, outcome: PopOutcome, found = 0): boolean {
+  releaseGroup(key: GroupKey, grantId: number, outcome: GrantOutcome, found = 0): boolean {
     const group = this.#table.get(key)
     if (group === undefined) return false
     return this.#wakePath.release(group, grantId, { outcome, found }, this.#ports.now())

@@ -1,7 +1,7 @@
 import type { SidecarId } from './ports.ts'
 
 /** Who waits for one group, and whose turn it is: the worker that was granted longest ago. */
-export class Waiters {
+export class WorkerTurns {
   // In the order of turns: a worker goes to the end when it is granted.
   readonly #counts = new Map<SidecarId, number>()
   #total = 0

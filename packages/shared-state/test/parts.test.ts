@@ -4,7 +4,7 @@ import { DeadlineQueue } from '../src/deadline-queue.ts'
 import { LatencyHistogram } from '../src/latency-histogram.ts'
 import { sharedStateDefaults as settings } from '../src/settings.ts'
 import { WakeCounters } from '../src/wake-counters.ts'
-import { Waiters } from '../src/worker-turns.ts'
+import { WorkerTurns } from '../src/worker-turns.ts'
 
 test('the ladder climbs from the third empty check to its top', async (t) => {
   let backoff = startBackoff(settings)
@@ -17,7 +17,7 @@ test('the ladder climbs from the third empty check to its top', async (t) => {
 })
 
 test('the turn is whose turn was longest ago', async (t) => {
-  const waiters = new Waiters()
+  const waiters = new WorkerTurns()
   const nobody = new Set<number>()
   t.equal(waiters.next(nobody), undefined)
   for (const id of [1, 2, 3]) waiters.set(id, 2)
@@ -31,7 +31,7 @@ test('the turn is whose turn was longest ago', async (t) => {
 })
 
 test('a worker that is passed over has its turn only if there is no other', async (t) => {
-  const waiters = new Waiters()
+  const waiters = new WorkerTurns()
   waiters.set('a', 1)
   waiters.set('b', 1)
   t.equal(waiters.next(new Set(['a'])), 'b')
@@ -39,7 +39,7 @@ test('a worker that is passed over has its turn only if there is no other', asyn
 })
 
 test('a worker without waiters has no turn', async (t) => {
-  const waiters = new Waiters()
+  const waiters = new WorkerTurns()
   waiters.set(1, 3)
   waiters.set(1, 1)
   t.equal(waiters.total, 1)

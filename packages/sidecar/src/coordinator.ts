@@ -17,7 +17,7 @@ export interface Coordinator {
   /** How many waiters this worker has for a group now; 0 forgets it. */
   setWaiting(description: WaitGroup, count: number): void
   /** Asks for the group's in-flight lock; the answer is a grant, now or after the one in flight. */
-  requestCheck(description: WaitGroup): void
+  requestGrant(description: WaitGroup): void
   /** The grant has arrived and its pop begins. */
   grantTaken(grant: Grant): void
   /** The pop has ended, and found so many messages. */

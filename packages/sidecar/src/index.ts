@@ -5,7 +5,7 @@ export type {
   Operation,
   OperationKind,
   OperationResults,
-  PopOutcome,
+  PopResponse,
   PopSpec,
 } from './operation.ts'
 export type { SidecarOptions, SidecarStats } from './sidecar-db-pool.ts'

@@ -57,7 +57,7 @@ export interface AckOutcome {
   readonly deadLettered: boolean
 }
 
-export interface PopOutcome {
+export interface PopResponse {
   /** Empty at the deadline, on drain, and for a no-wait pop that found nothing. */
   readonly leases: readonly Lease[]
   readonly paused: boolean
@@ -68,8 +68,8 @@ export interface PopOutcome {
 /** What `submit` resolves to, by kind. */
 export interface OperationResults {
   PUSH: PushedItem[]
-  POP: PopOutcome
-  POP_WAIT: PopOutcome
+  POP: PopResponse
+  POP_WAIT: PopResponse
   ACK: AckOutcome
   ACK_BATCH: AckOutcome[]
   TRANSACTION: TransactionResult

@@ -14,7 +14,7 @@ async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readon
     await sidecar.submit({ kind: 'POP', pop: spec(queue, { autoAck: true }) })
   }
   const outcomes = new Map<number, GrantOutcome>()
-  coordinator.requestCheck = () => {}
+  coordinator.requestGrant = () => {}
   coordinator.notifyMessageAvailable = () => {}
   coordinator.releaseGroup = (grant, outcome) => outcomes.set(grant.grantId, outcome)
   let grantId = 0
@@ -81,10 +81,10 @@ test('who came before the primary knew the worker is told of when it does, and p
   await pushOne(sidecar, item('orders', { payload: '"x"' }))
   // As a primary does with what a worker says that it does not know.
   coordinator.setWaiting = () => {}
-  coordinator.requestCheck = () => {}
+  coordinator.requestGrant = () => {}
   const { signal } = new AbortController()
   const came = sidecar.submit({ kind: 'POP_WAIT', pop: spec('orders'), timeoutMs: 20_000, signal })
-  for (const own of ['setWaiting', 'requestCheck']) Reflect.deleteProperty(coordinator, own)
+  for (const own of ['setWaiting', 'requestGrant']) Reflect.deleteProperty(coordinator, own)
   t.equal(coordinator.waitingOf('orders'), 0)
   sidecar.registered()
   t.equal(coordinator.waitingOf('orders'), 1)

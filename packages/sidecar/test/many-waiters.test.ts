@@ -41,7 +41,7 @@ test('a worker with very many waiters gives the grant back, so that others have 
     coordinator,
     random: () => 0.5,
   })
-  coordinator.requestCheck = () => {}
+  coordinator.requestGrant = () => {}
   coordinator.releaseGroup = () => {
     released += 1
   }

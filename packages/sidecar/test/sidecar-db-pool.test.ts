@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import { type PopOutcome, SidecarError } from '../src/index.ts'
+import { type PopResponse, SidecarError } from '../src/index.ts'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
 const never = new AbortController().signal
@@ -119,7 +119,7 @@ test('the lease of a client that left during the pop is given back at once', asy
 test('a worker with too many waiters refuses one more', async (t) => {
   const { sidecar } = await startSidecar(t, { waitersMax: 2 })
   const client = new AbortController()
-  const wait = (): Promise<PopOutcome> =>
+  const wait = (): Promise<PopResponse> =>
     sidecar.submit({
       kind: 'POP_WAIT',
       pop: spec('orders'),

@@ -19,7 +19,7 @@ import type { Logger } from '../log.ts'
 import { version } from '../version.ts'
 import { DifferingDefaults } from './differing-defaults.ts'
 import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-codec.ts'
-import { createNodeDirectory, type NodeDirectory } from './node-registry.ts'
+import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
 import { SilentPeers } from './silent-peers.ts'
 
 /** What the link does to the wake path. */
@@ -76,7 +76,7 @@ export class ClusterLink {
   readonly #gossip: GossipNode
   readonly #silent = new SilentPeers()
   readonly #defaults: DifferingDefaults
-  #directory: NodeDirectory | undefined
+  #registry: NodeRegistry | undefined
   #address = ''
   #httpUrl: string | null = null
   #watch: NodeJS.Timeout | undefined
@@ -104,7 +104,7 @@ export class ClusterLink {
         events.onEverything()
       },
       onInterestEchoed: events.onInterestEchoed,
-      onSuperseded: () => this.#directory?.doubt(),
+      onSuperseded: () => this.#registry?.recheckIdentity(),
     })
   }
 
@@ -113,7 +113,7 @@ export class ClusterLink {
     const { pool, clock, log, events } = this.#options
     this.#address = await this.#gossip.start()
     log.info({ gossip: this.#address }, 'gossip listens')
-    this.#directory = createNodeDirectory({
+    this.#registry = createNodeRegistry({
       pool,
       clock,
       log,
@@ -121,12 +121,12 @@ export class ClusterLink {
       onNodes: (others) => this.#discovered(others),
       onSuperseded: events.onSuperseded,
     })
-    await this.#directory.start()
+    await this.#registry.start()
     this.#watch = setInterval(() => {
       this.#lookForSilence()
       this.#repeatDoubt()
     }, watchMs)
-    const peers = this.#directory.others().length
+    const peers = this.#registry.others().length
     log.info({ peers }, 'joined the cluster')
   }
 
@@ -134,13 +134,13 @@ export class ClusterLink {
   listening(url: string): void {
     const { config } = this.#options
     this.#httpUrl = config.advertiseUrl ?? reachable(url, config.host)
-    this.#directory?.rewrite()
+    this.#registry?.rewrite()
   }
 
   /** Without a goodbye peers miss us until our row is old, as if we had been killed. */
   async stop({ goodbye = true }: { readonly goodbye?: boolean } = {}): Promise<void> {
     clearInterval(this.#watch)
-    await Promise.all([this.#gossip.stop({ goodbye }), this.#directory?.stop({ goodbye })])
+    await Promise.all([this.#gossip.stop({ goodbye }), this.#registry?.stop({ goodbye })])
   }
 
   broadcast(hint: WakeHint, kind: keyof typeof gossipKinds): void {
@@ -183,7 +183,7 @@ export class ClusterLink {
 
   stats(): ClusterStats {
     const heard = this.#gossip.peers()
-    const listed = this.#directory?.others() ?? []
+    const listed = this.#registry?.others() ?? []
     const ids = new Set([...listed.map(({ id }) => id), ...heard.map(({ nodeId }) => nodeId)])
     return {
       url: this.#httpUrl,
@@ -246,14 +246,14 @@ export class ClusterLink {
   #peerChanged(peer: PeerView, event: PeerEvent): void {
     const { log, events } = this.#options
     log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
-    if (event === 'joined') this.#directory?.rewrite()
+    if (event === 'joined') this.#registry?.rewrite()
     if (mayHaveMissed.has(event)) events.onEverything()
     this.#lookForSilence()
   }
 
   #lookForSilence(): void {
     const { clock, log, events } = this.#options
-    const others = this.#directory?.others() ?? []
+    const others = this.#registry?.others() ?? []
     const silent = this.#silent.find(others, this.#gossip.peers(), clock.nowMs())
     if (silent.join() === this.#silentIds.join()) return
     const wereSilent = this.#silentIds.length > 0

@@ -20,7 +20,7 @@ const freshMs = 3 * roundMs
 const unsettledMs = 500
 const deadMs = 3_600_000
 
-export interface NodeDirectoryOptions {
+export interface NodeRegistryOptions {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly log: Logger
@@ -31,7 +31,7 @@ export interface NodeDirectoryOptions {
   readonly onSuperseded: (by: SeenNode) => void
 }
 
-export interface NodeDirectory extends Service {
+export interface NodeRegistry extends Service {
   /** As of the last round, but for the time since they wrote. */
   others(): readonly SeenNode[]
   /** Without a goodbye our row stays, and others miss us until it is old. */
@@ -39,10 +39,10 @@ export interface NodeDirectory extends Service {
   /** Our row has changed: does not wait for the next round. */
   rewrite(): void
   /** Gossip says that a later process has our id. Only the database's word counts, and it is asked soon. */
-  doubt(): void
+  recheckIdentity(): void
 }
 
-export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirectory {
+export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
   const { pool, clock, log, own, onNodes, onSuperseded } = options
   let others: readonly SeenNode[] = []
   let readAtMs = clock.nowMs()
@@ -51,7 +51,7 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
   let running = false
   let failing = false
   let inDoubt = false
-  const namesakes = new Namesakes()
+  const namesakes = new DuplicateNodeDetector()
 
   async function runRound(): Promise<void> {
     clearTimeout(timer)
@@ -89,7 +89,7 @@ export function createNodeDirectory(options: NodeDirectoryOptions): NodeDirector
       clearTimeout(timer)
       if (running) round = round.then(runRound)
     },
-    doubt() {
+    recheckIdentity() {
       // Peers say it again and again, of a process that goes on draining, too.
       if (!running || inDoubt || namesakes.found) return
       inDoubt = true
@@ -122,7 +122,7 @@ function later(nodes: readonly SeenNode[], byMs: number): SeenNode[] {
  * Finds the process that has our id and started later. Its row alone proves nothing: on a database from a backup it may
  * be of a process long gone. One that wrote it since the row was ours lives, or has lived beside us.
  */
-class Namesakes {
+class DuplicateNodeDetector {
   found = false
   /** When our row was last our own, or, as long as it never was, when we first looked; by the database's clock. */
   #sinceMs: number | undefined

@@ -10,7 +10,7 @@ import { makeDataFolder } from './data-folder.ts'
 import { DevError } from './dev-error.ts'
 import { type NodeProcess, startNode } from './node-process.ts'
 import { type ReadinessWatch, watchReadiness } from './readiness-watch.ts'
-import { readyWords } from './ready-banner.ts'
+import { readyBanner } from './ready-banner.ts'
 
 export interface DevClusterOptions {
   readonly nodes: number
@@ -277,7 +277,7 @@ export class DevCluster {
     const { say, dataDir } = this.#options
     const nodes = this.#nodes.map(({ id, port }) => ({ id, url: urlOf(port) }))
     const postgresUrl = this.#postgres?.url ?? ''
-    for (const line of readyWords({ url: this.url, nodes, postgresUrl, dataDir })) say(line)
+    for (const line of readyBanner({ url: this.url, nodes, postgresUrl, dataDir })) say(line)
   }
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 
 /** What is said when a development cluster is up: where everything is, and a first message to try. */
-export function readyWords({
+export function readyBanner({
   url,
   nodes,
   postgresUrl,

@@ -17,7 +17,7 @@ export interface EncryptedQueues {
   /** Options of queues have changed, or may have. */
   refresh(): Promise<void>
   /** The sidecar, with payloads of encrypted queues sealed. */
-  around(sidecar: Pick<SidecarDbPool, 'submit'>): Pick<SidecarDbPool, 'submit'>
+  wrap(sidecar: Pick<SidecarDbPool, 'submit'>): Pick<SidecarDbPool, 'submit'>
 }
 
 export function createEncryptedQueues(options: {
@@ -67,7 +67,7 @@ export function createEncryptedQueues(options: {
     start: () => names.start(),
     stop: () => names.stop(),
     refresh: () => names.refresh(),
-    around(sidecar) {
+    wrap(sidecar) {
       const submit: Submit = (operation) => {
         if (operation.kind !== 'PUSH' && operation.kind !== 'TRANSACTION') {
           return sidecar.submit(operation)
@@ -83,7 +83,7 @@ const withoutKey: EncryptedQueues = {
   start: async () => {},
   stop: () => {},
   refresh: async () => {},
-  around: (sidecar) => sidecar,
+  wrap: (sidecar) => sidecar,
 }
 
 /** Undefined: it failed for another reason. */

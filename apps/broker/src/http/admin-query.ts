@@ -13,7 +13,7 @@ const openTransactionMsMax = 500
 const openTransactionPauseMs = 25
 
 /** One call of an administrative function, past the sidecar. What lost a race in the database is tried again. */
-export async function administer<Result>(
+export async function runAdminQuery<Result>(
   pool: pg.Pool,
   call: (executor: Executor) => Promise<Result>,
 ): Promise<Result> {

@@ -188,8 +188,8 @@ export class SharedStateHost {
         return manager.registerSidecar(workerId)
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
-      case 'check':
-        return manager.requestCheck(workerId, groupKey(message.group))
+      case 'requestGrant':
+        return manager.requestGrant(workerId, groupKey(message.group))
       case 'taken':
         manager.grantTaken(workerId, groupKey(message.grant.description), message.grant.grantId)
         return

@@ -10,7 +10,7 @@ import {
 } from '@rouse/protocol'
 import { type ConfiguredQueue, configure, type QueuePlace, queuePlace } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
@@ -33,9 +33,9 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
       const options = checkNumbers(body.options ?? {})
       const mayMove = namespace !== undefined || task !== undefined
       const before = mayMove
-        ? await administer(context.pool, () => queuePlace(context.pool, queue))
+        ? await runAdminQuery(context.pool, () => queuePlace(context.pool, queue))
         : undefined
-      const configured = await administer(context.pool, (executor) => {
+      const configured = await runAdminQuery(context.pool, (executor) => {
         return configure(executor, { queue, namespace, task, options })
       })
       const place = { namespace: configured.namespace, task: configured.task }

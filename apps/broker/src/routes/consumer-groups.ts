@@ -10,7 +10,7 @@ import {
 } from '@rouse/protocol'
 import { deleteGroup, queuePlace, queuesWithGroup, seek, statsPage } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchGroup } from '../http/admin-query.ts'
+import { noSuchGroup, runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
 import { bodySchema } from '../http/request-schema.ts'
@@ -24,8 +24,8 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
 
   /** Whoever waits for it makes it anew, and gets all that is kept. */
   async function deleteFrom(queue: string, group: string): Promise<boolean> {
-    const existed = await administer(pool, (executor) => deleteGroup(executor, queue, group))
-    const place = existed ? await administer(pool, () => queuePlace(pool, queue)) : undefined
+    const existed = await runAdminQuery(pool, (executor) => deleteGroup(executor, queue, group))
+    const place = existed ? await runAdminQuery(pool, () => queuePlace(pool, queue)) : undefined
     if (place !== undefined) {
       const { namespace, task } = place
       coordinator.notifyPartitionFree([
@@ -38,7 +38,7 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
   /** A page is of so many queues, with all groups of each. */
   app.get('/api/v1/consumer-groups', async (request): Promise<GroupsAnswer> => {
     const page = readPage(request.query, limits)
-    const queues = await administer(pool, (executor) => statsPage(executor, page))
+    const queues = await runAdminQuery(pool, (executor) => statsPage(executor, page))
     const names = queues.map(({ queue }) => queue)
     return {
       groups: queues.flatMap(({ queue, groups }) => groups.map((group) => toGroup(queue, group))),
@@ -48,7 +48,7 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
 
   app.delete('/api/v1/consumer-groups/:group', async (request): Promise<DeletedAnswer> => {
     const group = parseConsumerGroup((request.params as Params).group)
-    const having = await administer(pool, () => queuesWithGroup(pool, group))
+    const having = await runAdminQuery(pool, () => queuesWithGroup(pool, group))
     let found = false
     for (const queue of having) {
       found = (await deleteFrom(queue, group)) || found
@@ -78,7 +78,9 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
         ...readTarget(request.params as Params),
         to: readSeek(request.body as SeekBody),
       }
-      coordinator.notifyPartitionFree(await administer(pool, (executor) => seek(executor, target)))
+      coordinator.notifyPartitionFree(
+        await runAdminQuery(pool, (executor) => seek(executor, target)),
+      )
       return { success: true, queue: target.queue, consumerGroup: target.group }
     },
   )

@@ -20,7 +20,7 @@ import {
   purgeLetters,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { toAttempt } from './attempt-answer.ts'
@@ -40,7 +40,9 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
     })
     const { consumerGroup: group, ids: _, ...others } = where
     const filter = { ...page, group, ...others }
-    const { letters, total } = await administer(pool, (executor) => deadLetters(executor, filter))
+    const { letters, total } = await runAdminQuery(pool, (executor) =>
+      deadLetters(executor, filter),
+    )
     reply.type('application/json; charset=utf-8')
     return jsonList(
       'messages',
@@ -56,7 +58,7 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
       group: () => optional(query.consumerGroup, parseConsumerGroup),
       limit: () => readNumber('limit', query, { min: 1, max: limits.pageSizeMax }),
     })
-    const groups = await administer(pool, () => deadLetterGroups(pool, filter, limit))
+    const groups = await runAdminQuery(pool, () => deadLetterGroups(pool, filter, limit))
     return {
       groups: groups.map((group) => ({
         ...group,
@@ -73,7 +75,7 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
       queue: () => parseQueueName(query.queue),
       where: () => readFilter(query),
     })
-    return { queue, deleted: await administer(pool, () => purgeLetters(pool, queue, where)) }
+    return { queue, deleted: await runAdminQuery(pool, () => purgeLetters(pool, queue, where)) }
   })
 }
 

@@ -3,7 +3,7 @@
 import { RouseError } from '@rouse/protocol'
 import { WriteQueue } from '@rouse/sidecar'
 import { type Holdings, holdingsOf } from '@rouse/storage'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { toRouseError } from '../http/errors.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import type { AskHoldings } from './required-leases.ts'
@@ -25,7 +25,7 @@ export function createLeaseLookup({ pool, config }: BrokerContext): AskHoldings 
       if (question === undefined) return
       const [leaseIds, names] = question.input
       try {
-        question.resolve(await administer(pool, () => holdingsOf(pool, leaseIds, names, limits)))
+        question.resolve(await runAdminQuery(pool, () => holdingsOf(pool, leaseIds, names, limits)))
       } catch (error) {
         question.reject(nothingHappened(error))
       }

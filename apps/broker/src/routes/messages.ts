@@ -26,7 +26,7 @@ import {
   type StoredMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { toAttempt } from './attempt-answer.ts'
@@ -53,7 +53,7 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
     const { partitionId, transactionId } = request.params as Params
     const key = parseTransactionId(transactionId)
     const found = isPartitionId(partitionId)
-      ? await administer(context.pool, () => findMessage(context.pool, partitionId, key))
+      ? await runAdminQuery(context.pool, () => findMessage(context.pool, partitionId, key))
       : undefined
     if (found === undefined) {
       throw new RouseError('not_found', `there is no message "${key}" in partition ${partitionId}`)
@@ -100,7 +100,7 @@ async function list(filter: MessageFilter, cursor: unknown, context: BrokerConte
   const messages: StoredMessage[] = []
   if (scheduledAfter === undefined && filter.status !== 'scheduled') {
     const after: Place = { partitionId: start?.[2] ?? '0', seq: start?.[3] ?? '0' }
-    const page = await administer(pool, () => listMessages(pool, filter, after))
+    const page = await runAdminQuery(pool, () => listMessages(pool, filter, after))
     if (page.next !== undefined) {
       const { partitionId, seq } = page.next
       return { messages: page.messages, cursor: `log-${partitionId}-${seq}` }
@@ -111,7 +111,7 @@ async function list(filter: MessageFilter, cursor: unknown, context: BrokerConte
   }
   scheduledAfter ??= '0'
   const rest = { ...filter, limit: filter.limit - messages.length }
-  const page = await administer(pool, () => listScheduled(pool, rest, scheduledAfter))
+  const page = await runAdminQuery(pool, () => listScheduled(pool, rest, scheduledAfter))
   const next = page.next === undefined ? null : `scheduled-${page.next}`
   return { messages: [...messages, ...page.messages], cursor: next }
 }
@@ -124,7 +124,7 @@ async function follow(
   const start = readCursor(cursor, /^end$|^at-(\d{1,16})-(\d{1,18})-(\d{1,18})$/)
   const [, micros = '0', partitionId = '0', seq = '0'] = start ?? []
   const after: Moment | undefined = start?.[0] === 'end' ? undefined : { micros, partitionId, seq }
-  const { messages, next } = await administer(pool, () => followMessages(pool, filter, after))
+  const { messages, next } = await runAdminQuery(pool, () => followMessages(pool, filter, after))
   return { messages, cursor: `at-${next.micros}-${next.partitionId}-${next.seq}` }
 }
 

@@ -15,7 +15,7 @@ import {
   readPopBody,
   readPopQuery,
 } from '@rouse/protocol'
-import type { PopOutcome, PopSpec } from '@rouse/sidecar'
+import type { PopResponse, PopSpec } from '@rouse/sidecar'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type ClientWatch, createClientWatch } from '../http/client-watch.ts'
 import { withoutNulls } from '../http/json-body.ts'
@@ -155,7 +155,7 @@ async function answerPop(request: PopRequest): Promise<FastifyReply> {
 }
 
 async function deliver(
-  leases: PopOutcome['leases'],
+  leases: PopResponse['leases'],
   { reply, options, acks, watch, context }: PopRequest,
 ): Promise<FastifyReply> {
   const opened = openLeases(leases, context.cipher)
@@ -191,7 +191,7 @@ async function fail(
  * uncharged, and not at full speed: the next waiter would get them at once.
  */
 async function takeBack(
-  leases: PopOutcome['leases'],
+  leases: PopResponse['leases'],
   error: unknown,
   request: PopRequest,
 ): Promise<void> {
@@ -210,7 +210,7 @@ async function takeBack(
 
 /** Those that cannot be answered alone either. */
 function findUnreadable(
-  leases: PopOutcome['leases'],
+  leases: PopResponse['leases'],
   { options }: PopRequest,
 ): UnreadableMessage[] {
   return leases.flatMap((lease) =>
@@ -226,10 +226,10 @@ function findUnreadable(
 }
 
 /** Acks that were made must be told of: a fetch that fails after them is an empty one. */
-function fetchMessages(request: PopRequest): Promise<PopOutcome> {
+function fetchMessages(request: PopRequest): Promise<PopResponse> {
   const { options, pop, watch, acks, context } = request
   const { timeoutMs } = options
-  const fetched: Promise<PopOutcome> =
+  const fetched: Promise<PopResponse> =
     options.wait && timeoutMs > 0
       ? context.sidecar.submit({ kind: 'POP_WAIT', pop, timeoutMs, signal: watch })
       : context.sidecar.submit({ kind: 'POP', pop, signal: watch })

@@ -16,7 +16,7 @@ import {
 } from '@rouse/protocol'
 import { forgetfulQueue, type PushedItem, type PushItem } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { exactTextOf, withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
@@ -208,7 +208,7 @@ async function checkRepeat(
   // This request may take until its own deadline to be stored.
   const windowMs = repeatAfterMs + config.writeTimeoutMs
   const queues = [...new Set(items.map(({ queue }) => queue))]
-  const queue = await administer(pool, () => forgetfulQueue(pool, queues, windowMs))
+  const queue = await runAdminQuery(pool, () => forgetfulQueue(pool, queues, windowMs))
   if (queue !== undefined) {
     throw tooLate(`the dedupWindowSeconds of the queue "${queue}" is too short`)
   }

@@ -20,7 +20,7 @@ import {
   startRedrive,
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
@@ -44,12 +44,12 @@ export function redriveRoutes(app: FastifyInstance, context: BrokerContext): voi
         where: () => readWhere(given, limits.pageSizeMax),
       })
       if (dryRun) {
-        const lanes = await administer(pool, () => countLetters(pool, queue, where))
+        const lanes = await runAdminQuery(pool, () => countLetters(pool, queue, where))
         return { dryRun, queue, total: lanes.reduce((sum, { count }) => sum + count, 0), lanes }
       }
       const redrive = { id: randomUUID(), queue, where, rate }
-      const started = await administer(pool, () => startRedrive(pool, redrive))
-      context.lookForDue()
+      const started = await runAdminQuery(pool, () => startRedrive(pool, redrive))
+      context.requestDuePoll()
       reply.code(202).header('location', `/api/v1/dlq/redrive/${started.id}`)
       return toRedrive(started)
     },
@@ -57,12 +57,14 @@ export function redriveRoutes(app: FastifyInstance, context: BrokerContext): voi
 
   app.get('/api/v1/dlq/redrive/:id', async (request): Promise<Redrive> => {
     const id = redriveIdOf(request)
-    return toRedrive((await administer(pool, () => findRedrive(pool, id))) ?? noSuchRedrive(id))
+    return toRedrive((await runAdminQuery(pool, () => findRedrive(pool, id))) ?? noSuchRedrive(id))
   })
 
   app.delete('/api/v1/dlq/redrive/:id', async (request): Promise<Redrive> => {
     const id = redriveIdOf(request)
-    return toRedrive((await administer(pool, () => cancelRedrive(pool, id))) ?? noSuchRedrive(id))
+    return toRedrive(
+      (await runAdminQuery(pool, () => cancelRedrive(pool, id))) ?? noSuchRedrive(id),
+    )
   })
 }
 

@@ -9,7 +9,7 @@ import {
   statsPage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchQueue } from '../http/admin-query.ts'
+import { noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
@@ -18,23 +18,23 @@ type Params = { readonly queue: string }
 export function resourceRoutes(app: FastifyInstance, { pool, limits }: BrokerContext): void {
   app.get('/api/v1/resources/queues', async (request): Promise<QueuesAnswer> => {
     const page = readPage(request.query, limits)
-    const queues = await administer(pool, (executor) => statsPage(executor, page))
+    const queues = await runAdminQuery(pool, (executor) => statsPage(executor, page))
     const names = queues.map(({ queue }) => queue)
     return { queues: queues.map(toQueue), cursor: cursorAfter(names, page) }
   })
 
   app.get('/api/v1/resources/queues/:queue', async (request) => {
     const name = parseQueueName((request.params as Params).queue)
-    const [queue] = await administer(pool, (executor) => stats(executor, name))
-    const options = await administer(pool, () => queueOptions(pool, name))
-    const purging = await administer(pool, () => purgeUnderWay(pool, name))
+    const [queue] = await runAdminQuery(pool, (executor) => stats(executor, name))
+    const options = await runAdminQuery(pool, () => queueOptions(pool, name))
+    const purging = await runAdminQuery(pool, () => purgeUnderWay(pool, name))
     if (queue === undefined || options === undefined) throw noSuchQueue(name)
     return { ...toQueue(queue), options, ...(purging === undefined ? {} : { purging }) }
   })
 
   app.delete('/api/v1/resources/queues/:queue', async (request): Promise<DeletedAnswer> => {
     const name = parseQueueName((request.params as Params).queue)
-    const existed = await administer(pool, (executor) => deleteQueue(executor, name))
+    const existed = await runAdminQuery(pool, (executor) => deleteQueue(executor, name))
     if (!existed) throw noSuchQueue(name)
     return { deleted: true }
   })

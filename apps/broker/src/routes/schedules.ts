@@ -20,7 +20,7 @@ import {
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { schedulePlace } from '../encryption/payload-cipher.ts'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
 import { bodySchema } from '../http/request-schema.ts'
@@ -37,13 +37,13 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
 
   /** Where messages of the queue are encrypted, or would be in a queue that is still to be created. */
   async function sealed(schedule: NewSchedule): Promise<NewSchedule> {
-    if (!(await administer(pool, () => isEncrypted(pool, schedule.queue)))) return schedule
+    if (!(await runAdminQuery(pool, () => isEncrypted(pool, schedule.queue)))) return schedule
     return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
   }
 
   app.get('/api/v1/schedules', async (request, reply) => {
     const page = readPage(request.query, context.limits)
-    const schedules = await administer(pool, () => listSchedules(pool, page))
+    const schedules = await runAdminQuery(pool, () => listSchedules(pool, page))
     const names = schedules.map(({ name }) => name)
     reply.type('application/json; charset=utf-8')
     return jsonList(
@@ -61,13 +61,13 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     },
     async (request, reply) => {
       const schedule = readSchedule(request.body as ScheduleBody, context)
-      const now = await administer(pool, () => databaseNow(pool))
+      const now = await runAdminQuery(pool, () => databaseNow(pool))
       const next = nextTick(schedule, now)
       if (next === undefined) throw fieldError('invalid_request', 'cron', 'never ticks')
       const nextAt = schedule.paused ? null : next
       const row = { ...(await sealed(schedule)), nextAt }
-      const written = await administer(pool, () => putSchedule(pool, row))
-      context.lookForDue()
+      const written = await runAdminQuery(pool, () => putSchedule(pool, row))
+      context.requestDuePoll()
       reply.type('application/json; charset=utf-8')
       return scheduleText(written, cipher)
     },
@@ -75,7 +75,7 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
 
   app.delete('/api/v1/schedules/:name', async (request): Promise<DeletedAnswer> => {
     const name = readName((request.params as { readonly name: string }).name)
-    const existed = await administer(pool, () => deleteSchedule(pool, name))
+    const existed = await runAdminQuery(pool, () => deleteSchedule(pool, name))
     if (!existed) throw new RouseError('not_found', `there is no schedule "${name}"`)
     return { deleted: true }
   })

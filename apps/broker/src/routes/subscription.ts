@@ -12,7 +12,7 @@ import {
 } from '@rouse/protocol'
 import { seek, stats, subscribe } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer, noSuchGroup, noSuchQueue } from '../http/admin-query.ts'
+import { noSuchGroup, noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
@@ -77,14 +77,14 @@ async function begin(
   context: BrokerContext,
 ): Promise<void> {
   const { pool } = context
-  const [known] = await administer(pool, (executor) => stats(executor, queue))
+  const [known] = await runAdminQuery(pool, (executor) => stats(executor, queue))
   if (known === undefined) throw noSuchQueue(queue)
   if (known.groups.some((one) => one.group === group)) {
     await move({ queue, group }, subscription, context)
     return
   }
   const target = { queue, group, from: subscription }
-  if (!(await administer(pool, () => subscribe(pool, target)))) throw noSuchQueue(queue)
+  if (!(await runAdminQuery(pool, () => subscribe(pool, target)))) throw noSuchQueue(queue)
 }
 
 /** The queues where the group was moved. One that lost it meanwhile is not among them. */
@@ -93,7 +93,7 @@ async function moveEverywhere(
   subscription: Subscription,
   context: BrokerContext,
 ): Promise<string[]> {
-  const known = await administer(context.pool, (executor) => stats(executor))
+  const known = await runAdminQuery(context.pool, (executor) => stats(executor))
   const having = known.filter(({ groups }) => groups.some((one) => one.group === group))
   const moved: string[] = []
   for (const { queue } of having) {
@@ -114,7 +114,7 @@ async function move(
   { pool, coordinator }: BrokerContext,
 ): Promise<void> {
   const to = subscription === 'new' ? 'end' : new Date(beginMs(subscription))
-  const woken = await administer(pool, (executor) => seek(executor, { ...target, to }))
+  const woken = await runAdminQuery(pool, (executor) => seek(executor, { ...target, to }))
   coordinator.notifyPartitionFree(woken)
 }
 

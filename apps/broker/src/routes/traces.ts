@@ -24,7 +24,7 @@ import {
   tracesOfMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { administer } from '../http/admin-query.ts'
+import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { jsonList, jsonWith } from '../http/stored-json.ts'
@@ -57,7 +57,7 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
     async (request, reply): Promise<TraceAnswer> => {
       const trace = readTrace(request.body as TraceBody, limits.payloadBytesMax)
       const id = isPartitionId(trace.partitionId)
-        ? await administer(pool, () => addTrace(pool, trace))
+        ? await runAdminQuery(pool, () => addTrace(pool, trace))
         : undefined
       if (id === undefined) throw noSuchPartition(trace.partitionId)
       reply.code(201)
@@ -84,7 +84,7 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
       limit: () => readLimit(query),
       before: () => readCursor(query),
     })
-    const traces = await administer(pool, () => tracesByName(pool, name, before, limit))
+    const traces = await runAdminQuery(pool, () => tracesByName(pool, name, before, limit))
     reply.type('application/json; charset=utf-8')
     const cursor = traces.length < limit ? null : traces.at(-1)?.id
     return jsonList('traces', traces.map(traceText), { cursor })
@@ -92,7 +92,7 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
 
   app.get('/api/v1/traces/names', async (request): Promise<TraceNamesAnswer> => {
     const limit = readLimit(request.query as Query)
-    const names = await administer(pool, () => traceNames(pool, limit))
+    const names = await runAdminQuery(pool, () => traceNames(pool, limit))
     return { names: names.map((name) => ({ ...name, lastAt: name.lastAt.toISOString() })) }
   })
 }
@@ -125,12 +125,12 @@ async function timelineOf(
   transactionId: string,
   limit: number,
 ): Promise<TraceRow[] | undefined> {
-  const names = await administer(pool, () => partitionNames(pool, partitionId))
+  const names = await runAdminQuery(pool, () => partitionNames(pool, partitionId))
   if (names === undefined) return undefined
-  const told = await administer(pool, () => {
+  const told = await runAdminQuery(pool, () => {
     return tracesOfMessage(pool, partitionId, transactionId, limit)
   })
-  const attempts = await administer(pool, () => attemptTraces(pool, partitionId, transactionId))
+  const attempts = await runAdminQuery(pool, () => attemptTraces(pool, partitionId, transactionId))
   const place = { ...names, partitionId, transactionId }
   const events = attempts.map((attempt) => ({ id: null, ...place, traceNames: [], ...attempt }))
   return [...told.reverse(), ...events].sort((a, b) => Number(a.createdAt) - Number(b.createdAt))

@@ -3,7 +3,7 @@ import { groupKey } from '@rouse/shared-state'
 import { type QueueFacts, queueFacts } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { clusterStats } from '../cluster/cluster-stats.ts'
-import { administer, noSuchQueue } from '../http/admin-query.ts'
+import { noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { explain } from './why-reasons.ts'
 
@@ -28,7 +28,7 @@ async function findReasons(
   const { pool, config } = context
   let facts: QueueFacts | undefined
   try {
-    facts = await administer(pool, () => queueFacts(pool, queue, group))
+    facts = await runAdminQuery(pool, () => queueFacts(pool, queue, group))
   } catch (error) {
     if (!isDatabaseDown(error)) throw error
     const text =

@@ -49,7 +49,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   const executor = poolExecutor(pool, config.prepare)
   const listens = config.notify === 'on'
   const onUnknown = () => host.outcomeUnknown()
-  const announced = (chore: Chore) => tellingOfDoubt(chore, onUnknown)
+  const announced = (chore: Chore) => reportUnknownOutcome(chore, onUnknown)
   const shared = createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain'))
 
   const promoter = createPromoter({
@@ -102,7 +102,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
 }
 
 /** A chore whose connection was lost before the answer may have let messages go that nobody announced. */
-function tellingOfDoubt(chore: Chore, onOutcomeUnknown: () => void): Chore {
+function reportUnknownOutcome(chore: Chore, onOutcomeUnknown: () => void): Chore {
   return {
     async run(firedBy) {
       try {

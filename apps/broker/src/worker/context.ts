@@ -31,7 +31,7 @@ export interface BrokerContext {
    * has moved if its namespace or task is another. */
   readonly tellConfigured: (hint: WakeHint, version: number, hasMoved: boolean) => void
   /** Something may fall due sooner than the timers know. */
-  readonly lookForDue: () => void
+  readonly requestDuePoll: () => void
   /** Who holds a lease, for operators. */
   readonly holder: string
   readonly newMessageId: () => string

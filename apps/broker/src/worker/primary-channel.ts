@@ -16,7 +16,7 @@ export function outboxToPrimary(): Outbox<WorkerMessage> {
 export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
   return {
     setWaiting: (group, count) => outbox.post({ type: 'waiting', group, count }),
-    requestCheck: (group) => outbox.post({ type: 'check', group }),
+    requestGrant: (group) => outbox.post({ type: 'requestGrant', group }),
     grantTaken: (grant) => outbox.post({ type: 'taken', grant }),
     releaseGroup: (grant, outcome, found) =>
       outbox.post({ type: 'release', grant, outcome, found }),

@@ -67,10 +67,10 @@ export async function runWorker(config: Config): Promise<void> {
     log,
     deliveryLog: createDeliveryLog(log, systemClock.nowMs),
     pool,
-    sidecar: encrypted.around(withDueNotices(sidecar, outbox)),
+    sidecar: encrypted.wrap(withDueNotices(sidecar, outbox)),
     cipher,
     coordinator,
-    lookForDue: () => outbox.post({ type: 'look' }),
+    requestDuePoll: () => outbox.post({ type: 'look' }),
     tellConfigured: (hint, version, hasMoved) =>
       outbox.post({ type: 'configured', hint, version, hasMoved }),
     holder: `${config.nodeId}/${workerId}`,

@@ -9,7 +9,7 @@ import { eventually, testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 import { systemClock } from '../../src/clock.ts'
-import { createNodeDirectory } from '../../src/cluster/node-registry.ts'
+import { createNodeRegistry } from '../../src/cluster/node-registry.ts'
 import { createLogger } from '../../src/log.ts'
 
 const freshMs = 15_000
@@ -99,7 +99,7 @@ test('a process is superseded by one that started later and writes, not by a row
   /** Much sooner than its next round would be. */
   const look = async (): Promise<void> => {
     const before = rounds()
-    directory.doubt()
+    directory.recheckIdentity()
     await eventually(() => rounds() > before)
   }
   await look()
@@ -140,7 +140,7 @@ test('how long ago others wrote goes on between two rounds', async (t) => {
 async function startDirectory(t: Test, pool: pg.Pool, clock = systemClock) {
   let rounds = 0
   const superseded: SeenNode[] = []
-  const directory = createNodeDirectory({
+  const directory = createNodeRegistry({
     pool,
     clock,
     log: createLogger({ level: 'silent', node: 'a', process: 'test' }),

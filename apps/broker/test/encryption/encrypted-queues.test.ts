@@ -33,7 +33,7 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
   })
   t.teardown(() => queues.stop())
   let stored: readonly PushItem[] = []
-  const sidecar = queues.around({
+  const sidecar = queues.wrap({
     submit: (async (operation: Operation) => {
       if (operation.kind === 'PUSH') stored = operation.items
     }) as unknown as SidecarDbPool['submit'],

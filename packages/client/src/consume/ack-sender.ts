@@ -29,7 +29,7 @@ export interface AckDeskOptions {
 /** Smaller leases go in one list with others: a request costs more than a few lines of a list. */
 const wholeSizeMin = 8
 
-export class AckDesk {
+export class AckSender {
   readonly #options: AckDeskOptions
   #pending: PendingAck[] = []
   #sending: Promise<void> | undefined

@@ -2,7 +2,7 @@
 
 import { nowMs, pause } from '../clock.ts'
 import { RouseError } from '../rouse-error.ts'
-import { type AckDesk, leaseLost } from './ack-sender.ts'
+import { type AckSender, leaseLost } from './ack-sender.ts'
 import { Backlog } from './backlog.ts'
 import type { AckOutcome } from './consumer-calls.ts'
 import type { SqlExecutor } from './context.ts'
@@ -17,7 +17,7 @@ import type { WorkSettings } from './work-options.ts'
 export interface JobRunnerOptions {
   readonly settings: WorkSettings
   readonly handle: (job: Job) => unknown
-  readonly desk: AckDesk
+  readonly desk: AckSender
   readonly keeper: LeaseKeeper
   readonly transact: (
     acks: readonly ReturnType<typeof ackOf>[],

@@ -9,7 +9,7 @@ import { type Duration, parseDuration } from '../duration.ts'
 import { backoffMs } from '../http/backoff.ts'
 import { systemRandom } from '../randomness.ts'
 import { RouseError } from '../rouse-error.ts'
-import { AckDesk, leaseLost, type PendingAck } from './ack-sender.ts'
+import { AckSender, leaseLost, type PendingAck } from './ack-sender.ts'
 import { type ConsumerCalls, requestAcksMax } from './consumer-calls.ts'
 import type { Held, HeldLease } from './held.ts'
 import type { Job } from './job.ts'
@@ -45,7 +45,7 @@ export class Worker {
   readonly #calls: WorkerOptions['calls']
   readonly #settings: WorkSettings
   readonly #keeper: LeaseKeeper
-  readonly #desk: AckDesk
+  readonly #desk: AckSender
   readonly #runner: JobRunner
   readonly #onStopping: () => void
   readonly #onStopped: () => void
@@ -84,7 +84,7 @@ export class Worker {
         if (!signal.aborted) settings.onError(error, { kind: 'lease' })
       },
     })
-    this.#desk = new AckDesk({
+    this.#desk = new AckSender({
       send: (acks) => calls.ack(acks, { retryForMs: leaseMs, signal }),
       sendLease: (lease) => calls.ackLease(lease.id, { retryForMs: leaseMs, signal }),
       isOurs: ({ lease }) => this.#keeper.isOurs(lease),

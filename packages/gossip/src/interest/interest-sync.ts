@@ -7,7 +7,7 @@ const gapPerNodeMs = 0.5
 const resendAfterMs = 50
 
 /** Tells peers what this node waits for, and its caller what they hold of it. */
-export class InterestDesk {
+export class InterestSync {
   readonly #parts: GossipParts
   readonly #onEchoed: (version: number) => void
   #sendAt = Number.POSITIVE_INFINITY

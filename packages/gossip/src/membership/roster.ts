@@ -1,5 +1,5 @@
 import type { GossipParts } from '../gossip-parts.ts'
-import type { InterestDesk } from '../interest/interest-sync.ts'
+import type { InterestSync } from '../interest/interest-sync.ts'
 import type { GossipPorts, PeerEvent } from '../ports.ts'
 import type { Address } from '../transport/address.ts'
 import { Member, type MemberOptions, type Verdict } from './member.ts'
@@ -8,10 +8,10 @@ import { type PeerView, viewOf } from './peer-view.ts'
 /** Who comes and goes, and who is told of it. */
 export class Roster {
   readonly #parts: GossipParts
-  readonly #interest: InterestDesk
+  readonly #interest: InterestSync
   readonly #ports: GossipPorts
 
-  constructor(parts: GossipParts, interest: InterestDesk, ports: GossipPorts) {
+  constructor(parts: GossipParts, interest: InterestSync, ports: GossipPorts) {
     this.#parts = parts
     this.#interest = interest
     this.#ports = ports

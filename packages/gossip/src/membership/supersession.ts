@@ -11,7 +11,7 @@ import type { Message, Stale } from '../wire/messages.ts'
 const answerGapMs = 1_000
 const noticeLifeMs = 2_000
 
-export class Supersession {
+export class NodeIdConflict {
   readonly #parts: GossipParts
   readonly #ports: GossipPorts
   #answeredAt = Number.NEGATIVE_INFINITY

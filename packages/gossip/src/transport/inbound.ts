@@ -3,13 +3,13 @@
 
 import type { GossipParts } from '../gossip-parts.ts'
 import { isAmong } from '../hints/recipients.ts'
-import type { InterestDesk } from '../interest/interest-sync.ts'
+import type { InterestSync } from '../interest/interest-sync.ts'
 import type { Handshake, Proof } from '../membership/handshake.ts'
 import type { Heartbeats } from '../membership/heartbeats.ts'
 import type { Member } from '../membership/member.ts'
 import type { Roster } from '../membership/roster.ts'
 import type { SilenceWatch } from '../membership/silence-watch.ts'
-import { Supersession } from '../membership/supersession.ts'
+import { NodeIdConflict } from '../membership/supersession.ts'
 import type { GossipPorts } from '../ports.ts'
 import { type DropReason, type Drops, noDrops } from '../wire/drops.ts'
 import { type Frame, openFrame, type Signer } from '../wire/frame.ts'
@@ -26,7 +26,7 @@ interface InboundOptions {
   readonly handshake: Handshake
   readonly heartbeats: Heartbeats
   readonly silence: SilenceWatch
-  readonly interest: InterestDesk
+  readonly interest: InterestSync
   readonly roster: Roster
 }
 
@@ -37,12 +37,12 @@ export class Inbound {
   datagrams = 0
   /** Set by a node on its way out: it makes no more friends. */
   isLeaving = false
-  readonly #supersession: Supersession
+  readonly #supersession: NodeIdConflict
 
   constructor(options: InboundOptions) {
     this.#options = options
     this.#parts = options.parts
-    this.#supersession = new Supersession(options.parts, options.ports)
+    this.#supersession = new NodeIdConflict(options.parts, options.ports)
   }
 
   receive(bytes: Buffer, from: Address, now: number): void {

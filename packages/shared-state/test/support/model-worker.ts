@@ -1,5 +1,5 @@
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import { type GroupKey, groupKey, type PopOutcome } from '../../src/index.ts'
+import { type GrantOutcome, type GroupKey, groupKey } from '../../src/index.ts'
 import { hintOf, type ModelMessage, type Place } from './model-database.ts'
 import type { Simulation } from './simulation.ts'
 
@@ -32,7 +32,7 @@ export class ModelWorker {
     const waiter: Waiter = { isWaiting: true }
     this.#waiters.set(key, [...(this.#waiters.get(key) ?? []), waiter])
     this.#tellCount(description)
-    this.send(() => this.#world.requestCheck(this.id, key))
+    this.send(() => this.#world.requestGrant(this.id, key))
     const { choices, schedule } = this.#world
     if (choices.chance(0.5)) return
     schedule.after(choices.between(1, choices.chance(0.5) ? 60 : 400), () => {
@@ -107,7 +107,7 @@ export class ModelWorker {
     description: WaitGroup,
     grantId: number,
     found: readonly ModelMessage[],
-    outcome: PopOutcome,
+    outcome: GrantOutcome,
   ): void {
     const key = groupKey(description)
     for (const message of found) {

@@ -1,7 +1,7 @@
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
+  type GrantOutcome,
   groupKey,
-  type PopOutcome,
   SharedStateManager,
   type SharedStatePorts,
   type SharedStateSettings,
@@ -57,13 +57,13 @@ export function nodeFixture(
     /** A waiter comes to a worker and makes its first query. */
     waits(sidecarId: number, description: WaitGroup = orders, count = 1): void {
       manager.setWaiting(sidecarId, description, count)
-      manager.requestCheck(sidecarId, groupKey(description))
+      manager.requestGrant(sidecarId, groupKey(description))
     },
     take(grant = lastGrant()): boolean {
       return manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
     },
     /** The worker of the last grant pops and says how it went. */
-    pops(outcome: PopOutcome, found = 0, grant = lastGrant()): boolean {
+    pops(outcome: GrantOutcome, found = 0, grant = lastGrant()): boolean {
       manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
       return manager.releaseGroup(grant.key, grant.grantId, outcome, found)
     },

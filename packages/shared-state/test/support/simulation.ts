@@ -2,10 +2,10 @@
 // decides. Every rule that must hold is checked on the way; what breaks is kept as a sentence.
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
+  type GrantOutcome,
   type GroupKey,
   groupKey,
   type Origin,
-  type PopOutcome,
   SharedStateManager,
   type SharedStateSettings,
 } from '../../src/index.ts'
@@ -129,7 +129,7 @@ export class Simulation {
     return this.#byKey.get(key) as WaitGroup
   }
 
-  declined(): PopOutcome {
+  declined(): GrantOutcome {
     return this.#options.sabotage === 'unused as empty' ? 'empty' : 'unused'
   }
 
@@ -143,9 +143,9 @@ export class Simulation {
     this.manager.setWaiting(sidecarId, description, count)
   }
 
-  requestCheck(sidecarId: number, key: GroupKey): void {
+  requestGrant(sidecarId: number, key: GroupKey): void {
     this.#news.add(key)
-    this.manager.requestCheck(sidecarId, key)
+    this.manager.requestGrant(sidecarId, key)
   }
 
   taken(sidecarId: number, key: GroupKey, grantId: number): void {
@@ -154,7 +154,7 @@ export class Simulation {
     this.manager.grantTaken(sidecarId, key, grantId)
   }
 
-  released(key: GroupKey, grantId: number, outcome: PopOutcome, found: number): void {
+  released(key: GroupKey, grantId: number, outcome: GrantOutcome, found: number): void {
     if (this.#grants.get(key)?.grantId === grantId) {
       this.#grants.delete(key)
       if (outcome === 'empty' && !this.#news.has(key)) this.#ended.add(key)

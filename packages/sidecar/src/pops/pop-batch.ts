@@ -2,10 +2,16 @@
 
 import type { Lease, PopRequest, PopResult } from '@rouse/storage'
 import type { GrantOutcome } from '../coordinator.ts'
-import type { PopOutcome } from '../operation.ts'
-import { found, nothing, type Waiter, type Waiters, type WaitingGroup } from './waiting-requests.ts'
+import type { PopResponse } from '../operation.ts'
+import {
+  found,
+  nothing,
+  type Waiter,
+  type WaitingGroup,
+  type WaitingRequests,
+} from './waiting-requests.ts'
 
-/** Waiters served by one call, and the messages it may lease in all: a longer answer would hold up the others. */
+/** WaitingRequests served by one call, and the messages it may lease in all: a longer answer would hold up the others. */
 const demandsMax = 100
 const messagesMax = 2_000
 
@@ -21,7 +27,7 @@ export interface PopRun {
   readonly outcome: GrantOutcome
   /** Messages. */
   readonly found: number
-  /** Waiters that the call asked for. */
+  /** WaitingRequests that the call asked for. */
   readonly served: number
   /** Some waiters of the group were not asked for: the call was full. */
   readonly more: boolean
@@ -32,7 +38,7 @@ export const noPop: PopRun = { outcome: 'unused', found: 0, served: 0, more: fal
 
 /** Pops once for the group's waiters and settles those that got something. Rejects as `ports.pop` does. */
 export async function runPop(
-  waiters: Waiters,
+  waiters: WaitingRequests,
   group: WaitingGroup,
   ports: PopRunnerPorts,
 ): Promise<PopRun> {
@@ -95,7 +101,7 @@ function rememberPlace(group: WaitingGroup, leases: readonly Lease[]): void {
 }
 
 function dealOut(
-  waiters: Waiters,
+  waiters: WaitingRequests,
   group: WaitingGroup,
   served: readonly Waiter[],
   result: PopResult,
@@ -128,7 +134,7 @@ function groupByDemand(leases: readonly Lease[]): Map<number, Lease[]> {
 }
 
 function afterNothing(
-  waiters: Waiters,
+  waiters: WaitingRequests,
   group: WaitingGroup,
   waiter: Waiter,
   result: PopResult,
@@ -144,10 +150,10 @@ function afterNothing(
 }
 
 export function settle(
-  waiters: Waiters,
+  waiters: WaitingRequests,
   group: WaitingGroup,
   waiter: Waiter,
-  outcome: PopOutcome,
+  outcome: PopResponse,
 ): void {
   if (waiter.settled) return
   waiter.settled = true

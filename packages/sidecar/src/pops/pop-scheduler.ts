@@ -5,11 +5,11 @@
 // wait asks PostgreSQL at once, together with others of its group that came while the last such call was under way.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Coordinator, Grant, GrantOutcome } from '../coordinator.ts'
-import type { LeaveSignal, PopOutcome, PopSpec } from '../operation.ts'
+import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
 import { SidecarError } from '../sidecar-error.ts'
 import { noPop, type PopRun, type PopRunnerPorts, runPop, settle } from './pop-batch.ts'
 import type { Semaphore } from './slots.ts'
-import { nothing, type Waiter, Waiters, type WaitingGroup } from './waiting-requests.ts'
+import { nothing, type Waiter, type WaitingGroup, WaitingRequests } from './waiting-requests.ts'
 
 export interface PopSchedulerOptions extends PopRunnerPorts {
   readonly coordinator: Coordinator
@@ -24,13 +24,13 @@ export interface PopSchedulerOptions extends PopRunnerPorts {
 /** A deadline that passes while a pop is under way waits this long for its answer. */
 const deadlineGraceMs = 40
 const contendedDelayMs = 4
-/** Waiters answered in one slice of a drain, so that the event loop lives on. */
+/** WaitingRequests answered in one slice of a drain, so that the event loop lives on. */
 const drainSlice = 500
 
 export class PopScheduler {
   readonly #options: PopSchedulerOptions
-  readonly #waiting = new Waiters()
-  readonly #asking = new Waiters()
+  readonly #waiting = new WaitingRequests()
+  readonly #asking = new WaitingRequests()
   /** How many wait by group, as the primary was told last. */
   readonly #announced = new Map<string, number>()
   readonly #asked = new Set<string>()
@@ -59,9 +59,9 @@ export class PopScheduler {
   }
 
   /** Asks once. */
-  pop(spec: PopSpec, signal: LeaveSignal | undefined): Promise<PopOutcome> {
+  pop(spec: PopSpec, signal: LeaveSignal | undefined): Promise<PopResponse> {
     if (this.#asking.count >= this.#options.waitersMax) return Promise.reject(overloaded())
-    return new Promise<PopOutcome>((resolve, reject) => {
+    return new Promise<PopResponse>((resolve, reject) => {
       const waiter = newWaiter(spec, false, answered(resolve), answered(reject))
       const group = this.#asking.add(waiter)
       // As with writes: an answer that has come already goes first.
@@ -79,10 +79,10 @@ export class PopScheduler {
     })
   }
 
-  popWait(spec: PopSpec, timeoutMs: number, signal: LeaveSignal): Promise<PopOutcome> {
+  popWait(spec: PopSpec, timeoutMs: number, signal: LeaveSignal): Promise<PopResponse> {
     if (this.#draining) return Promise.resolve({ ...nothing, draining: true })
     if (this.#waiting.count >= this.#options.waitersMax) return Promise.reject(overloaded())
-    return new Promise<PopOutcome>((resolve, reject) => {
+    return new Promise<PopResponse>((resolve, reject) => {
       const waiter = newWaiter(
         spec,
         true,
@@ -99,7 +99,7 @@ export class PopScheduler {
       signal.addEventListener('abort', onGone)
       if (signal.aborted) return onGone()
       this.#announce(group)
-      this.#options.coordinator.requestCheck(group.description)
+      this.#options.coordinator.requestGrant(group.description)
     })
   }
 
@@ -116,7 +116,7 @@ export class PopScheduler {
   /** PostgreSQL is back: whatever came in meanwhile was not announced. */
   recheckAll(): void {
     for (const group of this.#waiting.groups)
-      this.#options.coordinator.requestCheck(group.description)
+      this.#options.coordinator.requestGrant(group.description)
   }
 
   /** The primary knows this worker from now on: what it was told before, it passed over. */
@@ -156,7 +156,7 @@ export class PopScheduler {
         left -= run.served
       } while (run.more && left > 0)
     } catch (error) {
-      // Waiters keep waiting: the database's return or a fallback check finds what they missed.
+      // WaitingRequests keep waiting: the database's return or a fallback check finds what they missed.
       this.#options.translate(error)
     }
     this.#popping.delete(group.key)
@@ -226,13 +226,18 @@ export class PopScheduler {
 function newWaiter(
   spec: PopSpec,
   waits: boolean,
-  resolve: (outcome: PopOutcome) => void,
+  resolve: (outcome: PopResponse) => void,
   reject: (error: SidecarError) => void,
 ): Waiter {
   return { spec, waits, settled: false, inFlight: false, settle: resolve, fail: reject }
 }
 
-function fail(waiters: Waiters, group: WaitingGroup, waiter: Waiter, error: SidecarError): void {
+function fail(
+  waiters: WaitingRequests,
+  group: WaitingGroup,
+  waiter: Waiter,
+  error: SidecarError,
+): void {
   if (waiter.settled) return
   waiter.settled = true
   waiters.remove(group, waiter)

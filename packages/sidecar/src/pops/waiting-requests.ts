@@ -3,7 +3,7 @@
 
 import type { WaitGroup } from '@rouse/protocol'
 import type { Lease } from '@rouse/storage'
-import type { PopOutcome, PopSpec } from '../operation.ts'
+import type { PopResponse, PopSpec } from '../operation.ts'
 import type { SidecarError } from '../sidecar-error.ts'
 
 export interface Waiter {
@@ -13,7 +13,7 @@ export interface Waiter {
   settled: boolean
   /** A pop under way has it among its demands. */
   inFlight: boolean
-  readonly settle: (outcome: PopOutcome) => void
+  readonly settle: (outcome: PopResponse) => void
   readonly fail: (error: SidecarError) => void
 }
 
@@ -26,7 +26,7 @@ export interface WaitingGroup {
   after: string
 }
 
-export class Waiters {
+export class WaitingRequests {
   readonly #groups = new Map<string, WaitingGroup>()
   #count = 0
 
@@ -64,9 +64,9 @@ export class Waiters {
   }
 }
 
-export const nothing: PopOutcome = { leases: [], paused: false, draining: false }
+export const nothing: PopResponse = { leases: [], paused: false, draining: false }
 
-export function found(leases: readonly Lease[]): PopOutcome {
+export function found(leases: readonly Lease[]): PopResponse {
   return { leases, paused: false, draining: false }
 }
 

@@ -23,7 +23,7 @@ export class TestCoordinator implements Coordinator {
     this.#group(description).waiting = count
   }
 
-  requestCheck(description: WaitGroup): void {
+  requestGrant(description: WaitGroup): void {
     this.#hint(this.#group(description))
   }
 

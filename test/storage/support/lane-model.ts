@@ -1,4 +1,4 @@
-// One lane of one group in memory: what storage.md says must happen, without SQL. The algebra test
+// One lane of one group in memory: what docs/storage.md says must happen, without SQL. The algebra test
 // makes the same calls here and in PostgreSQL and compares every answer.
 
 export interface LaneRules {

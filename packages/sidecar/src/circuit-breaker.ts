@@ -1,8 +1,8 @@
 // The circuit breaker around PostgreSQL.
 //
-//   up     calls go through. A call that finds no server moves it to down.
-//   down   pushes are refused at once, waiting pops go on waiting. One probe at a time asks the server; the first
-//          answer moves it back to up and tells the listener, who looks for what came in meanwhile.
+//   up     calls go through. A call that cannot reach the server moves the breaker to down.
+//   down   writes are refused at once, waiting pops keep waiting. One probe at a time pings the server; the
+//          first success moves the breaker back to up and calls `onRecovered`, which retries the waiting pops.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Executor } from '@rouse/storage'
 import { ping } from '@rouse/storage'
@@ -13,7 +13,7 @@ export class CircuitBreaker {
   readonly #executor: Executor
   readonly #onRecovered: () => void
   readonly #random: () => number
-  /** Written here only. */
+  /** Only this class writes it. */
   up = true
   #stopped = new AbortController()
   #probing: Promise<void> | undefined
@@ -21,7 +21,7 @@ export class CircuitBreaker {
   constructor(options: {
     readonly executor: Executor
     readonly onRecovered: () => void
-    /** From 0 to 1: all workers of all nodes probe the same server. */
+    /** From 0 to 1, for jitter: every worker of every node probes the same server. */
     readonly random: () => number
   }) {
     this.#executor = options.executor

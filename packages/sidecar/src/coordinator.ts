@@ -1,10 +1,10 @@
-// The node's SharedStateManager as one worker sees it. In the broker every call is a message to the primary; nothing
-// here waits.
+// The node's SharedStateManager as one worker sees it. In the broker every call is a message to the primary,
+// and no call waits for an answer.
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 
 /**
- * How a granted pop ended. Contended is no empty: somebody held a lane, so it is asked again at once. Unused: nobody
- * waits here any more, so the grant belongs to another worker.
+ * How a granted pop ended. `contended` differs from `empty`: another transaction held a lane, so the pop is
+ * repeated at once. `unused`: the worker has no waiters left, so the grant goes to another worker.
  */
 export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'unused' | 'error'
 
@@ -14,18 +14,18 @@ export interface Grant {
 }
 
 export interface Coordinator {
-  /** How many waiters this worker has for a group now; 0 forgets it. */
+  /** The number of waiters this worker now has for a group; 0 removes the worker from it. */
   setWaiting(description: WaitGroup, count: number): void
-  /** Asks for the group's in-flight lock; the answer is a grant, now or after the one in flight. */
+  /** Requests the group's in-flight lock. The grant arrives now, or after the pop in flight. */
   requestGrant(description: WaitGroup): void
   /** The grant has arrived and its pop begins. */
   grantTaken(grant: Grant): void
-  /** The pop has ended, and found so many messages. */
+  /** The pop has ended. `found` counts the messages. */
   releaseGroup(grant: Grant, outcome: GrantOutcome, found: number): void
   /** Messages were committed. */
   notifyMessageAvailable(woken: readonly WakeHint[]): void
   /** Lanes became free without new messages. */
   notifyPartitionFree(woken: readonly WakeHint[]): void
-  /** A connection was lost before the answer to a write: anything may have been committed, or yet be. */
+  /** The connection broke before a write was answered: the write may have committed, or may still commit. */
   notifyOutcomeUnknown(): void
 }

@@ -1,4 +1,4 @@
-// What a worker can ask of its SidecarDbPool, and what it gets back.
+// The operations of a SidecarDbPool and their results.
 import type {
   AckItem,
   Lease,
@@ -9,7 +9,9 @@ import type {
   TransactionResult,
 } from '@rouse/storage'
 
-/** Tells that a client has left; an AbortSignal is one. Thousands of waiters have one each, so it may be less. */
+/**
+ * Fires when a client disconnects. An AbortSignal fits; with thousands of waiters a lighter object is better.
+ */
 export interface LeaveSignal {
   readonly aborted: boolean
   addEventListener(type: 'abort', listener: () => void): void
@@ -29,10 +31,13 @@ export interface PopSpec {
 }
 
 export type Operation =
-  /** One request's messages: all or nothing, together with others in one SQL call. */
+  /** The messages of one request: all or nothing. Other requests may share the SQL call. */
   | { readonly kind: 'PUSH'; readonly items: readonly PushItem[]; readonly bytes: number }
   | { readonly kind: 'POP'; readonly pop: PopSpec; readonly signal?: LeaveSignal | undefined }
-  /** Waits until messages come, the deadline passes, the client leaves (signal), or the worker drains. */
+  /**
+   * Waits until a message arrives, the deadline passes, the client disconnects (signal), or the worker
+   * drains.
+   */
   | {
       readonly kind: 'POP_WAIT'
       readonly pop: PopSpec
@@ -47,7 +52,7 @@ export type Operation =
     }
   | { readonly kind: 'TRANSACTION'; readonly transaction: TransactionRequest }
   | { readonly kind: 'RENEW_LEASE'; readonly leaseId: string; readonly durationMs: number }
-  /** Gives back what a lease still holds, uncharged. */
+  /** Returns the remaining messages of a lease without charging an attempt. */
   | { readonly kind: 'RELEASE'; readonly leaseId: string }
 
 export type OperationKind = Operation['kind']
@@ -58,10 +63,10 @@ export interface AckOutcome {
 }
 
 export interface PopResponse {
-  /** Empty at the deadline, on drain, and for a no-wait pop that found nothing. */
+  /** Empty at the deadline, on drain, and for a no-wait pop that finds nothing. */
   readonly leases: readonly Lease[]
   readonly paused: boolean
-  /** The worker drains: tell the client to reconnect elsewhere. */
+  /** The worker is draining: the client should reconnect to another one. */
   readonly draining: boolean
 }
 
@@ -73,7 +78,7 @@ export interface OperationResults {
   ACK: AckOutcome
   ACK_BATCH: AckOutcome[]
   TRANSACTION: TransactionResult
-  /** The new expiry in ms since 1970, or null where the lease is lost. */
+  /** The new expiry in ms since 1970, or null if the lease is lost. */
   RENEW_LEASE: number | null
   /** Whether the lease was still held. */
   RELEASE: boolean

@@ -1,5 +1,5 @@
-// A worker's way to PostgreSQL. Every request of the worker comes through `submit`; it leaves in one of a few shared
-// SQL calls, and its own promise settles exactly once.
+// A worker's access to PostgreSQL. Every request of the worker passes through `submit` and is executed in one
+// of a few shared SQL calls. Its promise settles exactly once.
 
 import {
   type AckItem,
@@ -23,11 +23,11 @@ export interface SidecarOptions {
   /** From 0 to 1, for jitter. */
   readonly random: () => number
   readonly waitersMax?: number
-  /** Whatever does not wait for messages is answered within this time. */
+  /** The deadline of every operation except POP_WAIT. */
   readonly timeoutMs?: number
-  /** Leases must survive a crash of the database. */
+  /** Whether leases survive a crash of the database. */
   readonly durableLeases?: boolean
-  /** The most bytes of payload and headers in one answer to a pop. */
+  /** The maximum bytes of payload and headers in one pop response. */
   readonly popBytesMax?: number
 }
 
@@ -37,7 +37,7 @@ export interface SidecarStats {
   readonly databaseUp: boolean
   /** SQL calls so far, by function. */
   readonly queries: Readonly<Record<string, number>>
-  /** How many requests shared how many calls, by kind. */
+  /** SQL calls and the requests that shared them, by kind. */
   readonly batches: Readonly<Record<string, { readonly calls: number; readonly requests: number }>>
 }
 
@@ -48,15 +48,19 @@ export const sidecarDefaults = {
   popBytesMax: popBytesMaxDefault,
 } as const
 
-/** Pop calls under way at once, and those of one queue: more would only contend for the same lanes, and where all of them hang,
- * at a queue that is being purged say, another queue has a slot. */
+/**
+ * Pop calls at once, in all and per queue. More would only contend for the same lanes. The limit per queue
+ * keeps a slot for other queues when all pops of one queue hang, for example during a purge.
+ */
 const popSlots = 4
 const popSlotsPerQueue = 3
 
-/** Calls under way at once for writes that met a lock which another session holds. */
+/** Concurrent calls for writes that hit a row lock of another session. */
 const lockedSlots = 4
 
-/** Connections that the desks can use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe. */
+/**
+ * The most connections in use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe.
+ */
 export const sidecarConnections = 2 * 3 + popSlots + 3
 
 export class SidecarDbPool {
@@ -101,13 +105,16 @@ export class SidecarDbPool {
         return retrying(() => pop(executor, request), options.random)
       },
       release: (leaseIds) => {
-        for (const leaseId of leaseIds) this.#giveBack(leaseId)
+        for (const leaseId of leaseIds) this.#releaseQuietly(leaseId)
       },
       translate: (error) => this.#translate(error),
     })
   }
 
-  /** Not async, and neither is what a waiting pop passes through: each would keep a frame for every waiter. */
+  /**
+   * Not async, and neither is the rest of the path of a waiting pop: an async frame would cost memory per
+   * waiter.
+   */
   submit<O extends Operation>(operation: O): Promise<OperationResults[O['kind']]> {
     try {
       return this.#carryOut(operation) as Promise<OperationResults[O['kind']]>
@@ -121,7 +128,7 @@ export class SidecarDbPool {
     this.#pops.onGrant(grant)
   }
 
-  /** The primary was told of this worker. People may have come before that. */
+  /** The primary has registered this worker. Waiters that arrived earlier are reported again. */
   registered(): void {
     this.#pops.registered()
   }
@@ -136,7 +143,7 @@ export class SidecarDbPool {
     }
   }
 
-  /** Answers waiting pops with nothing, in slices, and finishes what is under way. */
+  /** Answers waiting pops with no messages, in slices, and finishes the calls in flight. */
   async drain(): Promise<void> {
     await this.#pops.drain()
     await this.#writes.idle()
@@ -186,8 +193,8 @@ export class SidecarDbPool {
     }
   }
 
-  /** A lease whose client is gone. If this fails the lease runs out by itself. */
-  #giveBack(leaseId: string): void {
+  /** Releases a lease whose client is gone. If this fails, the lease expires. */
+  #releaseQuietly(leaseId: string): void {
     this.#writes.release(leaseId).catch(() => {})
   }
 

@@ -8,7 +8,7 @@ export type SidecarErrorCode =
   | 'refused'
   | 'internal'
 
-/** Why an operation was not carried out. `refused` carries what the SQL function said. */
+/** Why an operation failed. `refused` carries the message of the SQL function. */
 export class SidecarError extends Error {
   readonly code: SidecarErrorCode
   /** For `refused`: the SQLSTATE (RS400, RS404, RS409, RS429) and the JSON detail of the SQL function. */

@@ -1,15 +1,15 @@
-// What a client hears while PostgreSQL holds a call, and what becomes of the call.
+// How the sidecar answers while PostgreSQL holds a call, and how that call ends.
 import { ack, poolExecutor, pop, push } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
-/** Long enough for what nothing holds up, on a busy machine, too. */
+/** Long enough for a call without locks, even on a busy machine. */
 const timeoutMs = 2_000
 
 const demand = { batch: 1, partitions: 1, holder: 'test' }
 
-/** What is done past the sidecar may take as long as it takes. */
+/** Calls that bypass the sidecar have no deadline. */
 async function start(t: Test) {
   const { sidecar, database } = await startSidecar(t, { timeoutMs })
   const direct = poolExecutor(database.pool)
@@ -20,7 +20,7 @@ async function start(t: Test) {
   return { sidecar, database, direct, lease }
 }
 
-test('a write that hangs is unknown and happens in the end; one behind it is refused and never does', async (t) => {
+test('a write that hangs has an unknown outcome and commits later; a write queued behind it is refused and never runs', async (t) => {
   const { sidecar, database, direct, lease } = await start(t)
   await push(direct, [
     item('orders', { partition: 'a' }),
@@ -46,7 +46,7 @@ test('a write that hangs is unknown and happens in the end; one behind it is ref
   t.same((await ack(direct, again)).rejected, [0, 1], 'the third lease is still held')
 })
 
-test('a push that gets no connection in time is refused, and never stored', async (t) => {
+test('a push that gets no connection in time is refused and never stored', async (t) => {
   const { sidecar, database, lease } = await start(t)
   const taken = await Promise.all(Array.from({ length: 12 }, () => database.pool.connect()))
   await t.rejects(pushOne(sidecar, item('orders', { partition: 'a' })), {
@@ -57,7 +57,7 @@ test('a push that gets no connection in time is refused, and never stored', asyn
   t.equal(await lease('a'), undefined)
 })
 
-test('a pop that hangs is refused in time, and gives back what it leases in the end', async (t) => {
+test('a pop that hangs is refused in time, and its late lease is released', async (t) => {
   const { sidecar, database, direct, lease } = await start(t)
   await push(direct, [item('orders', { partition: 'a' })])
   const barrier = await database.armBarrier('pop-locked')
@@ -70,5 +70,5 @@ test('a pop that hangs is refused in time, and gives back what it leases in the 
     t.rejects(sidecar.submit({ kind: 'POP', pop: autoAck }), { code: 'outcome_unknown' }),
   ])
   await barrier.release()
-  t.ok(await eventually(() => lease('a')), 'it can be had again')
+  t.ok(await eventually(() => lease('a')), 'the message can be popped again')
 })

@@ -1,11 +1,11 @@
-// What a worker does with grants that cross with other things.
+// Grants that race with other events in a worker.
 import type { WaitGroup } from '@rouse/protocol'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import type { Grant, GrantOutcome } from '../src/index.ts'
 import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
 
-/** A sidecar whose grants are made by hand, with lanes that exist. */
+/** A sidecar that gets its grants from the test, with existing lanes. */
 async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readonly string[]) {
   const started = await startSidecar(t)
   const { sidecar, coordinator } = started
@@ -22,7 +22,7 @@ async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readon
   return {
     ...started,
     outcomes,
-    /** Returns its number. */
+    /** Returns the number of the grant. */
     grant(queue: string): number {
       grantId += 1
       const grant: Grant = { description: describe(queue), grantId }
@@ -35,7 +35,7 @@ async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readon
   }
 }
 
-test('a grant that meets an older pop of the same group does not call its waiters gone', async (t) => {
+test('a grant that arrives during an older pop of the same group is not released as unused', async (t) => {
   const worker = await startByHand(t, ['orders'])
   const { database, sidecar, outcomes } = worker
   const waiting = worker.waits('orders')
@@ -43,7 +43,7 @@ test('a grant that meets an older pop of the same group does not call its waiter
   const older = worker.grant('orders')
   await barrier.reached()
   const newer = worker.grant('orders')
-  t.equal(outcomes.get(newer), 'contended', 'the waiter is there, in the older pop')
+  t.equal(outcomes.get(newer), 'contended', 'the older pop still includes the waiter')
   await barrier.release()
   await eventually(() => outcomes.get(older))
   t.equal(outcomes.get(older), 'empty')
@@ -52,7 +52,7 @@ test('a grant that meets an older pop of the same group does not call its waiter
   t.equal((await waiting).leases[0]?.messages[0]?.payload, '"x"')
 })
 
-test('who comes while a grant waits for a slot is popped for', async (t) => {
+test('a grant that waits for a slot serves waiters that arrive meanwhile', async (t) => {
   const busy = ['a', 'b', 'c', 'd']
   const worker = await startByHand(t, [...busy, 'orders'])
   const { database, sidecar, outcomes, coordinator } = worker
@@ -68,25 +68,30 @@ test('who comes while a grant waits for a slot is popped for', async (t) => {
   client.abort()
   t.same((await left).leases, [])
   t.equal(coordinator.waitingOf('orders'), 0)
-  const came = worker.waits('orders')
+  const waiting = worker.waits('orders')
   await pushOne(sidecar, item('orders', { payload: '"x"' }))
   await barrier.release()
-  t.equal((await came).leases[0]?.messages[0]?.payload, '"x"')
+  t.equal((await waiting).leases[0]?.messages[0]?.payload, '"x"')
   await eventually(() => outcomes.get(granted))
   t.equal(outcomes.get(granted), 'messages')
 })
 
-test('who came before the primary knew the worker is told of when it does, and popped for', async (t) => {
+test('a waiter that arrives before its worker is registered is reported afterwards and served', async (t) => {
   const { sidecar, coordinator } = await startSidecar(t)
   await pushOne(sidecar, item('orders', { payload: '"x"' }))
-  // As a primary does with what a worker says that it does not know.
+  // A primary ignores messages from a worker that is not registered.
   coordinator.setWaiting = () => {}
   coordinator.requestGrant = () => {}
   const { signal } = new AbortController()
-  const came = sidecar.submit({ kind: 'POP_WAIT', pop: spec('orders'), timeoutMs: 20_000, signal })
+  const waiting = sidecar.submit({
+    kind: 'POP_WAIT',
+    pop: spec('orders'),
+    timeoutMs: 20_000,
+    signal,
+  })
   for (const own of ['setWaiting', 'requestGrant']) Reflect.deleteProperty(coordinator, own)
   t.equal(coordinator.waitingOf('orders'), 0)
   sidecar.registered()
   t.equal(coordinator.waitingOf('orders'), 1)
-  t.equal((await came).leases[0]?.messages[0]?.payload, '"x"')
+  t.equal((await waiting).leases[0]?.messages[0]?.payload, '"x"')
 })

@@ -1,4 +1,4 @@
-// Whoever keeps a row locked delays only the writes that need it, and those are told so.
+// A locked row delays only the writes that need it, and they fail with `partition_locked`.
 
 import { performance } from 'node:perf_hooks'
 import type { AckItem, PushItem } from '@rouse/storage'
@@ -12,7 +12,7 @@ const producers = 60
 const otherPushes = 60
 const msMax = 1_000
 
-test('pushes to locked partitions fail no push of another queue, and are told why', async (t) => {
+test('pushes to locked partitions fail with partition_locked and do not fail pushes to other queues', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   const partitions = Array.from({ length: 12 }, (_, i) => `p${i}`)
   for (const partition of partitions) await pushOne(sidecar, item('a', { partition }))
@@ -39,14 +39,14 @@ test('pushes to locked partitions fail no push of another queue, and are told wh
      where q.name = 'a'`,
   )
   t.same([...new Set(load.failures)], ['partition_locked'])
-  t.equal(rows[0].stored, partitions.length + load.accepted(), 'nothing is lost or doubled')
+  t.equal(rows[0].stored, partitions.length + load.accepted(), 'nothing is lost or duplicated')
 })
 
 test('a push that shares a call with one to a locked partition waits for one lock timeout', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   await pushOne(sidecar, item('a'))
   await pushOne(sidecar, item('b'))
-  // The first push leaves alone and keeps the others in line, so that they leave together.
+  // The first push is sent alone and keeps the others in the queue, so that they share a call.
   const barrier = await database.armBarrier('push-locked')
   const first = pushOne(sidecar, item('b'))
   await barrier.reached()
@@ -64,7 +64,7 @@ test('a push that shares a call with one to a locked partition waits for one loc
   )
 })
 
-test('other partitions of a queue with a locked one go on', async (t) => {
+test('other partitions of a queue with a locked partition accept pushes', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   for (const partition of ['p0', 'p1']) await pushOne(sidecar, item('a', { partition }))
   await lock(t, database, `${partitionsOf('a')} and name = 'p0'`)
@@ -81,7 +81,7 @@ test('other partitions of a queue with a locked one go on', async (t) => {
   }
 })
 
-test('a push to a locked partition that also goes elsewhere locks nobody else out', async (t) => {
+test('a push to a locked and a free partition does not block pushes to the free one', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   await pushOne(sidecar, item('a'))
   await pushOne(sidecar, item('b'))
@@ -93,7 +93,7 @@ test('a push to a locked partition that also goes elsewhere locks nobody else ou
   }
 })
 
-test('acknowledgements of a locked lane do not keep others waiting', async (t) => {
+test('acks of a locked lane do not delay other acks', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   const ackOf = async (queue: string): Promise<AckItem> => {
     await pushOne(sidecar, item(queue))
@@ -129,7 +129,7 @@ test('acknowledgements of a locked lane do not keep others waiting', async (t) =
   }
 })
 
-test('transactions that push to a locked partition do not keep others waiting', async (t) => {
+test('transactions that push to a locked partition do not delay other transactions', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   await pushOne(sidecar, item('a'))
   await pushOne(sidecar, item('b'))
@@ -157,7 +157,7 @@ for (const [name, submit] of [
       sidecar.submit({ kind: 'TRANSACTION', transaction: { acks: [], pushes: items } }),
   ],
 ] as [string, (sidecar: SidecarDbPool, items: PushItem[]) => Promise<unknown>][]) {
-  test(`${name} to a free and a locked queue do not keep those to the free one waiting`, async (t) => {
+  test(`${name} to a free and a locked queue do not delay those to the free one`, async (t) => {
     const { sidecar, database } = await startSidecar(t)
     await pushOne(sidecar, item('a'))
     await pushOne(sidecar, item('b'))
@@ -183,7 +183,7 @@ function partitionsOf(queue: string): string {
   return `select from rouse.partitions where queue_id = (select id from rouse.queues where name = '${queue}')`
 }
 
-/** A user's session that holds these rows until its transaction ends, or the test. */
+/** A user session that locks these rows until its transaction or the test ends. */
 async function lock(t: Test, database: TestDatabase, rows: string): Promise<pg.Client> {
   const user = new pg.Client(database.url)
   await user.connect()

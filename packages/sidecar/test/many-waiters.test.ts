@@ -1,4 +1,4 @@
-// A worker that has more waiters than one call serves.
+// A worker with more waiters than one call serves.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Executor } from '@rouse/storage'
@@ -8,11 +8,11 @@ import { SidecarDbPool } from '../src/index.ts'
 import { spec } from './support/start-sidecar.ts'
 import { TestCoordinator } from './support/test-coordinator.ts'
 
-test('a worker with very many waiters gives the grant back, so that others have their turn', async (t) => {
+test('a worker with very many waiters releases the grant so that other workers get a turn', async (t) => {
   const coordinator = new TestCoordinator()
   let pops = 0
   let released = 0
-  /** A queue that always has one message more. */
+  /** A queue that always has one more message. */
   const query: Executor['query'] = async () => {
     await turn()
     pops += 1
@@ -46,14 +46,14 @@ test('a worker with very many waiters gives the grant back, so that others have 
     released += 1
   }
   const gone = new AbortController()
-  /** Whoever was served comes back, as consumers do. */
-  const come = async (): Promise<void> => {
+  /** A served client pops again, as consumers do. */
+  const popAgain = async (): Promise<void> => {
     while (!gone.signal.aborted && pops <= 3_000) {
       const pop = spec('q', { autoAck: true })
       await sidecar.submit({ kind: 'POP_WAIT', pop, timeoutMs: 60_000, signal: gone.signal })
     }
   }
-  const clients = Array.from({ length: 150 }, come)
+  const clients = Array.from({ length: 150 }, popAgain)
   sidecar.onGrant({ description: { source: { queue: 'q' }, group: 'g' }, grantId: 1 })
   await eventually(() => released > 0 || pops > 2_000)
   t.equal(released, 1, `after ${pops} pops`)

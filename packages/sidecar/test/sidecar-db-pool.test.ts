@@ -19,7 +19,7 @@ test('one bad item among a hundred concurrent pushes fails alone', async (t) => 
   t.equal((await sidecar.submit({ kind: 'POP', pop: spec('orders') })).leases.length, 1)
 })
 
-test('a bad item is named by its place in its own request', async (t) => {
+test('a bad item is reported by its index in its own request', async (t) => {
   const { sidecar } = await startSidecar(t)
   const items = [
     item('orders'),
@@ -31,7 +31,7 @@ test('a bad item is named by its place in its own request', async (t) => {
   t.match(error, { detail: { code: 'invalid_name', field: 'partition', item: 3 } })
 })
 
-test('a push is seen by the pop that follows it', async (t) => {
+test('a pop sees the push that precedes it', async (t) => {
   const { sidecar } = await startSidecar(t)
   for (let i = 0; i < 50; i += 1) {
     await pushOne(sidecar, item('orders', { partition: `p${i % 5}` }))
@@ -41,7 +41,7 @@ test('a push is seen by the pop that follows it', async (t) => {
   }
 })
 
-test('a waiting pop is answered by the first push to a queue that did not exist', async (t) => {
+test('the first push to a new queue answers a pop that already waits for it', async (t) => {
   const { sidecar } = await startSidecar(t)
   const waiting = sidecar.submit({
     kind: 'POP_WAIT',
@@ -53,7 +53,7 @@ test('a waiting pop is answered by the first push to a queue that did not exist'
   t.equal((await waiting).leases[0]?.messages[0]?.payload, '{"n":1}')
 })
 
-test('a new subscriber that waits for an unborn queue gets its first message', async (t) => {
+test('a `new` subscriber that waits for a queue before it exists gets its first message', async (t) => {
   const { sidecar, coordinator } = await startSidecar(t)
   const pop = spec('later', { subscription: 'new' })
   const waiting = sidecar.submit({ kind: 'POP_WAIT', pop, timeoutMs: 10_000, signal: never })
@@ -69,7 +69,7 @@ test('a hundred waiters of one queue cost one query', async (t) => {
   )
   await eventually(() => coordinator.outcomes.length >= 1)
   const before = sidecar.stats().queries['rouse.pop'] ?? 0
-  t.ok(before <= 2, `${before} queries until all had registered`)
+  t.ok(before <= 2, `${before} queries until all were registered`)
   const items = Array.from({ length: 100 }, (_, i) => item('orders', { partition: `p${i}` }))
   await sidecar.submit({ kind: 'PUSH', items, bytes: 700 })
   const outcomes = await Promise.all(waiting)
@@ -90,10 +90,10 @@ test('a waiter that finds nothing is answered at its deadline', async (t) => {
   const tookMs = performance.now() - begun
   t.same(outcome, { leases: [], paused: false, draining: false })
   t.ok(tookMs >= 199 && tookMs < 400, `${tookMs} ms`)
-  t.equal(coordinator.waitingOf('orders'), 0, 'the primary was told that nobody waits')
+  t.equal(coordinator.waitingOf('orders'), 0, 'the primary knows of no waiters')
 })
 
-test('the lease of a client that left during the pop is given back at once', async (t) => {
+test('the lease of a client that disconnects during the pop is released at once', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   await pushOne(sidecar, item('orders'))
   await sidecar.submit({ kind: 'POP', pop: spec('orders', { group: 'other' }) })
@@ -132,7 +132,7 @@ test('a worker with too many waiters refuses one more', async (t) => {
   await Promise.all(waiting)
 })
 
-test('a drain answers everybody who waits and tells them to reconnect', async (t) => {
+test('a drain answers all waiters and asks them to reconnect', async (t) => {
   const { sidecar } = await startSidecar(t)
   const waiting = Array.from({ length: 20 }, (_, i) =>
     sidecar.submit({ kind: 'POP_WAIT', pop: spec(`q${i % 4}`), timeoutMs: 60_000, signal: never }),
@@ -141,7 +141,7 @@ test('a drain answers everybody who waits and tells them to reconnect', async (t
   for (const outcome of await Promise.all(waiting)) t.match(outcome, { leases: [], draining: true })
 })
 
-test('waiters outlive the loss of every connection', async (t) => {
+test('waiters survive the loss of every connection', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   await pushOne(sidecar, item('other'))
   const waiting = sidecar.submit({
@@ -154,7 +154,7 @@ test('waiters outlive the loss of every connection', async (t) => {
     .query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()',
     )
-    .catch(() => {}) // its own connection goes too
+    .catch(() => {}) // it also terminates its own connection
   await eventually(async () => {
     await pushOne(sidecar, item('orders'))
     return true
@@ -162,7 +162,7 @@ test('waiters outlive the loss of every connection', async (t) => {
   t.equal((await waiting).leases.length, 1)
 })
 
-test('acknowledgements of one lease that arrive together share a call', async (t) => {
+test('acks of one lease that arrive together share a call', async (t) => {
   const { sidecar } = await startSidecar(t)
   const items = Array.from({ length: 10 }, () => item('orders'))
   await sidecar.submit({ kind: 'PUSH', items, bytes: 100 })
@@ -195,7 +195,7 @@ test('a transaction with a stale lease changes nothing', async (t) => {
   t.same((await sidecar.submit({ kind: 'POP', pop: spec('next') })).leases, [])
 })
 
-test('a stuck partition delays only those who want it', async (t) => {
+test('a stuck partition delays only its own pushes', async (t) => {
   const { sidecar, database } = await startSidecar(t)
   await pushOne(sidecar, item('orders', { partition: 'stuck' }))
   await pushOne(sidecar, item('orders', { partition: 'free' }))

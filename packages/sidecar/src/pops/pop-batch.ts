@@ -1,4 +1,5 @@
-// One SQL call for all waiters of a group, dealt out by SQL: oldest first, one lane each before anyone gets a second.
+// One SQL call for all waiters of a wait group. SQL distributes the lanes: oldest waiter first, one lane each
+// before any waiter gets a second.
 
 import type { Lease, PopRequest, PopResult } from '@rouse/storage'
 import type { GrantOutcome } from '../coordinator.ts'
@@ -11,7 +12,7 @@ import {
   type WaitingRequests,
 } from './waiting-requests.ts'
 
-/** WaitingRequests served by one call, and the messages it may lease in all: a longer answer would hold up the others. */
+/** The maximum waiters and messages of one call: a longer call would delay the other groups. */
 const demandsMax = 100
 const messagesMax = 2_000
 
@@ -19,7 +20,7 @@ export interface PopRunnerPorts {
   readonly pop: (request: PopRequest) => Promise<PopResult>
   readonly release: (leaseIds: readonly string[]) => void
   readonly durable: boolean
-  /** Of payload and headers, in one answer. */
+  /** Payload and headers of one response. */
   readonly bytesMax: number
 }
 
@@ -27,16 +28,18 @@ export interface PopRun {
   readonly outcome: GrantOutcome
   /** Messages. */
   readonly found: number
-  /** WaitingRequests that the call asked for. */
+  /** Waiters that the call included. */
   readonly served: number
-  /** Some waiters of the group were not asked for: the call was full. */
+  /** The call was full: it left out some waiters of the group. */
   readonly more: boolean
 }
 
-/** There was nobody to pop for. */
+/** The group had no waiters. */
 export const noPop: PopRun = { outcome: 'unused', found: 0, served: 0, more: false }
 
-/** Pops once for the group's waiters and settles those that got something. Rejects as `ports.pop` does. */
+/**
+ * Pops once for the group's waiters and settles those that get messages. Rejects when `ports.pop` rejects.
+ */
 export async function runPop(
   waiters: WaitingRequests,
   group: WaitingGroup,
@@ -51,8 +54,8 @@ export async function runPop(
   } finally {
     for (const waiter of served) waiter.inFlight = false
   }
-  rememberPlace(group, result.leases)
-  dealOut(waiters, group, served, result, ports)
+  rememberPosition(group, result.leases)
+  distribute(waiters, group, served, result, ports)
   const outcome = result.status === 'paused' ? 'empty' : result.status
   const messages = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
   return { outcome, found: messages, served: served.length, more: more && outcome === 'messages' }
@@ -80,7 +83,7 @@ function toRequest(
   return {
     source: group.description.source,
     group: group.description.group,
-    // Only a group that does not exist yet begins somewhere; the one who waits longest decides.
+    // The subscription matters only if the call creates the consumer group; the oldest waiter decides.
     subscription: served[0]?.spec.subscription,
     after: group.after,
     durable,
@@ -95,12 +98,12 @@ function toRequest(
   }
 }
 
-function rememberPlace(group: WaitingGroup, leases: readonly Lease[]): void {
+function rememberPosition(group: WaitingGroup, leases: readonly Lease[]): void {
   const last = leases.at(-1)
   if (last !== undefined) group.after = last.partitionId
 }
 
-function dealOut(
+function distribute(
   waiters: WaitingRequests,
   group: WaitingGroup,
   served: readonly Waiter[],
@@ -114,7 +117,7 @@ function dealOut(
     if (leases === undefined) {
       afterNothing(waiters, group, waiter, result)
     } else if (waiter.settled) {
-      // It left or timed out while the call was under way; what it acknowledged at delivery is gone with it.
+      // The waiter left or timed out during the call. Messages acknowledged on delivery are lost with it.
       if (waiter.spec.autoAck !== true) orphaned.push((leases[0] as Lease).leaseId)
     } else {
       settle(waiters, group, waiter, found(leases))
@@ -139,12 +142,12 @@ function afterNothing(
   waiter: Waiter,
   result: PopResult,
 ): void {
-  // A subscription to what is new counts from the waiter's first query, also where the queue is born later.
+  // A `new` subscription starts at the waiter's first query, even if the queue is created later.
   if (waiter.spec.subscription === 'new') {
     waiter.spec = { ...waiter.spec, subscription: { fromMs: result.databaseTimeMs } }
   }
   if (waiter.waits || waiter.settled || result.status === 'contended') return
-  // Others of the same call got messages, and another lane may have been busy meanwhile: ask again for this one.
+  // Other waiters of the call got messages, and a lane may have been busy: pop again for this one.
   if (result.status === 'messages') return
   settle(waiters, group, waiter, { ...nothing, paused: result.status === 'paused' })
 }

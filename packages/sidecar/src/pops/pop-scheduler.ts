@@ -1,8 +1,9 @@
-// Pops, waiting and not.
+// Schedules pops, waiting and not.
 //
-// A pop that waits registers first, so that no push after this moment can miss it; then asks the primary for the
-// group's in-flight lock; a grant makes this worker pop once for all its waiters of the group. A pop that does not
-// wait asks PostgreSQL at once, together with others of its group that came while the last such call was under way.
+// A waiting pop registers first, so that no later push can miss it. It then requests the group's in-flight
+// lock from the primary. On a grant this worker pops once for all its waiters of the group. A pop that does
+// not wait queries PostgreSQL at once, together with the pops of its group that arrived during the previous
+// such call.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Coordinator, Grant, GrantOutcome } from '../coordinator.ts'
 import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
@@ -15,26 +16,26 @@ export interface PopSchedulerOptions extends PopRunnerPorts {
   readonly coordinator: Coordinator
   readonly slots: Semaphore
   readonly waitersMax: number
-  /** A pop that asks once is answered within this time. */
+  /** The deadline of a pop that does not wait. */
   readonly timeoutMs: number
-  /** Turns what a call threw into an error for the client, and tells the circuit breaker. */
+  /** Turns a thrown value into an error for the client, and reports it to the circuit breaker. */
   readonly translate: (error: unknown) => SidecarError
 }
 
-/** A deadline that passes while a pop is under way waits this long for its answer. */
+/** A waiter whose deadline passes during a pop waits this much longer for the result. */
 const deadlineGraceMs = 40
 const contendedDelayMs = 4
-/** WaitingRequests answered in one slice of a drain, so that the event loop lives on. */
+/** Waiters answered in one slice of a drain, so that the event loop stays responsive. */
 const drainSlice = 500
 
 export class PopScheduler {
   readonly #options: PopSchedulerOptions
   readonly #waiting = new WaitingRequests()
   readonly #asking = new WaitingRequests()
-  /** How many wait by group, as the primary was told last. */
-  readonly #announced = new Map<string, number>()
+  /** Waiters per group, as last reported to the primary. */
+  readonly #reportedCount = new Map<string, number>()
   readonly #asked = new Set<string>()
-  /** Groups with a pop under way, or in line for a slot. */
+  /** Groups that run a pop or wait for a slot. */
   readonly #popping = new Set<string>()
   readonly #running = new Set<Promise<void>>()
   #draining = false
@@ -58,13 +59,13 @@ export class PopScheduler {
     return counts
   }
 
-  /** Asks once. */
+  /** Pops without waiting for messages. */
   pop(spec: PopSpec, signal: LeaveSignal | undefined): Promise<PopResponse> {
     if (this.#asking.count >= this.#options.waitersMax) return Promise.reject(overloaded())
     return new Promise<PopResponse>((resolve, reject) => {
       const waiter = newWaiter(spec, false, answered(resolve), answered(reject))
       const group = this.#asking.add(waiter)
-      // As with writes: an answer that has come already goes first.
+      // As with writes: a result that has already arrived wins over the deadline.
       const timer = setTimeout(() => {
         setImmediate(() => fail(this.#asking, group, waiter, late(waiter)))
       }, this.#options.timeoutMs)
@@ -98,7 +99,7 @@ export class PopScheduler {
       const timer = setTimeout(() => this.#onDeadline(group, waiter), timeoutMs)
       signal.addEventListener('abort', onGone)
       if (signal.aborted) return onGone()
-      this.#announce(group)
+      this.#reportCount(group)
       this.#options.coordinator.requestGrant(group.description)
     })
   }
@@ -108,25 +109,25 @@ export class PopScheduler {
     const { coordinator } = this.#options
     coordinator.grantTaken(grant)
     if (group === undefined || this.#draining) coordinator.releaseGroup(grant, 'unused', 0)
-    // An older grant was taken back, but its pop goes on with those who wait here.
+    // The primary took back an older grant, but its pop still runs for these waiters.
     else if (this.#popping.has(group.key)) coordinator.releaseGroup(grant, 'contended', 0)
     else this.#track(this.#popGranted(group, grant))
   }
 
-  /** PostgreSQL is back: whatever came in meanwhile was not announced. */
+  /** PostgreSQL is back. No hint was sent for messages committed meanwhile, so every group pops. */
   recheckAll(): void {
     for (const group of this.#waiting.groups)
       this.#options.coordinator.requestGrant(group.description)
   }
 
-  /** The primary knows this worker from now on: what it was told before, it passed over. */
+  /** The primary has registered this worker. It ignored earlier reports, so they are sent again. */
   registered(): void {
-    this.#announced.clear()
-    for (const group of this.#waiting.groups) this.#announce(group)
+    this.#reportedCount.clear()
+    for (const group of this.#waiting.groups) this.#reportCount(group)
     this.recheckAll()
   }
 
-  /** Answers everybody who waits, in slices, and finishes the calls under way. */
+  /** Answers all waiters, in slices, and finishes the calls in flight. */
   async drain(): Promise<void> {
     this.#draining = true
     let answered = 0
@@ -136,7 +137,7 @@ export class PopScheduler {
         answered += 1
         if (answered % drainSlice === 0) await delay(1)
       }
-      this.#announce(group)
+      this.#reportCount(group)
     }
     while (this.#running.size > 0) await Promise.all(this.#running)
   }
@@ -146,7 +147,7 @@ export class PopScheduler {
     let found = 0
     this.#popping.add(group.key)
     try {
-      // Those who come meanwhile have their turn after the other workers' waiters.
+      // Waiters that arrive meanwhile get their turn after the waiters of other workers.
       let left = group.waiters.size
       let run: PopRun
       do {
@@ -156,15 +157,18 @@ export class PopScheduler {
         left -= run.served
       } while (run.more && left > 0)
     } catch (error) {
-      // WaitingRequests keep waiting: the database's return or a fallback check finds what they missed.
+      // Waiters keep waiting: `recheckAll` or a fallback poll finds what they missed.
       this.#options.translate(error)
     }
     this.#popping.delete(group.key)
-    this.#announce(group)
+    this.#reportCount(group)
     this.#options.coordinator.releaseGroup(grant, outcome, found)
   }
 
-  /** For those who wait now: all of the group may have left, and others come, while there was no slot. */
+  /**
+   * Pops for the current waiters: those of the grant may have left, and others arrived, while no slot was
+   * free.
+   */
   async #popFor({ description }: Grant): Promise<PopRun> {
     const group = this.#waiting.groupOf(description)
     return group === undefined ? noPop : runPop(this.#waiting, group, this.#options)
@@ -184,7 +188,8 @@ export class PopScheduler {
           'patient',
           kindOf(group),
         )
-        // A locked lane may hold a message: "nothing" would not be true. Its lock ends, or the pop's own time does.
+        // A locked lane may hold a message, so an empty answer would be wrong. The lock is released, or the
+        // pop times out.
         if (outcome === 'contended') await delay(contendedDelayMs)
       } catch (error) {
         const failure = this.#options.translate(error)
@@ -192,7 +197,7 @@ export class PopScheduler {
       }
     }
     this.#asked.delete(group.key)
-    // A waiter that came after the loop saw none is in a new group of the same key.
+    // A waiter that arrived after the last check of the loop belongs to a new group with the same key.
     const again = this.#asking.groupOf(group.description)
     if (again !== undefined) this.#ask(again)
   }
@@ -204,16 +209,16 @@ export class PopScheduler {
 
   #leave(group: WaitingGroup, waiter: Waiter): void {
     settle(this.#waiting, group, waiter, nothing)
-    this.#announce(group)
+    this.#reportCount(group)
   }
 
-  /** Tells the primary how many wait, where that changed. */
-  #announce(group: WaitingGroup): void {
-    // By key: the group may have been forgotten and born again while a pop of the old one was under way.
+  /** Reports the number of waiters to the primary if it changed. */
+  #reportCount(group: WaitingGroup): void {
+    // By key: the group may have been removed and created again during a pop of the old one.
     const count = this.#waiting.groupOf(group.description)?.waiters.size ?? 0
-    if ((this.#announced.get(group.key) ?? 0) === count) return
-    if (count === 0) this.#announced.delete(group.key)
-    else this.#announced.set(group.key, count)
+    if ((this.#reportedCount.get(group.key) ?? 0) === count) return
+    if (count === 0) this.#reportedCount.delete(group.key)
+    else this.#reportedCount.set(group.key, count)
     this.#options.coordinator.setWaiting(group.description, count)
   }
 
@@ -244,16 +249,16 @@ function fail(
   waiter.fail(error)
 }
 
-/** Pops of one queue hang together, where they do. */
+/** Pops of the same queue tend to hang together, so the queue is the kind. */
 function kindOf({ description: { source } }: WaitingGroup): string {
   return 'queue' in source ? source.queue : ''
 }
 
 function overloaded(): SidecarError {
-  return new SidecarError('overloaded', 'too many pops wait on this worker')
+  return new SidecarError('overloaded', 'too many pops are waiting on this worker')
 }
 
-/** Messages that were acknowledged with their delivery may be gone; a lease is given back once the call ends. */
+/** An auto-acknowledged message may be lost; a lease is released when the call ends. */
 function late({ inFlight, spec }: Waiter): SidecarError {
   const mayHaveTaken = inFlight && spec.autoAck === true
   return new SidecarError(

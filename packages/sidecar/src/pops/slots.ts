@@ -1,5 +1,7 @@
-/** A number of slots; those who wait for one get it in order, the urgent before the others. Work of one kind has only some of
- * them: where it hangs, other work goes on. */
+/**
+ * A semaphore. Callers get a slot in order, urgent ones first. Each kind of work has a maximum below the
+ * total, so that other kinds continue when one kind hangs.
+ */
 export class Semaphore {
   readonly #perKindMax: number
   readonly #running = new Map<string, number>()

@@ -1,5 +1,5 @@
-// The deque of waiting pops. A waiter settles exactly once: messages, deadline, client gone, or drain. Whoever comes
-// second finds it settled and, if it brings a lease, gives the lease back.
+// The deque of waiting pops. A waiter settles exactly once: messages, deadline, disconnect or drain. A lease
+// that arrives for a settled waiter is released.
 
 import type { WaitGroup } from '@rouse/protocol'
 import type { Lease } from '@rouse/storage'
@@ -8,10 +8,10 @@ import type { SidecarError } from '../sidecar-error.ts'
 
 export interface Waiter {
   spec: PopSpec
-  /** False for a pop that asks once and does not wait. */
+  /** False for a pop that does not wait for messages. */
   readonly waits: boolean
   settled: boolean
-  /** A pop under way has it among its demands. */
+  /** A pop in flight includes this waiter. */
   inFlight: boolean
   readonly settle: (outcome: PopResponse) => void
   readonly fail: (error: SidecarError) => void
@@ -22,7 +22,7 @@ export interface WaitingGroup {
   readonly description: WaitGroup
   /** Oldest first. */
   readonly waiters: Set<Waiter>
-  /** Where the last pop of this group found something: the next begins behind it. */
+  /** The position where the last pop of this group found messages: the next pop starts after it. */
   after: string
 }
 
@@ -30,7 +30,7 @@ export class WaitingRequests {
   readonly #groups = new Map<string, WaitingGroup>()
   #count = 0
 
-  /** All waiters, of all groups. */
+  /** Waiters of all groups. */
   get count(): number {
     return this.#count
   }
@@ -56,7 +56,7 @@ export class WaitingRequests {
     return group
   }
 
-  /** Safe twice. A group without waiters is forgotten. */
+  /** Idempotent. Removes a group without waiters. */
   remove(group: WaitingGroup, waiter: Waiter): void {
     if (!group.waiters.delete(waiter)) return
     this.#count -= 1

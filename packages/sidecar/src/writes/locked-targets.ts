@@ -1,48 +1,52 @@
-// Writes that met a lock which somebody else holds, kept apart from the writes of all other queues.
+// Writes that hit a row lock of another session, isolated from the writes of all other queues.
 //
-//   shared    a queue's writes share calls with those of every queue. A call that waits too long for a lock moves all
-//             its writes here: which of them is at fault is not known yet.
-//   apart     the queue's writes share calls with each other only. Those that came from a call that failed are tried one
-//             target (a partition) at a time; others join in one call, which on failure is taken apart the same way. Writes
-//             to several queues wait by the set of their queues, and are tried one by one.
-//   locked    a target that failed alone. Its writes are answered `partition_locked`, and those that arrive within
-//             `refuseMs` at once. After that one call tries it again, waiting only briefly.
+//   shared    the queue's writes share calls with those of every queue. A call that times out on a lock
+//             moves all its writes here: which of them hit the lock is not known yet.
+//   apart     the queue's writes share calls only with each other. Writes of a failed call are tried one target
+//             (a partition) at a time; others share one call, which is split the same way if it fails. Writes
+//             to several queues are grouped by their set of queues and tried one by one.
+//   locked    a target that failed alone. Its writes are answered `partition_locked`, and so are those that
+//             arrive within `refuseMs`. After that one call tries it again, with a short lock timeout.
 //
-// A queue is shared again when its targets succeed: at once where none was locked, else `apartMs` after the last failure.
-// A queue makes one call at a time and waits for its turn among the others, so that it cannot use up the slots.
+// A queue is shared again when its targets succeed: at once if none was locked, otherwise `apartMs` after the
+// last failure. A queue runs one call at a time and takes turns with the others, so that it cannot use up the
+// slots.
 
 import type { Semaphore } from '../pops/slots.ts'
 import { SidecarError } from '../sidecar-error.ts'
 import type { PendingWrite } from './write-queue.ts'
 
-/** What a write locks: a partition of a queue. */
+/** The unit that a write locks: a partition of a queue. */
 export interface WriteTarget {
   readonly queue: string
   readonly name: string
 }
 
 export interface LockedTargetsOptions<I, O> {
-  /** Of all lines of a worker together; a kind is a queue. */
+  /** Shared by all write queues of a worker; the kind is the queue name. */
   readonly slots: Semaphore
   readonly targetsOf: (input: I) => readonly WriteTarget[]
   readonly countMax: number
   readonly bytesMax: number
   /** Whether a write may share a call with the first of the batch. */
   readonly joins?: ((first: I, other: I) => boolean) | undefined
-  /** One call. False: it met a lock, and left nothing behind. */
+  /** One call. Resolves to false if it hit a lock; it then left nothing behind. */
   readonly call: (writes: PendingWrite<I, O>[], lockTimeoutMs: number) => Promise<boolean>
   readonly nowMs: () => number
 }
 
-/** How long a call of several targets waits for a lock, a call of one, and a call of a queue that has a locked one.
- * PostgreSQL counts each wait by itself: for a row that others wait for, too, there are two. */
+/**
+ * Lock timeouts: of a call with several targets, of a call with one, and of a call to a queue with a locked
+ * target. PostgreSQL applies the timeout to each wait: for a row that other sessions also wait for, there are
+ * two.
+ */
 export const lockTimeoutsMs = { shared: 250, alone: 1_000, known: 50 } as const
 const refuseMs = 1_000
 const apartMs = 5_000
 const pendingMax = 20_000
 const queuesMax = 10_000
 const targetsMax = 10_000
-/** Writes to more queues than this wait together. */
+/** Writes to more queues than this share one group. */
 const namedQueuesMax = 8
 
 export interface Target<I, O> {
@@ -53,7 +57,7 @@ export interface Target<I, O> {
 export interface Queue<I, O> {
   joined: PendingWrite<I, O>[]
   readonly targets: Map<string, Target<I, O>>
-  /** Targets with writes, in the order of their first one. */
+  /** Targets with writes, ordered by their first one. */
   readonly waiting: Set<string>
   running: Promise<void> | undefined
   apartUntilMs: number
@@ -61,7 +65,7 @@ export interface Queue<I, O> {
 
 export class LockedTargets<I, O> {
   readonly #options: LockedTargetsOptions<I, O>
-  /** Those kept apart. Most of the time there are none, and nobody needs to ask further. */
+  /** The isolated queues. Usually empty, which lets callers skip the lookup. */
   readonly queues = new Map<string, Queue<I, O>>()
   #pending = 0
 
@@ -69,10 +73,10 @@ export class LockedTargets<I, O> {
     this.#options = options
   }
 
-  /** Takes a write of a queue that is kept apart. False: it is shared. */
+  /** Takes a write of an isolated queue. False: the queue is shared. */
   take(write: PendingWrite<I, O>): boolean {
     const targets = this.#options.targetsOf(write.input)
-    const home = homeOf(targets)
+    const home = groupOf(targets)
     const isOneQueue = home === targets[0]?.queue
     if (!this.#isApart(home)) {
       if (isOneQueue || !targets.some(({ queue }) => this.#isApart(queue))) return false
@@ -80,7 +84,7 @@ export class LockedTargets<I, O> {
       return true
     }
     const queue = this.queues.get(home) as Queue<I, O>
-    // Writes to several queues do not join: one call for all of them would mostly meet the lock again.
+    // Writes to several queues do not share a call: it would probably hit the lock again.
     if (!isOneQueue || targets.some(({ name }) => queue.targets.has(name))) {
       this.#addAlone(write, targets, queue)
     } else this.#admit(write, () => queue.joined.push(write))
@@ -88,11 +92,11 @@ export class LockedTargets<I, O> {
     return true
   }
 
-  /** Takes the writes of a call that met a lock. */
+  /** Takes the writes of a call that hit a lock. */
   moveIn(writes: readonly PendingWrite<I, O>[]): void {
     for (const write of writes) {
       const targets = this.#options.targetsOf(write.input)
-      const home = homeOf(targets)
+      const home = groupOf(targets)
       let queue = this.queues.get(home)
       if (queue === undefined) {
         this.#forgetShared()
@@ -155,7 +159,7 @@ export class LockedTargets<I, O> {
     if (queue.running !== undefined || !hasWrites(queue)) return
     queue.running = this.#work(name, queue).finally(() => {
       queue.running = undefined
-      // What came in the meantime, or nothing: then the queue may be shared again.
+      // Continues with writes that arrived meanwhile. Without any, the queue may be shared again.
       if (hasWrites(queue)) this.#run(name, queue)
       else if (!this.#isNeeded(queue)) this.queues.delete(name)
     })
@@ -194,14 +198,14 @@ export class LockedTargets<I, O> {
     const nowMs = this.#options.nowMs()
     target.refusedUntilMs = nowMs + refuseMs
     queue.apartUntilMs = nowMs + apartMs
-    // Whatever waits for the same target would fail for the same reason.
+    // Other writes to the same target would fail for the same reason.
     const refused = [...writes, ...target.writes.splice(0)]
     this.#pending -= refused.length - writes.length
     queue.waiting.delete(name as string)
     for (const write of refused) write.reject(lockedError())
   }
 
-  /** As many of the oldest as fit one call, at least one. */
+  /** The oldest writes that fit one call, at least one. */
   #takeBatch(from: PendingWrite<I, O>[]): PendingWrite<I, O>[] {
     const { countMax, bytesMax, joins } = this.#options
     let taken = 0
@@ -240,15 +244,18 @@ export class LockedTargets<I, O> {
   }
 }
 
-/** Where a write waits. One to several queues is kept apart from those to one of them: it may be another's row that is locked. */
-function homeOf(targets: readonly WriteTarget[]): string {
+/**
+ * The group of a write. A write to several queues is separate from writes to one of them: the locked row may
+ * be in another queue.
+ */
+function groupOf(targets: readonly WriteTarget[]): string {
   const queues = new Set(targets.map(({ queue }) => queue))
   const [first = ''] = queues
   if (queues.size <= 1) return first
   return queues.size > namedQueuesMax ? 'many queues' : JSON.stringify([...queues].toSorted())
 }
 
-/** A write to several targets is tried by itself: it must not lock out those that want only one of them. */
+/** A write to several targets is tried alone: it must not block writes that need only one of them. */
 function nameOf(targets: readonly WriteTarget[]): string {
   const [first] = targets
   if (first === undefined) return ''
@@ -262,7 +269,7 @@ function hasWrites<I, O>(queue: Queue<I, O>): boolean {
   return queue.joined.length > 0 || queue.waiting.size > 0
 }
 
-/** The oldest that has no writes: if it is still locked, it is found out again. */
+/** Removes the oldest target without writes. If it is still locked, the next write finds out again. */
 function forgetIdle<I, O>(targets: Map<string, Target<I, O>>): void {
   for (const [name, { writes }] of targets) {
     if (writes.length > 0) continue
@@ -272,5 +279,8 @@ function forgetIdle<I, O>(targets: Map<string, Target<I, O>>): void {
 }
 
 function lockedError(): SidecarError {
-  return new SidecarError('partition_locked', 'another session of PostgreSQL keeps a row locked')
+  return new SidecarError(
+    'partition_locked',
+    'another PostgreSQL session holds a lock on this partition',
+  )
 }

@@ -1,22 +1,22 @@
-// Poison isolation: what happens to the requests of a shared call that failed.
+// Poison isolation: how the requests of a failed shared call are handled.
 //
-//   invalid, conflict   one of them is at fault: the call is split in halves until it stands alone. The others succeed.
-//   retryable           nobody is at fault: the same call again.
-//   lock timeout        a row is kept locked: the requests go to the separate line, which finds out whose it is.
-//   unavailable         all fail. If the statement may have reached the server its outcome is unknown, never success.
+//   invalid, conflict   one request is bad: the call is split in halves until that one fails alone.
+//   retryable           no request is bad: the same call is repeated.
+//   lock timeout        a row stays locked: the requests move to LockedTargets, which isolates the target.
+//   unavailable         all fail. If the statement may have reached the server its outcome is unknown.
 import { setTimeout as delay } from 'node:timers/promises'
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
 import { SidecarError } from '../sidecar-error.ts'
 
 export interface IsolatedCall<R> {
-  /** One SQL call for these requests. Resolves when it has settled every one of them. */
+  /** One SQL call for these requests. Resolves once it has settled all of them. */
   readonly call: (requests: readonly R[]) => Promise<void>
   readonly reject: (request: R, error: SidecarError) => void
-  /** A lock did not come within its timeout, and nothing happened. Absent: the call is split and tried again. */
+  /** A lock timed out and nothing was written. If absent, the call is split and tried again. */
   readonly onLocked?: (requests: readonly R[]) => void
-  /** Told of every failure that says something about the database's health. */
+  /** Called for every failure that concerns the health of the database. */
   readonly onUnavailable: (error: SidecarError) => void
-  /** A read may be repeated after a lost connection; a write may have happened. */
+  /** A read may be repeated after a lost connection; a write may have committed. */
   readonly writes: boolean
   readonly random: () => number
 }
@@ -56,7 +56,7 @@ async function handleFailure<R>(
   }
   if (requests.length > 1 && (kind !== 'retryable' || sqlState(error) === lockTimeout)) {
     const middle = Math.ceil(requests.length / 2)
-    // One after the other: together they may hold what each other wants.
+    // Sequentially: in parallel, each half could wait for locks of the other.
     await runIsolated(requests.slice(0, middle), options, 1)
     await runIsolated(requests.slice(middle), options, 1)
     return
@@ -70,7 +70,7 @@ async function handleFailure<R>(
   for (const request of requests) options.reject(request, failure)
 }
 
-/** Makes a call that leaves nothing behind when it fails until it does not fail for a passing reason. */
+/** Repeats a call until it succeeds or fails permanently. A failed call must leave nothing behind. */
 export async function retrying<T>(call: () => Promise<T>, random: () => number): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -82,7 +82,7 @@ export async function retrying<T>(call: () => Promise<T>, random: () => number):
   }
 }
 
-/** What a failed read means: it can be repeated, so nothing about it is unknown. */
+/** The error of a failed read: a read can be repeated, so its outcome is never unknown. */
 export function connectionFailureOf(error: unknown): SidecarError {
   const kind = classifyPostgresError(error)
   return kind === 'unavailable' || kind === 'outcome_unknown'
@@ -92,9 +92,13 @@ export function connectionFailureOf(error: unknown): SidecarError {
 
 function connectionFailure(error: unknown, writes: boolean): SidecarError {
   if (writes && (error instanceof OutcomeUnknownError || !provesNotCommitted(error))) {
-    return new SidecarError('outcome_unknown', 'the connection was lost before the answer came', {
-      cause: error,
-    })
+    return new SidecarError(
+      'outcome_unknown',
+      'the connection to PostgreSQL was lost before the result arrived',
+      {
+        cause: error,
+      },
+    )
   }
   return new SidecarError('database_unavailable', 'PostgreSQL does not answer', { cause: error })
 }

@@ -1,5 +1,5 @@
-// Everything that changes messages: pushes, acknowledgements, transactions, leases. Each kind has its own slots, so that
-// acknowledgements are never starved by pushes.
+// All operations that change messages: pushes, acks, transactions, leases. Each kind has its own slots, so
+// that pushes never starve acks.
 
 import {
   type AckItem,
@@ -28,7 +28,7 @@ export interface WriteOperationsOptions {
   readonly timeoutMs: number
   readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
   readonly onUnavailable: (error: SidecarError) => void
-  /** For writes to queues with a locked partition, of all kinds together. */
+  /** For writes to queues with a locked partition, shared by all kinds. */
   readonly lockedSlots: Semaphore
   readonly nowMs: () => number
   readonly random: () => number
@@ -61,9 +61,9 @@ interface WriteKind<I, O> {
   readonly patienceMs?: number
   readonly countMax?: number
   readonly joins?: (first: I, other: I) => boolean
-  /** The rows that a write locks. Asked only after a call met a lock. */
+  /** The rows that a write locks. Called only after a call hit a lock. */
   readonly targetsOf: (input: I) => readonly WriteTarget[]
-  /** One SQL call for all inputs. Pushes are told how long to wait for a lock; the other functions know it. */
+  /** One SQL call for all inputs. Only push takes a lock timeout; the other functions have a fixed one. */
   readonly call: (inputs: readonly I[], executor: Executor, lockTimeoutMs: number) => Promise<O[]>
 }
 
@@ -88,7 +88,7 @@ export class WriteOperations {
     })
     this.#transactions = this.#queue({
       patienceMs: 0,
-      countMax: 1, // never joined: what one of them locks must not wait for another
+      countMax: 1, // never shared: the locks of one transaction must not wait for another
       targetsOf: targetsOfTransaction,
       call: (inputs, executor) => this.#transact(inputs, executor),
     })
@@ -124,7 +124,7 @@ export class WriteOperations {
     return this.#releases.submit(leaseId)
   }
 
-  /** Calls and requests so far, by kind. */
+  /** Calls and requests since the start, by kind. */
   batches(): Record<string, { calls: number; requests: number }> {
     const kinds = {
       push: this.#pushes,
@@ -172,7 +172,7 @@ export class WriteOperations {
             isLocked = true
           })
           if (!isLocked) return true
-          // Where a function waits for less than this, it is asked again.
+          // A function with a shorter timeout is called again.
           if (nowMs() - startedAtMs >= lockTimeoutMs) return false
         }
       },
@@ -192,7 +192,7 @@ export class WriteOperations {
     const items = inputs.flatMap((input) => input.items)
     const pushed = await push(executor, items, { lockTimeoutMs })
     this.#options.coordinator.notifyMessageAvailable(pushed.woken)
-    return dealOut(inputs, pushed.items)
+    return splitResults(inputs, pushed.items)
   }
 
   async #ack(inputs: readonly AckInput[], executor: Executor): Promise<AckOutcome[][]> {
@@ -205,7 +205,7 @@ export class WriteOperations {
       accepted: !rejected.has(i),
       deadLettered: dead.has(i),
     }))
-    return dealOut(inputs, outcomes)
+    return splitResults(inputs, outcomes)
   }
 
   async #transact(
@@ -229,8 +229,11 @@ export class WriteOperations {
   }
 }
 
-/** Each input's part of what a call answered for the items of all of them. */
-function dealOut<T>(inputs: readonly { readonly items: readonly unknown[] }[], all: T[]): T[][] {
+/** Splits the results of a call into the part of each input. */
+function splitResults<T>(
+  inputs: readonly { readonly items: readonly unknown[] }[],
+  all: T[],
+): T[][] {
   let at = 0
   return inputs.map(({ items }) => {
     const start = at
@@ -243,12 +246,12 @@ function targetOfPush({ queue, partition }: PushItem): WriteTarget {
   return { queue, name: partition }
 }
 
-/** The queue of a lease is not known here: its partition stands for it, or the lease itself. */
+/** The queue of a lease is unknown here: the partition stands for it, or else the lease. */
 function targetOfAck({ leaseId, message }: AckItem): WriteTarget {
   return message === undefined ? targetOfLease(leaseId) : targetOfLease(message.partitionId)
 }
 
-/** What is acknowledged counts to the queue that is pushed to: else no two transactions would wait together. */
+/** Acks count towards the first queue pushed to; otherwise no two transactions would share a group. */
 function targetsOfTransaction({ acks, pushes }: TransactionRequest): WriteTarget[] {
   const acked = acks.map(targetOfAck)
   const [first] = pushes

@@ -1,17 +1,18 @@
-// Writes of one kind, waiting for a few slots.
+// A queue for writes of one kind, with a few slots.
 //
-// A write that finds no call running leaves at once, alone. Writes that arrive meanwhile leave together when that call ends,
-// so an idle worker adds no delay and a busy one makes large calls. The other slots are for what does not fit into one
-// call, and for calls that take long: a call that is stuck must not delay writes that have nothing to do with it.
+// A write that finds no call in flight is sent at once, alone. Writes that arrive during that call are sent
+// together when it ends, so an idle worker adds no delay and a busy one makes large calls. The other slots
+// take writes that do not fit into one call, and keep a stuck call from delaying unrelated writes.
 //
 // A write is answered by its deadline:
 //
 //   waiting    in the queue, or between two tries. At its deadline it is refused, and never sent.
 //   sent       PostgreSQL has it. At its deadline its outcome is unknown: it may still commit.
-//   answered   by its result, its failure or its deadline, whichever came first.
+//   answered   by its result, its failure or its deadline, whichever comes first.
 //
-// PostgreSQL itself sets no limit: a commit whose synchronous standby is lost waits until it is back. So a call that takes too
-// long keeps its slot and its connection. While all slots are taken like that, new writes are refused at once.
+// PostgreSQL sets no limit: a commit whose synchronous standby is lost hangs until the standby is back. An
+// overdue call keeps its slot and its connection. While all slots are overdue, new writes are refused at
+// once.
 
 import { provesNotCommitted } from '@rouse/database'
 import type { Connections, Executor } from '@rouse/storage'
@@ -25,22 +26,20 @@ export interface WriteSize {
 }
 
 export interface WriteQueueOptions<I, O> {
-  /** Calls that may run at once. */
   readonly slots: number
-  /** The next slot opens for a write that has waited this long; 0: at once. */
+  /** The next slot opens when a write has waited this long. 0 opens it at once. */
   readonly patienceMs: number
-  /** Writes that may wait; one more is refused. */
+  /** Writes that may wait; any further write is refused. */
   readonly pendingMax: number
-  /** The size of one call. */
+  /** The maximum size of one call. */
   readonly countMax: number
   readonly bytesMax: number
-  /** A write is answered within this time. */
   readonly timeoutMs: number
   /** Whether a write may share a call with the first of the batch. */
   readonly joins?: ((first: I, other: I) => boolean) | undefined
   /** Takes the writes to queues that have a locked partition. */
   readonly locked?: LockedTargets<I, O> | undefined
-  /** Carries out a batch and answers every write in it; never rejects. */
+  /** Executes a batch and answers every write in it; never rejects. */
   readonly run: (batch: PendingWrite<I, O>[]) => Promise<void>
 }
 
@@ -51,11 +50,11 @@ export class WriteQueue<I, O> {
   /** Oldest first. */
   readonly #pending = new Set<PendingWrite<I, O>>()
   #busy = 0
-  /** Calls that have been running for longer than a write may take. */
+  /** Calls that have exceeded `timeoutMs`. */
   #overdue = 0
-  /** A pending write did not fit into the last call, or may not share one with it. */
+  /** A pending write did not fit into the last call, or may not share it. */
   #isLeftOver = false
-  #impatient: NodeJS.Timeout | undefined
+  #patienceTimer: NodeJS.Timeout | undefined
   #idle: (() => void)[] = []
   calls = 0
   requests = 0
@@ -69,11 +68,11 @@ export class WriteQueue<I, O> {
       const { slots, pendingMax, timeoutMs, locked } = this.#options
       const write = new PendingWrite(input, size, resolve, reject)
       if (this.#overdue >= slots) {
-        write.reject(new SidecarError('database_unavailable', 'PostgreSQL confirms no writes'))
+        write.reject(new SidecarError('database_unavailable', 'PostgreSQL does not confirm writes'))
       } else if (isInUse(locked) && locked.take(write)) {
         write.answerWithin(timeoutMs, () => {})
       } else if (this.#pending.size >= pendingMax) {
-        write.reject(new SidecarError('overloaded', 'too many requests wait for PostgreSQL'))
+        write.reject(new SidecarError('overloaded', 'too many writes are waiting'))
       } else {
         this.#pending.add(write)
         this.#fire()
@@ -82,19 +81,18 @@ export class WriteQueue<I, O> {
     })
   }
 
-  /** Resolves when nothing is pending or running. */
   async idle(): Promise<void> {
     if (this.#busy > 0 || this.#pending.size > 0) {
       await new Promise<void>((resolve) => this.#idle.push(resolve))
     }
-    // In this order: a call that met a lock moves its writes there before it ends.
+    // In this order: a call that hits a lock moves its writes there before it ends.
     await this.#options.locked?.idle()
   }
 
   #fire(): void {
     while (this.#mayBegin()) this.#begin()
     if (this.#pending.size === 0 || this.#busy >= this.#options.slots) return
-    this.#impatient ??= setTimeout(() => {
+    this.#patienceTimer ??= setTimeout(() => {
       this.#begin()
       this.#fire()
     }, this.#options.patienceMs)
@@ -119,7 +117,7 @@ export class WriteQueue<I, O> {
     })
   }
 
-  /** As many of the oldest as fit one call. A write too large for any call still leaves, alone. */
+  /** The oldest writes that fit one call. A write above the limit is sent alone. */
   #take(): PendingWrite<I, O>[] {
     const { countMax, bytesMax, joins } = this.#options
     const batch: PendingWrite<I, O>[] = []
@@ -143,7 +141,7 @@ export class WriteQueue<I, O> {
 
   async #run(taken: PendingWrite<I, O>[]): Promise<void> {
     const { locked, run, timeoutMs } = this.#options
-    // A lock may have been met for their queue while they waited.
+    // Their queue may have become locked while they waited.
     const batch = isInUse(locked) ? taken.filter((one) => !locked.take(one)) : taken
     if (batch.length === 0) return
     let isOverdue = false
@@ -167,8 +165,8 @@ export class WriteQueue<I, O> {
   }
 
   #stopTimer(): void {
-    clearTimeout(this.#impatient)
-    this.#impatient = undefined
+    clearTimeout(this.#patienceTimer)
+    this.#patienceTimer = undefined
   }
 
   #resolveIdle(): void {
@@ -181,11 +179,11 @@ function isInUse<I, O>(locked: LockedTargets<I, O> | undefined): locked is Locke
   return locked !== undefined && locked.queues.size > 0
 }
 
-/** One write and the promise that waits for it. The head of this file has its states. */
+/** One write and its promise. The states are described at the head of this file. */
 export class PendingWrite<I, O> {
   readonly input: I
   readonly size: WriteSize
-  /** The error if it is still waiting at its deadline. */
+  /** The error code if the write is still waiting at its deadline. */
   lateCode: 'database_unavailable' | 'partition_locked' = 'database_unavailable'
   readonly #resolve: (output: O) => void
   readonly #reject: (error: unknown) => void
@@ -204,14 +202,13 @@ export class PendingWrite<I, O> {
     this.#reject = reject
   }
 
-  /** False: it was answered meanwhile and must not be sent. */
+  /** False: the write has been answered and must not be sent. */
   send(): boolean {
     if (this.#state === 'answered') return false
     this.#state = 'sent'
     return true
   }
 
-  /** The try left nothing behind. */
   undone(): void {
     if (this.#state === 'sent') this.#state = 'waiting'
   }
@@ -224,10 +221,11 @@ export class PendingWrite<I, O> {
     if (this.#answer()) this.#reject(error)
   }
 
-  /** Calls `onLate` if nothing has answered it by then. */
+  /** Calls `onLate` if the write is still unanswered at the deadline. */
   answerWithin(timeoutMs: number, onLate: () => void): void {
     if (this.#state === 'answered') return
-    // After this process stood still, timers run before sockets are read: an answer that is already here goes first.
+    // When the process resumes after a pause, timers run before sockets are read: a result that has arrived
+    // must win.
     this.#deadline = setTimeout(() => {
       setImmediate(() => {
         if (this.#state === 'answered') return
@@ -252,14 +250,14 @@ function late(
 ): SidecarError {
   return state === 'sent'
     ? new SidecarError('outcome_unknown', `PostgreSQL did not confirm it within ${timeoutMs} ms`)
-    : new SidecarError(waitingCode, `PostgreSQL took no more within ${timeoutMs} ms`)
+    : new SidecarError(waitingCode, `the write was not executed within ${timeoutMs} ms`)
 }
 
 export interface SharedCallOptions<I, O> {
   readonly connections: Connections
-  /** One SQL call for these inputs. Resolves to an output for each. */
+  /** One SQL call for these inputs. Resolves to one output per input. */
   readonly call: (inputs: readonly I[], executor: Executor) => Promise<readonly O[]>
-  /** A lock did not come in time, and nothing happened. */
+  /** A lock timed out and nothing was written. */
   readonly onLocked: (writes: readonly PendingWrite<I, O>[]) => void
   readonly onUnavailable: (error: SidecarError) => void
   readonly random: () => number
@@ -271,7 +269,7 @@ export function runShared<I, O>(
 ): Promise<void> {
   const { connections, call, onLocked, onUnavailable, random } = options
   return runIsolated(writes, {
-    // Only once there is a connection is it known which writes still wait.
+    // Filter after a connection is free: writes may pass their deadline while waiting for it.
     call: (some) => connections.use((executor) => send(some, executor, call)),
     reject: (write, error) => write.reject(error),
     onLocked,

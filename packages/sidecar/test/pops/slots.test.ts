@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { Semaphore } from '../../src/pops/slots.ts'
 
-/** Work that begins when it has a slot, and ends when it is told to. */
+/** Tasks that start when they get a slot and end when the test says so. */
 function worksAt(semaphore: Semaphore) {
   const begun: string[] = []
   const ends = new Map<string, () => void>()
@@ -21,7 +21,7 @@ function worksAt(semaphore: Semaphore) {
   }
 }
 
-test('work of one kind leaves slots to others, and has its own back when it goes on', async (t) => {
+test('one kind of work leaves slots to others, and gets its own back when it continues', async (t) => {
   const works = worksAt(new Semaphore(3, 2))
   for (const name of ['a1', 'a2', 'a3']) works.asks(name, 'a')
   t.same(works.begun, ['a1', 'a2'])
@@ -29,12 +29,12 @@ test('work of one kind leaves slots to others, and has its own back when it goes
   t.same(works.begun, ['a1', 'a2', 'b1'])
   works.asks('b2', 'b')
   await works.end('b1')
-  t.same(works.begun, ['a1', 'a2', 'b1', 'b2'], 'not a3, though it came first')
+  t.same(works.begun, ['a1', 'a2', 'b1', 'b2'], 'not a3, although it was first')
   await works.end('a1')
   t.same(works.begun.at(-1), 'a3')
 })
 
-test('the urgent come first, each in order', async (t) => {
+test('urgent work runs first, in order', async (t) => {
   const works = worksAt(new Semaphore(1, 1))
   works.asks('first', 'a')
   works.asks('p1', 'a', 'patient')
@@ -44,7 +44,7 @@ test('the urgent come first, each in order', async (t) => {
   t.same(works.begun, ['first', 'u1', 'u2', 'p1'])
 })
 
-test('work that fails gives its slot back', async (t) => {
+test('failed work releases its slot', async (t) => {
   const semaphore = new Semaphore(1, 1)
   const failing = semaphore.use(() => Promise.reject(new Error('no')), 'urgent', 'a')
   await t.rejects(failing, { message: 'no' })

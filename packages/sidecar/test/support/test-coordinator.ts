@@ -9,8 +9,8 @@ interface Group {
 }
 
 /**
- * The least a node's primary must do: one grant at a time per group, again when something came meanwhile. What the
- * SharedStateManager adds (other workers, backoff, time-outs) has its own tests.
+ * The minimum that a primary must do: one grant at a time per group, and another if anything happened
+ * meanwhile. The rest of the SharedStateManager (other workers, backoff, timeouts) has its own tests.
  */
 export class TestCoordinator implements Coordinator {
   readonly outcomes: GrantOutcome[] = []

@@ -15,7 +15,7 @@ interface Limits {
   readonly timeoutMs?: number
 }
 
-/** A queue whose calls end only when told to. */
+/** A queue whose calls end when the test says so. */
 function held(options: Limits = {}) {
   const calls: { names: string[]; finish: () => void }[] = []
   const queue = new WriteQueue<string, string>({
@@ -37,7 +37,7 @@ function held(options: Limits = {}) {
   })
   const add = ({ name, bytes = 0 }: Job): Promise<string> => {
     const answer = queue.submit(name, { count: 1, bytes })
-    // Most tests end before their writes do.
+    // Most tests end before their writes are answered.
     answer.catch(() => {})
     return answer
   }
@@ -46,13 +46,13 @@ function held(options: Limits = {}) {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('a lone request leaves at once', async (t) => {
+test('a single request is sent at once', async (t) => {
   const { add, calls } = held()
   void add({ name: 'a1' })
   t.same(calls[0]?.names, ['a1'])
 })
 
-test('requests that arrive while the slot is busy leave together', async (t) => {
+test('requests that arrive while the slot is busy share the next call', async (t) => {
   const { add, calls } = held()
   for (const name of ['a1', 'a2', 'a3']) void add({ name })
   t.equal(calls.length, 1)
@@ -61,7 +61,7 @@ test('requests that arrive while the slot is busy leave together', async (t) => 
   t.same(calls[1]?.names, ['a2', 'a3'])
 })
 
-test('a second slot stays closed while the first call is quick', async (t) => {
+test('the second slot stays closed while the first call is fast', async (t) => {
   const { add, calls } = held({ slots: 2 })
   for (const name of ['a1', 'a2', 'a3']) void add({ name })
   await turn()
@@ -71,7 +71,7 @@ test('a second slot stays closed while the first call is quick', async (t) => {
   t.same(calls[1]?.names, ['a2', 'a3'])
 })
 
-test('a call that takes long does not hold up those who come after it', async (t) => {
+test('a slow call does not delay later requests', async (t) => {
   const { add, calls } = held({ slots: 2, patienceMs: 5 })
   for (const name of ['a1', 'a2', 'a3']) void add({ name })
   await eventually(() => calls.length === 2)
@@ -79,10 +79,10 @@ test('a call that takes long does not hold up those who come after it', async (t
   void add({ name: 'a4' })
   calls[1]?.finish()
   await eventually(() => calls.length === 3)
-  t.same(calls[2]?.names, ['a4'], 'and again, while the first is stuck')
+  t.same(calls[2]?.names, ['a4'], 'again, while the first is stuck')
 })
 
-test('what does not fit into one call takes the second slot at once', async (t) => {
+test('requests that do not fit into one call use the second slot at once', async (t) => {
   const { add, calls } = held({ slots: 2, countMax: 2 })
   for (const name of ['a1', 'a2', 'a3', 'a4']) void add({ name })
   calls[0]?.finish()
@@ -93,7 +93,7 @@ test('what does not fit into one call takes the second slot at once', async (t) 
   )
 })
 
-test('without patience every slot is open', async (t) => {
+test('every slot is open when patienceMs is 0', async (t) => {
   const { add, calls } = held({ slots: 2, patienceMs: 0 })
   for (const name of ['a1', 'a2', 'a3']) void add({ name })
   t.equal(calls.length, 2)
@@ -111,11 +111,11 @@ test('a call stays within its limits of count and bytes', async (t) => {
   t.same(
     calls.map(({ names }) => names),
     [['a1'], ['a2', 'a3'], ['a4'], ['a5'], ['a6']],
-    'what is too big for any limit leaves alone',
+    'a request above the limit is sent alone',
   )
 })
 
-test('requests that may not join the first wait for a call of their own', async (t) => {
+test('requests that may not join the first wait for another call', async (t) => {
   const { add, calls } = held()
   for (const name of ['a1', 'a2', 'b1', 'a3']) void add({ name })
   calls[0]?.finish()
@@ -153,11 +153,11 @@ test('idle resolves when the last call has ended', async (t) => {
   t.ok(idle)
 })
 
-test('a write that is refused at its deadline does not leave, and nor does an empty call', async (t) => {
+test('a write refused at its deadline is not sent, and no empty call is made', async (t) => {
   const { queue, add, calls } = held({ slots: 2, patienceMs: 60, timeoutMs: 30 })
   const late = add({ name: 'a1' }).catch(() => 'unknown')
   await t.rejects(add({ name: 'a2' }), { code: 'database_unavailable' })
-  // Had the timer that opens the second slot not ended with it, an empty call would begin now.
+  // A timer left over from the second slot would start an empty call now.
   await new Promise((resolve) => setTimeout(resolve, 80))
   t.equal(calls.length, 1)
   for (const { finish } of calls) finish()

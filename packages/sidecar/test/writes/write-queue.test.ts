@@ -6,10 +6,10 @@ import { PendingWrite, WriteQueue } from '../../src/writes/write-queue.ts'
 
 type Write = PendingWrite<string, string>
 
-/** Short, so that tests are; nothing asserts that something happens before it. */
+/** Short, to keep the tests fast. No test expects anything to happen before it. */
 const timeoutMs = 30
 
-/** A queue whose calls end only when told to. */
+/** A queue whose calls end when the test says so. */
 function held(options: { slots?: number; pendingMax?: number } = {}) {
   const calls: { writes: Write[]; inputs: string[]; end: () => void }[] = []
   const queue = new WriteQueue<string, string>({
@@ -28,7 +28,7 @@ function held(options: { slots?: number; pendingMax?: number } = {}) {
   return { queue, calls }
 }
 
-test('a write that was sent is unknown at its deadline, and its call goes on', async (t) => {
+test('a sent write has an unknown outcome at its deadline, and its call continues', async (t) => {
   const { queue, calls } = held()
   await t.rejects(queue.submit('a'), { code: 'outcome_unknown' })
   let isIdle = false
@@ -37,12 +37,12 @@ test('a write that was sent is unknown at its deadline, and its call goes on', a
   })
   calls[0]?.writes[0]?.resolve('late')
   await new Promise(setImmediate)
-  t.notOk(isIdle, 'its slot is taken until the call ends')
+  t.notOk(isIdle, 'its slot stays busy until the call ends')
   calls[0]?.end()
   await idle
 })
 
-test('a write that still waits is refused at its deadline, and never sent', async (t) => {
+test('a write that still waits at its deadline is refused and never sent', async (t) => {
   const { queue, calls } = held()
   const sent = queue.submit('a').catch(() => {})
   await t.rejects(queue.submit('b'), { code: 'database_unavailable' })
@@ -55,7 +55,7 @@ test('a write that still waits is refused at its deadline, and never sent', asyn
   )
 })
 
-test('a try that left nothing behind is refused at its deadline, and not made again', async (t) => {
+test('a write whose try left nothing behind is refused at its deadline and not retried', async (t) => {
   const { queue, calls } = held()
   const refused = t.rejects(queue.submit('a'), { code: 'database_unavailable' })
   calls[0]?.writes[0]?.undone()
@@ -64,14 +64,14 @@ test('a try that left nothing behind is refused at its deadline, and not made ag
   calls[0]?.end()
 })
 
-test('while every slot is overdue nobody waits in vain, and afterwards all goes on', async (t) => {
+test('writes are refused at once while every slot is overdue, and accepted again afterwards', async (t) => {
   const { queue, calls } = held({ slots: 2 })
   const unknown = ['a', 'b'].map((input) => queue.submit(input).catch(() => 'unknown'))
   await Promise.all(unknown)
   const begun = calls.length
   await eventually(async () => {
     const refusal = await queue.submit('c').catch((error: Error) => error.message)
-    return refusal === 'PostgreSQL confirms no writes'
+    return refusal === 'PostgreSQL does not confirm writes'
   })
   t.equal(calls.length, begun)
   calls[0]?.end()
@@ -83,7 +83,7 @@ test('while every slot is overdue nobody waits in vain, and afterwards all goes 
   for (const call of calls) call.end()
 })
 
-test('a full queue refuses one more', async (t) => {
+test('a full queue refuses the next write', async (t) => {
   const { queue, calls } = held({ pendingMax: 1 })
   const waiting = ['a', 'b'].map((input) => queue.submit(input).catch(() => {}))
   await t.rejects(queue.submit('c'), { code: 'overloaded' })
@@ -91,7 +91,7 @@ test('a full queue refuses one more', async (t) => {
   calls[0]?.end()
 })
 
-test('an answer that came while the process stood still goes before the deadline', async (t) => {
+test('a result that arrives while the process is paused wins over the deadline', async (t) => {
   const { far, near } = await socketPair(t)
   const { queue, calls } = held()
   near.on('data', () => {
@@ -100,11 +100,11 @@ test('an answer that came while the process stood still goes before the deadline
   })
   const answer = queue.submit('a')
   far.write('x')
-  standStill(10 * timeoutMs)
+  blockEventLoop(10 * timeoutMs)
   t.equal(await answer, 'stored')
 })
 
-test('a deadline that meets the answer leaves exactly one of them', async (t) => {
+test('a deadline and a result at the same moment answer the write exactly once', async (t) => {
   for (let delayMs = timeoutMs - 4; delayMs <= timeoutMs + 4; delayMs += 1) {
     const answers: string[] = []
     const write = new PendingWrite<string, string>(
@@ -117,13 +117,13 @@ test('a deadline that meets the answer leaves exactly one of them', async (t) =>
     write.answerWithin(timeoutMs, () => {})
     await new Promise((resolve) => setTimeout(resolve, delayMs))
     write.resolve('b')
-    write.reject(new Error('too late for anything'))
+    write.reject(new Error('too late'))
     await new Promise((resolve) => setTimeout(resolve, 10))
     t.equal(answers.length, 1, `after ${delayMs} ms: ${answers[0]}`)
   }
 })
 
-/** Two ends of a connection, both in this process. */
+/** Both ends of a connection, in this process. */
 async function socketPair(t: Test) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -137,7 +137,7 @@ async function socketPair(t: Test) {
   return { far, near }
 }
 
-/** The event loop, and with it every timer. */
-function standStill(ms: number): void {
+/** Blocks the event loop, and with it every timer. */
+function blockEventLoop(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

@@ -1,5 +1,5 @@
-// The ladder of one group. It begins at the base interval; from the threshold's empty check on, each
-// further one multiplies it, up to the maximum. Anything that may mean work puts it back.
+// The group backoff: the interval between fallback polls of one wait group. It starts at the base interval.
+// From the threshold on, each empty poll multiplies it, up to the maximum. Any sign of work resets it.
 import type { SharedStateSettings } from './settings.ts'
 
 export interface Backoff {

@@ -1,5 +1,4 @@
-/** Members that are each due the same time after they were added, so the first added is the first
- * due. */
+/** Members that are due a fixed delay after they were added, so the first added is the first due. */
 export class DeadlineQueue<M> {
   readonly #dueAt = new Map<M, number>()
   readonly #delayMs: number
@@ -8,7 +7,7 @@ export class DeadlineQueue<M> {
     this.#delayMs = delayMs
   }
 
-  /** Adding a member again starts its time anew. */
+  /** Adding a member again restarts its delay. */
   add(member: M, now: number): void {
     this.#dueAt.delete(member)
     this.#dueAt.set(member, now + this.#delayMs)
@@ -18,7 +17,7 @@ export class DeadlineQueue<M> {
     this.#dueAt.delete(member)
   }
 
-  /** The one that is due first of those that fit. */
+  /** The first due member that fits. */
   find(fits: (member: M) => boolean): M | undefined {
     for (const member of this.#dueAt.keys()) if (fits(member)) return member
     return undefined
@@ -29,7 +28,7 @@ export class DeadlineQueue<M> {
     return this.#dueAt.values().next().value ?? Number.POSITIVE_INFINITY
   }
 
-  /** Takes out those that are due. */
+  /** Removes and returns the members that are due. */
   takeDue(now: number): M[] {
     const due: M[] = []
     for (const [member, dueAt] of this.#dueAt) {

@@ -1,67 +1,69 @@
-// The checks that make a lost hint cost time instead of a message. The primary asks about all groups
-// that are due in ONE query, so idle load does not grow with their number: a check takes along every
-// group that is past half of its interval, and groups that were checked together stay together.
+// The fallback poll: it makes a lost hint cost time instead of a message. The primary polls for all due
+// groups in ONE query, so idle load does not grow with their number: a poll includes every group past half of
+// its interval, and groups that were polled together stay together.
 //
-// A group is due one interval after its last check: the ladder's in aggressive mode, and for a group
-// that not all peers know of yet; else the idle interval. A group in flight is being checked already.
+// A group is due one interval after its last poll. The interval is the group backoff in aggressive mode and
+// for a group that some peer does not know yet; otherwise the idle interval. A group in flight is not polled.
 import { afterEmpty, startBackoff } from './backoff.ts'
 import type { GroupKey } from './group-key.ts'
-import type { Group } from './group-state.ts'
+import type { GroupState } from './group-state.ts'
 import type { SharedStateSettings } from './settings.ts'
 
 export interface FallbackContext {
   readonly settings: SharedStateSettings
-  /** Whether the group is on its ladder. */
-  readonly isUrgent: (group: Group) => boolean
+  /** Whether the group uses its backoff interval instead of the idle interval. */
+  readonly isUrgent: (group: GroupState) => boolean
 }
 
 export interface GroupWithWork {
-  readonly group: Group
-  /** No hint and no pop had got to it. Whether there is work for it in truth, a pop must tell. */
-  readonly isNews: boolean
+  readonly group: GroupState
+  /** No hint and no pop has reached the group. Only a pop shows whether there really is work. */
+  readonly isUnannounced: boolean
 }
 
-export class FallbackChecks {
+export class FallbackPoll {
   readonly #context: FallbackContext
-  /** No group is due before; it may be too early, never too late. */
+  /** A lower bound of all due times. */
   #nextDueAt = Number.POSITIVE_INFINITY
-  #asked: { readonly at: number; readonly groups: ReadonlyMap<GroupKey, Group> } | undefined
+  #asked: { readonly at: number; readonly groups: ReadonlyMap<GroupKey, GroupState> } | undefined
 
   constructor(context: FallbackContext) {
     this.#context = context
   }
 
-  /** One query at a time: while one runs, nothing is due. */
+  /** Only one query runs at a time: while it does, nothing is due. */
   nextDueAt(): number {
     return this.#asked === undefined ? this.#nextDueAt : Number.POSITIVE_INFINITY
   }
 
-  dueAt(group: Group): number {
+  dueAt(group: GroupState): number {
     return group.checkedAt + this.#intervalMs(group)
   }
 
-  /** A group's due time may have come nearer. */
-  touch(group: Group): void {
+  /** Call when a group's due time may have moved forward. */
+  touch(group: GroupState): void {
     this.#nextDueAt = Math.min(this.#nextDueAt, this.dueAt(group))
   }
 
-  /** To be asked about next, even if a query that began earlier finds nothing. */
-  makeDue(group: Group, now: number): void {
+  /** Puts the group into the next poll, even if a query that started earlier finds nothing. */
+  makeDue(group: GroupState, now: number): void {
     group.backoff = startBackoff(this.#context.settings)
     group.hintedAt = now
-    group.announced = Number.POSITIVE_INFINITY
+    group.hintedCount = Number.POSITIVE_INFINITY
     group.checkedAt = Number.NEGATIVE_INFINITY
     this.touch(group)
   }
 
-  /** All due times may have. */
+  /** Call when every due time may have moved forward. */
   touchAll(): void {
     this.#nextDueAt = Number.NEGATIVE_INFINITY
   }
 
-  /** The groups to ask about now; the answer goes to `answered` or `failed`. Undefined: it is not time. None: it
-   * was, but pops have looked after all of them meanwhile. */
-  ask(waiting: Iterable<Group>, now: number): GroupKey[] | undefined {
+  /**
+   * The groups to poll now; pass the result to `answered` or `failed`. Undefined: not due yet. Empty: due,
+   * but pops have covered every group meanwhile.
+   */
+  ask(waiting: Iterable<GroupState>, now: number): GroupKey[] | undefined {
     if (this.nextDueAt() > now) return undefined
     const due = this.#collect(waiting, now)
     if (due.length === 0) return []
@@ -72,7 +74,7 @@ export class FallbackChecks {
     return asked.map((group) => group.key)
   }
 
-  /** Undefined when nothing was asked. Keys that were not asked about are passed over. */
+  /** Undefined when no query was running. Ignores keys that were not part of it. */
   answered(keysWithWork: Iterable<GroupKey>, now: number): GroupWithWork[] | undefined {
     const asked = this.#asked
     if (asked === undefined) return undefined
@@ -83,14 +85,14 @@ export class FallbackChecks {
       const group = empty.get(key)
       if (group === undefined) continue
       empty.delete(key)
-      const wasTold = group.announced > 0 || group.hintedAt >= asked.at
-      withWork.push({ group, isNews: group.lock.state === 'free' && !wasTold })
+      const wasHinted = group.hintedCount > 0 || group.hintedAt >= asked.at
+      withWork.push({ group, isUnannounced: group.lock.state === 'free' && !wasHinted })
     }
     for (const group of empty.values()) this.#foundEmpty(group, asked.at, now)
     return withWork
   }
 
-  /** The groups stay where they are on their ladders and come again after an interval. */
+  /** The groups keep their backoff and are due again after an interval. */
   failed(now: number): void {
     const groups = this.#asked?.groups.values() ?? []
     this.#asked = undefined
@@ -100,10 +102,10 @@ export class FallbackChecks {
     }
   }
 
-  /** Due groups first, then those to take along; empty when none is due. */
-  #collect(waiting: Iterable<Group>, now: number): Group[] {
-    const due: Group[] = []
-    const alongside: Group[] = []
+  /** Due groups first, then those to include early; empty when none is due. */
+  #collect(waiting: Iterable<GroupState>, now: number): GroupState[] {
+    const due: GroupState[] = []
+    const alongside: GroupState[] = []
     let nextAt = Number.POSITIVE_INFINITY
     let alongsideDueAt = Number.POSITIVE_INFINITY
     for (const group of waiting) {
@@ -121,17 +123,17 @@ export class FallbackChecks {
     return isAnyDue ? [...due, ...alongside] : []
   }
 
-  #foundEmpty(group: Group, askedAt: number, now: number): void {
+  #foundEmpty(group: GroupState, askedAt: number, now: number): void {
     if (group.hintedAt < askedAt) {
-      // A waiter that came meanwhile has a pop of its own, which knows better.
-      if (group.lock.state === 'free') group.announced = 0
+      // A waiter that arrived meanwhile has its own pop, whose result is more recent.
+      if (group.lock.state === 'free') group.hintedCount = 0
       group.backoff = afterEmpty(group.backoff, this.#context.settings)
       group.checkedAt = now
     }
     this.touch(group)
   }
 
-  #intervalMs(group: Group): number {
+  #intervalMs(group: GroupState): number {
     const { isUrgent, settings } = this.#context
     return isUrgent(group) ? group.backoff.intervalMs : settings.idleIntervalMs
   }

@@ -1,7 +1,7 @@
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import { queueSelector, selectorOf, sharedSelector } from './group-key.ts'
 
-/** Finds the groups a hint may concern without looking at the others. */
+/** Finds the groups that match a hint without scanning the others. */
 export class GroupIndex<G extends { readonly description: WaitGroup }> {
   readonly #bySelector = new Map<string, Set<G>>()
   readonly #byQueue = new Map<string, Set<G>>()
@@ -23,7 +23,7 @@ export class GroupIndex<G extends { readonly description: WaitGroup }> {
     else this.#shared.delete(group)
   }
 
-  /** All groups of a queue by name; groups by namespace and task are not among them. */
+  /** All groups that name this queue; groups by namespace and task are not included. */
   ofQueue(queue: string): readonly G[] {
     return [...(this.#byQueue.get(queue) ?? [])]
   }

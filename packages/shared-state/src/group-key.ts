@@ -1,18 +1,20 @@
-// What waiters wait for, and the key that stands for it:
+// The key of a wait group:
 //
 //   queue/partition/group      one partition          orders/eu-1/billing
 //   queue/*/group              any partition          orders/*/billing
 //   namespace/n/task/t/group   any queue of those     namespace/shop/task/*/billing
 //
-// `/`, `*` and `%` inside a name are percent-encoded, so no two descriptions share a key, and people can
-// still read it. The part before the group is the selector: all groups of a selector wake together.
+// `/`, `*` and `%` inside a name are percent-encoded, so no two wait groups share a key, and it stays
+// readable. The part before the consumer group is the selector: all groups of a selector wake together.
 
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 
 export type GroupKey = string
 
-/** How many messages a hint tells of; undefined: any number. One for a single group tells of a lane that opened, and
- * what comes back in it one by one nobody has counted. */
+/**
+ * The number of messages a hint reports; undefined: unknown. A hint for a single consumer group reports a
+ * freed lane, whose redelivered messages are not counted.
+ */
 export function countOf({ count, group }: WakeHint): number | undefined {
   const isForAll = group === undefined || group === null
   return isForAll && count !== undefined && count > 0 ? count : undefined

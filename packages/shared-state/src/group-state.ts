@@ -1,21 +1,21 @@
-// One group of waiters, and the lock that lets one worker of this node pop for it at a time.
+// One wait group, and the lock that lets one worker of this node at a time pop for it.
 //
-//   free      → granted    a hint, a request, a fallback check; only while somebody waits
-//   granted   → popping    the worker says that it began
-//             → granted    nobody said so in time: taken back, the next worker's turn
-//             → free       the worker died; or declined (`unused`) and nobody else waits
-//   popping   → granted    it found messages, fewer than were announced, and somebody still waits: the wake chain
-//                          it found nothing, but the group was made dirty meanwhile
+//   free      → granted    a hint, a request, a fallback poll; only while the group has waiters
+//   granted   → popping    the worker reports that it began
+//             → granted    no report in time: the grant is taken back and goes to the next worker
+//             → free       the worker died; or declined (`unused`) and no other worker has waiters
+//   popping   → granted    it found fewer messages than were hinted, and waiters are left: the wake chain
+//                          it found nothing, but the group became dirty meanwhile
 //             → retrying   contended
-//             → free       it found nothing; or nobody waits any more; or it failed; the worker died
+//             → free       it found nothing; or no waiters are left; or it failed; or the worker died
 //   retrying  → granted    within 5 ms, or at once by a hint or request
 //
-// A hint that meets `granted` or `popping` makes the group dirty: the pop may have read before the
-// commit that the hint tells of. Whatever is granted next was granted after the hint, so every grant
-// clears the mark. With no waiters nothing is kept: who comes to wait later queries by itself first.
+// A hint that arrives in `granted` or `popping` makes the group dirty: the pop may have read before the
+// commit that the hint reports. The next grant is always later than the hint, so every grant clears the mark.
+// Without waiters nothing is kept: a new waiter starts with a query.
 //
-// An `overdue` grant is one that its worker did not take in time while no other worker that answers
-// waited. It stands, but the first other one that asks or is heard gets a grant in its place.
+// A grant is `overdue` when its worker did not take it in time and no other responsive worker had waiters. It
+// stays with its worker, but the first other worker that asks or is heard gets a grant in its place.
 import type { WaitGroup } from '@rouse/protocol'
 import { afterEmpty, type Backoff, startBackoff } from './backoff.ts'
 import { type GroupKey, groupKey } from './group-key.ts'
@@ -23,15 +23,15 @@ import type { GrantOutcome, GrantSource, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 import { WorkerTurns } from './worker-turns.ts'
 
-/** Why a group is granted. `from` is the worker whose push or ack it was. */
+/** Why a group is granted. `from` is the worker that pushed or acked. */
 export interface Cause {
   readonly source: GrantSource
   readonly from?: SidecarId | undefined
-  /** How many messages it tells of. Absent: nobody knows. */
+  /** The number of messages it reports. Absent: unknown. */
   readonly count?: number | undefined
-  /** Of a fallback check: no hint and no pop had got to the group before. */
-  readonly isNews?: boolean | undefined
-  /** When the news came; absent: now. */
+  /** From a fallback poll: no hint and no pop had reached the group before. */
+  readonly isUnannounced?: boolean | undefined
+  /** When the cause arrived; absent: now. */
   readonly at?: number | undefined
 }
 
@@ -47,22 +47,22 @@ export interface Grant {
   readonly cause: Cause
 }
 
-export interface Group {
+export interface GroupState {
   readonly key: GroupKey
   readonly description: WaitGroup
   readonly waiters: WorkerTurns
   lock: GroupLock
   dirty: Cause | undefined
   backoff: Backoff
-  /** When something last told whether there is work. */
+  /** When a poll or pop last showed whether there is work. */
   checkedAt: number
   hintedAt: number
   contendedInARow: number
-  /** Messages that were told of and not found yet, Infinity where nobody counted. */
-  announced: number
-  /** The version of `interests()` that first had this group. */
+  /** Messages that were hinted and not found yet; Infinity if the number is unknown. */
+  hintedCount: number
+  /** The first version of `interests()` that includes this group. */
   interestVersion: number
-  /** It was popped before all peers knew that somebody waits here. */
+  /** It was popped before all peers knew about its waiters. */
   poppedUnadvertised: boolean
 }
 
@@ -70,7 +70,7 @@ export function createGroup(
   description: WaitGroup,
   now: number,
   settings: SharedStateSettings,
-): Group {
+): GroupState {
   return {
     key: groupKey(description),
     description,
@@ -81,26 +81,26 @@ export function createGroup(
     checkedAt: now,
     hintedAt: Number.NEGATIVE_INFINITY,
     contendedInARow: 0,
-    announced: 0,
+    hintedCount: 0,
     interestVersion: 0,
     poppedUnadvertised: false,
   }
 }
 
-export function heldGrant(group: Group): Grant | undefined {
+export function heldGrant(group: GroupState): Grant | undefined {
   const { lock } = group
   return lock.state === 'granted' || lock.state === 'popping' ? lock : undefined
 }
 
-/** What a pop says about the group. An empty one that was overtaken by a hint says nothing. */
+/** Records the outcome of a pop. An empty pop that a hint overtook proves nothing. */
 export function noteOutcome(
-  group: Group,
+  group: GroupState,
   { outcome, found }: PopReport,
   now: number,
   settings: SharedStateSettings,
 ): void {
-  if (outcome === 'messages') group.announced = Math.max(0, group.announced - found)
-  else if (outcome === 'empty' && group.dirty === undefined) group.announced = 0
+  if (outcome === 'messages') group.hintedCount = Math.max(0, group.hintedCount - found)
+  else if (outcome === 'empty' && group.dirty === undefined) group.hintedCount = 0
   group.contendedInARow = outcome === 'contended' ? group.contendedInARow + 1 : 0
   if (outcome === 'contended' || outcome === 'unused') return
   group.checkedAt = now
@@ -121,12 +121,12 @@ export type NextStep =
   | { readonly step: 'retry' }
   | { readonly step: 'free' }
 
-/** What follows a pop that ended. */
-export function afterPop(group: Group, outcome: GrantOutcome, cause: Cause): NextStep {
+/** The next step after a pop. */
+export function afterPop(group: GroupState, outcome: GrantOutcome, cause: Cause): NextStep {
   if (group.waiters.total === 0) return { step: 'free' }
   switch (outcome) {
     case 'messages': {
-      const isAllFound = group.announced === 0 && group.dirty === undefined
+      const isAllFound = group.hintedCount === 0 && group.dirty === undefined
       return isAllFound ? { step: 'free' } : { step: 'grant', cause: { source: 'chain' } }
     }
     case 'empty':

@@ -2,16 +2,16 @@ import type { WaitGroup } from '@rouse/protocol'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { GroupIndex } from './group-index.ts'
 import { type GroupKey, groupKey } from './group-key.ts'
-import { createGroup, type Group } from './group-state.ts'
+import { createGroup, type GroupState } from './group-state.ts'
 import type { SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 
-/** Every group that somebody waits for or waited for a moment ago, in a bounded table. */
+/** Every group that has waiters or had some a moment ago, in a bounded table. */
 export class GroupTable {
-  readonly index = new GroupIndex<Group>()
-  readonly #groups = new Map<GroupKey, Group>()
-  readonly #waiting = new Set<Group>()
-  readonly #lingering: DeadlineQueue<Group>
+  readonly index = new GroupIndex<GroupState>()
+  readonly #groups = new Map<GroupKey, GroupState>()
+  readonly #waiting = new Set<GroupState>()
+  readonly #lingering: DeadlineQueue<GroupState>
   readonly #settings: SharedStateSettings
 
   constructor(settings: SharedStateSettings) {
@@ -23,20 +23,20 @@ export class GroupTable {
     return this.#groups.size
   }
 
-  get(key: GroupKey): Group | undefined {
+  get(key: GroupKey): GroupState | undefined {
     return this.#groups.get(key)
   }
 
-  all(): Iterable<Group> {
+  all(): Iterable<GroupState> {
     return this.#groups.values()
   }
 
-  waiting(): ReadonlySet<Group> {
+  waiting(): ReadonlySet<GroupState> {
     return this.#waiting
   }
 
-  /** Finds a group or begins one; undefined when the table is full of groups in use. */
-  open(description: WaitGroup, now: number): Group | undefined {
+  /** Finds or creates a group; undefined when the table is full of groups in use. */
+  open(description: WaitGroup, now: number): GroupState | undefined {
     const known = this.#groups.get(groupKey(description))
     if (known !== undefined) return known
     if (this.#groups.size >= this.#settings.groupsMax && !this.#makeRoom()) return undefined
@@ -46,7 +46,7 @@ export class GroupTable {
     return group
   }
 
-  setWaiting(group: Group, sidecarId: SidecarId, count: number, now: number): void {
+  setWaiting(group: GroupState, sidecarId: SidecarId, count: number, now: number): void {
     const before = group.waiters.total
     group.waiters.set(sidecarId, count)
     const after = group.waiters.total
@@ -64,7 +64,7 @@ export class GroupTable {
     return this.#lingering.firstDueAt()
   }
 
-  /** Whether any group was forgotten. */
+  /** Whether any group was removed. */
   forgetIdle(now: number): boolean {
     let forgotten = false
     for (const group of this.#lingering.takeDue(now)) {
@@ -83,7 +83,7 @@ export class GroupTable {
     return true
   }
 
-  #forget(group: Group): void {
+  #forget(group: GroupState): void {
     this.#lingering.delete(group)
     this.#groups.delete(group.key)
     this.index.delete(group)

@@ -1,8 +1,10 @@
 import type { WaitGroup } from '@rouse/protocol'
-import type { Group } from './group-state.ts'
+import type { GroupState } from './group-state.ts'
 
-/** Which version of what this node waits for its peers hold. A group they do not all know of cannot
- * rely on their hints yet. */
+/**
+ * The version of this node's interest that its peers hold. A group that some peer does not know cannot rely
+ * on hints yet.
+ */
 export class Interest {
   readonly #hasPeers: boolean
   #version = 0
@@ -16,7 +18,7 @@ export class Interest {
     return this.#version
   }
 
-  begin(group: Group): void {
+  begin(group: GroupState): void {
     this.#version += 1
     group.interestVersion = this.#version
   }
@@ -25,18 +27,20 @@ export class Interest {
     this.#version += 1
   }
 
-  isAdvertised(group: Group): boolean {
+  isAdvertised(group: GroupState): boolean {
     return !this.#hasPeers || group.interestVersion <= this.#echoed
   }
 
-  /** Takes note of the version that every peer holds: less than before where a peer is new. `missed`
-   * are the groups that were popped unadvertised, and may have missed a hint after it. */
+  /**
+   * Records the version that every peer holds; it goes back when a peer joins. `missed` are the groups that
+   * were popped unadvertised and may have missed a hint since.
+   */
   echoed(
     version: number,
-    groups: Iterable<Group>,
-  ): { readonly missed: Group[]; readonly isLess: boolean } {
+    groups: Iterable<GroupState>,
+  ): { readonly missed: GroupState[]; readonly isLess: boolean } {
     const isLess = version < this.#echoed
-    const missed: Group[] = []
+    const missed: GroupState[] = []
     if (version === this.#echoed) return { missed, isLess }
     this.#echoed = version
     for (const group of groups) {
@@ -50,6 +54,6 @@ export class Interest {
   }
 }
 
-export function describeAll(groups: Iterable<Group>): WaitGroup[] {
+export function describeAll(groups: Iterable<GroupState>): WaitGroup[] {
   return Array.from(groups, ({ description }) => description)
 }

@@ -1,16 +1,16 @@
-/** How long things took, in buckets that never change, so that two histograms can be added. */
+/** Durations in fixed buckets, so that histograms can be added up. */
 export interface LatencyStats {
   readonly count: number
   readonly sumMs: number
   readonly maxMs: number
-  /** How many took at most so long; null: any time. Each counts those before it, too. */
+  /** Cumulative counts: durations of at most `leMs`; null: all. */
   readonly buckets: readonly { readonly leMs: number | null; readonly count: number }[]
 }
 
 const bounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] as const
 
 export class LatencyHistogram {
-  /** One more than there are bounds: what took longer than any. */
+  /** One more than there are bounds, for durations above all of them. */
   readonly #counts: number[] = Array.from({ length: bounds.length + 1 }, () => 0)
   #count = 0
   #sumMs = 0

@@ -1,31 +1,33 @@
-// Whether wakes can be trusted.
+// Whether wake-ups can be trusted.
 //
-//   healthy      LISTEN is up, every peer is heard, grants are taken, queries succeed. Hints find the
-//                waiters; fallback checks are rare.
-//   aggressive   something that carries hints is broken or was a moment ago. Every group with waiters is
-//                checked on its ladder.
+//   healthy      LISTEN is up, every peer is heard, grants are taken, queries succeed. Hints reach the
+//                waiters; fallback polls are rare.
+//   aggressive   a carrier of hints is broken or was a moment ago. Every group with waiters is polled at its
+//                backoff interval.
 //
-// healthy → aggressive: a fault. Two faults stand until they are cleared (listener_lost, peer_silent);
-// the others happen and are over (fetch_error, grant_untaken, sidecar_lost, outcome_unknown).
+// healthy → aggressive: a fault. Two faults last until they are cleared (listener_lost, peer_silent); the
+// others are momentary (fetch_error, grant_untaken, sidecar_lost, outcome_unknown).
 //
-// aggressive → healthy: no fault stands, the last one is AGGRESSIVE_POLL_DURATION_MS ago, and the last
-// AGGRESSIVE_EXIT_THRESHOLD fallback checks succeeded and found nothing that no hint had told of: either there was
-// no work, or the pop for it came back empty (another node was faster). A node so busy that no group is ever due
-// checks them all by its pops. With no waiters there is nothing to check and nothing to miss: the time alone decides.
+// aggressive → healthy: no fault lasts, the last one is AGGRESSIVE_POLL_DURATION_MS ago, and the last
+// AGGRESSIVE_EXIT_THRESHOLD fallback polls succeeded and found nothing unannounced: either there was no work,
+// or the pop for it was empty (another node was faster). A node so busy that no group is ever due covers all
+// of them by its pops. Without waiters there is nothing to poll and nothing to miss: the time alone decides.
 //
-// A wake, by whatever source, is no fault: a node whose hints work is busy, and would never leave.
+// A wake-up from any source is not a fault: a busy node with working hints would never leave.
 import type { SharedStateSettings } from './settings.ts'
 
 export type StandingFault = 'listener_lost' | 'peer_silent'
-/** `sidecar_lost`, `outcome_unknown`: what a worker had in flight when it died, or when its connection was lost, may
- * commit after everybody looked. */
+/**
+ * `sidecar_lost`, `outcome_unknown`: a write in flight when the worker died, or its connection broke, may
+ * commit after every waiter has polled.
+ */
 export type MomentaryFault = 'fetch_error' | 'grant_untaken' | 'sidecar_lost' | 'outcome_unknown'
 export type Fault = StandingFault | MomentaryFault
 
 export interface PollMode {
   readonly mode: 'healthy' | 'aggressive'
   readonly since: number
-  /** The faults met since it became aggressive. */
+  /** The faults since it became aggressive. */
   readonly why: readonly Fault[]
   readonly standing: readonly StandingFault[]
   readonly lastFaultAt: number
@@ -49,14 +51,14 @@ export function afterFault(mode: PollMode, fault: Fault, now: number): PollMode 
   }
 }
 
-/** The time to leave counts from here: what was lost while the fault stood is still to be found. */
+/** The duration counts from here: messages missed during the fault are still to be found. */
 export function afterFaultCleared(mode: PollMode, fault: StandingFault, now: number): PollMode {
   if (!mode.standing.includes(fault)) return mode
   const standing = mode.standing.filter((one) => one !== fault)
   return { ...mode, standing, lastFaultAt: now, quietChecks: 0 }
 }
 
-export function afterCheck(
+export function afterPoll(
   mode: PollMode,
   found: 'nothing' | 'unannounced',
   now: number,
@@ -69,11 +71,11 @@ export function afterCheck(
   return isOver ? startHealthy(now) : { ...mode, quietChecks }
 }
 
-export function whileNobodyWaits(mode: PollMode, now: number, exit: Exit): PollMode {
+export function withoutWaiters(mode: PollMode, now: number, exit: Exit): PollMode {
   return mode.mode === 'aggressive' && now >= leavesAt(mode, exit) ? startHealthy(now) : mode
 }
 
-/** The earliest time at which aggressive mode can end. */
+/** The earliest end of aggressive mode. */
 export function leavesAt(mode: PollMode, exit: Pick<Exit, 'aggressivePollDurationMs'>): number {
   if (mode.standing.length > 0) return Number.POSITIVE_INFINITY
   return mode.lastFaultAt + exit.aggressivePollDurationMs

@@ -1,37 +1,43 @@
 import type { WakeHint } from '@rouse/protocol'
 import type { GroupKey } from './group-key.ts'
 
-/** A worker's pool, by a name that no other worker of this node ever had. */
+/** A worker's pool. The id is unique among all workers this node ever had. */
 export type SidecarId = string | number
 
-/** What woke a group: a push on the worker that pops, on another worker, on another node; NOTIFY; a
- * timer; the pop before; a fallback check. */
+/**
+ * The source of a wake-up: a push on the worker that pops, on another worker, on another node; NOTIFY; a
+ * timer; the previous pop; a fallback poll.
+ */
 export const wakeSources = ['local', 'ipc', 'udp', 'notify', 'timer', 'chain', 'fallback'] as const
 export type WakeSource = (typeof wakeSources)[number]
 
-/** A waiter's own first query is a grant, too, but nothing woke it. */
+/** A waiter's own first query is also a grant, but not a wake-up. */
 export type GrantSource = WakeSource | 'request'
 
-/** How a pop ended. `contended`: it found nothing but skipped what somebody held. `unused`: there was
- * no pop, because nobody waited any more when the grant arrived. A paused queue is `empty`. */
+/**
+ * How a pop ended. `contended`: it found nothing, but skipped lanes that others held. `unused`: the worker
+ * had no waiters left when the grant arrived, so it did not pop. A paused queue is `empty`.
+ */
 export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'error' | 'unused'
 
-/** What the manager needs of the world. All are called when its own state is already up to date. */
+/** The side effects of the manager. It updates its own state before it calls them. */
 export interface SharedStatePorts {
-  /** Milliseconds that never go back. */
+  /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Tells a worker that it holds the group's lock and should pop for all its waiters of the group. */
+  /** Gives a worker the group's lock: it pops for all its waiters of the group. */
   readonly grant: (
     sidecarId: SidecarId,
     key: GroupKey,
     grantId: number,
     source: GrantSource,
   ) => void
-  /** Tells the peers: messages are new, or a lane is free. */
+  /** Sends a hint to the peers: there are messages, or a lane is free. */
   readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
-  /** Tells them that anything may be. */
+  /** Tells the peers that any queue may have messages. */
   readonly broadcastEverything: () => void
-  /** `interests()` changed. Call `interestEchoed` with the version once all peers hold it. Absent on a
-   * node without peers. */
+  /**
+   * `interests()` changed. Call `interestEchoed` with the version once all peers hold it. Absent on a node
+   * without peers.
+   */
   readonly interestChanged?: (version: number) => void
 }

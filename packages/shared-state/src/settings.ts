@@ -1,28 +1,31 @@
-/** Numbers of the wait path; each with its environment name in the README. */
+/** The settings of the wait path; the README lists their environment variables. */
 export interface SharedStateSettings {
-  /** The ladder: how soon a group is checked again while wakes cannot be trusted. */
+  /** The group backoff: how soon a group is polled again while wake-ups cannot be trusted. */
   readonly baseIntervalMs: number
   readonly maxIntervalMs: number
   readonly backoffThreshold: number
   readonly backoffMultiplier: number
-  /** How often groups are checked while they can. */
+  /** The poll interval while they can. */
   readonly idleIntervalMs: number
   readonly aggressivePollDurationMs: number
   readonly aggressiveExitThreshold: number
   readonly deliveryTimeoutMs: number
   readonly popDurationMaxMs: number
-  /** A worker says something every second; one that is silent for so long has stopped. */
+  /** A worker sends something every second; one that is silent for this long has stopped. */
   readonly sidecarSilentMs: number
   readonly contendedRetryMs: number
-  /** From then on a contended group is retried at `baseIntervalMs`. */
+  /** After this many retries a contended group is retried every `baseIntervalMs`. */
   readonly contendedRetriesMax: number
-  /** A group without waiters is remembered, and advertised, for so long. */
+  /** How long a group without waiters is remembered and advertised. */
   readonly groupLingerMs: number
   readonly groupsMax: number
   readonly sidecarsMax: number
-  /** In one fallback query. The rest come in the next, at once. */
+  /** Groups in one fallback query. The rest follow at once in the next. */
   readonly fallbackGroupsMax: number
-  /** With more groups than this, an event that may concern all is one query, not a pop for each. */
+  /**
+   * With more groups than this, an event that concerns all of them causes one query instead of a pop for
+   * each.
+   */
   readonly wakeAllGroupsMax: number
   readonly statsGroupsMax: number
 }

@@ -1,23 +1,23 @@
-// Decides, in the node's primary, which worker pops for which group of waiters, and when. Everything
-// that happens comes in as a call; everything to do goes out through a port.
+// Decides, in the node's primary, which worker pops for which wait group, and when. Every event arrives as a
+// call; every action leaves through a port.
 //
-//   a waiter comes      setWaiting, requestGrant          → a grant, or the pop in flight is repeated
+//   a waiter arrives    setWaiting, requestGrant          → a grant, or the pop in flight is repeated
 //   a grant is answered grantTaken, releaseGroup          → perhaps the next grant: the wake chain
-//   something is new    notifyMessageAvailable (ours)     → a grant for each group that waits for it,
-//                       handleMessageAvailable (a peer's)   and a hint to the peers if it is ours
-//   time passes         tick, dueForFallback              → grants taken back, retried, checked
+//   messages arrive     notifyMessageAvailable (own)      → a grant for each group that waits for them,
+//                       handleMessageAvailable (a peer's)   and a hint to the peers if they are our own
+//   time passes         tick, dueForFallback              → grants taken back, retried, polled
 //   something breaks    unregisterSidecar, reportFault    → locks freed, aggressive mode
 //
-// The parts: group-state.ts (the lock), wake-path.ts (who gets it), fallback-poll.ts (checks without hints),
-// poll-mode.ts and paced-checks.ts (how often), group-table.ts (which groups there are), interest.ts
-// (what peers know).
+// The parts: group-state.ts (the lock), wake-path.ts (which worker gets it), fallback-poll.ts (polls without
+// hints), poll-mode.ts and paced-polls.ts (how often), group-table.ts (the known groups), interest.ts (what
+// peers know).
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import { startBackoff } from './backoff.ts'
 import { countOf, type GroupKey, groupKey } from './group-key.ts'
-import type { Cause, Group } from './group-state.ts'
+import type { Cause, GroupState } from './group-state.ts'
 import { GroupTable } from './group-table.ts'
 import { describeAll, Interest } from './interest.ts'
-import { PacedChecks } from './paced-checks.ts'
+import { PacedPolls } from './paced-polls.ts'
 import type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
 import type { GrantOutcome, GrantSource, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
@@ -25,7 +25,7 @@ import { buildStats, type SharedStateStats } from './stats.ts'
 import { WakeCounters } from './wake-counters.ts'
 import { WakePath } from './wake-path.ts'
 
-/** Where news of our own comes from: a call of a worker, a timer of the primary, or what it did after a NOTIFY. */
+/** The origin of an own hint: a call of a worker, a timer of the primary, or its reaction to a NOTIFY. */
 export type Origin = { readonly sidecarId: SidecarId } | 'timer' | 'notify'
 
 export class SharedStateManager {
@@ -36,14 +36,14 @@ export class SharedStateManager {
   readonly #interest: Interest
   readonly #table: GroupTable
   readonly #wakePath: WakePath
-  readonly #paced: PacedChecks
+  readonly #paced: PacedPolls
 
   constructor(ports: SharedStatePorts, settings: Partial<SharedStateSettings> = {}) {
     this.#ports = ports
     this.#settings = { ...sharedStateDefaults, ...settings }
     this.#interest = new Interest(ports.interestChanged !== undefined)
     this.#table = new GroupTable(this.#settings)
-    this.#paced = new PacedChecks(
+    this.#paced = new PacedPolls(
       {
         settings: this.#settings,
         counters: this.#counters,
@@ -58,7 +58,7 @@ export class SharedStateManager {
       onGranted: (group) => {
         group.poppedUnadvertised ||= !this.#interest.isAdvertised(group)
       },
-      onFree: (group) => this.#paced.checks.touch(group),
+      onFree: (group) => this.#paced.fallback.touch(group),
       onUnused: (group, sidecarId) => this.#setWaiting(group, sidecarId, 0),
       onChecked: (found) => this.#paced.checked(found, ports.now()),
       onFault: (fault) => this.reportFault(fault),
@@ -67,17 +67,17 @@ export class SharedStateManager {
 
   registerSidecar(sidecarId: SidecarId): void {
     if (this.#sidecars.size >= this.#settings.sidecarsMax && !this.#sidecars.has(sidecarId)) {
-      throw new RangeError(`more than ${this.#settings.sidecarsMax} sidecars`)
+      throw new RangeError(`too many sidecars (at most ${this.#settings.sidecarsMax})`)
     }
     this.#sidecars.add(sidecarId)
   }
 
-  /** A worker said something that is none of the calls here: it has not stopped. */
+  /** A worker sent a message that is not one of these calls: it has not stopped. */
   heardSidecar(sidecarId: SidecarId): void {
     if (this.#sidecars.has(sidecarId)) this.#wakePath.heard(sidecarId, this.#ports.now())
   }
 
-  /** Frees what it held. One that died may have committed what nobody told of: that is looked for. */
+  /** Frees its grants. One that died may have committed without a hint: every group is woken. */
   unregisterSidecar(sidecarId: SidecarId, how: 'died' | 'left' = 'died'): void {
     if (!this.#sidecars.delete(sidecarId)) return
     for (const group of this.#table.all()) {
@@ -88,8 +88,7 @@ export class SharedStateManager {
     else this.announceEverything('sidecar_lost')
   }
 
-  /** How many wait at a worker for a group. False: refused, the table of groups is full, or the worker
-   * is not registered (any more). */
+  /** The worker's waiters for a group. False: the group table is full, or the worker is not registered. */
   setWaiting(sidecarId: SidecarId, description: WaitGroup, count: number): boolean {
     if (!this.#sidecars.has(sidecarId)) return false
     if (count === 0 && this.#table.get(groupKey(description)) === undefined) return true
@@ -106,19 +105,19 @@ export class SharedStateManager {
     return true
   }
 
-  /** A new waiter's first query. It comes as a grant: at once, or after the pop in flight. */
+  /** Requests a new waiter's first query. The grant follows at once, or after the pop in flight. */
   requestGrant(sidecarId: SidecarId, key: GroupKey): void {
     this.#handle(sidecarId, key, (group, now) => this.#wakePath.request(group, sidecarId, now))
   }
 
-  /** Whether a group's ladder allows another check. */
+  /** Whether the group's backoff allows another poll. */
   shouldCheckGroup(key: GroupKey): boolean {
     const group = this.#table.get(key)
     if (group === undefined) return true
     return this.#ports.now() - group.checkedAt >= group.backoff.intervalMs
   }
 
-  /** The number of a grant that is taken already; undefined while another pop is in flight. */
+  /** Returns the id of a grant that counts as taken; undefined while another pop is in flight. */
   tryAcquireGroup(sidecarId: SidecarId, key: GroupKey): number | undefined {
     return this.#handle(sidecarId, key, (group, now) =>
       this.#wakePath.acquire(group, sidecarId, now),
@@ -133,8 +132,7 @@ export class SharedStateManager {
     return taken ?? false
   }
 
-  /** The pop ended, and found so many messages. Send the new count of waiters before it. False: the
-   * grant had been taken back. */
+  /** The pop ended with `found` messages. Call `setWaiting` first. False: the grant had been taken back. */
   releaseGroup(key: GroupKey, grantId: number, outcome: GrantOutcome, found = 0): boolean {
     const group = this.#table.get(key)
     if (group === undefined) return false
@@ -148,7 +146,7 @@ export class SharedStateManager {
   resetBackoffForQueue(queue: string): void {
     for (const group of this.#table.index.ofQueue(queue)) {
       group.backoff = startBackoff(this.#settings)
-      this.#paced.checks.touch(group)
+      this.#paced.fallback.touch(group)
     }
   }
 
@@ -157,30 +155,29 @@ export class SharedStateManager {
     this.#announce('available', hint, origin, countOf(hint))
   }
 
-  /** A lane was freed through this node: whoever waits for its group may go on with it. */
+  /** A lane was freed through this node: a waiter of its consumer group may pop from it. */
   notifyPartitionFree(hint: WakeHint, origin: Origin): void {
     this.#announce('free', hint, origin, undefined)
   }
 
-  /** A peer, the database by NOTIFY, or a worker told of messages; all peers were told as well. */
+  /** A hint from a peer, a NOTIFY or a worker. The peers already have it. */
   handleMessageAvailable(hint: WakeHint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
     this.#wakeMatching(hint, { source, count: countOf(hint) })
   }
 
-  /** Anything may have been committed through this node, and may yet be: by a worker that died, or a
-   * write whose outcome is unknown. */
+  /** Any write through this node may have committed or may yet: a worker died, or an outcome is unknown. */
   announceEverything(fault?: MomentaryFault): void {
     if (fault !== undefined) this.reportFault(fault)
     this.notifyEverything('ipc')
     this.#ports.broadcastEverything()
   }
 
-  /** Anything may have been committed: a peer died, or hints were lost. */
+  /** Any write may have committed: a peer died, or hints were lost. */
   notifyEverything(source: WakeSource): void {
     this.#wakeAll([...this.#table.waiting()], source)
   }
 
-  /** Something that carries hints broke. `listener_lost` and `peer_silent` stand until cleared. */
+  /** A carrier of hints broke. `listener_lost` and `peer_silent` last until cleared. */
   reportFault(fault: Fault): void {
     this.#paced.reportFault(fault, this.#ports.now())
   }
@@ -189,7 +186,7 @@ export class SharedStateManager {
     this.#paced.clearFault(fault, this.#ports.now())
   }
 
-  /** What this node waits for, to be told to peers; it includes what it waited for a moment ago. */
+  /** The groups this node waits for, or did a moment ago, to advertise to peers. */
   interests(): { readonly version: number; readonly groups: readonly WaitGroup[] } {
     return { version: this.#interest.version, groups: describeAll(this.#table.all()) }
   }
@@ -197,20 +194,20 @@ export class SharedStateManager {
   /** The newest version that every peer holds. */
   interestEchoed(version: number): void {
     const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
-    // Nobody told of anything: it is the first query once more.
+    // No hint arrived, so it counts as another first query.
     this.#wakeAll(missed, 'request')
-    if (isLess) this.#paced.checks.touchAll()
+    if (isLess) this.#paced.fallback.touchAll()
   }
 
-  /** The groups to ask the database about now, in one query. Answer with one of the next two. */
+  /** The groups to poll now, in one query. Pass the result to `fallbackResult` or `fallbackFailed`. */
   dueForFallback(): GroupKey[] {
     return this.#paced.ask(this.#table.waiting(), this.#ports.now())
   }
 
   fallbackResult(keysWithWork: Iterable<GroupKey>): void {
     const now = this.#ports.now()
-    for (const { group, isNews } of this.#paced.answered(keysWithWork, now)) {
-      this.#wakePath.wake(group, { source: 'fallback', isNews }, now)
+    for (const { group, isUnannounced } of this.#paced.answered(keysWithWork, now)) {
+      this.#wakePath.wake(group, { source: 'fallback', isUnannounced }, now)
     }
   }
 
@@ -218,7 +215,7 @@ export class SharedStateManager {
     this.#paced.failed(this.#ports.now())
   }
 
-  /** Takes back, retries and forgets what is due. */
+  /** Runs everything that is due: takes back grants, retries, removes idle groups. */
   tick(): void {
     const now = this.#ports.now()
     this.#wakePath.tick(now)
@@ -228,12 +225,12 @@ export class SharedStateManager {
     }
   }
 
-  /** When `tick` has something to do; Infinity for never. */
+  /** When `tick` is due next; Infinity for never. */
   nextTickAt(): number {
     return Math.min(this.#wakePath.nextTickAt(), this.#table.nextForgetAt())
   }
 
-  /** When `tick` or `dueForFallback` has something to do. */
+  /** When `tick` or `dueForFallback` is due next. */
   nextWakeAt(): number {
     return Math.min(this.nextTickAt(), this.#paced.nextAt(this.#table.waiting()))
   }
@@ -246,7 +243,7 @@ export class SharedStateManager {
       mode: this.#paced.mode,
       backoffThreshold: this.#settings.backoffThreshold,
       groupsMax: this.#settings.statsGroupsMax,
-      dueAt: (group) => this.#paced.checks.dueAt(group),
+      dueAt: (group) => this.#paced.fallback.dueAt(group),
       now: this.#ports.now(),
     })
   }
@@ -270,24 +267,23 @@ export class SharedStateManager {
     for (const group of this.#table.index.matching(hint)) this.#wakePath.wake(group, cause, now)
   }
 
-  /** A pop for each, or, if there are very many, one query about those that nobody pops for already. */
-  #wakeAll(groups: readonly Group[], source: GrantSource): void {
+  /** Grants a pop for each group, or, with very many, polls those without a pop in flight in one query. */
+  #wakeAll(groups: readonly GroupState[], source: GrantSource): void {
     const now = this.#ports.now()
     const areMany = groups.length > this.#settings.wakeAllGroupsMax
     for (const group of groups) {
-      if (areMany && group.lock.state === 'free') this.#paced.checks.makeDue(group, now)
+      if (areMany && group.lock.state === 'free') this.#paced.fallback.makeDue(group, now)
       else this.#wakePath.wake(group, { source }, now)
     }
   }
 
-  #setWaiting(group: Group, sidecarId: SidecarId, count: number): void {
+  #setWaiting(group: GroupState, sidecarId: SidecarId, count: number): void {
     this.#table.setWaiting(group, sidecarId, count, this.#ports.now())
-    if (group.waiters.total > 0) this.#paced.checks.touch(group)
+    if (group.waiters.total > 0) this.#paced.fallback.touch(group)
   }
 
-  /** A message of a worker. Late ones of a worker that is gone are passed over; any other shows that it
-   * lives, which is for after the message: what it says may change what the worker should get. */
-  #handle<R>(sidecarId: SidecarId, key: GroupKey, act: (group: Group, now: number) => R) {
+  /** Ignores a worker that is gone. Records last that the worker is alive: `act` may change its grants. */
+  #handle<R>(sidecarId: SidecarId, key: GroupKey, act: (group: GroupState, now: number) => R) {
     if (!this.#sidecars.has(sidecarId)) return undefined
     const group = this.#table.get(key)
     const now = this.#ports.now()

@@ -1,6 +1,6 @@
 import type { SidecarId } from './ports.ts'
 
-/** Workers that left a grant untaken, or stopped in the middle of a pop, and have not been heard since. */
+/** Workers that did not take a grant, or stopped during a pop, and have not been heard since. */
 export class SilentSidecars {
   readonly #silentMs: number
   readonly #silent = new Set<SidecarId>()
@@ -18,13 +18,13 @@ export class SilentSidecars {
     this.#silent.add(sidecarId)
   }
 
-  /** True: it had been silent. */
+  /** True: the worker had been silent. */
   heard(sidecarId: SidecarId, now: number): boolean {
     this.#heardAt.set(sidecarId, now)
     return this.#silent.delete(sidecarId)
   }
 
-  /** Whether it has said nothing for so long that it must have stopped. */
+  /** Whether the worker has been silent long enough to count as stopped. */
   isSilent(sidecarId: SidecarId, now: number): boolean {
     return now - (this.#heardAt.get(sidecarId) ?? Number.NEGATIVE_INFINITY) >= this.#silentMs
   }

@@ -1,23 +1,23 @@
-import { type Group, heldGrant } from './group-state.ts'
+import { type GroupState, heldGrant } from './group-state.ts'
 import type { LatencyStats } from './latency-histogram.ts'
 import type { PollMode } from './poll-mode.ts'
 import type { WakeSource } from './ports.ts'
 import type { WakeCounters } from './wake-counters.ts'
 
-/** The part of `/stats` that the manager knows; field names are those of the API. */
+/** The manager's part of `/stats`; the field names are those of the API. */
 export interface SharedStateStats {
   readonly local_sidecars: number
   readonly group_backoff: {
     readonly groups_tracked: number
     readonly groups_in_flight: number
     readonly groups_backed_off: number
-    /** A bounded number of them, those in use first. */
+    /** A bounded number of groups, those in use first. */
     readonly groups: readonly GroupStats[]
   }
   readonly wakes: Readonly<Record<WakeSource, number>>
-  /** From the news reaching the primary to the end of the pop that found messages. */
+  /** From the hint reaching the primary to the end of the pop that found messages. */
   readonly wake_latency: Readonly<Record<WakeSource, LatencyStats>>
-  /** `since` is in the time of the clock that was handed in. */
+  /** `since` uses the clock of the ports. */
   readonly mode: Pick<PollMode, 'mode' | 'since' | 'why'>
   readonly counters: Readonly<Omit<WakeCounters, 'wakes' | 'latencies' | 'granted' | 'found'>>
 }
@@ -33,12 +33,12 @@ export interface GroupStats {
 
 export interface StatsSources {
   readonly sidecars: number
-  readonly groups: Iterable<Group>
+  readonly groups: Iterable<GroupState>
   readonly counters: WakeCounters
   readonly mode: PollMode
   readonly backoffThreshold: number
   readonly groupsMax: number
-  readonly dueAt: (group: Group) => number
+  readonly dueAt: (group: GroupState) => number
   readonly now: number
 }
 
@@ -73,11 +73,11 @@ function latencyStats(latencies: WakeCounters['latencies']): SharedStateStats['w
   return Object.fromEntries(entries) as SharedStateStats['wake_latency']
 }
 
-function isInUse(group: Group): boolean {
+function isInUse(group: GroupState): boolean {
   return group.waiters.total > 0 || heldGrant(group) !== undefined
 }
 
-function statsOf(group: Group, { dueAt, now }: StatsSources): GroupStats {
+function statsOf(group: GroupState, { dueAt, now }: StatsSources): GroupStats {
   return {
     key: group.key,
     intervalMs: group.backoff.intervalMs,

@@ -1,13 +1,13 @@
-// Moves the locks of groups, as group-state.ts tells it: a wake is a grant of the lock to one worker,
-// so that nobody else wakes and no second round trip is needed. Grants are numbered; an answer to a
-// grant that was taken back meanwhile changes nothing.
+// Moves the locks of groups between the states of group-state.ts. A wake-up grants the lock to one worker, so
+// that no other worker wakes and no second round trip is needed. Grants are numbered; an answer to a grant
+// that was taken back changes nothing.
 import { startBackoff } from './backoff.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import {
   afterPop,
   type Cause,
   type Grant,
-  type Group,
+  type GroupState,
   heldGrant,
   noteOutcome,
   type PopReport,
@@ -22,25 +22,25 @@ export interface WakePathContext {
   readonly settings: SharedStateSettings
   readonly counters: WakeCounters
   readonly grant: SharedStatePorts['grant']
-  readonly onGranted: (group: Group) => void
-  /** The lock is free again, and `checkedAt` or the backoff may have moved. */
-  readonly onFree: (group: Group) => void
-  readonly onUnused: (group: Group, sidecarId: SidecarId) => void
-  /** A pop has told what a fallback check had found. */
+  readonly onGranted: (group: GroupState) => void
+  /** The lock is free again, and `checkedAt` or the backoff may have changed. */
+  readonly onFree: (group: GroupState) => void
+  readonly onUnused: (group: GroupState, sidecarId: SidecarId) => void
+  /** A pop has shown what a fallback poll found. */
   readonly onChecked: (found: 'nothing' | 'unannounced') => void
   readonly onFault: (fault: MomentaryFault) => void
 }
 
 export class WakePath {
   readonly #context: WakePathContext
-  readonly #untaken: DeadlineQueue<Group>
-  readonly #popping: DeadlineQueue<Group>
-  /** Those of `#popping` whose worker may have stopped. */
-  readonly #watched: DeadlineQueue<Group>
-  readonly #retries: DeadlineQueue<Group>
-  readonly #slowRetries: DeadlineQueue<Group>
+  readonly #untaken: DeadlineQueue<GroupState>
+  readonly #popping: DeadlineQueue<GroupState>
+  /** Members of `#popping` whose worker may have stopped. */
+  readonly #watched: DeadlineQueue<GroupState>
+  readonly #retries: DeadlineQueue<GroupState>
+  readonly #slowRetries: DeadlineQueue<GroupState>
   readonly #silent: SilentSidecars
-  readonly #overdue = new Set<Group>()
+  readonly #overdue = new Set<GroupState>()
   #lastGrantId = 0
 
   constructor(context: WakePathContext) {
@@ -54,32 +54,32 @@ export class WakePath {
     this.#slowRetries = new DeadlineQueue(settings.baseIntervalMs)
   }
 
-  /** There may be work. Where only a check says so, the ladder waits for the pop's word. */
-  wake(group: Group, cause: Cause, now: number): void {
+  /** There may be work. If only a fallback poll says so, the backoff stays until the pop confirms it. */
+  wake(group: GroupState, cause: Cause, now: number): void {
     group.hintedAt = now
     if (cause.source !== 'fallback') group.backoff = startBackoff(this.#context.settings)
-    group.announced += cause.count ?? Number.POSITIVE_INFINITY
+    group.hintedCount += cause.count ?? Number.POSITIVE_INFINITY
     this.#check(group, group.waiters.next(this.#silent.all), cause, now)
   }
 
-  /** A new waiter wants its first query; that of another worker, begun from now on, does as well. */
-  request(group: Group, sidecarId: SidecarId, now: number): void {
+  /** Requests a new waiter's first query. A pop by another worker serves as well if it starts from now on. */
+  request(group: GroupState, sidecarId: SidecarId, now: number): void {
     const asker = group.waiters.of(sidecarId) > 0 ? sidecarId : undefined
-    group.announced = Number.POSITIVE_INFINITY
+    group.hintedCount = Number.POSITIVE_INFINITY
     this.#check(group, asker, { source: 'request' }, now)
   }
 
-  /** Takes a free lock for a worker that begins its pop right away. */
-  acquire(group: Group, sidecarId: SidecarId, now: number): number | undefined {
+  /** Takes a free lock for a worker that starts its pop right away. */
+  acquire(group: GroupState, sidecarId: SidecarId, now: number): number | undefined {
     if (heldGrant(group) !== undefined) return undefined
-    group.announced = Number.POSITIVE_INFINITY
+    group.hintedCount = Number.POSITIVE_INFINITY
     const grant = this.#lock(group, sidecarId, { source: 'request' })
     this.#context.counters.granted('request')
     this.#begin(group, grant, now)
     return grant.grantId
   }
 
-  taken(group: Group, grantId: number, now: number): boolean {
+  taken(group: GroupState, grantId: number, now: number): boolean {
     const grant = heldGrant(group)
     if (grant?.grantId !== grantId) {
       this.#context.counters.late += 1
@@ -89,7 +89,7 @@ export class WakePath {
     return true
   }
 
-  release(group: Group, grantId: number, report: PopReport, now: number): boolean {
+  release(group: GroupState, grantId: number, report: PopReport, now: number): boolean {
     const { outcome } = report
     const grant = heldGrant(group)
     if (grant?.grantId !== grantId) {
@@ -102,7 +102,7 @@ export class WakePath {
     if (outcome === 'contended') this.#context.counters.contended += 1
     if (outcome === 'messages') this.#noteLatency(grant, now)
     if (outcome === 'error') this.#context.onFault('fetch_error')
-    if (grant.cause.isNews === true) this.#noteCheck(group, outcome)
+    if (grant.cause.isUnannounced === true) this.#noteCheck(group, outcome)
     const next = afterPop(group, outcome, grant.cause)
     if (next.step === 'grant') this.#grantNext(group, next.cause, now)
     else if (next.step === 'retry') this.#retryLater(group, now)
@@ -110,7 +110,7 @@ export class WakePath {
     return true
   }
 
-  /** A worker that was silent lives, and may pop where another's overdue grant stands in its way. */
+  /** A silent worker is alive again. It takes over groups whose overdue grant belongs to another worker. */
   heard(sidecarId: SidecarId, now: number): void {
     if (!this.#silent.heard(sidecarId, now)) return
     for (const group of this.#overdue) {
@@ -120,8 +120,8 @@ export class WakePath {
     }
   }
 
-  /** Frees what a worker held. What it may have done is for the caller to announce. */
-  sidecarGone(groups: Iterable<Group>, sidecarId: SidecarId): void {
+  /** Frees a worker's grants. The caller announces what the worker may have written. */
+  sidecarGone(groups: Iterable<GroupState>, sidecarId: SidecarId): void {
     this.#silent.forget(sidecarId)
     for (const group of groups) {
       if (heldGrant(group)?.sidecarId !== sidecarId) continue
@@ -149,7 +149,7 @@ export class WakePath {
     }
   }
 
-  #check(group: Group, sidecarId: SidecarId | undefined, cause: Cause, now: number): void {
+  #check(group: GroupState, sidecarId: SidecarId | undefined, cause: Cause, now: number): void {
     if (sidecarId === undefined) return
     const { lock } = group
     const isHeld = lock.state === 'granted' || lock.state === 'popping'
@@ -160,20 +160,20 @@ export class WakePath {
       return
     }
     if (group.dirty === undefined) this.#context.counters.dirtied += 1
-    // A wake says more than a request, for whoever counts them.
+    // A wake-up replaces a request, so that the counters see it.
     if (group.dirty === undefined || group.dirty.source === 'request') {
       group.dirty = { ...cause, at: now }
     }
   }
 
-  #grantNext(group: Group, cause: Cause, now: number): void {
+  #grantNext(group: GroupState, cause: Cause, now: number): void {
     const sidecarId = group.waiters.next(this.#silent.all)
     this.#unlock(group)
     if (sidecarId === undefined) this.#settle(group)
     else this.#grant(group, sidecarId, cause, now)
   }
 
-  #grant(group: Group, sidecarId: SidecarId, cause: Cause, now: number): void {
+  #grant(group: GroupState, sidecarId: SidecarId, cause: Cause, now: number): void {
     const { grantId } = this.#lock(group, sidecarId, { ...cause, at: cause.at ?? now })
     this.#untaken.add(group, now)
     const source = sourceFor(cause, sidecarId)
@@ -181,7 +181,7 @@ export class WakePath {
     this.#context.grant(sidecarId, group.key, grantId, source)
   }
 
-  #lock(group: Group, sidecarId: SidecarId, cause: Cause): Grant {
+  #lock(group: GroupState, sidecarId: SidecarId, cause: Cause): Grant {
     this.#unlock(group)
     this.#lastGrantId += 1
     const grant = { grantId: this.#lastGrantId, sidecarId, cause }
@@ -192,7 +192,7 @@ export class WakePath {
     return grant
   }
 
-  #begin(group: Group, grant: Grant, now: number): void {
+  #begin(group: GroupState, grant: Grant, now: number): void {
     this.#untaken.delete(group)
     this.#overdue.delete(group)
     group.lock = { ...grant, state: 'popping' }
@@ -204,50 +204,52 @@ export class WakePath {
     this.#context.counters.found(sourceFor(cause, sidecarId), now - (cause.at ?? now))
   }
 
-  /** A hint that came during the pop may be of what it found. */
-  #noteCheck(group: Group, outcome: PopReport['outcome']): void {
+  /** A hint that arrived during the pop may concern the messages it found. */
+  #noteCheck(group: GroupState, outcome: PopReport['outcome']): void {
     const isFound = outcome === 'messages' && !isWake(group.dirty)
     if (isFound) this.#context.onChecked('unannounced')
     else if (outcome === 'empty') this.#context.onChecked('nothing')
   }
 
-  #unlock(group: Group): void {
+  #unlock(group: GroupState): void {
     group.lock = { state: 'free' }
     this.#overdue.delete(group)
     for (const queue of [this.#untaken, this.#popping, this.#watched]) queue.delete(group)
     for (const queue of [this.#retries, this.#slowRetries]) queue.delete(group)
   }
 
-  #settle(group: Group): void {
+  #settle(group: GroupState): void {
     group.dirty = undefined
     this.#context.onFree(group)
   }
 
-  #retryLater(group: Group, now: number): void {
+  #retryLater(group: GroupState, now: number): void {
     const isSlow = group.contendedInARow > this.#context.settings.contendedRetriesMax
     group.lock = { state: 'retrying' }
     const queue = isSlow ? this.#slowRetries : this.#retries
     queue.add(group, now)
   }
 
-  #deliveryTimedOut(group: Group, now: number): void {
+  #deliveryTimedOut(group: GroupState, now: number): void {
     const grant = heldGrant(group)
     if (grant === undefined) return
     this.#context.counters.deliveryTimeouts += 1
     this.#passOver(group, grant, now)
   }
 
-  /** A worker that lives waits for PostgreSQL, and another would wait as well. One that says nothing at all has
-   * stopped, with everybody's lock in its hands. */
-  #popIsSlow(group: Group, now: number): void {
+  /**
+   * A worker that is alive waits for PostgreSQL, and any other would wait as well. A silent one has stopped
+   * while it holds the group's lock.
+   */
+  #popIsSlow(group: GroupState, now: number): void {
     const grant = heldGrant(group)
     if (grant === undefined) return
     if (this.#silent.isSilent(grant.sidecarId, now)) this.#passOver(group, grant, now)
     else this.#watched.add(group, now)
   }
 
-  /** The next worker's turn; where nobody else waits, that of the first other one that asks. */
-  #passOver(group: Group, grant: Grant, now: number): void {
+  /** Grants the next worker. If no other worker has waiters, the grant goes to the first that asks. */
+  #passOver(group: GroupState, grant: Grant, now: number): void {
     const isWakeLate = grant.cause.source !== 'request' || isWake(group.dirty)
     this.#silent.add(grant.sidecarId)
     const next = group.waiters.next(this.#silent.all)
@@ -256,12 +258,12 @@ export class WakePath {
       this.#overdue.add(group)
       this.#popping.add(group, now)
     } else this.#grantNext(group, grant.cause, now)
-    // A waiter's own first query that comes late tells of a busy worker; no hint went astray.
+    // A late first query of a waiter means a busy worker, not a lost hint.
     if (isWakeLate) this.#context.onFault('grant_untaken')
   }
 
-  /** The worker is alive and says nothing: its pop is worth no more than one that failed. */
-  #popTimedOut(group: Group, now: number): void {
+  /** The worker is alive but does not answer: the pop counts as failed. */
+  #popTimedOut(group: GroupState, now: number): void {
     const grant = heldGrant(group)
     if (grant === undefined) return
     this.#context.counters.popTimeouts += 1

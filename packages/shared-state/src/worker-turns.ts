@@ -1,8 +1,8 @@
 import type { SidecarId } from './ports.ts'
 
-/** Who waits for one group, and whose turn it is: the worker that was granted longest ago. */
+/** The workers with waiters for one group. The next turn belongs to the worker whose last grant is oldest. */
 export class WorkerTurns {
-  // In the order of turns: a worker goes to the end when it is granted.
+  // In turn order: a granted worker moves to the end.
   readonly #counts = new Map<SidecarId, number>()
   #total = 0
 
@@ -20,7 +20,7 @@ export class WorkerTurns {
     else this.#counts.delete(sidecarId)
   }
 
-  /** Workers that are passed over are taken only where there is no other. */
+  /** Workers in `passedOver` get a turn only if there is no other. */
   next(passedOver: ReadonlySet<SidecarId>): SidecarId | undefined {
     for (const sidecarId of this.#counts.keys()) {
       if (!passedOver.has(sidecarId)) return sidecarId

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { hint, idleNode, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
 
-/** How many queries the node makes where every one of them finds nothing. */
+/** The number of queries the node makes if each finds nothing. */
 function queriesUntil(node: ReturnType<typeof nodeFixture>, end: number): number {
   let queries = 0
   for (;;) {
@@ -15,7 +15,7 @@ function queriesUntil(node: ReturnType<typeof nodeFixture>, end: number): number
   }
 }
 
-test('a healthy node checks every idle interval', async (t) => {
+test('a healthy node polls every idle interval', async (t) => {
   const node = idleNode()
   t.equal(node.manager.nextWakeAt(), 6_000)
   node.clock.now = 5_999
@@ -30,7 +30,7 @@ test('a healthy node checks every idle interval', async (t) => {
   t.equal(node.group()?.consecutiveEmpty, 2)
 })
 
-test('one query asks about all groups past half of their interval', async (t) => {
+test('one query covers all groups past half of their interval', async (t) => {
   const node = nodeFixture()
   for (const [index, queue] of ['a', 'b', 'c'].entries()) {
     node.clock.now = 1_000 + index * 2_000
@@ -45,7 +45,7 @@ test('one query asks about all groups past half of their interval', async (t) =>
   t.same(node.manager.dueForFallback(), ['c/*/g', 'a/*/g', 'b/*/g'])
 })
 
-test('an aggressive node checks on the ladder', async (t) => {
+test('an aggressive node polls at the backoff interval', async (t) => {
   const node = idleNode()
   node.manager.reportFault('listener_lost')
   const times: number[] = []
@@ -63,7 +63,7 @@ test('an aggressive node checks on the ladder', async (t) => {
   )
 })
 
-test('work that a check finds is granted', async (t) => {
+test('work that a poll finds is granted', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
   node.manager.dueForFallback()
@@ -76,7 +76,7 @@ test('work that a check finds is granted', async (t) => {
   })
 })
 
-test('a pop that failed moves the ladder on, whatever was told meanwhile', async (t) => {
+test('a failed pop increases the backoff, even if a hint arrived meanwhile', async (t) => {
   const node = idleNode()
   node.manager.handleMessageAvailable(hint)
   node.take()
@@ -85,7 +85,7 @@ test('a pop that failed moves the ladder on, whatever was told meanwhile', async
   t.equal(node.group()?.consecutiveEmpty, 1)
 })
 
-test('a group in flight is being checked already', async (t) => {
+test('a group in flight is not polled', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.take()
@@ -93,7 +93,7 @@ test('a group in flight is being checked already', async (t) => {
   t.same(node.manager.dueForFallback(), [])
 })
 
-test('a query that failed makes the node aggressive and comes again', async (t) => {
+test('a failed query makes the node aggressive and is repeated', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
   node.manager.dueForFallback()
@@ -103,13 +103,13 @@ test('a query that failed makes the node aggressive and comes again', async (t) 
   t.same(node.manager.dueForFallback(), [ordersKey])
 })
 
-test('an answer without a question changes nothing', async (t) => {
+test('a result without a running query changes nothing', async (t) => {
   const node = idleNode()
   node.manager.fallbackResult([ordersKey])
   t.equal(node.grants.length, 1)
 })
 
-test('more groups than fit into one query come in the next, at once', async (t) => {
+test('groups that do not fit into one query follow at once in the next', async (t) => {
   const node = nodeFixture({ fallbackGroupsMax: 2 })
   for (const queue of ['a', 'b', 'c']) {
     node.waits(1, { source: { queue }, group: 'g' })
@@ -122,7 +122,7 @@ test('more groups than fit into one query come in the next, at once', async (t) 
   t.same(node.manager.dueForFallback(), ['c/*/g'])
 })
 
-test('what happens while a query runs is asked about again', async (t) => {
+test('a group that is hinted while a query runs is polled again', async (t) => {
   const node = idleNode({ wakeAllGroupsMax: 0 })
   node.clock.now = 6_000
   node.manager.dueForFallback()
@@ -145,7 +145,7 @@ test('the number of queries does not grow with the number of groups', async (t) 
 })
 
 for (const groups of [1, 50, 500]) {
-  test(`nor does it in aggressive mode, with ${groups} groups`, async (t) => {
+  test(`the number of queries does not grow in aggressive mode with ${groups} groups`, async (t) => {
     const node = nodeFixture()
     node.manager.reportFault('listener_lost')
     const begin = node.clock.now
@@ -155,12 +155,12 @@ for (const groups of [1, 50, 500]) {
       node.pops('empty')
     }
     const queries = queriesUntil(node, node.clock.now + 60_000)
-    // One group alone: 100, 100, 200, 400, 800 ms, then every second.
+    // A single group: 100, 100, 200, 400, 800 ms, then every second.
     t.ok(queries >= 60 && queries <= 70, `${queries} in 60 s`)
   })
 }
 
-test('with nobody waiting, nothing is asked and aggressive mode ends by time', async (t) => {
+test('without waiters nothing is polled and aggressive mode ends by time', async (t) => {
   const node = nodeFixture()
   node.manager.reportFault('fetch_error')
   t.equal(node.manager.nextWakeAt(), 61_000)
@@ -172,7 +172,7 @@ test('with nobody waiting, nothing is asked and aggressive mode ends by time', a
   t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
 })
 
-test('a group that peers do not know of yet stays on the ladder, then pops once more', async (t) => {
+test('a group that peers do not know yet polls at its backoff interval, then pops once more', async (t) => {
   const versions: number[] = []
   const node = nodeFixture({}, { interestChanged: (version) => versions.push(version) })
   node.waits(1)
@@ -188,7 +188,7 @@ test('a group that peers do not know of yet stays on the ladder, then pops once 
   t.equal(node.manager.nextWakeAt(), 6_000)
 })
 
-test('a group known to all before its first pop needs no second', async (t) => {
+test('a group that all peers know before its first pop needs no second one', async (t) => {
   const node = nodeFixture(
     {},
     { interestChanged: (version) => node.manager.interestEchoed(version) },
@@ -198,7 +198,7 @@ test('a group known to all before its first pop needs no second', async (t) => {
   t.equal(node.grants.length, 1)
 })
 
-test('a pop once more that comes late is no lost wake', async (t) => {
+test('a late second pop does not count as a lost wake-up', async (t) => {
   const node = nodeFixture({}, { interestChanged: () => {} })
   node.waits(1)
   node.manager.interestEchoed(1)
@@ -214,7 +214,7 @@ test('a pop once more that comes late is no lost wake', async (t) => {
   })
 })
 
-test('a peer that is new puts every group back on the ladder until it knows them', async (t) => {
+test('every group polls at its backoff interval until a new peer knows it', async (t) => {
   const node = nodeFixture(
     {},
     { interestChanged: (version) => node.manager.interestEchoed(version) },

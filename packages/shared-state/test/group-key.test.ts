@@ -26,7 +26,7 @@ test('a key reads as queue, partition and group', async (t) => {
   t.equal(groupKey({ source: { queue: 'a/b', partition: '*' }, group: '50%' }), 'a%2Fb/%2A/50%25')
 })
 
-test('no two descriptions share a key', async () => {
+test('no two wait groups share a key', async () => {
   const plain = ({ source, group }: WaitGroup) =>
     'queue' in source
       ? JSON.stringify(['queue', source.queue, source.partition ?? null, group])
@@ -77,7 +77,7 @@ test('a hint finds exactly the groups that could deliver it', async () => {
   )
 })
 
-test('a hint that does not say concerns all it may mean', async (t) => {
+test('a hint with missing fields matches every group it may concern', async (t) => {
   const index = new GroupIndex<{ description: WaitGroup }>()
   const descriptions: WaitGroup[] = [
     { source: { queue: 'q', partition: 'a' }, group: 'g' },

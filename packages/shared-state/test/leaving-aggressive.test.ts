@@ -1,4 +1,4 @@
-// When a node trusts hints again: by what its checks find in truth, not by what they take for work.
+// When a node trusts hints again: pops decide whether a poll found real work.
 import { test } from 'tap'
 import { hint, idleNode, nodeFixture, ordersKey } from './support/node-fixture.ts'
 
@@ -8,8 +8,8 @@ function aggressiveNode(settings: Parameters<typeof nodeFixture>[0] = {}) {
   return node
 }
 
-/** Aggressive for a while, with a check whenever one is due; answers how many there were. */
-function checksUntil(node: ReturnType<typeof nodeFixture>, end: number, act: () => void): number {
+/** Aggressive until `end`, polling whenever due; returns the number of polls. */
+function pollsUntil(node: ReturnType<typeof nodeFixture>, end: number, act: () => void): number {
   let checks = 0
   while (node.manager.nextWakeAt() <= end) {
     node.clock.now = Math.max(node.clock.now, node.manager.nextWakeAt())
@@ -22,20 +22,20 @@ function checksUntil(node: ReturnType<typeof nodeFixture>, end: number, act: () 
   return checks
 }
 
-test('work that no pop gets is no news: the ladder climbs, and aggressive mode ends', async (t) => {
+test('work that no pop can get increases the backoff, and aggressive mode ends', async (t) => {
   const node = aggressiveNode()
-  const checks = checksUntil(node, 62_000, () => {
+  const checks = pollsUntil(node, 62_000, () => {
     node.manager.fallbackResult([ordersKey])
     node.pops('empty')
   })
-  t.ok(checks < 80, `${checks} checks in a minute`)
+  t.ok(checks < 80, `${checks} polls in a minute`)
   t.equal(node.manager.getStats().mode.mode, 'healthy')
   t.equal(node.manager.getStats().counters.unannounced, 0)
 })
 
-test('work that a pop does get keeps a node aggressive', async (t) => {
+test('work that a pop gets keeps the node aggressive', async (t) => {
   const node = aggressiveNode()
-  checksUntil(node, 120_000, () => {
+  pollsUntil(node, 120_000, () => {
     node.manager.fallbackResult([ordersKey])
     node.pops('messages', 1)
     node.pops('empty')
@@ -43,7 +43,7 @@ test('work that a pop does get keeps a node aggressive', async (t) => {
   t.equal(node.manager.getStats().mode.mode, 'aggressive')
 })
 
-test('a node too busy for any check leaves aggressive mode all the same', async (t) => {
+test('a node too busy to poll still leaves aggressive mode', async (t) => {
   const node = aggressiveNode()
   let checks = 0
   for (let now = 1_000; now < 67_000; now += 50) {
@@ -58,7 +58,7 @@ test('a node too busy for any check leaves aggressive mode all the same', async 
   t.equal(node.manager.getStats().mode.mode, 'healthy')
 })
 
-test('nor does it leave at once: pops are as good as a check once in a while, not each by itself', async (t) => {
+test('a busy node does not leave aggressive mode at once: pops count as a poll only at intervals', async (t) => {
   const node = aggressiveNode({ aggressivePollDurationMs: 0 })
   const modeAt = (end: number) => {
     for (; node.clock.now < end; node.clock.now += 50) {
@@ -73,7 +73,7 @@ test('nor does it leave at once: pops are as good as a check once in a while, no
   t.equal(modeAt(7_000), 'healthy')
 })
 
-test('a check about many groups is quiet once, however many pops find nothing', async (t) => {
+test('a poll of many groups counts as quiet once, however many pops are empty', async (t) => {
   const node = nodeFixture({ aggressivePollDurationMs: 0 })
   const groups = Array.from({ length: 6 }, (_, i) => ({ source: { queue: `q${i}` }, group: 'g' }))
   for (const group of groups) {

@@ -1,9 +1,9 @@
-// Workers that are silent, slow, or gone: grants that nobody takes, pops that never end, deaths.
+// Workers that are silent, slow or gone: grants that are not taken, pops that never end, deaths.
 import { test } from 'tap'
 import { sharedStateDefaults } from '../src/index.ts'
 import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
 
-test('a grant that nobody takes within 100 ms goes to the next worker', async (t) => {
+test('a grant that is not taken within 100 ms goes to the next worker', async (t) => {
   const node = nodeFixture()
   node.manager.setWaiting(1, orders, 1)
   node.manager.setWaiting(2, orders, 1)
@@ -18,7 +18,7 @@ test('a grant that nobody takes within 100 ms goes to the next worker', async (t
   })
 })
 
-test('a first query that nobody takes goes on, too, but is no lost wake', async (t) => {
+test('an untaken first query goes to the next worker but does not count as a lost wake-up', async (t) => {
   const node = nodeFixture()
   node.manager.setWaiting(2, orders, 1)
   node.waits(1)
@@ -31,7 +31,7 @@ test('a first query that nobody takes goes on, too, but is no lost wake', async 
   })
 })
 
-test('a hint that met an untaken first query makes it a lost wake', async (t) => {
+test('a hint that arrives during an untaken first query makes it a lost wake-up', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.manager.handleMessageAvailable(hint)
@@ -39,7 +39,7 @@ test('a hint that met an untaken first query makes it a lost wake', async (t) =>
   t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['grant_untaken'] })
 })
 
-test('a worker that let a grant lie is passed over until it is heard', async (t) => {
+test('a worker that did not take a grant is passed over until it is heard', async (t) => {
   const node = nodeFixture()
   for (const id of [1, 2]) node.manager.setWaiting(id, orders, 2)
   node.manager.handleMessageAvailable(hint)
@@ -51,7 +51,7 @@ test('a worker that let a grant lie is passed over until it is heard', async (t)
   t.match(node.lastGrant(), { sidecarId: 1 })
 })
 
-test('an untaken grant stands where nobody else waits, until somebody does', async (t) => {
+test('an untaken grant stays with its worker until another worker has waiters', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.tickAt(1_100)
@@ -61,19 +61,19 @@ test('an untaken grant stands where nobody else waits, until somebody does', asy
   t.match(node.lastGrant(), { sidecarId: 2, grantId: 2 })
 })
 
-test('a silent worker that is heard again takes over what lies with another', async (t) => {
+test('a silent worker that is heard again takes over an untaken grant of another', async (t) => {
   const node = nodeFixture()
   for (const id of [1, 2]) node.manager.setWaiting(id, orders, 1)
   node.manager.handleMessageAvailable(hint)
   const first = node.lastGrant()
   node.tickAt(1_100)
   node.tickAt(1_200)
-  t.equal(node.grants.length, 2, 'both are silent, so it lies with the second')
+  t.equal(node.grants.length, 2, 'both are silent, so the second keeps it')
   t.notOk(node.take(first))
   t.match(node.lastGrant(), { sidecarId: 1, grantId: 3, source: 'udp' })
 })
 
-test('a pop that never ends is given up', async (t) => {
+test('a pop that never ends is abandoned', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.take()
@@ -90,17 +90,17 @@ test('the death of a worker frees its locks and wakes the others', async (t) => 
   node.manager.unregisterSidecar(1)
   t.match(node.lastGrant(), { sidecarId: 2, source: 'ipc' })
   t.match(node.manager.getStats(), { local_sidecars: 2, mode: { why: ['sidecar_lost'] } })
-  t.notOk(node.manager.setWaiting(1, orders, 1), 'what it sent before is passed over')
+  t.notOk(node.manager.setWaiting(1, orders, 1), 'its late messages are ignored')
 })
 
-test('a worker that leaves in good order is no reason to distrust hints', async (t) => {
+test('a worker that leaves cleanly does not make the node aggressive', async (t) => {
   const node = nodeFixture()
   node.manager.unregisterSidecar(1, 'left')
   node.manager.unregisterSidecar(1, 'left')
   t.match(node.manager.getStats(), { local_sidecars: 2, mode: { mode: 'healthy' } })
 })
 
-test('with very many groups, a death is one query and not a pop for each', async (t) => {
+test('with very many groups, the death of a worker causes one query instead of a pop for each', async (t) => {
   const node = nodeFixture({ wakeAllGroupsMax: 2 })
   for (const queue of ['a', 'b', 'c']) {
     node.waits(2, { source: { queue }, group: 'g' })
@@ -112,17 +112,17 @@ test('with very many groups, a death is one query and not a pop for each', async
   t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g', 'c/*/g'])
 })
 
-test('what a worker may have committed when it died, peers are to look for as well', async (t) => {
+test('peers also poll for messages that a dying worker may have committed', async (t) => {
   const node = nodeFixture()
   node.waits(2)
   node.pops('empty')
   node.manager.unregisterSidecar(3, 'left')
-  t.same(node.broadcasts, [], 'one that left has told of everything')
+  t.same(node.broadcasts, [], 'a worker that left cleanly has sent all its hints')
   node.manager.unregisterSidecar(1, 'died')
   t.same(node.broadcasts, ['everything'])
 })
 
-test('so are they for a write whose outcome is unknown, and we look for longer', async (t) => {
+test('a write with an unknown outcome makes peers poll and this node aggressive', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.pops('empty')
@@ -134,7 +134,7 @@ test('so are they for a write whose outcome is unknown, and we look for longer',
 
 const { sidecarSilentMs } = sharedStateDefaults
 
-test('a worker that stops in the middle of a pop does not keep the others from theirs', async (t) => {
+test('a worker that stops during a pop does not block the others', async (t) => {
   const node = nodeFixture()
   node.manager.setWaiting(1, orders, 1)
   node.manager.setWaiting(2, orders, 1)
@@ -146,12 +146,12 @@ test('a worker that stops in the middle of a pop does not keep the others from t
   node.tickAt(1_000 + sidecarSilentMs)
   t.match(node.lastGrant(), { sidecarId: 2, source: 'udp' })
   t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['grant_untaken'] })
-  t.notOk(node.pops('messages', 1, stopped), 'what it says when it goes on changes nothing')
+  t.notOk(node.pops('messages', 1, stopped), 'its messages after it resumes change nothing')
   node.pops('messages', 1)
   t.notOk(node.group()?.inFlight)
 })
 
-test('a pop that takes long is waited for while its worker lives', async (t) => {
+test('a slow pop keeps its grant while its worker is alive', async (t) => {
   const node = nodeFixture()
   node.manager.setWaiting(1, orders, 1)
   node.manager.setWaiting(2, orders, 1)
@@ -165,12 +165,12 @@ test('a pop that takes long is waited for while its worker lives', async (t) => 
   t.equal(node.manager.getStats().mode.mode, 'healthy')
 })
 
-test('a waiter that comes while a stopped worker holds the lock gets it', async (t) => {
+test('a waiter that arrives while a stopped worker holds the lock gets the lock', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.take()
   node.tickAt(1_000 + sidecarSilentMs)
-  t.ok(node.group()?.inFlight, 'nobody else waits')
+  t.ok(node.group()?.inFlight, 'no other worker has waiters')
   node.waits(2)
   t.match(node.lastGrant(), { sidecarId: 2, source: 'request' })
 })
@@ -191,12 +191,12 @@ test('after a pop that never ended the next grant goes to another worker', async
   node.manager.setWaiting(3, orders, 1)
   for (const _ of [2, 3, 2]) {
     node.manager.handleMessageAvailable(hint)
-    t.not(node.lastGrant().sidecarId, 1, 'not to the one that was given up')
+    t.not(node.lastGrant().sidecarId, 1, 'not to the abandoned worker')
     node.pops('empty')
   }
 })
 
-test('a worker that leaves with a grant in hand leaves it to another', async (t) => {
+test('the grant of a worker that leaves goes to another', async (t) => {
   const node = nodeFixture()
   for (const id of [1, 2]) node.manager.setWaiting(id, orders, 1)
   node.manager.handleMessageAvailable(hint)
@@ -205,7 +205,7 @@ test('a worker that leaves with a grant in hand leaves it to another', async (t)
   t.match(node.lastGrant(), { sidecarId: 2, source: 'ipc' })
 })
 
-test('with very many groups, one whose pop is under way is popped once more', async (t) => {
+test('with very many groups, a group with a pop in flight is popped once more', async (t) => {
   const node = nodeFixture({ wakeAllGroupsMax: 2 })
   for (const queue of ['a', 'b', 'c']) node.waits(2, { source: { queue }, group: 'g' })
   const last = node.lastGrant()
@@ -215,7 +215,7 @@ test('with very many groups, one whose pop is under way is popped once more', as
   t.match(node.lastGrant(), { key: 'c/*/g', source: 'udp' })
 })
 
-test('a peer that joins is one query about very many groups, not a pop for each', async (t) => {
+test('with very many groups, a peer that joins causes one query instead of a pop for each', async (t) => {
   const node = nodeFixture({ wakeAllGroupsMax: 2 }, { interestChanged: () => {} })
   for (const queue of ['a', 'b', 'c']) {
     node.waits(2, { source: { queue }, group: 'g' })
@@ -230,14 +230,14 @@ test('a peer that joins is one query about very many groups, not a pop for each'
   t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g', 'c/*/g'])
 })
 
-test('while a peer does not know yet what is waited for, groups are on their ladder', async (t) => {
+test('groups poll at their backoff interval until every peer knows them', async (t) => {
   const node = nodeFixture({}, { interestChanged: () => {} })
   node.waits(1)
   node.pops('empty')
   node.manager.interestEchoed(node.manager.interests().version)
   node.pops('empty')
   node.clock.now = 2_000
-  t.same(node.manager.dueForFallback(), [], 'it is known to all')
+  t.same(node.manager.dueForFallback(), [], 'every peer knows it')
   t.equal(node.manager.nextWakeAt(), 1_000 + sharedStateDefaults.idleIntervalMs)
   node.manager.interestEchoed(0)
   t.same(node.manager.dueForFallback(), [ordersKey])

@@ -6,7 +6,7 @@ import { sharedStateDefaults as settings } from '../src/settings.ts'
 import { WakeCounters } from '../src/wake-counters.ts'
 import { WorkerTurns } from '../src/worker-turns.ts'
 
-test('the ladder climbs from the third empty check to its top', async (t) => {
+test('the backoff grows from the third empty poll up to its maximum', async (t) => {
   let backoff = startBackoff(settings)
   const intervals = Array.from({ length: 8 }, () => {
     backoff = afterEmpty(backoff, settings)
@@ -16,7 +16,7 @@ test('the ladder climbs from the third empty check to its top', async (t) => {
   t.equal(backoff.consecutiveEmpty, 8)
 })
 
-test('the turn is whose turn was longest ago', async (t) => {
+test('the next turn belongs to the worker whose last turn is oldest', async (t) => {
   const waiters = new WorkerTurns()
   const nobody = new Set<number>()
   t.equal(waiters.next(nobody), undefined)
@@ -30,7 +30,7 @@ test('the turn is whose turn was longest ago', async (t) => {
   t.same(turns, [1, 2, 3, 1, 2])
 })
 
-test('a worker that is passed over has its turn only if there is no other', async (t) => {
+test('a worker that is passed over gets a turn only if there is no other', async (t) => {
   const waiters = new WorkerTurns()
   waiters.set('a', 1)
   waiters.set('b', 1)
@@ -38,7 +38,7 @@ test('a worker that is passed over has its turn only if there is no other', asyn
   t.equal(waiters.next(new Set(['a', 'b'])), 'a')
 })
 
-test('a worker without waiters has no turn', async (t) => {
+test('a worker without waiters gets no turn', async (t) => {
   const waiters = new WorkerTurns()
   waiters.set(1, 3)
   waiters.set(1, 1)
@@ -49,7 +49,7 @@ test('a worker without waiters has no turn', async (t) => {
   t.equal(waiters.next(new Set()), undefined)
 })
 
-test('what was added first is due first, and adding again starts anew', async (t) => {
+test('the first member added is due first, and adding it again restarts its delay', async (t) => {
   const queue = new DeadlineQueue<string>(10)
   t.equal(queue.firstDueAt(), Number.POSITIVE_INFINITY)
   queue.add('a', 0)
@@ -75,7 +75,7 @@ test('what was added first is due first, and adding again starts anew', async (t
   t.equal(queue.firstDueAt(), Number.POSITIVE_INFINITY)
 })
 
-test('wakes are counted by what caused them, first queries apart', async (t) => {
+test('wake-ups are counted by source, separately from first queries', async (t) => {
   const counters = new WakeCounters()
   counters.granted('udp')
   counters.granted('udp')
@@ -83,7 +83,7 @@ test('wakes are counted by what caused them, first queries apart', async (t) => 
   t.match(counters, { wakes: { udp: 2, chain: 0 }, requests: 1 })
 })
 
-test('a histogram counts each time in every bucket that holds it', async (t) => {
+test('a histogram counts each duration in every bucket that includes it', async (t) => {
   const histogram = new LatencyHistogram()
   for (const ms of [0.4, 1, 1.1, 20_000]) histogram.record(ms)
   const { count, sumMs, maxMs, buckets } = histogram.stats()

@@ -1,12 +1,12 @@
 import { test } from 'tap'
 import {
-  afterCheck,
   afterFault,
   afterFaultCleared,
+  afterPoll,
   leavesAt,
   type PollMode,
   startHealthy,
-  whileNobodyWaits,
+  withoutWaiters,
 } from '../src/poll-mode.ts'
 import { sharedStateDefaults as settings } from '../src/settings.ts'
 
@@ -14,12 +14,12 @@ const minute = settings.aggressivePollDurationMs
 
 function quiet(mode: PollMode, times: number, now: number): PollMode {
   return Array.from({ length: times }).reduce<PollMode>(
-    (one) => afterCheck(one, 'nothing', now, settings),
+    (one) => afterPoll(one, 'nothing', now, settings),
     mode,
   )
 }
 
-test('every fault makes a node aggressive, and it remembers why and since when', async (t) => {
+test('every fault makes a node aggressive, with its reason and start time', async (t) => {
   const standing: PollMode['why'] = ['listener_lost', 'peer_silent']
   const momentary: PollMode['why'] = [
     'fetch_error',
@@ -35,16 +35,16 @@ test('every fault makes a node aggressive, and it remembers why and since when',
   t.equal(afterFault(twice, 'fetch_error', 10).why.length, 2)
 })
 
-test('it leaves after the time and the quiet checks, not before either', async (t) => {
+test('aggressive mode ends only after both the duration and the quiet polls', async (t) => {
   const mode = afterFault(startHealthy(0), 'fetch_error', 0)
   t.equal(quiet(mode, 100, minute - 1).mode, 'aggressive')
   t.equal(quiet(mode, 4, minute).mode, 'aggressive')
   t.match(quiet(mode, 5, minute), { mode: 'healthy', since: minute, why: [] })
 })
 
-test('work that nobody announced, and any fault, start the count again', async (t) => {
+test('unannounced work or a fault restarts the count of quiet polls', async (t) => {
   const mode = quiet(afterFault(startHealthy(0), 'fetch_error', 0), 4, minute)
-  const found = afterCheck(mode, 'unannounced', minute, settings)
+  const found = afterPoll(mode, 'unannounced', minute, settings)
   t.equal(quiet(found, 4, minute).mode, 'aggressive')
   t.equal(quiet(found, 5, minute).mode, 'healthy')
   const again = afterFault(mode, 'grant_untaken', minute)
@@ -52,7 +52,7 @@ test('work that nobody announced, and any fault, start the count again', async (
   t.equal(quiet(again, 5, 2 * minute).mode, 'healthy')
 })
 
-test('a fault that stands keeps it aggressive, and for a while after', async (t) => {
+test('a lasting fault keeps the node aggressive until the duration after it is cleared', async (t) => {
   const mode = afterFault(startHealthy(0), 'listener_lost', 0)
   t.equal(leavesAt(mode, settings), Number.POSITIVE_INFINITY)
   t.equal(quiet(mode, 50, 100 * minute).mode, 'aggressive')
@@ -61,18 +61,18 @@ test('a fault that stands keeps it aggressive, and for a while after', async (t)
   t.equal(quiet(cleared, 5, 101 * minute).mode, 'healthy')
 })
 
-test('clearing what does not stand changes nothing', async (t) => {
+test('clearing a fault that was not reported changes nothing', async (t) => {
   const mode = afterFault(startHealthy(0), 'listener_lost', 0)
   t.equal(afterFaultCleared(mode, 'peer_silent', 5), mode)
 })
 
-test('checks of a healthy node change nothing, whatever they find', async (t) => {
+test('polls of a healthy node never change its mode', async (t) => {
   const mode = startHealthy(0)
-  t.equal(afterCheck(mode, 'unannounced', 5, settings), mode)
+  t.equal(afterPoll(mode, 'unannounced', 5, settings), mode)
 })
 
-test('where nobody waits, the time alone decides', async (t) => {
+test('without waiters the duration alone decides', async (t) => {
   const mode = afterFault(startHealthy(0), 'fetch_error', 0)
-  t.equal(whileNobodyWaits(mode, minute - 1, settings).mode, 'aggressive')
-  t.equal(whileNobodyWaits(mode, minute, settings).mode, 'healthy')
+  t.equal(withoutWaiters(mode, minute - 1, settings).mode, 'aggressive')
+  t.equal(withoutWaiters(mode, minute, settings).mode, 'healthy')
 })

@@ -1,4 +1,4 @@
-// Thousands of schedules, each decided by a seed. To see one again: ROUSE_SEED=1234 npx tap …
+// Thousands of seeded schedules. To repeat one: ROUSE_SEED=1234 npx tap …
 import { test } from 'tap'
 import { type Sabotage, Simulation, type SimulationOptions } from './support/simulation.ts'
 
@@ -6,7 +6,7 @@ const given = process.env.ROUSE_SEED
 const seedCount = 4_000
 const lossySeedCount = 600
 
-/** The first seeds that break a rule, with what they broke. */
+/** The first seeds that break a rule, and the rule each broke. */
 function failures(count: number, options: Omit<SimulationOptions, 'seed'> = {}): string[] {
   const seeds = given === undefined ? Array.from({ length: count }, (_, i) => i) : [Number(given)]
   const failed: string[] = []
@@ -18,19 +18,19 @@ function failures(count: number, options: Omit<SimulationOptions, 'seed'> = {}):
   return failed
 }
 
-test('no wake is lost, whatever the order, without any fallback check', async (t) => {
+test('no wake-up is lost in any order of events, without fallback polls', async (t) => {
   t.same(failures(seedCount), [])
 })
 
-test('the same holds where workers often sleep and groups are soon forgotten', async (t) => {
+test('no wake-up is lost when workers often pause and groups are removed early', async (t) => {
   t.same(failures(seedCount, { settings: { deliveryTimeoutMs: 100, groupLingerMs: 1 } }), [])
 })
 
-test('with hints lost and pops failing, fallback checks find the rest', async (t) => {
+test('fallback polls find the messages of lost hints and failed pops', async (t) => {
   t.same(failures(lossySeedCount, { isLossy: true }), [])
 })
 
-test('the schedules reach every corner', { skip: given !== undefined }, async (t) => {
+test('the schedules reach every branch', { skip: given !== undefined }, async (t) => {
   const sums = { dirtied: 0, deliveryTimeouts: 0, late: 0, contended: 0, requests: 0 }
   const wakes = { local: 0, ipc: 0, udp: 0, timer: 0, chain: 0 }
   for (let seed = 0; seed < 500; seed += 1) {
@@ -49,13 +49,15 @@ test('the schedules reach every corner', { skip: given !== undefined }, async (t
 
 const sabotages: readonly Sabotage[] = [
   'hint in flight dropped',
-  'death untold',
+  'death unreported',
   'unused as empty',
-  'more found than was',
+  'found count too high',
 ]
 
 for (const sabotage of sabotages) {
-  test(`the schedules would notice: ${sabotage}`, { skip: given !== undefined }, async (t) => {
+  test(`the schedules detect a broken node: ${sabotage}`, {
+    skip: given !== undefined,
+  }, async (t) => {
     t.not(failures(seedCount, { sabotage }).length, 0)
   })
 }

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { groupKey, sharedStateDefaults } from '../src/index.ts'
 import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
 
-test('a new waiter queries first, and waits when there is nothing', async (t) => {
+test('a new waiter queries first, and waits if it finds nothing', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   t.match(node.grants, [{ sidecarId: 1, key: 'orders/*/g', grantId: 1, source: 'request' }])
@@ -10,7 +10,7 @@ test('a new waiter queries first, and waits when there is nothing', async (t) =>
   t.equal(node.grants.length, 1)
 })
 
-test('a push wakes one worker, and no other', async (t) => {
+test('a push wakes exactly one worker', async (t) => {
   const node = nodeFixture()
   for (const id of [1, 2, 3]) node.waits(id)
   while (node.group()?.inFlight === true) node.pops('empty')
@@ -37,7 +37,7 @@ test('the wake chain goes from worker to worker and ends at the first empty pop'
   )
 })
 
-test('the chain ends where nobody waits any more', async (t) => {
+test('the chain ends when no waiters are left', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.take()
@@ -47,7 +47,7 @@ test('the chain ends where nobody waits any more', async (t) => {
   t.equal(node.group()?.inFlight, false)
 })
 
-test('a hint that meets a pop in flight makes it be followed by another', async (t) => {
+test('a hint that arrives during a pop causes another pop', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.take()
@@ -74,7 +74,7 @@ test('a late release of an older grant changes nothing', async (t) => {
   t.notOk(node.group()?.inFlight)
 })
 
-test('a worker with nobody waiting any more passes the wake on', async (t) => {
+test('a worker without waiters passes the wake-up on', async (t) => {
   const node = nodeFixture()
   node.manager.setWaiting(1, orders, 1)
   node.manager.setWaiting(2, orders, 1)
@@ -86,7 +86,7 @@ test('a worker with nobody waiting any more passes the wake on', async (t) => {
   t.equal(node.grants.length, 2)
 })
 
-test('a contended pop is retried within 5 ms and is no empty one', async (t) => {
+test('a contended pop is retried within 5 ms and does not count as empty', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.pops('contended')
@@ -109,7 +109,7 @@ test('a hint does not wait for the retry of a contended pop', async (t) => {
   t.equal(node.grants.length, 2)
 })
 
-test('what is contended without end is retried more slowly', async (t) => {
+test('a group that stays contended is retried more slowly', async (t) => {
   const node = nodeFixture({ contendedRetriesMax: 3 })
   node.waits(1)
   for (let i = 0; i < 3; i += 1) {
@@ -129,7 +129,7 @@ test('a failed pop is not repeated at once', async (t) => {
   t.equal(node.manager.nextWakeAt() <= 1_100, true)
 })
 
-test('empty pops climb the ladder, a hint for the queue takes it back', async (t) => {
+test('empty pops increase the backoff, and a hint for the queue resets it', async (t) => {
   const node = nodeFixture()
   const climbed: number[] = []
   for (let i = 0; i < 7; i += 1) {
@@ -148,7 +148,7 @@ test('empty pops climb the ladder, a hint for the queue takes it back', async (t
   t.ok(node.manager.shouldCheckGroup('unknown/*/g'))
 })
 
-test('one lock per group: who acquires it keeps others out', async (t) => {
+test('one worker at a time holds the lock of a group', async (t) => {
   const node = nodeFixture()
   node.manager.setWaiting(1, orders, 1)
   const grantId = node.manager.tryAcquireGroup(1, ordersKey)
@@ -160,7 +160,7 @@ test('one lock per group: who acquires it keeps others out', async (t) => {
   t.same(node.grants, [])
 })
 
-test('what a peer or the database told is not told on', async (t) => {
+test('hints from a peer or the database are not forwarded', async (t) => {
   const node = nodeFixture()
   node.manager.setWaiting(1, orders, 1)
   node.manager.handleMessageAvailable(hint, 'notify')
@@ -168,10 +168,10 @@ test('what a peer or the database told is not told on', async (t) => {
   t.same(node.broadcasts, [])
   node.manager.notifyPartitionFree({ ...hint, group: 'other' }, 'timer')
   t.equal(node.broadcasts.length, 1)
-  t.equal(node.grants.length, 1, 'another group is not concerned')
+  t.equal(node.grants.length, 1, 'no other group is woken')
 })
 
-test('a full table refuses a new group, after forgetting those that nobody needs', async (t) => {
+test('a full table refuses a new group if it cannot remove an unused one', async (t) => {
   const node = nodeFixture({ groupsMax: 1 })
   t.ok(node.manager.setWaiting(1, orders, 1))
   t.notOk(node.manager.setWaiting(1, { source: { queue: 'other' }, group: 'g' }, 1))
@@ -181,21 +181,21 @@ test('a full table refuses a new group, after forgetting those that nobody needs
   t.equal(node.manager.getStats().counters.refusedGroups, 1)
 })
 
-test('a full table forgets no group whose pop is under way, but one after it', async (t) => {
+test('a full table keeps a group with a pop in flight and removes a later one', async (t) => {
   const node = nodeFixture({ groupsMax: 2 })
   const [second, third] = ['second', 'third'].map((queue) => ({ source: { queue }, group: 'g' }))
-  if (second === undefined || third === undefined) throw new Error('two of them')
+  if (second === undefined || third === undefined) throw new Error('expected two groups')
   node.waits(1)
   const first = node.lastGrant()
   node.take(first)
   node.manager.setWaiting(1, orders, 0)
   node.manager.setWaiting(1, second, 1)
   node.manager.setWaiting(1, second, 0)
-  t.ok(node.manager.setWaiting(1, third, 1), 'the second goes')
+  t.ok(node.manager.setWaiting(1, third, 1), 'the second is removed')
   t.ok(node.pops('empty', 0, first), 'the first is still known')
 })
 
-test('a group without waiters is forgotten after a while', async (t) => {
+test('a group without waiters is removed after a while', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.pops('empty')
@@ -207,13 +207,13 @@ test('a group without waiters is forgotten after a while', async (t) => {
   t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
 })
 
-test('there is a most of sidecars', async (t) => {
+test('the number of sidecars is limited', async (t) => {
   const node = nodeFixture({ sidecarsMax: 3 })
   node.manager.registerSidecar(3)
   t.throws(() => node.manager.registerSidecar(4), RangeError)
 })
 
-test('a wake is timed from its news to the end of the pop that found messages', async (t) => {
+test('wake latency runs from the hint to the end of the pop that found messages', async (t) => {
   const node = nodeFixture()
   node.waits(1)
   node.take()
@@ -236,7 +236,7 @@ test('a wake is timed from its news to the end of the pop that found messages', 
   t.equal(local.count, 0)
 })
 
-test('a wake that one worker let lie is timed from its news', async (t) => {
+test('wake latency includes the time a worker left the grant untaken', async (t) => {
   const node = nodeFixture()
   for (const id of [1, 2]) node.manager.setWaiting(id, orders, 1)
   node.manager.handleMessageAvailable(hint)

@@ -1,8 +1,9 @@
-// Which work a fallback check finds that no hint had told of: only that keeps a node aggressive.
+// Which work counts as unannounced: a fallback poll finds it before any hint. Only that keeps a node
+// aggressive.
 import { test } from 'tap'
 import { hint, idleNode, ordersKey } from './support/node-fixture.ts'
 
-test('work that a hint told of meanwhile was announced', async (t) => {
+test('work is announced if a hint arrives before the poll returns', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
   node.manager.dueForFallback()
@@ -11,10 +12,10 @@ test('work that a hint told of meanwhile was announced', async (t) => {
   node.manager.fallbackResult([ordersKey])
   t.equal(node.manager.getStats().counters.unannounced, 0)
   node.pops('empty')
-  t.equal(node.grants.length, 3, 'and still it is looked for once more')
+  t.equal(node.grants.length, 3, 'the group is still popped once more')
 })
 
-test('so was work whose hint came, and was looked for, while a check ran', async (t) => {
+test('work is announced if its hint arrives and is popped during the poll', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
   node.manager.dueForFallback()
@@ -26,7 +27,7 @@ test('so was work whose hint came, and was looked for, while a check ran', async
   t.equal(node.manager.getStats().counters.unannounced, 0)
 })
 
-test('and work whose pop failed before', async (t) => {
+test('work is announced if an earlier pop for it failed', async (t) => {
   const node = idleNode()
   node.manager.handleMessageAvailable(hint)
   node.pops('error')
@@ -37,7 +38,7 @@ test('and work whose pop failed before', async (t) => {
   t.equal(node.manager.getStats().counters.unannounced, 0)
 })
 
-test('and work of which only "anything may have happened" told', async (t) => {
+test('work is announced if only a wake-up of every group covered it', async (t) => {
   const node = idleNode({ wakeAllGroupsMax: 0 })
   node.manager.notifyEverything('udp')
   node.clock.now = 1_010
@@ -47,7 +48,7 @@ test('and work of which only "anything may have happened" told', async (t) => {
   t.equal(node.manager.getStats().counters.unannounced, 0)
 })
 
-test('but not what comes after a check that found nothing of it', async (t) => {
+test('work is unannounced if it arrives after a poll that found nothing', async (t) => {
   const node = idleNode({ wakeAllGroupsMax: 0 })
   node.manager.notifyEverything('udp')
   node.clock.now = 1_010
@@ -60,7 +61,7 @@ test('but not what comes after a check that found nothing of it', async (t) => {
   t.equal(node.manager.getStats().counters.unannounced, 1)
 })
 
-test('a check that began before a waiter came does not end the wake chain of its pop', async (t) => {
+test('a poll that began before a waiter arrived does not end the wake chain of its pop', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
   node.manager.dueForFallback()
@@ -71,7 +72,7 @@ test('a check that began before a waiter came does not end the wake chain of its
   t.match(node.lastGrant(), { grantId: 3, source: 'chain' })
 })
 
-test('work whose hint comes while a check pops for it was announced', async (t) => {
+test('work is announced if its hint arrives during the pop that the poll caused', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
   node.manager.dueForFallback()

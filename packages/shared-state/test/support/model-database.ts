@@ -13,7 +13,7 @@ export interface ModelMessage {
   readonly pendingFor: Set<string>
 }
 
-/** What PostgreSQL would know: which messages are there for which consumer group. */
+/** The state that PostgreSQL would hold: which messages are pending for which consumer group. */
 export class ModelDatabase {
   readonly messages: ModelMessage[] = []
 
@@ -27,7 +27,7 @@ export class ModelDatabase {
     )
   }
 
-  /** Leases at most so many. */
+  /** Leases at most `most` messages. */
   pop(description: WaitGroup, most: number): ModelMessage[] {
     const popped = this.pending(description).slice(0, most)
     for (const message of popped) message.pendingFor.delete(description.group)
@@ -35,7 +35,7 @@ export class ModelDatabase {
   }
 }
 
-/** Whether a pop of the group could deliver what lies there. Written apart from the index on purpose. */
+/** Whether a pop of the group could deliver from this place. Deliberately independent of GroupIndex. */
 export function isMeant(place: Place, { source }: WaitGroup): boolean {
   if ('queue' in source) {
     const { queue, partition } = source

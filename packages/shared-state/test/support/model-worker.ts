@@ -7,8 +7,10 @@ interface Waiter {
   isWaiting: boolean
 }
 
-/** A worker as the broker will have it: waiters by group, a channel to the primary that keeps its
- * order, and pops that read at one time and answer at another. */
+/**
+ * A model of a broker worker: waiters by group, an ordered channel to the primary, and pops that read at one
+ * time and answer at another.
+ */
 export class ModelWorker {
   readonly #world: Simulation
   readonly id: number
@@ -92,7 +94,7 @@ export class ModelWorker {
     }
   }
 
-  /** Messages to the primary arrive in order; those of a dead worker arrive or not. */
+  /** Messages to the primary arrive in order; those of a dead worker may be lost. */
   send(deliver: () => void): void {
     const { choices, schedule } = this.#world
     const delayMs = choices.between(0, choices.chance(0.8) ? 3 : 25)
@@ -102,7 +104,7 @@ export class ModelWorker {
     })
   }
 
-  /** Deals out; a message whose waiter left meanwhile goes back. */
+  /** Distributes the messages; one whose waiter has left becomes available again. */
   #popAnswered(
     description: WaitGroup,
     grantId: number,

@@ -24,7 +24,7 @@ export const hint: WakeHint = {
   count: 1,
 }
 
-/** A manager with a clock to set, sidecars 1 to 3, and a record of what it did. */
+/** A manager with a manual clock, sidecars 1 to 3, and a record of its actions. */
 export function nodeFixture(
   settings: Partial<SharedStateSettings> = {},
   ports: Partial<SharedStatePorts> = {},
@@ -54,7 +54,7 @@ export function nodeFixture(
     grants,
     broadcasts,
     lastGrant,
-    /** A waiter comes to a worker and makes its first query. */
+    /** A waiter arrives at a worker and makes its first query. */
     waits(sidecarId: number, description: WaitGroup = orders, count = 1): void {
       manager.setWaiting(sidecarId, description, count)
       manager.requestGrant(sidecarId, groupKey(description))
@@ -62,7 +62,7 @@ export function nodeFixture(
     take(grant = lastGrant()): boolean {
       return manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
     },
-    /** The worker of the last grant pops and says how it went. */
+    /** The worker of the last grant pops and reports the outcome. */
     pops(outcome: GrantOutcome, found = 0, grant = lastGrant()): boolean {
       manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
       return manager.releaseGroup(grant.key, grant.grantId, outcome, found)
@@ -75,7 +75,7 @@ export function nodeFixture(
   }
 }
 
-/** One on which somebody waits for what is not there. */
+/** A node with a waiter that found nothing. */
 export function idleNode(settings: Partial<SharedStateSettings> = {}) {
   const node = nodeFixture(settings)
   node.waits(1)

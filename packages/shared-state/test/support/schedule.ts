@@ -6,7 +6,7 @@ export class Choices {
     this.#state = seed
   }
 
-  /** From 0 up to, not including, 1. */
+  /** At least 0 and less than 1. */
   fraction(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -27,7 +27,7 @@ export class Choices {
   }
 }
 
-/** Events in the order of their time, and of their making where the time is the same. */
+/** Events ordered by time, then by creation. */
 export class Schedule {
   #events: { readonly at: number; readonly run: () => void }[] = []
   now = 0

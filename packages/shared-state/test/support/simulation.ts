@@ -1,5 +1,5 @@
-// A node in small: the manager as it is, model workers and a model database, and a schedule that a seed
-// decides. Every rule that must hold is checked on the way; what breaks is kept as a sentence.
+// A model of a node: the real manager, model workers and a model database, on a seeded schedule. Every rule
+// is checked along the way; violations are recorded as sentences.
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
   type GrantOutcome,
@@ -28,17 +28,17 @@ const descriptions: readonly WaitGroup[] = [
   { source: { task: 't' }, group: 'h' },
 ]
 
-/** Ways to break the node on purpose: the checks must notice each. */
+/** Deliberate faults: the rules must detect each of them. */
 export type Sabotage =
   | 'hint in flight dropped'
-  | 'death untold'
+  | 'death unreported'
   | 'unused as empty'
-  | 'more found than was'
+  | 'found count too high'
 
 export interface SimulationOptions {
   readonly seed: number
   readonly sabotage?: Sabotage
-  /** Hints get lost and pops fail; fallback checks run. */
+  /** Hints get lost and pops fail; fallback polls run. */
   readonly isLossy?: boolean
   readonly settings?: Partial<SharedStateSettings>
 }
@@ -50,7 +50,7 @@ interface OutstandingGrant {
   isTaken: boolean
 }
 
-/** At once for most; some workers are busy, a few so long that the grant is taken back. */
+/** Mostly immediate; some workers are busy, a few so long that the grant is taken back. */
 const grantDelaysMs = [
   [0, 3],
   [0, 3],
@@ -61,7 +61,7 @@ const grantDelaysMs = [
   [90, 350],
 ] as const
 
-/** How long a lossy run goes on after its last action: enough for the slowest fallback. */
+/** How long a lossy run continues after its last action: enough for the slowest fallback poll. */
 const lossyTailMs = 30_000
 const stepsMax = 200_000
 
@@ -76,20 +76,20 @@ export class Simulation {
   readonly #registered = new Set<number>()
   readonly #byKey = new Map(descriptions.map((one) => [groupKey(one), one]))
   readonly #grants = new Map<GroupKey, OutstandingGrant>()
-  /** Groups that something new was told of since their last grant. */
-  readonly #news = new Set<GroupKey>()
+  /** Groups that were hinted since their last grant. */
+  readonly #hinted = new Set<GroupKey>()
   /** Groups whose chain ended with an empty pop. */
   readonly #ended = new Set<GroupKey>()
   readonly #counts = new Map<string, number>()
-  /** What this run is about: with few groups, workers meet more often. */
-  readonly #scene: readonly WaitGroup[]
+  /** The groups of this run: with few groups, workers collide more often. */
+  readonly #groups: readonly WaitGroup[]
   #lastWorkerId = 0
 
   constructor(options: SimulationOptions) {
     this.#options = options
     this.choices = new Choices(options.seed)
     const groups = this.choices.between(1, descriptions.length)
-    this.#scene = Array.from({ length: groups }, () => this.choices.one(descriptions))
+    this.#groups = Array.from({ length: groups }, () => this.choices.one(descriptions))
     this.manager = new SharedStateManager(
       {
         now: () => this.schedule.now,
@@ -104,10 +104,10 @@ export class Simulation {
 
   run(): readonly string[] {
     for (let i = this.choices.between(1, 3); i > 0; i -= 1) this.#startWorker()
-    // Half of the runs begin with waiters that wait already. Short runs show what a later event of a
-    // long one would repair.
+    // Half of the runs start with waiters. Short runs expose faults that a later event of a long run would
+    // repair.
     for (let i = this.choices.between(-4, 4); i > 0; i -= 1) {
-      this.choices.one([...this.#workers.values()]).addWaiter(this.choices.one(this.#scene))
+      this.choices.one([...this.#workers.values()]).addWaiter(this.choices.one(this.#groups))
     }
     let at = this.choices.between(0, 30)
     for (let i = this.choices.between(1, this.choices.one([3, 8, 30])); i > 0; i -= 1) {
@@ -117,7 +117,7 @@ export class Simulation {
     const endsAt = this.#options.isLossy === true ? at + lossyTailMs : Number.POSITIVE_INFINITY
     for (let step = 0; this.#step(endsAt); step += 1) {
       if (step > stepsMax) {
-        this.violations.push('it never comes to rest')
+        this.violations.push('the run never ends')
         break
       }
     }
@@ -144,7 +144,7 @@ export class Simulation {
   }
 
   requestGrant(sidecarId: number, key: GroupKey): void {
-    this.#news.add(key)
+    this.#hinted.add(key)
     this.manager.requestGrant(sidecarId, key)
   }
 
@@ -157,13 +157,13 @@ export class Simulation {
   released(key: GroupKey, grantId: number, outcome: GrantOutcome, found: number): void {
     if (this.#grants.get(key)?.grantId === grantId) {
       this.#grants.delete(key)
-      if (outcome === 'empty' && !this.#news.has(key)) this.#ended.add(key)
+      if (outcome === 'empty' && !this.#hinted.has(key)) this.#ended.add(key)
     }
     this.manager.releaseGroup(
       key,
       grantId,
       outcome,
-      this.#options.sabotage === 'more found than was' ? found + 1 : found,
+      this.#options.sabotage === 'found count too high' ? found + 1 : found,
     )
   }
 
@@ -172,7 +172,7 @@ export class Simulation {
     for (const [key, description] of this.#byKey) {
       if (!concerns(hint, description)) continue
       if (this.#options.sabotage === 'hint in flight dropped' && this.#isInFlight(key)) return
-      this.#news.add(key)
+      this.#hinted.add(key)
     }
     if (origin === 'udp') this.manager.handleMessageAvailable(hint)
     else if (this.choices.chance(0.5)) this.manager.notifyMessageAvailable(hint, origin)
@@ -180,10 +180,10 @@ export class Simulation {
   }
 
   workerDied(id: number): void {
-    if (this.#options.sabotage === 'death untold') return
+    if (this.#options.sabotage === 'death unreported') return
     this.#registered.delete(id)
     for (const key of this.#byKey.keys()) {
-      this.#news.add(key)
+      this.#hinted.add(key)
       this.#counts.delete(`${id} ${key}`)
       if (this.#grants.get(key)?.sidecarId === id) this.#grants.delete(key)
     }
@@ -210,11 +210,11 @@ export class Simulation {
     }
     const worker = this.choices.one(alive)
     if (dice < 0.45) worker.push(place)
-    else if (dice < 0.95) worker.addWaiter(this.choices.one(this.#scene))
+    else if (dice < 0.95) worker.addWaiter(this.choices.one(this.#groups))
     else worker.die()
   }
 
-  /** The next thing that happens: an event, or what the manager wants to do in time. */
+  /** Runs the next step: an event, or an action that the manager is due to take. */
   #step(endsAt: number): boolean {
     const isLossy = this.#options.isLossy === true
     const managerAt = isLossy ? this.manager.nextWakeAt() : this.manager.nextTickAt()
@@ -236,7 +236,7 @@ export class Simulation {
     this.schedule.after(this.choices.between(0, 5), () => {
       if (this.choices.chance(0.2)) return this.manager.fallbackFailed()
       const withWork = keys.filter((key) => this.database.pending(this.describe(key)).length > 0)
-      for (const key of withWork) this.#news.add(key)
+      for (const key of withWork) this.#hinted.add(key)
       this.manager.fallbackResult(withWork)
     })
   }
@@ -246,15 +246,16 @@ export class Simulation {
     const wasTakenBack =
       before !== undefined && !before.isTaken && this.schedule.now - before.at >= 100
     if (before !== undefined && !wasTakenBack) this.#broken(`${key} was granted twice`)
-    if (!this.#registered.has(sidecarId)) this.#broken(`${key} was granted to one that is gone`)
+    if (!this.#registered.has(sidecarId))
+      this.#broken(`${key} was granted to a worker that is gone`)
     if ((this.#counts.get(`${sidecarId} ${key}`) ?? 0) === 0) {
-      this.#broken(`${key} was granted to one that does not wait`)
+      this.#broken(`${key} was granted to a worker without waiters`)
     }
-    if (this.#ended.has(key) && !this.#news.has(key)) {
-      this.#broken(`${key} was granted (${source}) after an empty pop, without news`)
+    if (this.#ended.has(key) && !this.#hinted.has(key)) {
+      this.#broken(`${key} was granted (${source}) after an empty pop, without a hint`)
     }
     this.#grants.set(key, { grantId, sidecarId, at: this.schedule.now, isTaken: false })
-    this.#news.delete(key)
+    this.#hinted.delete(key)
     this.#ended.delete(key)
     const [least, most] = this.choices.one(grantDelaysMs)
     const delayMs = this.choices.between(least, most)
@@ -267,7 +268,7 @@ export class Simulation {
 
   #checkTheEnd(): void {
     const { groups_in_flight } = this.manager.getStats().group_backoff
-    // A lossy run ends in the middle of things.
+    // A lossy run stops with grants in flight.
     if (groups_in_flight > 0 && this.#options.isLossy !== true)
       this.#broken('a grant was left over')
     for (const [key, description] of this.#byKey) {
@@ -275,7 +276,8 @@ export class Simulation {
       const waiting = [...this.#workers.values()]
         .filter((worker) => worker.isAlive)
         .reduce((sum, worker) => sum + worker.waitingFor(key), 0)
-      if (pending > 0 && waiting > 0) this.#broken(`${waiting} wait for ${pending} at ${key}`)
+      if (pending > 0 && waiting > 0)
+        this.#broken(`${waiting} waiters missed ${pending} messages of ${key}`)
     }
   }
 

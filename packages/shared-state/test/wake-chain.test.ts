@@ -1,4 +1,4 @@
-// How far a wake chain goes: until what was announced is found, and where nobody counted, until a pop finds nothing.
+// How far a wake chain goes: until the hinted messages are found, or, without a count, until a pop is empty.
 import { test } from 'tap'
 import { hint, nodeFixture, orders } from './support/node-fixture.ts'
 
@@ -8,14 +8,14 @@ function threeWorkersWait() {
   return node
 }
 
-test('one message that was announced and found is the end of the chain', async (t) => {
+test('the chain ends when the one hinted message is found', async (t) => {
   const node = threeWorkersWait()
   node.manager.handleMessageAvailable({ ...hint, count: 1 })
   node.pops('messages', 1)
   t.equal(node.grants.length, 1)
 })
 
-test('what one worker did not find is for the next', async (t) => {
+test('messages that one worker did not find go to the next', async (t) => {
   const node = threeWorkersWait()
   node.manager.notifyMessageAvailable({ ...hint, count: 7 }, { sidecarId: 1 })
   node.pops('messages', 5)
@@ -24,7 +24,7 @@ test('what one worker did not find is for the next', async (t) => {
   t.equal(node.grants.length, 2)
 })
 
-test('announcements add up, also those that come during a pop', async (t) => {
+test('hinted counts add up, including hints that arrive during a pop', async (t) => {
   const node = threeWorkersWait()
   node.manager.handleMessageAvailable({ ...hint, count: 1 })
   node.take()
@@ -35,7 +35,7 @@ test('announcements add up, also those that come during a pop', async (t) => {
   t.equal(node.grants.length, 2)
 })
 
-test('an empty pop ends it: somebody else was faster', async (t) => {
+test('an empty pop ends the chain: another node was faster', async (t) => {
   const node = threeWorkersWait()
   node.manager.handleMessageAvailable({ ...hint, count: 2 })
   node.pops('empty', 0)
@@ -46,16 +46,16 @@ test('an empty pop ends it: somebody else was faster', async (t) => {
 
 for (const [what, tell] of [
   ['a free lane', (node) => node.manager.notifyPartitionFree({ ...hint, count: 1 }, 'timer')],
-  ['news without a count', (node) => node.manager.handleMessageAvailable({ ...hint, count: 0 })],
+  ['a hint without a count', (node) => node.manager.handleMessageAvailable({ ...hint, count: 0 })],
   [
-    'a lane that opened for one group',
+    'a lane that opens for one consumer group',
     (node) => node.manager.notifyMessageAvailable({ ...hint, group: 'g', count: 1 }, 'timer'),
   ],
   [
-    'one that opened through a peer',
+    'a lane that opens through a peer',
     (node) => node.manager.handleMessageAvailable({ ...hint, group: 'g', count: 1 }),
   ],
-  ['news of anything', (node) => node.manager.notifyEverything('ipc')],
+  ['a wake-up of every group', (node) => node.manager.notifyEverything('ipc')],
 ] as const satisfies readonly [string, (node: ReturnType<typeof nodeFixture>) => void][]) {
   test(`${what} is followed until a pop finds nothing`, async (t) => {
     const node = threeWorkersWait()

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** One statement, its rows as arrays of columns. Not prepared: these are rare. */
+/** Runs one statement and returns rows as arrays of columns. Not prepared: these calls are rare. */
 export async function callStatement(
   pool: pg.Pool,
   text: string,
@@ -11,7 +11,7 @@ export async function callStatement(
     text,
     values: [...values],
     rowMode: 'array' as const,
-    // After this the connection is given up, whatever the server does.
+    // After this time pg drops the connection, whatever the server does.
     ...(limits.timeoutMs !== undefined && { query_timeout: limits.timeoutMs }),
   }
   const { rows } = await pool.query<unknown[]>(config)

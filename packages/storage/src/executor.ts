@@ -1,25 +1,26 @@
-// How statements reach PostgreSQL. A statement is prepared by name, once per connection. A pooler in transaction mode
-// (pgbouncer before 1.21) gives every transaction another server connection: there a name is missing or already taken, and
-// the statement fails before it begins. So a connection through a pooler gets no names, and neither does one that fails like that.
+// How statements reach PostgreSQL. A statement is prepared by name, once per connection. A pooler in
+// transaction mode (pgbouncer before 1.21) gives every transaction another server connection: there a name is
+// missing or already taken, and the statement fails before it begins. So a connection through a pooler uses
+// no names, and neither does one that fails like that.
 import { isPooled, OutcomeUnknownError } from '@rouse/database'
 import type pg from 'pg'
 
 export interface Statement {
-  /** Prepared under this name, once per connection. Absent behind a pooler that cannot. */
+  /** Prepared under this name, once per connection. Absent behind a pooler that does not support it. */
   readonly name?: string
   readonly text: string
   readonly values: readonly unknown[]
   readonly rowMode: 'array'
 }
 
-/** What a statement needs of a pg Pool or Client. */
+/** The part of a pg Pool or Client that statements need. */
 export interface Executor {
   query(statement: Statement): Promise<{ rows: unknown[][] }>
 }
 
-/** Gives each statement a connection of its own, and to those who ask for one, one to work with. */
+/** Gives each statement a connection, and callers of `use` one for several statements. */
 export interface Connections extends Executor {
-  /** Rejects without having called `work` where there is no connection to be had. */
+  /** Rejects without calling `work` if no connection is available. */
   use<T>(work: (executor: Executor) => Promise<T>): Promise<T>
 }
 
@@ -41,7 +42,7 @@ export function countingQueries(
   }
 }
 
-/** For statements that are too rare to be kept prepared on every connection. */
+/** For statements too rare to keep prepared on every connection. */
 export function withoutPreparing(executor: Executor): Executor {
   return { query: (statement) => executor.query(unnamed(statement)) }
 }
@@ -56,7 +57,7 @@ interface Call {
   readonly parameters: readonly string[]
 }
 
-/** One call of a set-returning function of schema rouse. Each row comes back as an array of columns. */
+/** Calls a set-returning function of schema rouse. Returns rows as arrays of columns. */
 export async function callRows(
   executor: Executor,
   call: Call,
@@ -71,7 +72,7 @@ export async function callRows(
   return rows
 }
 
-/** Calls are constants: each one's text is put together once. */
+/** Calls are constants: the text of each is built once. */
 const texts = new WeakMap<Call, string>()
 
 function textOf(call: Call): string {
@@ -84,7 +85,7 @@ function textOf(call: Call): string {
   return text
 }
 
-/** `auto`: by name where no pooler is in between. */
+/** `auto`: by name, unless the connection goes through a pooler. */
 export type Preparing = 'auto' | 'on' | 'off'
 
 export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Connections {
@@ -141,12 +142,12 @@ const preparedElsewhere = new Set([
   '42P05', // duplicate_prepared_statement: another client prepared it on this one
 ])
 
-/** Both say that the statement did not begin. */
+/** Both codes mean that the statement did not begin. */
 function isPreparedElsewhere(error: unknown): boolean {
   return error instanceof Error && 'code' in error && preparedElsewhere.has(String(error.code))
 }
 
-/** A client that lost its connection must not go back to the pool; one whose statement failed may. */
+/** A client that lost its connection must not return to the pool; one whose statement failed may. */
 function isConnectionLost(error: unknown): boolean {
   if (error instanceof OutcomeUnknownError) return false
   if (!(error instanceof Error && 'severity' in error)) return true

@@ -2,7 +2,7 @@ import type { WakeHint } from '@rouse/protocol'
 
 export const wakeHintColumns = 'queue, partition, consumer_group, namespace, task, count'
 
-/** Reads the columns above from a row, beginning at `at`. */
+/** Reads the columns above from a row, starting at `at`. */
 export function readWakeHint(row: readonly unknown[], at = 0): WakeHint {
   return {
     queue: row[at] as string,

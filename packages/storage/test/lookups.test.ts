@@ -18,7 +18,7 @@ function message(queue: string, more: object = {}) {
   return { queue, partition: 'Default', id, payload: '1', ...more }
 }
 
-test('the fallback check finds groups with work by queue, partition, namespace and task', async (t) => {
+test('the fallback poll finds groups with work by queue, partition, namespace and task', async (t) => {
   const { pool } = await testDatabase(t)
   const executor = pool as unknown as Executor
   await configure(executor, { queue: 'full', namespace: 'ns', task: 'send', options: {} })
@@ -38,7 +38,7 @@ test('the fallback check finds groups with work by queue, partition, namespace a
     { source: { task: 'send' }, group },
     { source: { namespace: 'ns', task: 'other' }, group },
   ]
-  t.same(await groupsWithWork(pool, groups), [0, 1, 6, 7], 'of a group that does not exist yet')
+  t.same(await groupsWithWork(pool, groups), [0, 1, 6, 7], 'the consumer group does not exist yet')
 
   const demands = [{ batch: 1, partitions: 1, holder: 't' }]
   const popped = await pop(executor, { source: { queue: 'full' }, group, demands })
@@ -49,11 +49,11 @@ test('the fallback check finds groups with work by queue, partition, namespace a
 
   await push(executor, [message('full', { partition: 'p' })])
   await ack(executor, [{ leaseId: popped.leases[0]?.leaseId as string }])
-  t.same(await groupsWithWork(pool, groups), [0, 1, 6, 7], 'a freed lane with more in it')
+  t.same(await groupsWithWork(pool, groups), [0, 1, 6, 7], 'a freed lane with more messages')
   t.same(await groupsWithWork(pool, []), [])
 })
 
-test('a group with as much in flight as it may have has no work', async (t) => {
+test('a group at its in-flight limit has no work', async (t) => {
   const { pool } = await testDatabase(t)
   const executor = pool as unknown as Executor
   await pool.query(`select from rouse.configure('limited', null, null, '{"maxInFlight": 1}')`)
@@ -67,7 +67,7 @@ test('a group with as much in flight as it may have has no work', async (t) => {
   t.same(await groupsWithWork(pool, groups), [0])
 })
 
-test('what falls due is known for leases and for scheduled messages', async (t) => {
+test('due times include leases and scheduled messages', async (t) => {
   const { pool, freezeClock, advanceClock } = await testDatabase(t)
   const executor = pool as unknown as Executor
   const start = Date.parse('2030-01-01T00:00:00Z')
@@ -88,7 +88,7 @@ test('what falls due is known for leases and for scheduled messages', async (t) 
   t.match(await dueTimes(pool, 0), { reap: [start + 2_000], promote: [start + 5_000] }, 'overdue')
 })
 
-test('a list that was cut short says how far it reaches', async (t) => {
+test('a truncated list reports how far it reaches', async (t) => {
   const { pool, freezeClock } = await testDatabase(t)
   const executor = pool as unknown as Executor
   const start = Date.parse('2030-01-01T00:00:00Z')

@@ -7,18 +7,18 @@ export type AckStatus = 'completed' | 'failed' | 'retry' | 'dlq'
 
 export interface AckItem {
   readonly leaseId: string
-  /** Absent: everything the lease still holds. */
+  /** Absent: all remaining messages of the lease. */
   readonly message?: { readonly partitionId: string; readonly seq: number } | undefined
   /** Absent: completed. */
   readonly status?: AckStatus | undefined
   readonly errorCode?: string | undefined
   readonly errorMessage?: string | undefined
-  /** For `retry`, and for `failed` in place of the queue's ladder. */
+  /** For `retry`; for `failed` it replaces the queue's retry delay. */
   readonly delayMs?: number | undefined
 }
 
 export interface AckResult {
-  /** Positions of items whose lease did not hold the message. Nothing of theirs changed. */
+  /** Positions of items whose lease did not hold the message. They changed nothing. */
   readonly rejected: number[]
   readonly deadLettered: number[]
   readonly woken: WakeHint[]
@@ -41,7 +41,7 @@ const ackCall = {
   parameters: ackParameters,
 }
 
-/** Ends deliveries. With a group, leases of any other group are rejected. */
+/** Ends deliveries. With a group, rejects leases of any other group. */
 export async function ack(
   executor: Executor,
   items: readonly AckItem[],

@@ -12,13 +12,13 @@ export interface HeldMessage extends MessageName {
 }
 
 export interface Holdings {
-  /** Which of the leases are held by somebody now. */
+  /** The leases that are currently held. */
   readonly live: ReadonlySet<string>
-  /** In the order of seq. */
+  /** Ordered by seq. */
   readonly messages: readonly HeldMessage[]
 }
 
-/** What these leases still hold of these messages. A read: what changes it must be fenced again. */
+/** Which of these messages the leases still hold. A read only: a later write must check the lease again. */
 export async function holdingsOf(
   pool: pg.Pool,
   leaseIds: readonly string[],
@@ -53,7 +53,7 @@ export async function holdingsOf(
   }
 }
 
-/** PostgreSQL text holds no NUL, so nothing stored has such an id. */
+/** PostgreSQL text cannot contain NUL, so no stored id does. */
 function isStorable(text: string): boolean {
   return !text.includes('\0')
 }

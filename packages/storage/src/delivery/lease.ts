@@ -9,7 +9,7 @@ const extendCall = {
   parameters: ['uuid[]', 'bigint[]'],
 }
 
-/** The new expiry of each lease in ms since 1970, or null where it is lost. */
+/** The new expiry of each lease in ms since 1970, or null if it is lost. */
 export async function extend(
   executor: Executor,
   leases: readonly { readonly leaseId: string; readonly durationMs: number }[],
@@ -27,7 +27,7 @@ const releaseCall = {
   parameters: ['uuid[]'],
 }
 
-/** Gives back what leases hold, uncharged. Leases that are gone are passed over. */
+/** Returns the messages of leases without charging an attempt. Ignores leases that are gone. */
 export async function release(
   executor: Executor,
   leaseIds: readonly string[],

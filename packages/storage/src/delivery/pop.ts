@@ -4,12 +4,12 @@ import { callRows, type Executor } from '../executor.ts'
 
 export interface PopDemand {
   readonly batch: number
-  /** The most partitions to draw from. */
+  /** The maximum number of partitions to draw from. */
   readonly partitions: number
   /** Absent: the queue's lease time. */
   readonly leaseMs?: number | undefined
   readonly autoAck?: boolean | undefined
-  /** Who asks, for operators: node, worker, consumer. */
+  /** The caller, for operators: node, worker, consumer. */
   readonly holder: string
 }
 
@@ -18,20 +18,20 @@ export interface PopRequest {
   readonly group: string
   /** Oldest waiter first. */
   readonly demands: readonly PopDemand[]
-  /** Where a group that is new begins. */
+  /** Where a new consumer group begins. */
   readonly subscription?: 'all' | 'new' | { readonly fromMs: number } | undefined
-  /** The partition after which to start looking; callers rotate it for fairness. */
+  /** The partition after which the search starts; callers rotate it for fairness. */
   readonly after?: string | undefined
-  /** The lease must survive a crash of the database. */
+  /** Whether the lease survives a crash of the database. */
   readonly durable?: boolean | undefined
-  /** The most bytes of payload and headers for each demand; its first message comes however large it is. */
+  /** The maximum bytes of payload and headers per demand; the first message is always included. */
   readonly bytesMax?: number | undefined
 }
 
 export const popBytesMaxDefault = 16_777_216
 
 export interface Lease {
-  /** Which demand it answers. */
+  /** The position of the demand it answers. */
   readonly demand: number
   readonly leaseId: string
   readonly queue: string
@@ -57,7 +57,7 @@ export type PopStatus = 'messages' | 'empty' | 'contended' | 'paused'
 
 export interface PopResult {
   readonly status: PopStatus
-  /** When it was asked, by the database's clock. */
+  /** The time of the call by the database clock. */
   readonly databaseTimeMs: number
   readonly leases: Lease[]
 }
@@ -86,7 +86,7 @@ const popCall = {
   ],
 }
 
-/** Leases messages to waiters of one group; several waiters share one call. */
+/** Leases messages to waiters of one wait group; several waiters share one call. */
 export async function pop(executor: Executor, request: PopRequest): Promise<PopResult> {
   const { source, demands, subscription = 'all' } = request
   const named = 'queue' in source ? source : undefined
@@ -151,7 +151,7 @@ function belongsTo(row: readonly unknown[], lease: Lease): boolean {
 }
 
 function readLease(row: readonly unknown[]): Lease & { messages: LeasedMessage[] } {
-  // A message must never be counted to another lease.
+  // A message must never be attributed to another lease.
   if (row[3] === null) throw new Error('rouse.pop returned a lease without its first row')
   return {
     demand: (row[1] as number) - 1,

@@ -1,4 +1,4 @@
-// The two functions that users call inside their own transactions, on their own connection.
+// The two functions that users call inside their own transactions, on their own connections.
 import { callRows, type Executor } from '../executor.ts'
 
 export interface EnqueueRequest {
@@ -19,7 +19,7 @@ const enqueueCall = {
   parameters: ['text', 'json', 'text', 'interval', 'timestamptz', 'text', 'json', 'text'],
 }
 
-/** Delivered after the caller's COMMIT, never after its ROLLBACK. Resolves to the message's id. */
+/** Delivered after the caller's COMMIT, never after its ROLLBACK. Resolves to the message id. */
 export async function enqueue(executor: Executor, request: EnqueueRequest): Promise<string> {
   const rows = await callRows(executor, enqueueCall, [
     request.queue,
@@ -36,7 +36,7 @@ export async function enqueue(executor: Executor, request: EnqueueRequest): Prom
 
 const ackInCall = { name: 'ack_in', columns: 'ack_in', parameters: ['uuid', 'bigint', 'bigint'] }
 
-/** Completes messages with the caller's COMMIT; raises RS409 where the lease is lost. */
+/** Completes messages with the caller's COMMIT; raises RS409 if the lease is lost. */
 export async function ackIn(
   executor: Executor,
   leaseId: string,

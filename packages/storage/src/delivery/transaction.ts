@@ -30,7 +30,7 @@ const transactionCall = {
   parameters: [...ackParameters, ...pushParameters],
 }
 
-/** Acknowledges and pushes in one. A refused item raises RS409 or RS400, and nothing happened. */
+/** Acknowledges and pushes atomically. A refused item raises RS409 or RS400 and nothing changes. */
 export async function transaction(
   executor: Executor,
   { acks, pushes, group }: TransactionRequest,

@@ -30,7 +30,7 @@ export interface FailedAttempt {
   readonly errorCode: string | null
   readonly errorMessage: string | null
   readonly holder: string | null
-  /** In ms since 1970, both. */
+  /** Both in ms since 1970. */
   readonly deliveredAt: number | null
   readonly endedAt: number
 }
@@ -97,7 +97,7 @@ export interface RedriveRequest {
   readonly errorCode?: string | undefined
   readonly ids?: readonly string[] | undefined
   readonly limit?: number | undefined
-  /** Only say what would be moved. */
+  /** Only report what would be redriven. */
   readonly dryRun?: boolean | undefined
 }
 
@@ -107,7 +107,7 @@ const redriveCall = {
   parameters: ['text', 'text', 'text', 'bigint[]', 'integer', 'boolean'],
 }
 
-/** Delivers dead letters again, each to its own group and place, attempts counted anew. */
+/** Delivers dead letters again, each to its own consumer group and position, with a new count of attempts. */
 export async function redrive(executor: Executor, request: RedriveRequest): Promise<WakeHint[]> {
   const rows = await callRows(executor, redriveCall, [
     request.queue,

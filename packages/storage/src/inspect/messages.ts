@@ -3,7 +3,7 @@ import { callStatement } from '../call.ts'
 import type { FailedAttempt } from './dead-letters.ts'
 
 export interface StoredMessage {
-  /** Null while it is not in the log. */
+  /** Null until the message is in the log. */
   readonly partitionId: string | null
   readonly seq: number | null
   readonly partition: string
@@ -11,7 +11,7 @@ export interface StoredMessage {
   readonly createdAt: Date
   readonly transactionId: string | null
   readonly traceId: string | null
-  /** JSON text, both. */
+  /** Both are JSON text. */
   readonly payload: string
   readonly headers: string | null
   readonly status?: string
@@ -34,7 +34,7 @@ export interface MessageFilter {
 const fields =
   'partition_id, seq::float8, partition, message_id, created_at, transaction_id, trace_id, payload, headers'
 
-/** A page of the log, and where to go on. */
+/** A page of the log, and the position of the next page. */
 export async function listMessages(
   pool: pg.Pool,
   { queue, partition, group, status, limit }: MessageFilter,
@@ -53,7 +53,7 @@ export async function listMessages(
   return { messages, next: { partitionId: end, seq: String(seq) } }
 }
 
-/** What is not in the log yet, in the order it was scheduled. */
+/** Scheduled messages that are not in the log yet, in the order of scheduling. */
 export async function listScheduled(
   pool: pg.Pool,
   { queue, partition, limit }: MessageFilter,
@@ -73,12 +73,12 @@ export async function listScheduled(
   return { messages, next: rows.length < limit ? undefined : (rows.at(-1)?.[0] as string) }
 }
 
-/** A place in the order of creation. */
+/** A position in the order of creation. */
 export interface Moment extends Place {
   readonly micros: string
 }
 
-/** Without a moment: from now on. */
+/** Without a moment: starts now. */
 export async function followMessages(
   pool: pg.Pool,
   { queue, partition, limit }: Pick<MessageFilter, 'queue' | 'partition' | 'limit'>,

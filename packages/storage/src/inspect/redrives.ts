@@ -2,14 +2,14 @@ import type { WakeHint } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** Which letters are meant, in the words of the API. */
+/** Selects dead letters, in the terms of the API. */
 export interface LetterFilter {
   readonly consumerGroup?: string | undefined
   readonly partition?: string | undefined
   readonly errorCode?: string | undefined
   readonly errorMessage?: string | undefined
   readonly transactionId?: string | undefined
-  /** Of letters or of messages. */
+  /** Ids of dead letters or of messages. */
   readonly ids?: readonly string[] | undefined
 }
 
@@ -47,7 +47,7 @@ export async function deadLetterGroups(
 
 const purgedPerStep = 5_000
 
-/** Removes letters for good; resolves to how many. Those that come meanwhile stay. */
+/** Deletes dead letters permanently; resolves to their number. Those that arrive meanwhile stay. */
 export async function purgeLetters(
   pool: pg.Pool,
   queue: string,
@@ -121,7 +121,7 @@ export async function startRedrive(
   return readRedrive(row as unknown[])
 }
 
-/** Undefined: there is none. */
+/** Undefined if there is none. */
 export async function findRedrive(pool: pg.Pool, id: string): Promise<RedriveRow | undefined> {
   const sql = `select ${redriveColumns} from rouse.redrives where id = $1`
   const [row] = await callStatement(pool, sql, [id])
@@ -134,7 +134,7 @@ export async function cancelRedrive(pool: pg.Pool, id: string): Promise<RedriveR
   return row === undefined ? undefined : readRedrive(row)
 }
 
-/** One step by whichever node comes first. Undefined: none is due, or another node took it. */
+/** One step; the first node to call runs it. Undefined: none is due, or another node took it. */
 export async function redriveStep(
   pool: pg.Pool,
   holder: string,

@@ -17,7 +17,7 @@ export interface TraceRow {
 
 export type NewTrace = Omit<TraceRow, 'id' | 'queue' | 'partition' | 'createdAt'>
 
-/** The event's id; undefined where there is no such partition. */
+/** Resolves to the event's id; undefined if there is no such partition. */
 export async function addTrace(pool: pg.Pool, trace: NewTrace): Promise<string | undefined> {
   const { partitionId, transactionId, consumerGroup, traceNames, eventType, data } = trace
   const [row] = await callStatement(pool, 'select rouse.add_trace($1, $2, $3, $4, $5, $6)', [
@@ -80,7 +80,7 @@ export async function attemptTraces(
   }))
 }
 
-/** Undefined: there is no such partition. */
+/** Undefined if there is no such partition. */
 export async function partitionNames(
   pool: pg.Pool,
   partitionId: string,

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** A failed message that holds its lane. */
+/** A failed message that blocks its lane. */
 export interface HeldLane {
   readonly partition: string
   readonly partitionId: string
@@ -16,7 +16,7 @@ export interface HeldLane {
 
 /** A group without a request for a day or longer, as retention found it at most ten minutes ago. */
 export interface IdleFacts {
-  /** From when its idle time counts. */
+  /** The start of its idle time. */
   readonly since: number
   readonly messages: number
   readonly isPartial: boolean
@@ -24,7 +24,7 @@ export interface IdleFacts {
   readonly letGoAt: number | null
 }
 
-/** Times are ms since 1970 by the database's clock. */
+/** Times are ms since 1970 by the database clock. */
 export interface GroupFacts {
   readonly consumerGroup: string
   readonly lastSeenAt: number
@@ -38,7 +38,7 @@ export interface GroupFacts {
   readonly leasedLanes: number
   readonly behindLeases: number
   readonly heldLanes: number
-  /** Those with the most behind them. */
+  /** The lanes with the most messages behind the failed one. */
   readonly held: readonly HeldLane[]
   readonly gatheringLanes: number
   readonly gatheringUntil: number | null
@@ -57,7 +57,7 @@ export interface QueueFacts {
   readonly size: number | null
   readonly inFlightMax: number
   readonly windowMs: number
-  /** After how many ms unconsumed messages are removed; null: never. */
+  /** The age in ms at which unconsumed messages are removed; null: never. */
   readonly evictMs: number | null
   readonly messages: number
   readonly scheduled: number
@@ -65,7 +65,7 @@ export interface QueueFacts {
   readonly groups: readonly GroupFacts[]
 }
 
-/** Undefined: there is no such queue. */
+/** Undefined if there is no such queue. */
 export async function queueFacts(
   pool: pg.Pool,
   queue: string,

@@ -1,7 +1,10 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** One of these queues that remembers keys for less than this; a queue that does not exist has stored nothing. */
+/**
+ * One of these queues whose dedupe window is shorter than this. A queue that does not exist has no stored
+ * messages and does not count.
+ */
 export async function forgetfulQueue(
   pool: pg.Pool,
   queues: readonly string[],

@@ -2,7 +2,7 @@ import type { WaitGroup } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** Which of these groups have something to pop, by position. One query however many there are. */
+/** The positions of the groups that have messages to pop, in one query for all of them. */
 export async function groupsWithWork(
   pool: pg.Pool,
   groups: readonly WaitGroup[],

@@ -8,7 +8,7 @@ const seekCall = {
   parameters: ['text', 'text', 'timestamptz'],
 }
 
-/** Moves a group to a time, or to the end of its queue. */
+/** Moves a consumer group to a time, or to the end of its queue. */
 export async function seek(
   executor: Executor,
   target: { readonly queue: string; readonly group: string; readonly to: Date | 'end' },
@@ -24,7 +24,7 @@ const deleteGroupCall = {
   parameters: ['text', 'text'],
 }
 
-/** Deletes a group with all it holds; resolves to whether it existed. */
+/** Deletes a consumer group with its state; resolves to whether it existed. */
 export async function deleteGroup(
   executor: Executor,
   queue: string,

@@ -2,7 +2,7 @@ import type { PopOptions } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** All options of a queue as they are in force; undefined where there is no such queue. */
+/** All effective options of a queue; undefined if there is no such queue. */
 export async function queueOptions(
   pool: pg.Pool,
   queue: string,
@@ -15,7 +15,10 @@ export async function queueOptions(
   return row?.[0] as Record<string, unknown> | undefined
 }
 
-/** Whether payloads of a queue are encrypted, or would be if it were created now: by the defaults in the database, not ours. */
+/**
+ * Whether payloads of a queue are encrypted, or would be if it were created now, by the defaults in the
+ * database.
+ */
 export async function isEncrypted(pool: pg.Pool, queue: string): Promise<boolean> {
   const [row] = await callStatement(
     pool,
@@ -31,7 +34,7 @@ export interface QueuePlace {
   readonly task: string | null
 }
 
-/** Where a queue is now; undefined where there is no such queue. */
+/** A queue's current version, namespace and task; undefined if there is no such queue. */
 export async function queuePlace(pool: pg.Pool, queue: string): Promise<QueuePlace | undefined> {
   const [row] = await callStatement(
     pool,
@@ -43,7 +46,7 @@ export async function queuePlace(pool: pg.Pool, queue: string): Promise<QueuePla
   return { version, namespace, task }
 }
 
-/** Names of all queues that have a group of this name. */
+/** Names of all queues that have a consumer group of this name. */
 export async function queuesWithGroup(pool: pg.Pool, group: string): Promise<string[]> {
   const rows = await callStatement(
     pool,
@@ -53,7 +56,7 @@ export async function queuesWithGroup(pool: pg.Pool, group: string): Promise<str
   return rows.map(([name]) => name as string)
 }
 
-/** Creates a group where it does not exist yet. False: there is no such queue. */
+/** Creates a consumer group unless it exists. False: there is no such queue. */
 export async function subscribe(
   pool: pg.Pool,
   target: {

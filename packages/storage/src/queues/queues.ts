@@ -6,7 +6,7 @@ export interface ConfigureRequest {
   readonly queue: string
   readonly namespace?: string | undefined
   readonly task?: string | undefined
-  /** Merged into what is set; a null value takes an option back to its default. */
+  /** Merged into the current options; a null value resets an option to its default. */
   readonly options: Readonly<Record<string, unknown>>
 }
 
@@ -47,7 +47,7 @@ export async function configure(
 
 const pauseCall = { name: 'pause', columns: wakeHintColumns, parameters: ['text', 'boolean'] }
 
-/** Stops or resumes delivery; a resumed queue is woken. */
+/** Pauses or resumes delivery; resuming wakes the queue's waiters. */
 export async function pause(
   executor: Executor,
   queue: string,
@@ -59,7 +59,7 @@ export async function pause(
 
 const purgeCall = { name: 'purge', columns: 'purge', parameters: ['text'] }
 
-/** Drops every message of the queue; resolves to how many, or to null where steps in the background do it. */
+/** Deletes every message of the queue; resolves to their number, or to null if background steps do it. */
 export async function purge(executor: Executor, queue: string): Promise<number | null> {
   const rows = await callRows(executor, purgeCall, [queue])
   const purged = rows[0]?.[0] ?? null
@@ -68,7 +68,7 @@ export async function purge(executor: Executor, queue: string): Promise<number |
 
 const deleteQueueCall = { name: 'delete_queue', columns: 'delete_queue', parameters: ['text'] }
 
-/** Deletes the queue and all that is in it; its name is free at once. Resolves to whether it existed. */
+/** Deletes the queue and its contents; its name is free at once. Resolves to whether it existed. */
 export async function deleteQueue(executor: Executor, queue: string): Promise<boolean> {
   const rows = await callRows(executor, deleteQueueCall, [queue])
   return rows[0]?.[0] === true

@@ -23,7 +23,7 @@ export interface GroupStats {
   readonly lastSeenAt: Date
 }
 
-// Times as milliseconds: a list has thousands of rows, and the text of a time is slow to write and to read.
+// Times in milliseconds: a list has thousands of rows, and time texts are slow to format and to parse.
 const columns =
   'queue, namespace, task, paused, partitions, messages, scheduled, consumer_group, pending, ' +
   'in_flight, redeliveries, blocked_lanes, leased_lanes, dead, ' +
@@ -32,14 +32,14 @@ const columns =
 
 const statsCall = { name: 'stats', columns, parameters: ['text'] }
 
-/** What each queue and its groups hold, one queue or all. */
+/** Counts for each queue and its consumer groups; one queue or all. */
 export async function stats(executor: Executor, queue?: string): Promise<QueueStats[]> {
   return readQueues(await callRows(executor, statsCall, [queue ?? null]))
 }
 
 const pageCall = { name: 'stats_page', columns, parameters: ['text', 'integer'] }
 
-/** The same for as many queues as a page has, by name. */
+/** The same for one page of queues, by name. */
 export async function statsPage(
   executor: Executor,
   page: { readonly after: string | undefined; readonly limit: number },

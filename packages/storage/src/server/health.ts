@@ -11,7 +11,10 @@ export async function readSetting(pool: Pool, name: string): Promise<string> {
 
 type Client = Parameters<typeof shadowsBuiltIns>[0]
 
-/** In a transaction without the timeouts of the role and the database. A pooler keeps nothing of it. */
+/**
+ * Runs in a transaction without the timeouts of the role and the database, so that a pooler keeps no
+ * settings.
+ */
 export async function withoutTimeouts<Result>(
   pool: Pool,
   ask: (client: Client) => Promise<Result>,
@@ -31,16 +34,16 @@ export async function withoutTimeouts<Result>(
 export interface RoleSetting {
   readonly name: string
   readonly value: string
-  /** As pg_settings has it: database, user, database user, global, configuration file, default. */
+  /** The source as in pg_settings: database, user, database user, global, configuration file, default. */
   readonly source: string
-  /** Quoted, both. */
+  /** Both are quoted. */
   readonly role: string
   readonly database: string
 }
 
 /**
- * As a new session gets them. Where this one has changed a setting, pg_settings no longer says where its value came
- * from: then the catalogue does, or else the source is `session`.
+ * The settings that a new session gets. If this session has changed a setting, pg_settings no longer shows
+ * its source: then the catalogue does, or else the source is `session`.
  */
 export async function readRoleSettings(
   client: Client,
@@ -62,7 +65,7 @@ export async function readRoleSettings(
   return rows
 }
 
-/** Empty where the server does not have the setting. */
+/** Empty if the server does not have the setting. */
 export async function readSettingIfAny(pool: Pool, name: string): Promise<string> {
   const { rows } = await pool.query<{ value: string | null }>(
     'select current_setting($1, true) as value',
@@ -71,7 +74,7 @@ export async function readSettingIfAny(pool: Pool, name: string): Promise<string
   return rows[0]?.value ?? ''
 }
 
-/** What new queues get. Fails where the schema is not there yet, or not for us. */
+/** The defaults for new queues. Fails if the schema does not exist yet or is not accessible. */
 export async function readServerDefaults(
   pool: Pool,
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
@@ -96,7 +99,10 @@ export async function isBehindPooler(pool: Pool): Promise<boolean> {
   }
 }
 
-/** Whether what is notified on a connection is heard on it. Asked without a pooler: one may pass on what we notify ourselves. */
+/**
+ * Whether a connection receives its own notifications. Called without a pooler: a pooler may deliver
+ * notifications that come from the same connection.
+ */
 export async function isListenHeard(pool: Pool, withinMs: number): Promise<boolean> {
   const client = await pool.connect()
   try {

@@ -1,28 +1,28 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** A node as it describes itself. */
+/** A node's description of itself. */
 export interface NodeRecord {
   readonly id: string
   readonly incarnation: number
   /** Null until a worker listens. */
   readonly httpUrl: string | null
-  /** `host:port` of its gossip. */
+  /** `host:port` of its gossip socket. */
   readonly gossipAddress: string
   readonly version: string
-  /** ROUSE_DEFAULT_*, by option; absent where a node of an earlier release wrote the row. */
+  /** ROUSE_DEFAULT_*, by option; absent if a node of an earlier release wrote the row. */
   readonly queueDefaults?: Readonly<Record<string, unknown>> | undefined
 }
 
 export interface SeenNode extends NodeRecord {
   readonly uptimeMs: number
-  /** Since it last wrote its row, by the database's clock. */
+  /** Time since it last wrote its row, by the database clock. */
   readonly silentMs: number
 }
 
 export interface ClusterIdentity {
   readonly clusterId: string
-  /** Higher than that of every process that ever ran in this cluster. */
+  /** Higher than that of every earlier process of this cluster. */
   readonly incarnation: number
 }
 
@@ -36,20 +36,21 @@ export async function joinCluster(pool: pg.Pool): Promise<ClusterIdentity> {
 }
 
 export interface NodeExchange {
-  /** When, by the database's clock, in ms since 1970. */
+  /** The time of the exchange by the database clock, in ms since 1970. */
   readonly atMs: number
-  /** False: the row of a process with our id and a higher incarnation stays. */
+  /** False: a process with our id and a higher incarnation keeps its row. */
   readonly written: boolean
-  /** That process, unless its row came in the same moment. */
+  /** That process, unless it wrote its row at the same moment. */
   readonly namesake: SeenNode | undefined
-  /** All others that wrote their row not long ago. */
+  /** All other nodes that wrote their row recently. */
   readonly others: readonly SeenNode[]
 }
 
 /**
- * Writes our row and reads those of the others, in one round trip. The row of a later process with our id stays, as long
- * as it is fresh: one that is not, on a database from a backup or a replica whose sequence was left behind, may be of a
- * process long gone. Such a sequence is put right, so that whoever starts next is later than we are.
+ * Writes our row and reads those of the others, in one round trip. A later process with our id keeps its row
+ * while the row is fresh. A stale row may belong to a process long gone, after a restore from a backup or a
+ * failover to a replica whose sequence is behind. The sequence is then corrected, so that the next process
+ * gets a higher number.
  */
 export async function exchangeNodes(
   pool: pg.Pool,
@@ -118,7 +119,10 @@ function readNode(row: readonly unknown[]): SeenNode {
   }
 }
 
-/** Only our own row: a process that took our id over keeps its. Rows of nodes long dead go as well. */
+/**
+ * Deletes only our own row: a process that took over our id keeps its row. Also deletes rows of nodes long
+ * dead.
+ */
 export async function removeNode(
   pool: pg.Pool,
   { id, incarnation }: Pick<NodeRecord, 'id' | 'incarnation'>,

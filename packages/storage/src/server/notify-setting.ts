@@ -1,7 +1,10 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** Whether commits of SQL producers notify: it costs them, so a server whose nodes do not listen should not. */
+/**
+ * Whether commits of SQL producers notify. Disabled on servers whose nodes do not listen, because it has a
+ * cost.
+ */
 export async function writeNotifySetting(pool: pg.Pool, notify: boolean): Promise<void> {
   await callStatement(
     pool,

@@ -1,6 +1,6 @@
 import type { Executor } from '../executor.ts'
 
-/** Resolves when the server can write: a standby answers, but with an error. */
+/** Resolves if the server accepts writes; rejects on a standby. */
 export async function ping(executor: Executor): Promise<void> {
   const { rows } = await executor.query({
     text: 'select pg_is_in_recovery()',

@@ -3,11 +3,11 @@ import { callStatement } from '../call.ts'
 
 export interface Readiness {
   readonly writable: boolean
-  /** The newest migration of the database; 0: none. */
+  /** The latest migration of the database; 0: none. */
   readonly schemaVersion: number
 }
 
-/** A standby, or a database that was told to be read-only, takes no messages. */
+/** A standby or a read-only database accepts no messages. */
 export async function readReadiness(pool: pg.Pool, timeoutMs: number): Promise<Readiness> {
   const [row] = await callStatement(
     pool,

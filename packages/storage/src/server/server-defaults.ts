@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** Sets the server-wide defaults of queue options; refuses what `configure` would refuse. */
+/** Sets the server-wide defaults of queue options; rejects the values that `configure` rejects. */
 export async function writeServerDefaults(
   pool: pg.Pool,
   options: Readonly<Record<string, unknown>>,

@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
-/** Times are milliseconds since 1970 by the database's clock. */
+/** Times are milliseconds since 1970 by the database clock. */
 export interface DueTimes {
   readonly nowMs: number
-  /** Beyond it the lists say nothing. */
+  /** The lists are complete only up to this time. */
   readonly completeUntilMs: number
   readonly reap: readonly number[]
   readonly promote: readonly number[]
@@ -13,7 +13,7 @@ export interface DueTimes {
   readonly hasWindows: boolean
 }
 
-/** What falls due within the horizon, overdue included. */
+/** Everything due within the horizon, including overdue items. */
 export async function dueTimes(pool: pg.Pool, horizonMs: number): Promise<DueTimes> {
   const [row = []] = await callStatement(
     pool,

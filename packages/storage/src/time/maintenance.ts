@@ -2,7 +2,7 @@ import type { WakeHint } from '@rouse/protocol'
 import { callRows, type Executor } from '../executor.ts'
 import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
 
-/** What a bounded step moved, and whether it ended before all was done. */
+/** The result of a bounded step, and whether more remains. */
 export interface Step {
   readonly woken: WakeHint[]
   readonly isMore: boolean
@@ -14,7 +14,7 @@ const reapCall = {
   parameters: ['integer'],
 }
 
-/** Takes back leases that ran out; their messages come back one per lease. */
+/** Reclaims expired leases; their messages are redelivered one per lease. */
 export async function reapStep(executor: Executor, limit = 1000): Promise<Step> {
   const rows = await callRows(executor, reapCall, [limit])
   return {
@@ -29,14 +29,14 @@ export async function reapExpired(executor: Executor, limit?: number): Promise<W
 
 const readyCall = { name: 'promote_ready', columns: wakeHintColumns, parameters: ['integer'] }
 
-/** Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due. */
+/** Opens lanes whose delay is over or that ack_in freed, and releases redeliveries that are due. */
 export async function promoteReady(executor: Executor, limit = 1000): Promise<Step> {
   const woken = (await callRows(executor, readyCall, [limit])).map((row) => readWakeHint(row))
   return { woken, isMore: woken.length >= limit }
 }
 
 export interface ScheduledStep extends Step {
-  /** Locked just now: `promotePartition` waits for them. */
+  /** Partitions locked at the moment: `promotePartition` waits for them. */
   readonly locked: readonly PartitionName[]
   readonly failed: readonly (PartitionName & { readonly reason: string })[]
 }
@@ -63,7 +63,7 @@ export async function promoteScheduled(executor: Executor, limit = 1000): Promis
   return readPromoted(await callRows(executor, scheduledCall, [limit]))
 }
 
-/** The same for one partition, waiting for its lock: rejects with 55P03 where it does not come in time. */
+/** The same for one partition, waiting for its lock: rejects with 55P03 if it times out. */
 export async function promotePartition(
   executor: Executor,
   { queue, partition }: PartitionName,
@@ -96,7 +96,7 @@ function readPromoted(rows: readonly unknown[][]): ScheduledStep {
   }
 }
 
-/** Everything that is due, in one step of each kind. */
+/** Promotes everything that is due, in one step per kind. */
 export async function promoteDue(executor: Executor, limit?: number): Promise<WakeHint[]> {
   const ready = await promoteReady(executor, limit)
   const scheduled = await promoteScheduled(executor, limit)
@@ -108,11 +108,11 @@ export interface RetainOptions {
   readonly deadMs: number
   readonly tracesMs: number
   readonly idlePartitionMs: number
-  /** Null: an idle group holds what it has not consumed for ever. */
+  /** Null: an idle group keeps its unconsumed messages permanently. */
   readonly idleGroupMs: number | null
   readonly partitions: number
   readonly rows: number
-  /** The partition after which to go on; the last call's `next`. */
+  /** The partition to continue after; the previous call's `next`. */
   readonly after: string
 }
 
@@ -134,7 +134,7 @@ export interface Retained {
   readonly attempts: number
   readonly traces: number
   readonly partitions: number
-  /** Where the next call goes on: 0 when the round is complete. */
+  /** Where the next call continues: 0 when the round is complete. */
   readonly next: string
 }
 
@@ -144,7 +144,7 @@ const retainCall = {
   parameters: ['bigint', 'bigint', 'bigint', 'bigint', 'bigint', 'integer', 'integer', 'bigint'],
 }
 
-/** Takes away what nobody needs any more, in one bounded step. */
+/** Removes messages and state that are no longer needed, in one bounded step. */
 export async function retain(
   executor: Executor,
   options: Partial<RetainOptions> = {},

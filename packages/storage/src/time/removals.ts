@@ -3,13 +3,13 @@ import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
 export interface RemovalStep {
-  /** Where the step opened partitions, their queue: messages may wait there. */
+  /** The queues in which the step opened partitions: messages may be waiting there. */
   readonly woken: readonly WakeHint[]
   /** Null: nothing is left to remove. */
   readonly nextInMs: number | null
 }
 
-/** One step by whichever node comes first. Undefined: not due, or another node took it. */
+/** One step; the first node to call runs it. Undefined: not due, or another node took it. */
 export async function removalStep(pool: pg.Pool, holder: string): Promise<RemovalStep | undefined> {
   const [row] = await callStatement(
     pool,
@@ -28,7 +28,7 @@ export async function removalStep(pool: pg.Pool, holder: string): Promise<Remova
   return { woken, nextInMs }
 }
 
-/** A purge whose steps have not come to all partitions yet; undefined where there is none. */
+/** A purge that has not reached all partitions yet; undefined if there is none. */
 export async function purgeUnderWay(
   pool: pg.Pool,
   queue: string,

@@ -4,11 +4,14 @@ import type { RetainOptions } from './maintenance.ts'
 
 export interface RetentionStep extends Omit<RetainOptions, 'after'> {
   readonly holder: string
-  /** Between rounds. */
+  /** Time between rounds. */
   readonly intervalMs: number
 }
 
-/** One step by whichever node comes first. What went, by kind; undefined: not due, or another node took it. */
+/**
+ * One step; the first node to call runs it. Resolves to removals by kind; undefined: not due, or taken by
+ * another node.
+ */
 export async function retentionStep(
   pool: pg.Pool,
   step: RetentionStep,
@@ -33,24 +36,26 @@ export async function retentionStep(
     : new Map(rows.map(([kind, count]) => [kind as string, count as number]))
 }
 
-/** A group without a request for a day or longer, and the messages that are kept because of it. */
+/** A group without a request for a day or longer, and the messages it retains. */
 export interface IdleGroup {
   readonly queue: string
   readonly consumerGroup: string
   readonly lastSeenAt: string
   readonly messages: number
-  /** There are more: not every partition was counted. */
+  /** The count is a minimum: not every partition was counted. */
   readonly isPartial: boolean
-  /** When the oldest of them was created. */
+  /** When the oldest of these messages was created. */
   readonly oldestAt: string | null
-  /** Until when it holds them; null: without end. Only while another group of its queue is in use does it let go. */
+  /**
+   * How long it retains them; null: permanently. It stops only while another group of its queue is in use.
+   */
   readonly until: string | null
 }
 
 const idleGroupColumns = `queue, consumer_group, rouse.epoch_ms(last_seen_at), messages::float8, is_partial,
   rouse.epoch_ms(oldest_at), rouse.epoch_ms(until)`
 
-/** Those that hold back retention now, the most messages first. */
+/** The groups that currently hold back retention, those with the most messages first. */
 export async function idleGroups(
   pool: pg.Pool,
   options: { readonly limit: number; readonly idleGroupMs: number | null },
@@ -78,7 +83,7 @@ export interface LetGoGroup {
   readonly messages: number
 }
 
-/** Groups that stopped holding messages. Each is answered once for each idle time, to one node. */
+/** Groups that stopped retaining messages. Each idle period is reported once, to one node. */
 export async function takeLetGoGroups(pool: pg.Pool, limit: number): Promise<LetGoGroup[]> {
   const rows = await callStatement(
     pool,

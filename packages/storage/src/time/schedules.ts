@@ -10,12 +10,12 @@ export interface ScheduleRow {
   readonly partition: string
   readonly cron: string
   readonly timeZone: string
-  /** JSON text, both. */
+  /** Both are JSON text. */
   readonly payload: string
   readonly headers: string | null
   readonly catchUp: CatchUp
   readonly paused: boolean
-  /** Null while it is paused, and when no tick is left. */
+  /** Null while paused, and when no tick is left. */
   readonly nextAt: Date | null
   readonly lastAt: Date | null
   readonly createdAt: Date
@@ -36,7 +36,7 @@ export async function listSchedules(
   return rows.map(readSchedule)
 }
 
-/** Creates it, or replaces the one of that name. */
+/** Creates the schedule, or replaces the one of that name. */
 export async function putSchedule(
   pool: pg.Pool,
   row: Omit<ScheduleRow, 'lastAt' | 'createdAt'>,
@@ -66,7 +66,7 @@ export async function putSchedule(
   return readSchedule(rows[0] as unknown[])
 }
 
-/** False: there was none. */
+/** False: it did not exist. */
 export async function deleteSchedule(pool: pg.Pool, name: string): Promise<boolean> {
   const sql = 'delete from rouse.schedules where name = $1 returning name'
   return (await callStatement(pool, sql, [name])).length > 0
@@ -86,11 +86,11 @@ export interface DueSchedule {
   readonly nextAt: Date
   readonly now: Date
   readonly queue: string
-  /** The payload as it is stored, where the queue or the schedule is encrypted. */
+  /** The stored payload, if the queue or the schedule is encrypted. */
   readonly toSeal: string | null
 }
 
-/** Those of the named queues are left out. */
+/** Excludes schedules of the named queues. */
 export async function dueSchedules(
   pool: pg.Pool,
   limit: number,
@@ -117,7 +117,7 @@ export async function dueSchedules(
 
 export interface Firing {
   readonly id: string
-  /** The next_at that was seen: another node that was faster has changed it. */
+  /** The `next_at` that was read: a faster node has changed it. */
   readonly seen: Date
   readonly messageIds: readonly string[]
   readonly ticks: readonly Date[]
@@ -126,10 +126,10 @@ export interface Firing {
 }
 
 export interface SealedFiring {
-  /** The stored payload that was seen, and what takes its place. */
+  /** The stored payload that was read, and its replacement. */
   readonly seen: string
   readonly stored: string
-  /** By tick. */
+  /** One per tick. */
   readonly payloads: readonly string[]
 }
 

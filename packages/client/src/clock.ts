@@ -1,14 +1,14 @@
-/** Milliseconds that only ever rise. */
+/** Monotonic milliseconds. */
 export function nowMs(): number {
   return performance.now()
 }
 
-/** Since 1970. Only for what others tell as a date. */
+/** Milliseconds since 1970. Only for dates from other systems. */
 export function wallMs(): number {
   return Date.now()
 }
 
-/** Resolves after so long, or as soon as the signal aborts. */
+/** Resolves after `ms`, or as soon as the signal aborts. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) return resolve()
@@ -22,10 +22,10 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** Beyond it, timers fire at once. */
+/** Longer timers fire at once. */
 const timerMsMax = 2_147_483_647
 
-/** Runs when all that can happen now has happened, so that what belongs together goes together. */
+/** Runs after the current turn of the event loop, so that calls made in the same turn share a request. */
 export const afterThisTurn: (callback: () => void) => void =
   typeof setImmediate === 'function'
     ? (callback) => void setImmediate(callback)

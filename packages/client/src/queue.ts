@@ -7,11 +7,11 @@ import { type PushEntry, type PushOptions, pushItemText } from './push/push-item
 import { RouseError } from './rouse-error.ts'
 
 export interface PushManyOptions {
-  /** In as many requests as it takes: a failure may leave the first of them stored. Default false. */
+  /** Sends several requests if needed: a failure may leave the first ones stored. Default false. */
   readonly chunked?: boolean | undefined
 }
 
-/** A queue, and its default group as a consumer. */
+/** A queue, which also is the consumer of its default group. */
 export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   readonly #session: Session
 
@@ -20,12 +20,14 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     this.#session = session
   }
 
-  /** Groups each get every message. */
+  /** Every consumer group gets every message. */
   group(name: string): Consumer<Data, Queues> {
     return new Consumer(this.#session, this.name, name)
   }
 
-  /** Resolves when the message is stored. Pushes made meanwhile share a request; those of a queue stay in order. */
+  /**
+   * Resolves when the message is stored. Concurrent pushes share a request; those of a queue stay in order.
+   */
   async push(payload: Data, options: PushOptions = {}): Promise<Pushed> {
     this.#session.checkOpen()
     const [pushed] = await this.#session.pushes.push(this.name, [this.#item(payload, options)])
@@ -33,9 +35,9 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   }
 
   /**
-   * Up to 1,000 messages, stored together or not at all; more are refused before anything is sent. With `chunked`, any
-   * number goes in requests one after the other, and a failure rejects with a `PartialPushError`. A call that failed may
-   * be repeated with the same array: nothing is stored twice within the queue's `dedupWindowSeconds`.
+   * Stores up to 1,000 messages, all or none; refuses more before anything is sent. With `chunked`, sends any
+   * number in consecutive requests, and a failure rejects with a `PartialPushError`. A failed call may be
+   * repeated with the same array: nothing is stored twice within the queue's `dedupWindowSeconds`.
    */
   async pushMany(
     entries: readonly PushEntry<Data>[],
@@ -66,7 +68,7 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     return stored
   }
 
-  /** Sets options of the queue, creating it if need be. Answers all of them. */
+  /** Sets options of the queue and creates it if necessary. Resolves to all options. */
   async configure(
     options: Readonly<Record<string, unknown>>,
   ): Promise<Readonly<Record<string, unknown>>> {

@@ -1,13 +1,13 @@
-/** At least 0, below 1. */
+/** At least 0 and less than 1. */
 export type Random = () => number
 
-/** Good enough for jitter and for names; works in pages without TLS, where `randomUUID` does not. */
+/** Sufficient for jitter and ids; works in pages without TLS, where `randomUUID` does not. */
 export const systemRandom: Random = () => {
   const [number = 0] = crypto.getRandomValues(new Uint32Array(1))
   return number / 2 ** 32
 }
 
-/** Names that no other client makes: 120 random bits, then a count. */
+/** Ids unique to this client: 120 random bits, then a counter. */
 export function createIdSource(random: Random = systemRandom): () => string {
   const prefix = Array.from({ length: 4 }, () =>
     Math.floor(random() * 2 ** 30)

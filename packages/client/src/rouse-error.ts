@@ -1,4 +1,4 @@
-/** What the server calls its errors, and what this client adds. Newer servers may say more. */
+/** The server's error codes and those of this client. Newer servers may have more. */
 export type ErrorCode =
   | 'invalid_request'
   | 'invalid_name'
@@ -35,10 +35,10 @@ export type ErrorCode =
   | (string & {})
 
 /**
- * `unreachable`: no node could be asked. `no_answer`: a node was asked and did not answer in time, or hung up.
- * `buffer_full`: more pushes wait than the client keeps. `closed`: the client was closed. `bad_answer`: not from Rouse.
- * `loop_left`: a `for await` loop was left before its message was ended. `ack_in_rolled_back`: a handler returned, but
- * the transaction of its ackIn was rolled back.
+ * `unreachable`: no node accepted the connection. `no_answer`: a node did not answer in time, or closed the
+ * connection. `buffer_full`: too many pushes are waiting. `closed`: the client was closed. `bad_answer`: the
+ * answer is not from Rouse. `loop_left`: a `for await` loop ended before its message did.
+ * `ack_in_rolled_back`: a handler returned, but the transaction of its ackIn was rolled back.
  */
 export type ClientErrorCode =
   | 'unreachable'
@@ -50,7 +50,7 @@ export type ClientErrorCode =
   | 'ack_in_rolled_back'
 
 export interface FieldError {
-  /** As a path from the body: `items[3].queue`. */
+  /** A path in the body: `items[3].queue`. */
   readonly field: string
   readonly message: string
 }
@@ -68,11 +68,11 @@ export interface RouseErrorOptions {
 export class RouseError extends Error {
   override readonly name = 'RouseError'
   readonly code: ErrorCode
-  /** The HTTP status; undefined where no server answered. */
+  /** The HTTP status; undefined if no server answered. */
   readonly status: number | undefined
-  /** Whether the same call may succeed later. The client has already tried for as long as it may. */
+  /** Whether the same call may succeed later. The client has already used up its own retries. */
   readonly retryable: boolean
-  /** For the server's log. */
+  /** To find the request in the server's log. */
   readonly requestId: string | undefined
   /** The node that answered. */
   readonly node: string | undefined

@@ -11,26 +11,29 @@ import { createIdSource, systemRandom } from './randomness.ts'
 import { RouseError } from './rouse-error.ts'
 
 export interface RouseOptions {
-  /** The nodes. Calls are spread over them, and go elsewhere when one fails. */
+  /** The nodes. Calls are distributed over them and fail over to another node. */
   readonly urls: string | readonly string[]
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** A node that has not answered after so long is taken for dead. Default 10 s. */
+  /** A node that does not answer within this time counts as failed. Default 10 s. */
   readonly timeout?: Duration | undefined
-  /** A call that fails is tried again for so long. Default 30 s. */
+  /** How long a failed call is retried. Default 30 s. */
   readonly retryFor?: Duration | undefined
-  /** Messages that may wait to be pushed; beyond it, pushes reject with `buffer_full`. Default 10,000. */
+  /**
+   * The maximum number of messages waiting to be pushed; further pushes reject with `buffer_full`. Default
+   * 10,000.
+   */
   readonly bufferMax?: number | undefined
-  /** The W3C trace context of what the program is doing, asked at every push. */
+  /** Returns the current W3C trace context; called at every push. */
   readonly traceparent?: (() => string | undefined) | undefined
-  /** In place of HTTP by the platform. */
+  /** Replaces the platform's HTTP client. */
   readonly transport?: Transport | undefined
 }
 
 const defaults = { timeout: '10s', retryFor: '30s', bufferMax: 10_000 } as const
 
-/** A client of a Rouse cluster. `Queues` says what each queue carries. */
-// biome-ignore lint/suspicious/noExplicitAny: who declares no queues wants no types
+/** A client of a Rouse cluster. `Queues` maps each queue to its payload type. */
+// biome-ignore lint/suspicious/noExplicitAny: without declared queues, payloads are untyped
 export class Rouse<Queues extends object = Record<string, any>> {
   readonly #transport: Transport
   readonly #session: Session
@@ -60,12 +63,12 @@ export class Rouse<Queues extends object = Record<string, any>> {
     return new Queue(this.#session, name)
   }
 
-  /** Resolves when no push waits for its answer, whatever the answers were. */
+  /** Resolves when every pending push is answered, successfully or not. */
   async flush(): Promise<void> {
     await this.#session.pushes.flush()
   }
 
-  /** Stops the workers, sends what waits to be pushed, and lets go of the connections. Safe twice. */
+  /** Stops the workers, sends pending pushes and closes the connections. Idempotent. */
   async close(): Promise<void> {
     await this.#session.close()
     this.#transport.close()
@@ -96,7 +99,7 @@ async function sendPush(caller: Caller, items: readonly string[]): Promise<Pushe
   }))
 }
 
-/** The server will not store a repeat, because the first try may have been stored and its keys forgotten. */
+/** The server does not store a repeat: the first try may have been stored, and its dedupe key has expired. */
 function unknownOf(error: RouseError): RouseError {
   if (error.code !== 'repeat_too_late') return error
   const { message, status, requestId, node } = error

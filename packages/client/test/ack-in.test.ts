@@ -1,4 +1,4 @@
-// Acknowledging inside a transaction of the handler.
+// Acknowledging inside the handler's transaction.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import type { Message } from '../src/index.ts'
@@ -8,7 +8,7 @@ import { deadLetters } from './support/dead-letters.ts'
 const cluster = await sharedCluster()
 const { urls, database } = cluster
 
-test('ackIn acknowledges in the transaction of the handler, and nothing else is said of the message', async (t) => {
+test('ackIn acknowledges in the transaction of the handler, and the worker sends no other ack', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
   const errors: unknown[] = []
@@ -27,7 +27,7 @@ test('ackIn acknowledges in the transaction of the handler, and nothing else is 
   t.same(await queue.pop({ batch: 10 }), [])
 })
 
-test('a message whose ackIn is rolled back comes again, charged, before those behind it', async (t) => {
+test('a message whose ackIn is rolled back is charged and redelivered before those behind it', async (t) => {
   for (const outcome of ['throws', 'returns'] as const) {
     const queue = clientOf(t, urls).queue(unique())
     await queue.configure({ retryBackoffMs: [0] })
@@ -51,7 +51,7 @@ test('a message whose ackIn is rolled back comes again, charged, before those be
   }
 })
 
-test('a handler that throws after its ackIn was committed is reported, and its message stays acknowledged', async (t) => {
+test('an error after a committed ackIn is reported, and the message stays acknowledged', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.push(1)
   const errors: unknown[] = []
@@ -68,7 +68,7 @@ test('a handler that throws after its ackIn was committed is reported, and its m
   t.same(await queue.pop({ batch: 10 }), [])
 })
 
-test('a lease that ends with its ackIn is not lost, however long the handler goes on', async (t) => {
+test('a lease that ends with its ackIn is not reported as lost, however long the handler runs', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.push(1)
   const errors: unknown[] = []
@@ -87,7 +87,7 @@ test('a lease that ends with its ackIn is not lost, however long the handler goe
   t.same(errors, [])
 })
 
-test('a batch is acknowledged in one transaction, as a whole or in part', async (t) => {
+test('a batch is acknowledged in one transaction, wholly or partly', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
@@ -109,12 +109,12 @@ test('a batch is acknowledged in one transaction, as a whole or in part', async 
   t.same(await queue.pop({ batch: 10 }), [])
 })
 
-test('a failed batch whose ackIn was rolled back is handled one at a time; one that was committed is not', async (t) => {
+test('a failed batch is handled one message at a time if its ackIn was rolled back, not if it was committed', async (t) => {
   for (const end of ['rollback', 'commit'] as const) {
     const name = unique()
     const queue = clientOf(t, urls).queue(name)
     await queue.configure({ ordering: 'none', retryLimit: 0 })
-    // In partitions of their own: while ackIn is open, other acks of its lease and partition are refused.
+    // In separate partitions: while ackIn is open, other acks of its lease and partition are refused.
     await queue.pushMany([1, 2, 3].map((n) => ({ payload: n, partition: `p${n}` })))
     const calls: string[] = []
     const errors: unknown[] = []
@@ -138,7 +138,7 @@ test('a failed batch whose ackIn was rolled back is handled one at a time; one t
   }
 })
 
-test('rouse.ack_in that a handler calls by itself is not reported as a lost lease', async (t) => {
+test('a direct call of rouse.ack_in by a handler is not reported as a lost lease', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.pushMany(Array.from({ length: 20 }, (_, payload) => ({ payload })))
   const errors: unknown[] = []
@@ -154,7 +154,7 @@ test('rouse.ack_in that a handler calls by itself is not reported as a lost leas
   t.same(errors, [])
 })
 
-test('an acknowledgement that comes too late is reported as a lost lease', async (t) => {
+test('a late acknowledgement is reported as a lost lease', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.push(1)

@@ -10,7 +10,7 @@ function held(partitionId: string): Held {
   return { message: { partitionId, seq: count }, lease: {}, settled: false } as unknown as Held
 }
 
-test('without order, whatever waits may begin', async (t) => {
+test('without ordering every waiting message may start', async (t) => {
   const backlog = new Backlog(false)
   const messages = [held('a'), held('a'), held('a')]
   backlog.add(messages)
@@ -20,7 +20,7 @@ test('without order, whatever waits may begin', async (t) => {
   t.same([backlog.size, backlog.take(1)], [0, []])
 })
 
-test('in order, a partition has one handler at a time', async (t) => {
+test('with ordering a partition has one handler at a time', async (t) => {
   const backlog = new Backlog(true)
   const [a1, a2, b1] = [held('a'), held('a'), held('b')]
   backlog.add([a1, a2, b1])
@@ -32,7 +32,7 @@ test('in order, a partition has one handler at a time', async (t) => {
   t.same(backlog.take(1), [a2])
 })
 
-test('a batch holds the partitions that it draws from', async (t) => {
+test('a batch blocks the partitions it draws from', async (t) => {
   const backlog = new Backlog(true)
   const [a1, a2, a3, b1] = [held('a'), held('a'), held('a'), held('b')]
   backlog.add([a1, a2, a3, b1])
@@ -42,7 +42,7 @@ test('a batch holds the partitions that it draws from', async (t) => {
   t.same(backlog.take(2), [a3])
 })
 
-test('what is removed is neither handed out nor counted', async (t) => {
+test('a removed message is neither returned nor counted', async (t) => {
   const backlog = new Backlog(true)
   const [a1, a2, b1] = [held('a'), held('a'), held('b')]
   backlog.add([a1, a2, b1])
@@ -55,7 +55,7 @@ test('what is removed is neither handed out nor counted', async (t) => {
 })
 
 for (const ordered of [true, false]) {
-  test(`nothing is lost, doubled or out of turn (${ordered ? 'ordered' : 'unordered'})`, async (t) => {
+  test(`nothing is lost, duplicated or out of order (${ordered ? 'ordered' : 'unordered'})`, async (t) => {
     for (let seed = 1; seed <= 50; seed += 1) {
       const random = seededRandom(seed)
       const backlog = new Backlog(ordered)

@@ -1,4 +1,4 @@
-// What becomes of the messages of a batch whose handler throws.
+// How a batch whose handler throws is handled.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { clientOf, sharedCluster, unique } from './support/cluster.ts'
@@ -8,7 +8,7 @@ import { gate } from './support/gate.ts'
 const cluster = await sharedCluster()
 const { urls } = cluster
 
-test('of a failed batch only the message that fails alone is charged', async (t) => {
+test('only the message of a failed batch that fails alone is charged', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.configure({ retryLimit: 1, retryBackoffMs: [0] })
@@ -42,7 +42,7 @@ test('of a failed batch only the message that fails alone is charged', async (t)
       .flat()
       .filter((call) => !call.endsWith('.1')),
     [],
-    'none but the bad one is charged',
+    'only the bad one is charged',
   )
   t.ok(
     calls.flat().every((call) => call.startsWith('a1.') || call.endsWith('.1')),
@@ -50,12 +50,12 @@ test('of a failed batch only the message that fails alone is charged', async (t)
   )
   t.ok(
     errors.every((error) => ['a1', undefined].includes((error as string[])[1])),
-    'nor is another one blamed',
+    'no other message is blamed',
   )
   t.same(await queue.pop({ batch: 10, partitions: 10 }), [], 'the others are completed')
 })
 
-test('messages of a failed batch keep their order, and the one that fails holds back those behind it', async (t) => {
+test('messages of a failed batch keep their order, and the failed one holds back those behind it', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.configure({ retryBackoffMs: [300] })
   await queue.pushMany([1, 2, 3, 4].map((payload) => ({ payload })))
@@ -76,7 +76,7 @@ test('messages of a failed batch keep their order, and the one that fails holds 
   )
 })
 
-test('what a batch handler decided before it throws stays decided', async (t) => {
+test('decisions of a batch handler before it throws stay valid', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.configure({ ordering: 'none' })
@@ -94,7 +94,7 @@ test('what a batch handler decided before it throws stays decided', async (t) =>
   t.same(await queue.pop({ batch: 10 }), [])
 })
 
-test('a stop gives back what is left of a failed batch, uncharged', async (t) => {
+test('a stop releases the rest of a failed batch without charging it', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
   const first = gate()

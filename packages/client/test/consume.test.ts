@@ -1,4 +1,4 @@
-// Consuming in other ways than by one worker: groups, iteration, by hand, one partition.
+// Other ways to consume: groups, iteration, manual calls, one partition.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import type { Message } from '../src/index.ts'
@@ -6,12 +6,12 @@ import { clientOf, sharedCluster, unique } from './support/cluster.ts'
 
 const { urls, database } = await sharedCluster()
 
-/** A limit for what should end long before, in tests of things that once never did. */
+/** A generous limit for operations that once never ended. */
 function pauseMs<Value>(ms: number, value: Value): Promise<Value> {
   return new Promise((resolve) => setTimeout(resolve, ms, value).unref())
 }
 
-test('two groups each get every message', async (t) => {
+test('each of two groups gets every message', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
   const seen: Record<string, unknown[]> = { audit: [], mail: [] }
@@ -23,7 +23,7 @@ test('two groups each get every message', async (t) => {
   t.same(seen, { audit: [1, 2, 3], mail: [1, 2, 3] })
 })
 
-test('iteration acknowledges as it goes on; leaving the loop fails the message that was not ended', async (t) => {
+test('iteration acknowledges each message; leaving the loop fails a message that was not ended', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.configure({ retryBackoffMs: [0] })
   await queue.pushMany([1, 2, 3, 4].map((payload) => ({ payload })))
@@ -37,7 +37,7 @@ test('iteration acknowledges as it goes on; leaving the loop fails the message t
   t.match(rest, [{ data: 3, attempt: 2 }], 'charged')
 })
 
-test('a loop that throws charges each attempt, up to a dead letter', async (t) => {
+test('a loop that throws charges each attempt until the message is dead-lettered', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.configure({ retryLimit: 2, retryBackoffMs: [0] })
@@ -63,7 +63,7 @@ test('a loop that throws charges each attempt, up to a dead letter', async (t) =
   t.same(rows, [{ payload: '"poison"', error_code: 'loop_left' }])
 })
 
-test('a message that was ended before its loop is left stays ended', async (t) => {
+test('a message ended before its loop is left stays ended', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.configure({ retryBackoffMs: [0] })
   const errors: unknown[] = []
@@ -82,7 +82,7 @@ test('a message that was ended before its loop is left stays ended', async (t) =
   t.same(errors, [])
 })
 
-test('a loop that waits for a message ends when its client is closed', async (t) => {
+test('a loop that waits for a message ends when its client closes', async (t) => {
   const rouse = clientOf(t, urls)
   const queue = rouse.queue(unique())
   await queue.push(1)
@@ -94,10 +94,10 @@ test('a loop that waits for a message ends when its client is closed', async (t)
   await eventually(() => seen.length === 1)
   await rouse.close()
   t.equal(await Promise.race([loop, pauseMs(5_000, 'still waits')]), 'ended')
-  t.same(await clientOf(t, urls).queue(queue.name).pop(), [], 'and its message is acknowledged')
+  t.same(await clientOf(t, urls).queue(queue.name).pop(), [], 'its message is acknowledged')
 })
 
-test('closing waits for the message that a loop is at, and gives back those behind it', async (t) => {
+test('closing waits for the message in the loop and releases those behind it', async (t) => {
   const rouse = clientOf(t, urls)
   const queue = rouse.queue(unique())
   await queue.pushMany([1, 2].map((payload) => ({ payload })))
@@ -113,7 +113,7 @@ test('closing waits for the message that a loop is at, and gives back those behi
   t.match(rest, [{ data: 2, attempt: 1 }])
 })
 
-test('by hand: pop, extend, fail, retry, release, ack', async (t) => {
+test('pop, extend, fail, retry, release and ack work without a worker', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.configure({ retryBackoffMs: [0] })
   await queue.push('x')
@@ -134,7 +134,7 @@ test('by hand: pop, extend, fail, retry, release, ack', async (t) => {
   t.equal((await pop()).data, 'y')
 })
 
-test('a worker of one partition sees no other; a new group may begin with what comes', async (t) => {
+test('a worker of one partition sees no other, and a new group may start with new messages', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.push('old', { partition: 'a' })
   const seen: unknown[] = []

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { type Duration, parseDuration } from '../src/duration.ts'
 
-test('a duration is milliseconds, or a number with its unit', async (t) => {
+test('a duration is a number of milliseconds or a number with a unit', async (t) => {
   const cases: [Duration, number][] = [
     [0, 0],
     [1_500, 1_500],
@@ -14,7 +14,7 @@ test('a duration is milliseconds, or a number with its unit', async (t) => {
   for (const [duration, ms] of cases) t.equal(parseDuration(duration, 'delay'), ms)
 })
 
-test('what is no duration is refused by the name of its field', async (t) => {
+test('an invalid duration is refused with the name of its field', async (t) => {
   for (const text of ['', '10', '10 m', 'm', '-1s', '10M', Number.NaN, -1, Infinity]) {
     t.throws(() => parseDuration(text as Duration, 'delay'), {
       code: 'invalid_delay',

@@ -1,4 +1,5 @@
-// Nodes die, stop and come back while handlers run. Nothing may be lost, and nothing handled twice while its lease lives.
+// Nodes die, stop and return while handlers run. No message may be lost, or handled twice while its lease is
+// valid.
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import type { Rouse } from '../src/index.ts'
@@ -6,7 +7,7 @@ import { clientOf, startCluster, unique } from './support/cluster.ts'
 
 const patience = { timeoutMs: 60_000 }
 
-/** Counts how often each message was handled. */
+/** Counts how often each message is handled. */
 function tally() {
   const handled = new Map<number, number>()
   return {
@@ -28,7 +29,7 @@ async function expectEmpty(t: Test, rouse: Rouse, queue: string): Promise<void> 
   t.same(await rouse.queue(queue).pop({ batch: 100, partitions: 100 }), [], 'nothing is left')
 }
 
-test('a node is killed while twenty handlers run', async (t) => {
+test('killing a node while twenty handlers run loses nothing', async (t) => {
   const cluster = await startCluster(t, 2)
   const rouse = clientOf(t, cluster.urls)
   const queue = unique()
@@ -43,7 +44,7 @@ test('a node is killed while twenty handlers run', async (t) => {
     running -= 1
     count.add(data)
   })
-  // What the node had leased to an answer that it never sent comes back when that lease runs out.
+  // Messages leased in a response that the node never sent are redelivered when that lease expires.
   await eventually(() => count.handled.size === 200, patience)
   t.ok(killed !== undefined, 'twenty ran when it was killed')
   await rouse.close()
@@ -51,7 +52,7 @@ test('a node is killed while twenty handlers run', async (t) => {
   await expectEmpty(t, clientOf(t, cluster.urls), queue)
 })
 
-test('a node is restarted, by turns, under pushes and handlers', async (t) => {
+test('restarting nodes in turn under load loses nothing', async (t) => {
   const cluster = await startCluster(t, 2)
   const rouse = clientOf(t, cluster.urls)
   const queue = unique()
@@ -87,7 +88,7 @@ test('a node is restarted, by turns, under pushes and handlers', async (t) => {
   await expectEmpty(t, clientOf(t, cluster.urls), queue)
 })
 
-test('the only node is away for a while', async (t) => {
+test('pushes and handlers survive an outage of the only node', async (t) => {
   const cluster = await startCluster(t, 1)
   const rouse = clientOf(t, cluster.urls)
   const queue = unique()
@@ -121,7 +122,7 @@ test('the only node is away for a while', async (t) => {
   await expectEmpty(t, clientOf(t, cluster.urls), queue)
 })
 
-test('stopping in mid-flight loses and doubles nothing', async (t) => {
+test('stopping under load loses and duplicates nothing', async (t) => {
   const cluster = await startCluster(t, 1)
   const rouse = clientOf(t, cluster.urls)
   const queue = unique()
@@ -148,7 +149,7 @@ test('stopping in mid-flight loses and doubles nothing', async (t) => {
   }
   t.ok(stops > 5, `${stops} stops`)
   t.same(count.twice, [])
-  t.same(charged, [], 'what was given back was not charged')
+  t.same(charged, [], 'released messages are not charged')
   await expectEmpty(t, rouse, queue)
 })
 
@@ -158,7 +159,7 @@ test('a slow node costs time, not messages', async (t) => {
   const queue = unique()
   await pushNumbers(rouse, queue, 100)
   const count = tally()
-  // Every push and ack waits in PostgreSQL for this lock, longer than the client does.
+  // Every push and ack waits in PostgreSQL for this lock, longer than the client's timeout.
   const { pool } = cluster.database
   const lock = await pool.connect()
   rouse

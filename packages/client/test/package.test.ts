@@ -1,4 +1,4 @@
-// What users install.
+// The published package.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -23,12 +23,12 @@ async function bundle(platform: 'browser' | 'node'): Promise<string> {
   return outputFiles[0]?.text ?? ''
 }
 
-test('the package depends on nothing', async (t) => {
+test('the package has no dependencies', async (t) => {
   t.equal(manifest.dependencies, undefined)
   t.equal(manifest.peerDependencies, undefined)
 })
 
-test('the package holds the built files, their types, the manifest and the README', async (t) => {
+test('the package contains the built files, their types, the manifest and the README', async (t) => {
   const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json'], {
     cwd: root,
   })
@@ -54,7 +54,7 @@ test('its types need no other package', async (t) => {
   }
 })
 
-test('in a browser it is small and knows nothing of Node', async (t) => {
+test('the browser bundle is small and uses no Node modules', async (t) => {
   const text = await bundle('browser')
   const bytes = gzipSync(text).length
   t.ok(bytes <= gzippedBytesMax, `${bytes} bytes gzipped`)
@@ -62,11 +62,11 @@ test('in a browser it is small and knows nothing of Node', async (t) => {
   t.ok(text.includes('await fetch('))
 })
 
-test('in Node it speaks by node:http', async (t) => {
+test('the Node entry uses node:http', async (t) => {
   t.ok((await bundle('node')).includes('"node:http"'))
 })
 
-test('importing it listens to no signal', async (t) => {
+test('importing the package installs no signal handlers', async (t) => {
   const before = process.eventNames()
   await import('../src/index.ts')
   t.same(process.eventNames(), before)

@@ -6,7 +6,7 @@ import { type ScriptedRequest, scriptedServer } from './support/scripted-server.
 
 const { urls } = await sharedCluster()
 
-test('a message is stored, with all that was said of it', async (t) => {
+test('a message is stored with all its options', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   const { id, status } = await queue.push(
@@ -34,7 +34,7 @@ test('a dedupeKey is accepted once', async (t) => {
   t.match(second, { status: 'duplicate', id: first.id })
 })
 
-test('a delayed message comes when it is due', async (t) => {
+test('a delayed message is delivered when it is due', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   t.equal((await queue.push(1, { delay: '1s' })).status, 'scheduled')
   t.equal((await queue.push(2, { runAt: new Date(Date.now() + 600_000) })).status, 'scheduled')
@@ -43,7 +43,7 @@ test('a delayed message comes when it is due', async (t) => {
   t.equal(message?.data, 1)
 })
 
-test('pushes that were made together share requests, and stay in order', async (t) => {
+test('concurrent pushes share requests and stay in order', async (t) => {
   const name = unique()
   const forwarded = await forwardingServer(t)
   const queue = clientOf(t, forwarded.url).queue(name)
@@ -102,7 +102,7 @@ test('pushMany is all or nothing', async (t) => {
   t.match(pushed, [{ status: 'queued' }, { status: 'queued', transactionId: 'k' }])
 })
 
-test('pushMany of more than one request takes is refused before anything is sent', async (t) => {
+test('pushMany refuses more messages than fit one request before sending anything', async (t) => {
   const forwarded = await forwardingServer(t)
   const queue = clientOf(t, forwarded.url).queue(unique())
   const entries = Array.from({ length: 1_001 }, (_, payload) => ({ payload }))
@@ -112,7 +112,7 @@ test('pushMany of more than one request takes is refused before anything is sent
   t.equal(forwarded.requests.length, 1)
 })
 
-test('pushMany in chunks stores any number, in order', async (t) => {
+test('chunked pushMany stores any number, in order', async (t) => {
   const queue = clientOf(t, urls, { bufferMax: 1_000 }).queue(unique())
   const entries = Array.from({ length: 2_500 }, (_, payload) => ({ payload }))
   const pushed = await queue.pushMany(entries, { chunked: true })
@@ -120,11 +120,11 @@ test('pushMany in chunks stores any number, in order', async (t) => {
   t.same(await popAll(queue), Array.from(entries.keys()))
 })
 
-test('pushMany in chunks that fails says what is stored, and repeated stores nothing twice', async (t) => {
+test('a failed chunked pushMany reports what is stored, and repeating it stores nothing twice', async (t) => {
   for (const repeat of ['same array', 'rest'] as const) {
     let fails = true
     let pushes = 0
-    // The second request is stored, but its answer is lost; after that nobody answers for a while.
+    // The second request is stored, but its answer is lost; then no request is answered for a while.
     const forwarded = await forwardingServer(t, ({ path }) => {
       if (path === '/api/v1/push') pushes += 1
       return fails && pushes > 1
@@ -144,7 +144,7 @@ test('pushMany in chunks that fails says what is stored, and repeated stores not
   }
 })
 
-test('pushMany repeated with the same array after a failure stores nothing twice; after a success it does', async (t) => {
+test('repeating pushMany with the same array stores nothing twice after a failure, but does after a success', async (t) => {
   let fails = true
   const forwarded = await forwardingServer(t, () => fails)
   const queue = clientOf(t, forwarded.url, { retryFor: '300ms' }).queue(unique())
@@ -154,10 +154,10 @@ test('pushMany repeated with the same array after a failure stores nothing twice
   await eventually(() => queue.pushMany(entries))
   t.same(await popAll(queue), [1, 2])
   await queue.pushMany(entries)
-  t.same(await popAll(queue), [1, 2], 'a call of its own')
+  t.same(await popAll(queue), [1, 2], 'a separate call')
 })
 
-test('a runAt that is not a date is refused by its name', async (t) => {
+test('a runAt that is not a Date is refused with the name of the field', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   for (const runAt of ['2027-01-01', 'tomorrow', 1_800_000_000_000, new Date(Number.NaN)]) {
     await t.rejects(queue.push(1, { runAt: runAt as never }), {
@@ -165,7 +165,7 @@ test('a runAt that is not a date is refused by its name', async (t) => {
       message: /^runAt must be/,
     })
   }
-  t.same(await queue.pop(), [], 'and nothing is stored')
+  t.same(await queue.pop(), [], 'nothing is stored')
 })
 
 test('a push whose answer was lost is stored once', async (t) => {
@@ -180,7 +180,7 @@ test('a push whose answer was lost is stored once', async (t) => {
   t.equal(popped.length, 1)
 })
 
-test('a push whose answer was lost is not repeated where its key is not remembered long enough', async (t) => {
+test('a push whose answer was lost is not repeated if the dedupe window is too short', async (t) => {
   for (const dedupWindowSeconds of [0, 1]) {
     const name = unique()
     await clientOf(t, urls).queue(name).configure({ dedupWindowSeconds })
@@ -193,7 +193,7 @@ test('a push whose answer was lost is not repeated where its key is not remember
   }
 })
 
-test('a buffer that is full refuses, and takes again when it has room', async (t) => {
+test('a full buffer refuses pushes until it has room', async (t) => {
   const queue = clientOf(t, urls, { bufferMax: 3 }).queue(unique())
   const results = await Promise.allSettled([1, 2, 3, 4].map((n) => queue.push(n)))
   t.same(
@@ -203,7 +203,7 @@ test('a buffer that is full refuses, and takes again when it has room', async (t
   t.equal((await queue.push(5)).status, 'queued')
 })
 
-test('closing sends what waits, and then nothing more', async (t) => {
+test('closing sends waiting pushes and refuses new ones', async (t) => {
   const name = unique()
   const rouse = clientOf(t, urls)
   const pushes = Array.from({ length: 50 }, (_, i) => rouse.queue(name).push(i))
@@ -213,15 +213,15 @@ test('closing sends what waits, and then nothing more', async (t) => {
   t.equal((await clientOf(t, urls).queue(name).pop({ batch: 100 })).length, 50)
 })
 
-test('what a program says of its trace goes along', async (t) => {
+test('a push carries the trace context of the program', async (t) => {
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
   const queue = clientOf(t, urls, { traceparent: () => traceparent }).queue(unique())
   await queue.push(1)
   t.match(await queue.pop(), [{ headers: { traceparent } }])
 })
 
-/** What the queue holds, acknowledged. */
-// biome-ignore lint/suspicious/noExplicitAny: of any client
+/** Pops and acknowledges all messages of the queue. */
+// biome-ignore lint/suspicious/noExplicitAny: accepts the queue of any client
 async function popAll(queue: Queue<any, any>): Promise<unknown[]> {
   const popped: unknown[] = []
   for (;;) {
@@ -232,7 +232,7 @@ async function popAll(queue: Queue<any, any>): Promise<unknown[]> {
   }
 }
 
-/** Passes every request on to the node; where `drops`, the answer never arrives. */
+/** Forwards every request to the node; if `drops` returns true, the answer is lost. */
 async function forwardingServer(
   t: Parameters<typeof scriptedServer>[0],
   drops: (request: ScriptedRequest) => boolean = () => false,

@@ -1,4 +1,4 @@
-// How calls fail over and back off, against servers that misbehave on purpose.
+// Failover and backoff of calls, against servers that misbehave on purpose.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { clientOf } from './support/cluster.ts'
@@ -18,7 +18,7 @@ function pushed({ body }: ScriptedRequest) {
   return { status: 201, body: items }
 }
 
-test('a storm of 503 is not answered with a storm of retries', async (t) => {
+test('a burst of 503 answers does not cause a burst of retries', async (t) => {
   const server = await scriptedServer(t, () => overloaded)
   const rouse = clientOf(t, server.url, { retryFor: '3s' })
   const workers = Array.from({ length: 10 }, (_, i) => rouse.queue(`w${i}`).work(() => {}))
@@ -28,11 +28,11 @@ test('a storm of 503 is not answered with a storm of retries', async (t) => {
     results.every((result) => result.status === 'rejected' && result.reason.code === 'overloaded'),
   )
   await Promise.all(workers.map((worker) => worker.stop()))
-  // 20 queues and 10 workers may each be refused once before the node rests; then only probes come.
+  // 20 queues and 10 workers may each be refused once before the node rests; then only probes arrive.
   t.ok(server.requests.length <= 60, `${server.requests.length} requests in 3 s`)
 })
 
-test('Retry-After is waited for', async (t) => {
+test('the client waits for Retry-After', async (t) => {
   const server = await scriptedServer(t, (request) =>
     server.requests.length === 1
       ? { ...overloaded, headers: { 'retry-after': '1' } }
@@ -49,7 +49,7 @@ test('Retry-After is waited for', async (t) => {
   )
 })
 
-test('a full queue makes its own pushes wait, not the node', async (t) => {
+test('a full queue delays only its own pushes', async (t) => {
   const server = await scriptedServer(t, (request) =>
     request.body.items[0].queue === 'full'
       ? {
@@ -69,7 +69,7 @@ test('a full queue makes its own pushes wait, not the node', async (t) => {
   await t.rejects(refused, { code: 'queue_full', status: 429, retryable: true })
 })
 
-test('a node that hangs up or does not answer is left for the next', async (t) => {
+test('calls fail over from a node that disconnects or does not answer', async (t) => {
   const good = await scriptedServer(t, pushed)
   const hangsUp = await scriptedServer(t, () => 'destroy')
   const silent = await scriptedServer(t, () => undefined)
@@ -77,10 +77,10 @@ test('a node that hangs up or does not answer is left for the next', async (t) =
   const rouse = clientOf(t, urls, { timeout: '200ms' })
   for (let i = 0; i < 30; i += 1) await rouse.queue('q').push(i)
   t.ok(good.requests.length === 30, 'all were pushed')
-  t.ok(hangsUp.requests.length < 10 && silent.requests.length < 5, 'and bad nodes were remembered')
+  t.ok(hangsUp.requests.length < 10 && silent.requests.length < 5, 'failed nodes are remembered')
 })
 
-test('nodes that are well share the calls', async (t) => {
+test('healthy nodes share the calls', async (t) => {
   const servers = await Promise.all([1, 2, 3].map(() => scriptedServer(t, pushed)))
   const rouse = clientOf(
     t,
@@ -93,7 +93,7 @@ test('nodes that are well share the calls', async (t) => {
   )
 })
 
-test('what only the caller can mend is not tried again', async (t) => {
+test('an error of the caller is not retried', async (t) => {
   const problem = {
     code: 'invalid_name',
     detail: 'queue is bad',
@@ -116,21 +116,21 @@ test('what only the caller can mend is not tried again', async (t) => {
   t.equal(server.requests.length, 1)
 })
 
-test('a cluster that is not there is told after the time for retries', async (t) => {
+test('an unreachable cluster is reported after `retryFor`', async (t) => {
   const rouse = clientOf(t, 'http://127.0.0.1:1', { retryFor: '500ms' })
   const begun = performance.now()
   await t.rejects(rouse.queue('q').push(1), { code: 'unreachable', retryable: true })
   t.ok(performance.now() - begun < 1_500)
 })
 
-test('a pop that acknowledges at delivery is never asked twice', async (t) => {
+test('an auto-acknowledging pop is never retried', async (t) => {
   const hangsUp = await scriptedServer(t, () => 'destroy')
   const rouse = clientOf(t, [hangsUp.url, hangsUp.url])
   await t.rejects(rouse.queue('q').pop({ autoAck: true }), { code: 'no_answer' })
   t.equal(hangsUp.requests.length, 1)
 })
 
-test('a node that is starting has done nothing: the next one is asked, and nothing is in doubt', async (t) => {
+test('a call refused by a starting node goes to the next one, and its outcome is known', async (t) => {
   const starting = await scriptedServer(t, () => ({
     status: 503,
     body: { code: 'starting', detail: 'waits for a lock', retryable: true },
@@ -139,7 +139,7 @@ test('a node that is starting has done nothing: the next one is asked, and nothi
   const good = await scriptedServer(t, (request) =>
     request.path.endsWith('/push') ? pushed(request) : { status: 204 },
   )
-  // A client begins at one of the nodes by chance, and asks them in turn.
+  // A client starts at a random node and then rotates.
   for (const call of ['pop', 'push'] as const) {
     starting.requests.splice(0)
     while (starting.requests.length === 0) {
@@ -154,7 +154,7 @@ test('a node that is starting has done nothing: the next one is asked, and nothi
   )
 })
 
-test('an acknowledgement by hand that is refused after an unclear try is unclear', async (t) => {
+test('a manual ack refused after an unanswered try has an unknown outcome', async (t) => {
   const refused = [{ index: 0, transactionId: 'x', success: false, error: 'lost' }]
   const server = await scriptedServer(t, () =>
     server.requests.length === 1 ? 'destroy' : { status: 200, body: refused },

@@ -1,4 +1,4 @@
-// How a worker stops: when its handlers do not end, when an answer is on its way, and when no node answers.
+// How a worker stops: with handlers that do not end, with an answer on its way, and with no reachable node.
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -6,7 +6,7 @@ import { clientOf, startCluster, unique } from './support/cluster.ts'
 
 const patience = { timeoutMs: 60_000 }
 
-test('a stop that has waited long enough aborts, and gives back at once', async (t) => {
+test('a stop aborts handlers after its timeout and releases their messages at once', async (t) => {
   const cluster = await startCluster(t, 1)
   const rouse = clientOf(t, cluster.urls)
   const queue = rouse.queue(unique())
@@ -30,7 +30,7 @@ test('a stop that has waited long enough aborts, and gives back at once', async 
   t.match(back.map(({ data, attempt }) => `${data} ${attempt}`).sort(), ['is deaf 1', 'listens 1'])
 })
 
-test('an answer that crosses a stop is given back at once, uncharged', async (t) => {
+test('messages that arrive during a stop are released at once, uncharged', async (t) => {
   const cluster = await startCluster(t, 1)
   const direct = clientOf(t, cluster.urls)
   const name = unique()
@@ -50,7 +50,7 @@ test('an answer that crosses a stop is given back at once, uncharged', async (t)
   t.match(message, { data: 'crosses', attempt: 1 })
 })
 
-test('a stop that finds the cluster out of reach keeps its timeout', async (t) => {
+test('a stop keeps its timeout when the cluster is unreachable', async (t) => {
   const cluster = await startCluster(t, 1)
   const rouse = clientOf(t, cluster.urls)
   const queue = rouse.queue(unique())
@@ -85,13 +85,13 @@ test('a stop that finds the cluster out of reach keeps its timeout', async (t) =
   )
 })
 
-/** How many pops wait at this node. */
+/** How many pops wait on this node. */
 async function waiting(url: string): Promise<number> {
   const stats = (await (await fetch(`${url}/stats`)).json()) as { waiting: { total: number } }
   return stats.waiting.total
 }
 
-/** Passes bytes on both ways, and answers only when it is told to while it holds them. */
+/** Forwards bytes both ways; while it holds, answers pass only when the test says so. */
 async function holdingProxy(t: Test, target: string) {
   const { hostname, port } = new URL(target)
   let holding = false
@@ -117,7 +117,7 @@ async function holdingProxy(t: Test, target: string) {
     get held() {
       return held.length
     },
-    /** After one turn, in which what the client sends now arrives. */
+    /** After one turn, in which the client's bytes arrive. */
     async release() {
       await new Promise((resolve) => setImmediate(resolve))
       holding = false

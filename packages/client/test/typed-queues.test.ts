@@ -5,7 +5,7 @@ import { test } from 'tap'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 
-test('the compiler refuses wrong payloads, queues and durations, and takes right ones', async (t) => {
+test('the compiler rejects wrong payloads, queues and durations, and accepts correct ones', async (t) => {
   const tsc = fileURLToPath(new URL('../../../node_modules/.bin/tsc', import.meta.url))
   const run = promisify(execFile)(tsc, ['--noEmit', '-p', 'typed-queues.tsconfig.json'], {
     cwd: here,

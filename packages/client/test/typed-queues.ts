@@ -1,4 +1,4 @@
-// What the compiler must accept and refuse; `typed-queues.test.ts` has it checked. Nothing here runs.
+// Code that the compiler must accept or reject, checked by `typed-queues.test.ts`. Nothing here runs.
 import type { ErrorCode as ServerErrorCode } from '@rouse/protocol'
 import { type ErrorCode, Rouse } from '../src/index.ts'
 
@@ -38,14 +38,14 @@ export async function typed(rouse: Rouse<Queues>): Promise<void> {
   }
 }
 
-/** Who declares no queues may push anything. */
+/** Without declared queues any payload is accepted. */
 export async function untyped(): Promise<void> {
   const rouse = new Rouse({ urls: 'http://127.0.0.1:4600' })
   await rouse.queue('anything').push([1, { two: null }])
   rouse.queue('anything').work(({ data }) => data.whatever.it.is)
 }
 
-/** Every code of the server is spelled out here, too: then none of its names is a mere string. */
+/** Lists every code of the server, which proves that the type is not just `string`. */
 type Spelled<Code> = Code extends string ? (string extends Code ? never : Code) : never
 type Missing = Exclude<ServerErrorCode, Spelled<ErrorCode>>
 export const noneMissing: [Missing] extends [never] ? true : Missing = true

@@ -19,7 +19,7 @@ test('returning acknowledges', async (t) => {
   t.same(await queue.pop(), [], 'nothing is left')
 })
 
-test('throwing retries by the ladder, then gives up; the error is kept', async (t) => {
+test('throwing retries with backoff until the message is dead-lettered with its error', async (t) => {
   const rouse = clientOf(t, urls)
   const name = unique()
   const queue = rouse.queue(name)
@@ -45,7 +45,7 @@ test('throwing retries by the ladder, then gives up; the error is kept', async (
   await worker.stop()
 })
 
-test('retry gives back without charging, after its delay; deadLetter ends', async (t) => {
+test('retry redelivers after its delay without charging; deadLetter ends the message', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.push('later')
@@ -64,7 +64,7 @@ test('retry gives back without charging, after its delay; deadLetter ends', asyn
   t.match(await deadLetters(cluster, name), [{ error_message: 'hard bounce' }])
 })
 
-test('ack with push is one transaction, and hands on the trace', async (t) => {
+test('ack with push is one transaction and passes on the trace', async (t) => {
   const rouse = clientOf<Record<string, unknown>>(t, urls)
   const [source, target] = [unique('orders'), unique('receipts')]
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -91,12 +91,12 @@ test('ack with push is one transaction, and hands on the trace', async (t) => {
   t.equal(
     (await rouse.queue(target).pop({ batch: 10, wait: 0 })).length,
     0,
-    'and nothing of the second',
+    'nothing of the second',
   )
   t.same(await rouse.queue(source).pop({ batch: 10 }), [])
 })
 
-test('one partition is handled one at a time and in order, many at once', async (t) => {
+test('one partition is handled in order, several partitions concurrently', async (t) => {
   const queue = clientOf<Record<string, number>>(t, urls).queue(unique())
   await queue.pushMany(
     Array.from({ length: 200 }, (_, i) => ({ payload: i, partition: `p${i % 10}` })),
@@ -145,7 +145,7 @@ test('a message that fails holds back those behind it', async (t) => {
   t.same(seen, ['1.1', '1.2', '2.1', '3.1'])
 })
 
-test('without order, messages of one partition are handled at once', async (t) => {
+test('without ordering, messages of one partition are handled concurrently', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.configure({ ordering: 'none' })
   await queue.pushMany(Array.from({ length: 5 }, (_, payload) => ({ payload })))
@@ -161,7 +161,7 @@ test('without order, messages of one partition are handled at once', async (t) =
   t.equal(running, 5)
 })
 
-test('a batch handler decides message by message', async (t) => {
+test('a batch handler ends each message separately', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.configure({ retryBackoffMs: [0], onFailure: 'skip' })
@@ -184,7 +184,7 @@ test('a batch handler decides message by message', async (t) => {
   t.same(await queue.pop({ batch: 10 }), [])
 })
 
-test('a lease renews itself while its handler runs, and while its messages wait', async (t) => {
+test('a lease is renewed while its handler runs and while its messages wait', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.pushMany([1, 2].map((payload) => ({ payload })))
   const seen: string[] = []
@@ -203,7 +203,7 @@ test('a lease renews itself while its handler runs, and while its messages wait'
   t.same(await queue.pop(), [])
 })
 
-test('the signal aborts when the lease is lost, and the handler cannot acknowledge', async (t) => {
+test('the signal aborts when the lease is lost, and the handler can no longer acknowledge', async (t) => {
   const { queue, deleteGroup } = groupToLose(clientOf(t, urls))
   await queue.push('mine')
   const told: unknown[] = []

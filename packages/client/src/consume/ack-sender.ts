@@ -1,5 +1,6 @@
-// Endings that are to be told to the server. They leave with the next fetch, or together in a request of their own
-// as soon as the one before is answered. Where all messages of a lease are completed, the lease is told of instead.
+// Sends acknowledgements. They go with the next fetch, or together in a separate request as soon as the
+// previous one is answered. If all messages of a lease are completed, one request acknowledges the whole
+// lease.
 
 import { RouseError } from '../rouse-error.ts'
 import type { Ack, AckOutcome } from './consumer-calls.ts'
@@ -8,33 +9,33 @@ import { ackOf, type Ending, type Held, type HeldLease, rolledBack } from './hel
 export interface PendingAck {
   readonly held: Held
   readonly ack: Ack
-  /** Undefined where nobody waits for it. */
+  /** Undefined if no caller waits for it. */
   readonly told: ((error: RouseError | undefined) => void) | undefined
-  /** Whether a refusal is what is hoped for: the message was acknowledged by ackIn. */
+  /** Whether a refusal is the expected result: ackIn has acknowledged the message. */
   readonly isCheck: boolean
-  /** A try to tell it got no answer. */
+  /** An earlier try got no answer. */
   afterUnknown: boolean
 }
 
-export interface AckDeskOptions {
+export interface AckSenderOptions {
   readonly send: (acks: readonly Ack[]) => Promise<readonly AckOutcome[]>
-  /** Completes all that a lease holds. */
+  /** Completes all messages of a lease. */
   readonly sendLease: (lease: HeldLease) => Promise<AckOutcome>
-  /** Whether nobody else can have ended it. */
+  /** Whether the lease has certainly not been reassigned yet. */
   readonly isOurs: (held: Held) => boolean
-  /** It has ended, or is out of our hands. */
+  /** The message has ended, or the lease is lost. */
   readonly onEnded: (pending: PendingAck, error: RouseError | undefined) => void
 }
 
-/** Smaller leases go in one list with others: a request costs more than a few lines of a list. */
+/** Smaller leases share a list with others: a request costs more than a few list items. */
 const wholeSizeMin = 8
 
 export class AckSender {
-  readonly #options: AckDeskOptions
+  readonly #options: AckSenderOptions
   #pending: PendingAck[] = []
   #sending: Promise<void> | undefined
 
-  constructor(options: AckDeskOptions) {
+  constructor(options: AckSenderOptions) {
     this.#options = options
   }
 
@@ -48,20 +49,20 @@ export class AckSender {
     this.#pending.push({ held, ack, told, isCheck: false, afterUnknown: false })
   }
 
-  /** Ends a message that was acknowledged by ackIn, for the case that its transaction was rolled back. */
+  /** Ends a message that ackIn acknowledged, in case its transaction was rolled back. */
   check(held: Held, ending: Ending, told?: PendingAck['told']): void {
     const ack = ackOf(held, ending)
     this.#pending.push({ held, ack, told, isCheck: true, afterUnknown: false })
   }
 
-  /** Those that a fetch may take along: not the leases that are done as a whole. */
+  /** The acknowledgements that a fetch may carry: all but those of wholly completed leases. */
   takeLoose(countMax: number): PendingAck[] {
     const { whole, loose } = sort(this.#pending)
     this.#pending = [...loose.slice(countMax), ...whole.flat()]
     return loose.slice(0, countMax)
   }
 
-  /** The request they rode on failed; they go another way. */
+  /** The request that carried them failed; they are sent another way. */
   putBack(acks: readonly PendingAck[]): void {
     for (const ack of acks) ack.afterUnknown = true
     this.#pending = [...acks, ...this.#pending]
@@ -71,7 +72,7 @@ export class AckSender {
     acks.forEach((ack, i) => this.#end(ack, this.#faultOf(ack, outcomes[i])))
   }
 
-  /** Sends what is pending, unless some of it is under way. */
+  /** Sends pending acknowledgements unless a request is in flight. */
   send(countMax: number, onSent: () => void): void {
     if (this.#sending !== undefined || this.#pending.length === 0) return
     this.#sending = this.#sendNow(countMax).finally(() => {
@@ -80,7 +81,7 @@ export class AckSender {
     })
   }
 
-  /** Resolves when everything has been told or given up. */
+  /** Resolves when every acknowledgement is sent or abandoned. */
   async flush(countMax: number): Promise<void> {
     while (this.#sending !== undefined || this.#pending.length > 0) {
       await (this.#sending ?? this.#sendNow(countMax))
@@ -119,7 +120,7 @@ export class AckSender {
     }
   }
 
-  /** Refused after a try of unknown outcome: while the lease is ours, that try must have been the one. */
+  /** Refused after a try with an unknown outcome: while the lease is ours, that try must have succeeded. */
   #faultOf(pending: PendingAck, outcome: AckOutcome | undefined): RouseError | undefined {
     const isAccepted = outcome === 'accepted' || outcome === 'dead-lettered'
     if (pending.isCheck) return isAccepted ? faultOfCheck(pending.ack) : undefined
@@ -127,7 +128,10 @@ export class AckSender {
     const unknown = outcome === 'unknown' || pending.afterUnknown
     if (!unknown) return leaseLost()
     if (this.#options.isOurs(pending.held)) return undefined
-    return new RouseError('outcome_unknown', 'it is unknown whether the acknowledgement counted')
+    return new RouseError(
+      'outcome_unknown',
+      'it is unknown whether the acknowledgement took effect',
+    )
   }
 
   #end(pending: PendingAck, error: RouseError | undefined): void {
@@ -136,14 +140,14 @@ export class AckSender {
   }
 }
 
-/** Where the handler threw, its error has been reported already. */
+/** If the handler threw, its error has already been reported. */
 function faultOfCheck({ errorCode, error }: Ack): RouseError | undefined {
   return errorCode === rolledBack.errorCode
     ? new RouseError('ack_in_rolled_back', error ?? '')
     : undefined
 }
 
-/** Finds the leases of which every message is completed and nothing was said before. */
+/** Finds leases whose messages are all completed and none of which was acknowledged before. */
 function sort(pending: readonly PendingAck[]): { whole: PendingAck[][]; loose: PendingAck[] } {
   const completed = new Map<HeldLease, PendingAck[]>()
   const loose: PendingAck[] = []
@@ -166,6 +170,6 @@ function sort(pending: readonly PendingAck[]): { whole: PendingAck[][]; loose: P
 }
 
 export function leaseLost(cause?: unknown): RouseError {
-  const text = 'the lease is lost: the message was given to somebody else, or ended'
+  const text = 'lease lost: expired, reassigned or already acknowledged'
   return new RouseError('lease_lost', text, { status: 409, cause })
 }

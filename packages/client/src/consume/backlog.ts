@@ -1,14 +1,14 @@
-// Messages that were fetched and wait for a handler. In an ordered queue each partition is a lane: it has at most one
-// handler at a time, and lanes take turns. Else there is one line for all.
+// Fetched messages that wait for a handler. In an ordered queue each partition is a lane with at most one
+// handler at a time, and lanes take turns. Otherwise one lane holds all messages.
 import type { Held } from './held.ts'
 
-/** Taken messages are dropped from the front of a line by so many at a time. */
+/** The front of a lane is compacted after this many taken messages. */
 const compactAt = 1_000
 
 interface Lane {
   readonly key: string
   waiting: Held[]
-  /** How many of `waiting` are taken already. */
+  /** How many of `waiting` are already taken. */
   taken: number
   busy: boolean
 }
@@ -16,7 +16,7 @@ interface Lane {
 export class Backlog {
   readonly #ordered: boolean
   readonly #lanes = new Map<string, Lane>()
-  /** Lanes with something to do that nobody is at, oldest first. */
+  /** Lanes with messages and without a handler, oldest first. */
   #free: Lane[] = []
   #size = 0
 
@@ -24,12 +24,12 @@ export class Backlog {
     this.#ordered = ordered
   }
 
-  /** Messages that wait. */
+  /** Waiting messages. */
   get size(): number {
     return this.#size
   }
 
-  /** Handlers that could begin now. */
+  /** Handlers that could start now. */
   get runnable(): number {
     return this.#ordered ? this.#free.length : this.#size
   }
@@ -43,7 +43,7 @@ export class Backlog {
     this.#size += messages.length
   }
 
-  /** The next messages for one handler, at most so many; empty where none may begin. */
+  /** The next messages for one handler, at most `countMax`; empty if none may start. */
   take(countMax: number): Held[] {
     const taken: Held[] = []
     while (taken.length < countMax) {
@@ -60,7 +60,7 @@ export class Backlog {
     return taken
   }
 
-  /** The handler of these messages is done: their lanes are free for the next. */
+  /** The handler of these messages has ended: their lanes are free. */
   done(messages: readonly Held[]): void {
     if (!this.#ordered) return
     for (const { message } of messages) {
@@ -72,7 +72,7 @@ export class Backlog {
     }
   }
 
-  /** Takes out what waits and answers to this. */
+  /** Removes and returns the waiting messages that match. */
   remove(matches: (held: Held) => boolean): Held[] {
     const removed: Held[] = []
     for (const lane of this.#lanes.values()) {

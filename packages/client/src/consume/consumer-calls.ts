@@ -1,4 +1,4 @@
-// The requests of a consumer: one queue, one group, perhaps one partition of it.
+// The requests of a consumer: one queue, one consumer group, optionally one partition.
 import type { Answer, Call, Caller } from '../http/caller.ts'
 import { RouseError } from '../rouse-error.ts'
 import { errorOfAnswer } from './failure.ts'
@@ -15,26 +15,29 @@ export interface Ack {
   readonly delayMs?: number | undefined
 }
 
-/** `unknown`: refused now, but an earlier try may have been the one that did it. */
+/** `unknown`: this try was refused, but an earlier one may have succeeded. */
 export type AckOutcome = 'accepted' | 'dead-lettered' | 'lost' | 'unknown'
 
 export interface Fetch {
   readonly batch: number
   readonly partitions: number
-  /** How long to wait for messages; 0: not at all. */
+  /** How long to wait for messages; 0: do not wait. */
   readonly waitMs: number
   /** Absent: the queue's. */
   readonly leaseSeconds?: number | undefined
   readonly autoAck?: boolean | undefined
-  /** To be acknowledged first. Absent, where there are none: an empty list costs the server an answer. */
+  /**
+   * Acknowledged before the pop. Absent if there are none: an empty list would still add a result to the
+   * response.
+   */
   readonly acks?: readonly Ack[] | undefined
-  /** Where a group that is new begins. */
+  /** Where a new consumer group begins. */
   readonly from?: 'all' | 'new' | Date | undefined
   readonly signal?: AbortSignal | undefined
   readonly leave?: AbortSignal | undefined
 }
 
-/** How long a call may go on. */
+/** The time limits of a call. */
 export type CallLimits = Pick<Call, 'timeoutMs' | 'retryForMs' | 'signal'>
 
 export interface Fetched<Data> {
@@ -42,7 +45,7 @@ export interface Fetched<Data> {
   readonly outcomes: readonly AckOutcome[]
 }
 
-/** A server that has not answered so long after the wait it was asked for does not answer. */
+/** A server that has not answered this long after the requested wait counts as failed. */
 const answerMsMax = 10_000
 
 export const requestAcksMax = 1_000
@@ -88,7 +91,7 @@ export class ConsumerCalls<Data> {
       timeoutMs: waitMs + answerMsMax,
       signal: fetch.signal,
       leave: fetch.leave,
-      // Messages that were acknowledged with an answer that went astray are lost: that should be known.
+      // A lost answer loses auto-acknowledged messages: the caller must see the error.
       atMostOnce: autoAck,
     })
     if (answer.status === 204) return { messages: [], outcomes: [] }
@@ -106,7 +109,7 @@ export class ConsumerCalls<Data> {
     return toOutcomes(readAnswer<AckResult[]>(answer), answer)
   }
 
-  /** Completes everything that the lease holds. */
+  /** Completes all messages of the lease. */
   async ackLease(leaseId: string, limits: CallLimits = {}): Promise<AckOutcome> {
     const answer = await this.#caller.call({
       method: 'POST',
@@ -119,7 +122,7 @@ export class ConsumerCalls<Data> {
     return 'accepted'
   }
 
-  /** Acknowledges and pushes, both or neither. */
+  /** Acknowledges and pushes atomically. */
   async transact(acks: readonly Ack[], items: readonly string[]): Promise<AckOutcome> {
     const operations = acks.map((ack) => JSON.stringify({ type: 'ack', ...this.#grouped(ack) }))
     operations.push(`{"type":"push","items":[${items.join(',')}]}`)
@@ -143,7 +146,7 @@ export class ConsumerCalls<Data> {
     return true
   }
 
-  /** Gives back what the lease still holds. That it holds nothing any more is as good. */
+  /** Releases the remaining messages of the lease. A lease without messages also counts as released. */
   async release(leaseId: string, limits: CallLimits = {}): Promise<void> {
     const path = `/lease/${leaseId}`
     const answer = await this.#caller.call({ method: 'DELETE', path, ...limits })
@@ -156,7 +159,7 @@ export class ConsumerCalls<Data> {
     return readAnswer<{ options: Record<string, unknown> }>(answer).options
   }
 
-  /** Whether the message is completed for its group, however that came about. */
+  /** Whether the message is completed for its consumer group, by whichever call. */
   async isCompleted(message: Message, limits: CallLimits = {}): Promise<boolean> {
     const path = `/messages/${message.partitionId}/${encodeURIComponent(message.transactionId)}`
     const answer = await this.#caller.call({ method: 'GET', path, ...limits })
@@ -183,13 +186,13 @@ function toOutcomes(results: readonly AckResult[], { afterUnknown }: Answer): Ac
   })
 }
 
-/** The body of an answer; one that tells of an error is thrown. */
+/** Parses the body of an answer; throws if the answer is an error. */
 export function readAnswer<Body>({ status, text }: { status: number; text: string }): Body {
   if (status >= 400) throw errorOfAnswer({ status, text })
   try {
     return JSON.parse(text) as Body
   } catch (error) {
-    throw new RouseError('bad_answer', `the answer is no JSON (status ${status})`, {
+    throw new RouseError('bad_answer', `the answer is not JSON (status ${status})`, {
       status,
       cause: error,
     })

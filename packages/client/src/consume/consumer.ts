@@ -1,4 +1,4 @@
-// A consumer group of a queue: workers, iteration, and pop and ack by hand.
+// A consumer group of a queue: workers, iteration, and manual pop and ack.
 
 import { type Duration, parseDuration } from '../duration.ts'
 import { type PushTo, pushItemText } from '../push/push-item.ts'
@@ -15,15 +15,15 @@ import { type BatchOptions, readLease, readWorkOptions, type WorkOptions } from 
 import { Worker } from './worker.ts'
 
 export interface PopOptions {
-  /** The most messages. Default 1. */
+  /** The maximum number of messages. Default 1. */
   readonly batch?: number | undefined
-  /** The most partitions to draw them from. Default 1. */
+  /** The maximum number of partitions to draw from. Default 1. */
   readonly partitions?: number | undefined
-  /** How long to wait for the first one. Default: not at all. */
+  /** How long to wait for the first message. Default: no wait. */
   readonly wait?: Duration | undefined
-  /** Default: the queue's. */
+  /** Default: the queue's lease time. */
   readonly lease?: Duration | undefined
-  /** Acknowledged at delivery: whoever fails now loses them. */
+  /** Acknowledges on delivery: a consumer that fails loses the messages. */
   readonly autoAck?: boolean | undefined
   readonly partition?: string | undefined
   readonly from?: 'all' | 'new' | Date | undefined
@@ -37,7 +37,7 @@ export class Consumer<Data, Queues> {
   readonly #session: Session
   readonly #group: string | undefined
 
-  /** Made by `queue()` and `group()`. */
+  /** Use `queue()` and `group()`. */
   constructor(session: Session, name: string, group: string | undefined) {
     this.#session = session
     this.name = name
@@ -49,15 +49,16 @@ export class Consumer<Data, Queues> {
   work(handler: Handler<Data, Queues>): Worker
   work(first: WorkOptions | Handler<Data, Queues>, second?: Handler<Data, Queues>): Worker {
     const [options, handler] = typeof first === 'function' ? [{}, first] : [first, second]
-    if (handler === undefined) throw new RouseError('invalid_request', 'work wants a handler')
+    if (handler === undefined) throw new RouseError('invalid_request', 'work() requires a handler')
     return this.#start(options, 1, (job) =>
       handler(job.messages[0]?.message as Message<Data>, job as Context<Queues>),
     )
   }
 
   /**
-   * The same with many messages a call. Where it throws, the handler is called again with each message alone that it has
-   * not ended: only what fails alone is charged. So it may see a message twice in one attempt.
+   * Like `work`, with many messages per call. If the handler throws, it is called again with each unended
+   * message alone, and only those that fail alone are charged. It may therefore see a message twice in one
+   * attempt.
    */
   workBatch(options: BatchOptions, handler: BatchHandler<Data, Queues>): Worker {
     return this.#start(options, options.batch ?? batchDefault, (job) =>
@@ -69,8 +70,9 @@ export class Consumer<Data, Queues> {
   }
 
   /**
-   * `for await`: asking for the next message acknowledges the one before. Leaving the loop early (throw, break, return)
-   * ends the attempt as failed, with the code `loop_left`, unless the message was ended first: `await message.ack()`.
+   * For `for await`: requesting the next message acknowledges the previous one. Leaving the loop early
+   * (throw, break, return) fails the attempt with the code `loop_left`, unless the message was ended first:
+   * `await message.ack()`.
    */
   messages(options: Omit<WorkOptions, 'concurrency'> = {}): MessageStream<Data, Queues> {
     return streamMessages((handle, onStopping) =>
@@ -92,7 +94,10 @@ export class Consumer<Data, Queues> {
     return [...messages]
   }
 
-  /** Acknowledges; with `push`, in one transaction with these messages. Rejects with `lease_lost` if it is too late. */
+  /**
+   * Acknowledges; with `push`, in one transaction with these messages. Rejects with `lease_lost` if the lease
+   * is lost.
+   */
   async ack(
     messages: Message<Data> | readonly Message<Data>[],
     options: { readonly push?: readonly PushTo<Queues>[] | undefined } = {},
@@ -106,28 +111,28 @@ export class Consumer<Data, Queues> {
     expectAccepted(await this.#calls().transact(acks, items))
   }
 
-  /** Gives it back, without charging the attempt. */
+  /** Returns the message without charging the attempt. */
   async retry(message: Message<Data>, options: { readonly delay?: Duration } = {}): Promise<void> {
     const delayMs = options.delay === undefined ? undefined : parseDuration(options.delay, 'delay')
     await this.#send([toAck(message, { status: 'retry', delayMs })])
   }
 
-  /** The attempt failed: the queue's ladder decides when it comes again, or that it does not. */
+  /** Fails the attempt: the queue's retry options decide when, or whether, the message is redelivered. */
   async fail(message: Message<Data>, error: unknown): Promise<void> {
     await this.#send([toAck(message, failedBy(error))])
   }
 
-  async deadLetter(message: Message<Data>, reason = 'given up'): Promise<void> {
+  async deadLetter(message: Message<Data>, reason = 'rejected by the consumer'): Promise<void> {
     await this.#send([toAck(message, deadLetteredFor(reason))])
   }
 
-  /** So long from now; for all messages of the same pop. */
+  /** Extends the lease of all messages of the same pop, counted from now. */
   async extend(message: Message<Data>, lease: Duration): Promise<void> {
     const held = await this.#calls().extend(message.leaseId ?? '-', readLease(lease))
     if (!held) throw leaseLost()
   }
 
-  /** Gives back all messages of the same pop that have not ended, as if they had not been delivered. */
+  /** Returns all unended messages of the same pop, as if they had not been delivered. */
   async release(message: Message<Data>): Promise<void> {
     await this.#calls().release(message.leaseId ?? '-')
   }
@@ -180,6 +185,6 @@ function toAck(
 function expectAccepted(outcome: AckOutcome): void {
   if (outcome === 'lost') throw leaseLost()
   if (outcome === 'unknown') {
-    throw new RouseError('outcome_unknown', 'it is unknown whether the acknowledgement counted')
+    throw new RouseError('outcome_unknown', 'it is unknown whether the acknowledgement took effect')
   }
 }

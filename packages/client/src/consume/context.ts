@@ -2,29 +2,29 @@ import type { Duration } from '../duration.ts'
 import type { PushTo } from '../push/push-item.ts'
 import type { Message } from './message.ts'
 
-/** Runs SQL in a transaction of yours: a client of `pg`, or anything with the same `query`. */
+/** Runs SQL in your own transaction: a client of `pg`, or any object with the same `query`. */
 export interface SqlExecutor {
   query(text: string, values: unknown[]): PromiseLike<unknown>
 }
 
-/** What a handler may do beside returning (acknowledge) and throwing (retry by the queue's ladder). */
+/** What a handler can do besides returning (acknowledge) and throwing (retry after the queue's delay). */
 export interface Context<Queues> {
-  /** Aborts when the lease is lost, or when the worker stops and has waited long enough. */
+  /** Aborts when the lease is lost, or when the worker stops and its timeout has passed. */
   readonly signal: AbortSignal
   /** Acknowledges now; with `push`, in one transaction with these messages. */
   ack(options?: { readonly push?: readonly PushTo<Queues>[] | undefined }): Promise<void>
   /**
-   * Acknowledges inside your own transaction, by `rouse.ack_in`: the acknowledgement counts when that commits. Where it
-   * is rolled back, the attempt ends as failed. Rejects with `lease_lost` if it is too late; then roll back.
+   * Acknowledges inside your own transaction, with `rouse.ack_in`: it takes effect on commit. On rollback the
+   * attempt fails. Rejects with `lease_lost` if the lease is lost; then roll back.
    */
   ackIn(executor: SqlExecutor): Promise<void>
-  /** Gives the message back, without charging the attempt. */
+  /** Returns the message without charging the attempt. */
   retry(options?: { readonly delay?: Duration | undefined }): Promise<void>
-  /** It will never work: puts the message among the dead letters. */
+  /** Moves the message to the dead letters: a retry would not help. */
   deadLetter(reason?: string): Promise<void>
 }
 
-/** The same for many messages: for those that are named, or else for all whose end is still open. */
+/** The same for many messages: for those named, otherwise for all unended ones. */
 export interface BatchContext<Queues> {
   readonly signal: AbortSignal
   ack(options?: {

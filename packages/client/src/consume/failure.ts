@@ -1,4 +1,4 @@
-// What a try that gave no usable answer means: for the call, for the node, and for what may have happened.
+// Classifies a try without a usable answer: what it means for the call, for the node, and for the outcome.
 
 import { wallMs } from '../clock.ts'
 import { retryAfterMs } from '../http/backoff.ts'
@@ -7,14 +7,14 @@ import { type FieldError, RouseError } from '../rouse-error.ts'
 
 export interface Failure {
   readonly error: RouseError
-  /** The node is in trouble, not this call alone. */
+  /** The node has a problem, not only this call. */
   readonly isOfNode: boolean
-  /** It may have been carried out all the same. */
+  /** The request may still have been executed. */
   readonly outcomeUnknown: boolean
   readonly retryAfterMs: number | undefined
 }
 
-/** Undefined where trying again would change nothing. */
+/** Undefined if another try would not help. */
 export function failureOfAnswer(answer: TransportAnswer): Failure | undefined {
   const { status } = answer
   if (status < 400 || !passing.has(status)) return undefined
@@ -27,12 +27,12 @@ export function failureOfAnswer(answer: TransportAnswer): Failure | undefined {
   }
 }
 
-/** Every node would meet the same lock. */
+/** Every node would hit the same lock. */
 const partitionLocked = 'partition_locked'
 
 const passing = new Set([408, 429, 500, 502, 503, 504])
 
-/** Answers of 5xx that say: nothing was done. A balancer's own 503 does not say that. */
+/** 5xx codes that mean nothing was done. A load balancer's own 503 does not mean that. */
 const refusals = new Set<string>([
   'overloaded',
   'starting',
@@ -71,11 +71,14 @@ interface Problem {
   readonly errors?: unknown
 }
 
-/** The error that an answer of 4xx or 5xx tells. */
+/** The error in a 4xx or 5xx answer. */
 export function errorOfAnswer({ status, text }: { status: number; text: string }): RouseError {
   const problem = readProblem(text)
   const code = typeof problem.code === 'string' ? problem.code : codeOfStatus(status)
-  const detail = typeof problem.detail === 'string' ? problem.detail : `the server said ${status}`
+  const detail =
+    typeof problem.detail === 'string'
+      ? problem.detail
+      : `the server answered with status ${status}`
   return new RouseError(code, detail, {
     status,
     retryable: problem.retryable === undefined ? passing.has(status) : problem.retryable === true,
@@ -94,7 +97,7 @@ function readProblem(text: string): Problem {
   }
 }
 
-/** For answers of proxies, which know nothing of our codes. */
+/** For answers of proxies, which do not use our codes. */
 function codeOfStatus(status: number): string {
   if (status === 429) return 'rate_limited'
   if (status === 413) return 'payload_too_large'

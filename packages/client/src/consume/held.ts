@@ -1,15 +1,15 @@
 import type { Ack } from './consumer-calls.ts'
 import type { Message } from './message.ts'
 
-/** What one fetch was given: all its messages are one lease, and one renewal keeps them all. */
+/** The lease of one fetch: it covers all its messages, and one renewal extends it for all of them. */
 export interface HeldLease {
-  /** Any of the messages' lease ids stands for the lease. */
+  /** The lease id of any of its messages identifies the lease. */
   readonly id: string
-  /** How many messages it was given for. */
+  /** The number of messages at the start. */
   readonly size: number
-  /** Messages that are not yet known to have ended. */
+  /** Messages not yet known to have ended. */
   open: number
-  /** When it was last given or extended; it lasts one lease longer. */
+  /** When it was last granted or extended; it expires one lease time later. */
   sinceMs: number
   renewing: boolean
   lost: boolean
@@ -21,13 +21,13 @@ export interface AckIn {
 }
 
 /** A delivered message until it is known to have ended. */
-// biome-ignore lint/suspicious/noExplicitAny: only handlers know what is in it
+// biome-ignore lint/suspicious/noExplicitAny: only handlers know the type of the data
 export interface Held<Data = any> {
   readonly message: Message<Data>
   readonly lease: HeldLease
-  /** Its end is decided: nothing more may be said about it. */
+  /** Its end is decided: further acks are refused. */
   settled: boolean
-  /** Acknowledged by this call of ackIn, in a transaction of the handler, which may still be rolled back. */
+  /** Acknowledged by this ackIn call, in the handler's transaction, which may still be rolled back. */
   ackedIn: AckIn | undefined
 }
 
@@ -45,7 +45,7 @@ export function ackOf({ message }: Held, ending: Ending): Ack {
 const errorCharsMax = 2_000
 const errorCodeCharsMax = 80
 
-/** A handler threw: the attempt failed, and this is what people will read. */
+/** A handler threw: the attempt failed, and this error is stored with it. */
 export function failedBy(error: unknown): Ending {
   const { message, code, name } = (error instanceof Error ? error : {}) as Partial<
     Error & { code: unknown }
@@ -58,7 +58,7 @@ export function failedBy(error: unknown): Ending {
   }
 }
 
-/** What is said of a message after its ackIn: refused by the server if the transaction was committed. */
+/** Sent for a message after its ackIn: the server refuses it if the transaction was committed. */
 export const rolledBack: Ending = {
   status: 'failed',
   error: 'the handler returned, but the transaction of its ackIn was rolled back',

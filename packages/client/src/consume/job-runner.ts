@@ -1,4 +1,4 @@
-// Runs handlers over the messages that wait, and hands on how each message ended.
+// Runs handlers on waiting messages and passes on how each message ended.
 
 import { nowMs, pause } from '../clock.ts'
 import { RouseError } from '../rouse-error.ts'
@@ -17,35 +17,35 @@ import type { WorkSettings } from './work-options.ts'
 export interface JobRunnerOptions {
   readonly settings: WorkSettings
   readonly handle: (job: Job) => unknown
-  readonly desk: AckSender
+  readonly acks: AckSender
   readonly keeper: LeaseKeeper
   readonly transact: (
     acks: readonly ReturnType<typeof ackOf>[],
     items: readonly string[],
   ) => Promise<AckOutcome>
-  /** Whether the server has the message as completed. */
+  /** Whether the message is completed on the server. */
   readonly isCompleted: (message: Message) => Promise<boolean>
-  /** Something ended, or there is room for more. */
+  /** A message ended, or there is room for more. */
   readonly onChange: () => void
 }
 
-/** What order a queue keeps. */
+/** The ordering of a queue. */
 export interface QueueOrder {
   readonly ordered: boolean
-  /** A failed message holds back those behind it. */
+  /** A failed message holds back the messages behind it. */
   readonly holds: boolean
 }
 
-/** Messages that wait here, at most, however many of them order forbids to be handled. */
+/** The maximum number of waiting messages, including those that ordering blocks. */
 const backlogMax = 2_000
 
 export class JobRunner {
   readonly #options: JobRunnerOptions
   readonly #prefetch: Prefetch
   readonly #jobs = new Set<Job>()
-  /** Messages of failed batches that wait to be handled one at a time. */
+  /** Messages of failed batches that are to be handled one at a time. */
   readonly #singly = new Set<Held>()
-  /** Batches under way: each has one handler running at a time. */
+  /** Batches in progress: each runs one handler at a time. */
   #running = 0
   #backlog = new Backlog(true)
   #order: QueueOrder | undefined
@@ -62,13 +62,13 @@ export class JobRunner {
     return this.#order !== undefined
   }
 
-  /** Once, before the first messages. */
+  /** Called once, before the first messages. */
   learn(order: QueueOrder): void {
     this.#order = order
     this.#backlog = new Backlog(order.ordered)
   }
 
-  /** How many more messages there is use for. */
+  /** How many more messages to fetch. */
   get wanted(): number {
     const { concurrency, batch } = this.#options.settings
     if (this.#stopped || this.#backlog.size >= backlogMax) return 0
@@ -81,13 +81,13 @@ export class JobRunner {
     this.#run()
   }
 
-  /** From here on no handler begins. Answers what none has begun. */
+  /** Starts no more handlers. Returns the messages without one. */
   stop(): Held[] {
     this.#stopped = true
     return [...this.#takeSingly(() => true), ...this.#backlog.remove(() => true)]
   }
 
-  /** Resolves when no handler runs, or after so long. */
+  /** Resolves when no handler runs, or after the timeout. */
   async idle(timeoutMs: number): Promise<void> {
     if (this.#running === 0) return
     const idle = new AbortController()
@@ -96,15 +96,15 @@ export class JobRunner {
   }
 
   abortAll(): void {
-    for (const job of this.#jobs) job.abort(new RouseError('closed', 'the worker stops'))
+    for (const job of this.#jobs) job.abort(new RouseError('closed', 'the worker is stopping'))
   }
 
-  /** Gives back what handlers hold that do not end. What they say later is not listened to. */
+  /** Releases the messages of handlers that do not end. Their later results are ignored. */
   giveUp(): void {
     for (const job of this.#jobs) this.#endOpen(job, { status: 'retry' })
   }
 
-  /** False: all its messages have ended here, and the server was only quicker to say so. */
+  /** False: all its messages have already ended here. */
   lose(lease: HeldLease): boolean {
     const isOfLease = (held: Held): boolean => held.lease === lease
     const waiting = [...this.#takeSingly(isOfLease), ...this.#backlog.remove(isOfLease)]
@@ -123,7 +123,10 @@ export class JobRunner {
     }
   }
 
-  /** One call of the handler for all of them and, where that fails, one for each: so only the guilty one is charged. */
+  /**
+   * Calls the handler once for all messages and, if that fails, once for each: only the bad message is
+   * charged.
+   */
   async #carryOut(messages: readonly Held[]): Promise<void> {
     if (await this.#failsTogether(messages)) await this.#carryOutSingly(messages)
     this.#running -= 1
@@ -134,7 +137,7 @@ export class JobRunner {
     this.#options.onChange()
   }
 
-  /** Under the lease they have. Giving them back would not do: whoever gets them next gets them together. */
+  /** Under the same lease. Releasing them would not help: the next consumer would get them together again. */
   async #carryOutSingly(messages: readonly Held[]): Promise<void> {
     for (const held of messages) if (!held.settled) this.#singly.add(held)
     for (const held of messages) {
@@ -164,13 +167,15 @@ export class JobRunner {
       ending = { status: 'retry' }
     }
     this.#endOpen(job, ending)
-    // Of a failed batch nobody knows which message is to blame, so what ackIn acknowledged in it is not charged.
+    // In a failed batch the bad message is unknown, so messages acknowledged by ackIn are not charged.
     const isBlamed = ending.status !== 'failed' || messages.length === 1
     await this.#checkAckIn(job, isBlamed ? ending : { status: 'retry' })
     return false
   }
 
-  /** The batch failed: what it acknowledged by ackIn is open again, unless the transaction was committed all the same. */
+  /**
+   * The batch failed: messages acknowledged by ackIn are open again, unless the transaction was committed.
+   */
   async #reopen(job: Job): Promise<void> {
     const calls = new Set(job.messages.map(({ ackedIn }) => ackedIn))
     for (const call of calls) {
@@ -186,18 +191,19 @@ export class JobRunner {
   }
 
   /**
-   * Ends what was acknowledged by ackIn as well: the server refuses it if the transaction was committed, and otherwise
-   * the message comes again now, not when its lease runs out. Where order counts, the next one waits for the answer.
+   * Also ends messages that ackIn acknowledged: the server refuses that if the transaction was committed;
+   * otherwise the message is redelivered now instead of when its lease expires. In an ordered queue the next
+   * message waits for the answer.
    */
   async #checkAckIn(job: Job, ending: Ending): Promise<void> {
-    const { desk, onChange } = this.#options
+    const { acks, onChange } = this.#options
     const hasReturned = ending.status === 'completed'
     const acked = job.messages.filter(({ ackedIn, lease }) => ackedIn !== undefined && !lease.lost)
     if (acked.length === 0) return
     const checks = acked.map((held) => {
       if (!hasReturned) this.#holdBack(held, ending)
       return new Promise<void>((resolve) => {
-        desk.check(held, hasReturned ? rolledBack : ending, (error) => {
+        acks.check(held, hasReturned ? rolledBack : ending, (error) => {
           if (error?.code === rolledBack.errorCode) this.#holdBack(held, rolledBack)
           resolve()
         })
@@ -207,23 +213,23 @@ export class JobRunner {
     if (this.#order?.holds === true) await Promise.all(checks)
   }
 
-  /** Nobody waits for these. */
+  /** No caller waits for these. */
   #endOpen(job: Job, ending: Ending): void {
     for (const held of job.messages) {
       if (held.settled) continue
       if (held.lease.lost) held.settled = true
-      else this.#options.desk.add(held, ending)
+      else this.#options.acks.add(held, ending)
       this.#holdBack(held, ending)
     }
   }
 
-  /** As a handler wants it, which waits for the answer. */
+  /** Called by a handler, which waits for the answer. */
   async end(messages: readonly Held[], ending: Ending): Promise<void> {
     const told = messages.map(
       (held) =>
         new Promise<void>((resolve, reject) => {
           if (held.lease.lost) return reject(leaseLost())
-          this.#options.desk.add(held, ending, (error) => {
+          this.#options.acks.add(held, ending, (error) => {
             if (error === undefined) resolve()
             else reject(error)
           })
@@ -234,7 +240,7 @@ export class JobRunner {
     await Promise.all(told)
   }
 
-  /** Acknowledges and pushes, both or neither. */
+  /** Acknowledges and pushes atomically. */
   async transact(messages: readonly Held[], items: readonly string[]): Promise<void> {
     const { keeper } = this.#options
     if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
@@ -251,11 +257,11 @@ export class JobRunner {
     for (const held of messages) keeper.ended(held.lease)
   }
 
-  /** Acknowledges in a transaction of the handler. What became of it shows when the handler has ended. */
+  /** Acknowledges in the handler's transaction. The result is known after the handler has ended. */
   async ackIn(messages: readonly Held[], executor: SqlExecutor): Promise<void> {
     if (messages.length === 0) return
     if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
-    // In one order everywhere, so that two handlers with messages of the same leases do not lock each other out.
+    // Always in the same order, so that two handlers with messages of the same leases do not deadlock.
     const leases = messages.map(({ message }) => message.leaseId ?? '').sort(byCodeUnit)
     try {
       await executor.query(ackInStatement, [leases])
@@ -270,13 +276,13 @@ export class JobRunner {
     }
   }
 
-  /** In order means: nothing behind a message that comes again may be handled before it. */
+  /** Ordering: no message behind one that is redelivered may be handled before it. */
   #holdBack({ message }: Held, { status }: Ending): void {
     if (this.#order?.holds !== true || (status !== 'failed' && status !== 'retry')) return
     const { partitionId } = message
     const isBehind = (held: Held): boolean => held.message.partitionId === partitionId
     const behind = [...this.#takeSingly(isBehind), ...this.#backlog.remove(isBehind)]
-    for (const held of behind) this.#options.desk.add(held, { status: 'retry' })
+    for (const held of behind) this.#options.acks.add(held, { status: 'retry' })
   }
 
   #takeSingly(matches: (held: Held) => boolean): Held[] {

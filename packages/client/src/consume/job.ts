@@ -1,4 +1,4 @@
-// One call of a handler: the messages it was given, its signal, and what it says of them.
+// One handler call: its messages, its signal, and its decisions about them.
 
 import { parseDuration } from '../duration.ts'
 import { type PushOptions, pushItemText } from '../push/push-item.ts'
@@ -6,14 +6,17 @@ import type { BatchContext, SqlExecutor } from './context.ts'
 import { deadLetteredFor, type Ending, type Held } from './held.ts'
 import { type Message, traceparentOf } from './message.ts'
 
-/** Where a job's endings go. They resolve when the server has them, and reject when they do not count. */
+/**
+ * Receives a job's decisions. The promises resolve when the server has them and reject if they have no
+ * effect.
+ */
 export interface JobEndings {
   readonly end: (messages: readonly Held[], ending: Ending) => Promise<void>
   readonly transact: (messages: readonly Held[], items: readonly string[]) => Promise<void>
   readonly ackIn: (messages: readonly Held[], executor: SqlExecutor) => Promise<void>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what is pushed was typed where the handler was given
+// biome-ignore lint/suspicious/noExplicitAny: pushed payloads are typed where the handler is declared
 export class Job implements BatchContext<any> {
   readonly messages: readonly Held[]
   readonly #endings: JobEndings
@@ -25,7 +28,7 @@ export class Job implements BatchContext<any> {
     this.#endings = endings
   }
 
-  /** Made when somebody asks: most handlers do not. */
+  /** Created on demand: most handlers do not use it. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -44,7 +47,7 @@ export class Job implements BatchContext<any> {
     this.#controller?.abort(reason)
   }
 
-  /** Those whose end nobody has decided. */
+  /** Messages whose end is not decided. */
   get open(): Held[] {
     return this.messages.filter(({ settled }) => !settled)
   }
@@ -76,7 +79,7 @@ export class Job implements BatchContext<any> {
   }
 
   async deadLetter(
-    reason = 'given up by its handler',
+    reason = 'rejected by the handler',
     options: { readonly messages?: readonly Message[] | undefined } = {},
   ) {
     await this.#endings.end(this.#named(options.messages), deadLetteredFor(reason))
@@ -89,7 +92,7 @@ export class Job implements BatchContext<any> {
   }
 }
 
-/** What a message causes belongs to the same trace. */
+/** Messages pushed by a handler belong to the same trace. */
 function inherit(options: PushOptions, traceparent: string | undefined): PushOptions {
   return options.traceparent === undefined && traceparent !== undefined
     ? { ...options, traceparent }

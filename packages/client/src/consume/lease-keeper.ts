@@ -1,12 +1,12 @@
-// Renews the leases of a worker for as long as they hold a message that has not ended, whether it is being handled or
-// still waits. A lease is renewed when between a third and a half of it is over, and is taken for lost when the server
-// says so, or when it ran out without an answer.
+// Renews the leases of a worker while they hold a message that has not ended, handled or waiting. A lease is
+// renewed after a third to a half of its time. It counts as lost when the server says so, or when it expires
+// without an answer.
 import { nowMs } from '../clock.ts'
 import type { HeldLease } from './held.ts'
 
 export interface LeaseKeeperOptions {
   readonly leaseMs: number
-  /** False: it is lost. */
+  /** False: the lease is lost. */
   readonly extend: (
     lease: HeldLease,
     limits: { readonly timeoutMs: number; readonly retryForMs: number },
@@ -41,7 +41,7 @@ export class LeaseKeeper {
     this.#leases.add(lease)
   }
 
-  /** One message of it has ended. */
+  /** One of its messages has ended. */
   ended(lease: HeldLease): void {
     lease.open -= 1
     if (lease.open <= 0) this.#leases.delete(lease)
@@ -52,7 +52,7 @@ export class LeaseKeeper {
     this.#leases.delete(lease)
   }
 
-  /** Whether nobody else can have ended its messages yet, as far as our clock can tell. */
+  /** Whether, by our clock, the lease cannot have been reassigned yet. */
   isOurs(lease: HeldLease): boolean {
     return !lease.lost && nowMs() < lease.sinceMs + this.#options.leaseMs
   }

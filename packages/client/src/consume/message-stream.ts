@@ -1,6 +1,6 @@
-// Messages one after the other, for `for await`. A worker with one handler stands behind it: the handler gives its message
-// to the loop and ends when the loop asks for the next. A loop that is left early ends the attempt as failed, unless the
-// message was ended first. The loop itself ends when its worker stops, which `close()` makes it do.
+// Messages one after the other, for `for await`. It uses a worker with one handler: the handler passes its
+// message to the loop and returns when the loop requests the next one. Leaving the loop early fails the
+// attempt, unless the message was ended first. The loop ends when its worker stops, for example by `close()`.
 
 import { RouseError } from '../rouse-error.ts'
 import type { Context } from './context.ts'
@@ -8,7 +8,7 @@ import type { Job } from './job.ts'
 import type { Message } from './message.ts'
 import type { Worker } from './worker.ts'
 
-/** A message with what may be done about it. */
+/** A message with the actions of its context. */
 export type StreamedMessage<Data, Queues> = Message<Data> & Context<Queues>
 
 export type MessageStream<Data, Queues> = AsyncIterableIterator<
@@ -16,17 +16,17 @@ export type MessageStream<Data, Queues> = AsyncIterableIterator<
   undefined
 >
 
-/** A message on its way to the loop, or in it. */
+/** A message offered to the loop, or in it. */
 interface Offer<Data, Queues> {
   readonly job: Job
   readonly message: StreamedMessage<Data, Queues>
-  /** Ends the handler: the message is acknowledged, unless its end was decided. */
+  /** Ends the handler and acknowledges the message, unless it has already ended. */
   readonly done: () => void
-  /** Ends the handler: the attempt failed, unless its end was decided. */
+  /** Ends the handler and fails the attempt, unless the message has already ended. */
   readonly fail: (error: RouseError) => void
 }
 
-/** Starts the worker behind the loop; `onStopping` is called when its stop begins, whoever asked for it. */
+/** Starts the worker of the loop; `onStopping` is called when its stop begins, by any caller. */
 export type StartStream = (handle: (job: Job) => unknown, onStopping: () => void) => Worker
 
 export function streamMessages<Data, Queues>(start: StartStream): MessageStream<Data, Queues> {
@@ -47,19 +47,22 @@ export function streamMessages<Data, Queues>(start: StartStream): MessageStream<
       }),
     () => {
       ended = true
-      // What the loop has not seen goes back at once; what it is at has the time that the stop gives it.
-      offered?.job.abort(new RouseError('closed', 'the worker stops'))
+      // A message the loop has not taken is released at once; the one it has taken gets the stop timeout.
+      offered?.job.abort(new RouseError('closed', 'the worker is stopping'))
       settle()
       asked?.()
     },
   )
 
-  /** A stop need not wait for a loop whose message has ended. */
+  /** A stop does not wait for a loop whose message has ended. */
   function settle(): void {
     if (ended && current !== undefined && current.job.open.length === 0) current.done()
   }
 
-  /** The loop was left early. How (throw, break or return) is not told to an iterator, so it counts as a failure. */
+  /**
+   * The loop was left early. An iterator does not learn how (throw, break or return), so it counts as a
+   * failure.
+   */
   async function leave(): Promise<IteratorReturnResult<undefined>> {
     if (current !== undefined && current.job.open.length > 0) current.fail(loopLeft())
     else current?.done()
@@ -94,7 +97,7 @@ export function streamMessages<Data, Queues>(start: StartStream): MessageStream<
 }
 
 function loopLeft(): RouseError {
-  return new RouseError('loop_left', 'the loop was left before the message was ended')
+  return new RouseError('loop_left', 'the loop was left before its message was ended')
 }
 
 function withContext<Data, Queues>(job: Job, onEnded: () => void): StreamedMessage<Data, Queues> {

@@ -1,5 +1,5 @@
-// How many messages should wait for a handler: what is handled in a tenth of a second, so that fast handlers do not
-// wait for the network, and slow ones do not keep messages from other workers.
+// How many messages should wait for a handler: as many as are handled in a tenth of a second, so that fast
+// handlers do not wait for the network, and slow ones do not hold messages that other workers could handle.
 
 const windowMs = 100
 export const prefetchMax = 1_000
@@ -10,7 +10,7 @@ export class Prefetch {
   #handled = 0
   #sinceMs: number | undefined
 
-  /** `fixed`: as the user wants it. `atFirst`: before anything was measured. */
+  /** `fixed`: set by the user. `atFirst`: used before the first measurement. */
   constructor(fixed: number | undefined, atFirst: number) {
     this.#fixed = fixed
     this.#target = Math.min(atFirst, prefetchMax)

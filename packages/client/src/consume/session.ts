@@ -4,7 +4,7 @@ import type { PushOptions } from '../push/push-item.ts'
 import { PushKeys } from '../push/push-keys.ts'
 import { RouseError } from '../rouse-error.ts'
 
-/** Anything that must end before the client is closed. */
+/** Something that must stop before the client is closed. */
 export interface Stoppable {
   stop(): Promise<void>
 }
@@ -13,11 +13,11 @@ export interface SessionOptions {
   readonly caller: Caller
   readonly pushes: PushBuffer
   readonly newId: () => string
-  /** The trace in which the program is, if it says. */
+  /** The current trace context, if the program provides one. */
   readonly traceparent: (() => string | undefined) | undefined
 }
 
-/** What all queues of one client share. */
+/** State shared by all queues of a client. */
 export class Session {
   readonly caller: Caller
   readonly pushes: PushBuffer
@@ -36,7 +36,7 @@ export class Session {
   }
 
   checkOpen(): void {
-    if (this.#closed) throw new RouseError('closed', 'the client was closed')
+    if (this.#closed) throw new RouseError('closed', 'the client is closed')
   }
 
   add(worker: Stoppable): void {
@@ -52,7 +52,7 @@ export class Session {
     return { ...options, traceparent: this.#traceparent() }
   }
 
-  /** Workers first: their handlers may still push. */
+  /** Stops workers first: their handlers may still push. */
   async close(): Promise<void> {
     await Promise.all([...this.#running].map((worker) => worker.stop()))
     this.#closed = true

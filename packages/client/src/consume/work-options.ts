@@ -3,24 +3,24 @@ import { RouseError } from '../rouse-error.ts'
 import type { Message } from './message.ts'
 
 export interface WorkOptions {
-  /** Handlers at once. Default 10; with one partition of an ordered queue there is never more than one. */
+  /** Concurrent handlers. Default 10; one partition of an ordered queue never has more than one. */
   readonly concurrency?: number | undefined
-  /** Messages that may wait for a handler. Default: what is handled in a tenth of a second. */
+  /** Messages that may wait for a handler. Default: as many as are handled in a tenth of a second. */
   readonly prefetch?: number | undefined
-  /** How long a message is ours without renewal, in whole seconds. It renews itself. Default 60 s. */
+  /** The lease time, in whole seconds; leases are renewed automatically. Default 60 s. */
   readonly lease?: Duration | undefined
   /** Only this partition. */
   readonly partition?: string | undefined
-  /** Where a group begins that nobody has used before: with everything there is (default), with what comes, or at a time. */
+  /** Where a new consumer group begins: with all stored messages (default), with new ones, or at a time. */
   readonly from?: 'all' | 'new' | Date | undefined
-  /** One message of a partition at a time. Default: as the queue is configured. */
+  /** One message of a partition at a time. Default: the queue's `ordering`. */
   readonly ordered?: boolean | undefined
-  /** Told of what nobody else is told of: errors of handlers, leases that were lost, a cluster out of reach. */
+  /** Receives errors that no caller sees: errors of handlers, lost leases, an unreachable cluster. */
   readonly onError?: ((error: unknown, about: ErrorAbout) => void) | undefined
 }
 
 export interface BatchOptions extends WorkOptions {
-  /** The most messages that one call of the handler is given. Default 100. */
+  /** The maximum number of messages per handler call. Default 100. */
   readonly batch?: number | undefined
 }
 
@@ -59,7 +59,7 @@ export function readWorkOptions(options: WorkOptions, batch: number): WorkSettin
   }
 }
 
-/** Leases are told in seconds: a part of one counts as a whole. */
+/** Leases are sent in seconds, rounded up. */
 export function readLease(lease: Duration): number {
   return integer('lease', Math.ceil(parseDuration(lease, 'lease') / 1_000), 1, leaseSecondsMax)
 }

@@ -1,8 +1,9 @@
-// Fetches messages, has them handled, and tells the server how it went.
+// Fetches messages, runs handlers, and acknowledges.
 //
-// While the queue is full, one request after the other acknowledges what is done and fetches more. When a fetch brings
-// less than was asked for, the next one waits at the server, and acknowledgements go by themselves: they must not wait
-// with it. So do those of a lease that is done as a whole: one word for all its messages. Handlers never wait for either.
+// While the queue has more messages, consecutive requests both acknowledge and fetch. When a fetch returns
+// fewer than requested, the next one waits at the server and acknowledgements are sent separately, so that
+// they do not wait with it. Wholly completed leases are also acknowledged separately, one request for all
+// messages. Handlers wait for neither.
 
 import { afterThisTurn, nowMs, pause } from '../clock.ts'
 import { type Duration, parseDuration } from '../duration.ts'
@@ -19,48 +20,48 @@ import type { Message } from './message.ts'
 import type { WorkSettings } from './work-options.ts'
 
 export interface WorkerOptions {
-  // biome-ignore lint/suspicious/noExplicitAny: only the handler knows what is in a message
+  // biome-ignore lint/suspicious/noExplicitAny: only the handler knows the type of the data
   readonly calls: ConsumerCalls<any>
   readonly settings: WorkSettings
   readonly handle: (job: Job) => unknown
-  /** A stop has begun: no more messages come. */
+  /** A stop has begun: no more messages are fetched. */
   readonly onStopping?: (() => void) | undefined
   readonly onStopped: () => void
 }
 
-/** How long a fetch waits at the server before it comes back empty. */
+/** How long a fetch waits at the server before it returns empty. */
 const parkedMs = 30_000
 const fetchMax = 1_000
 const stopTimeoutDefault = '10s'
-/** After its signal aborted, a handler has this long to end. */
+/** How long a handler may run after its signal aborted. */
 const abortedMs = 1_000
-/** After the timeout, what is left to say to the server has at least this long. */
+/** The minimum time for the remaining acknowledgements after the timeout. */
 const flushMs = 1_000
-/** How long a fetch that waits at the server may take to answer a stop. A node answers at once; some proxies never. */
+/** How long a waiting fetch may take to end on a stop. A node answers at once; some proxies never do. */
 const leavingMs = 1_000
-/** Refused acknowledgements that wait to be looked into; more than that are reported as they are. */
+/** Refused acknowledgements that wait to be checked; beyond this they are reported unchecked. */
 const refusalsMax = 100
 
 export class Worker {
   readonly #calls: WorkerOptions['calls']
   readonly #settings: WorkSettings
   readonly #keeper: LeaseKeeper
-  readonly #desk: AckSender
+  readonly #acks: AckSender
   readonly #runner: JobRunner
   readonly #onStopping: () => void
   readonly #onStopped: () => void
-  /** A stop has begun. Fetches that wait at the server leave it, and still read an answer that is on its way. */
+  /** A stop has begun. Waiting fetches leave the server but still read an answer that is on its way. */
   readonly #leaving = new AbortController()
-  /** They have had the time to. */
+  /** Waiting fetches have had their time to leave. */
   readonly #parked = new AbortController()
-  /** The stop ends now: whatever is under way is given up. */
+  /** The stop ends now: everything in flight is aborted. */
   readonly #cut = new AbortController()
-  /** Resolves when the refusals so far have been looked into. */
+  /** Resolves when all refusals so far have been checked. */
   #refusals: Promise<void> = Promise.resolve()
   #refusalsWaiting = 0
   #fetching: Promise<void> | undefined
   #failedFetches = 0
-  /** The last fetch brought all that was asked for: there is more. */
+  /** The last fetch returned as many as requested: there is more. */
   #hungry = false
   #talking = false
   #stopping: Promise<void> | undefined
@@ -84,7 +85,7 @@ export class Worker {
         if (!signal.aborted) settings.onError(error, { kind: 'lease' })
       },
     })
-    this.#desk = new AckSender({
+    this.#acks = new AckSender({
       send: (acks) => calls.ack(acks, { retryForMs: leaseMs, signal }),
       sendLease: (lease) => calls.ackLease(lease.id, { retryForMs: leaseMs, signal }),
       isOurs: ({ lease }) => this.#keeper.isOurs(lease),
@@ -97,7 +98,7 @@ export class Worker {
     this.#runner = new JobRunner({
       settings,
       handle,
-      desk: this.#desk,
+      acks: this.#acks,
       keeper: this.#keeper,
       transact: (acks, items) => calls.transact(acks, items),
       isCompleted: (message) => calls.isCompleted(message, { signal }),
@@ -111,10 +112,10 @@ export class Worker {
   }
 
   /**
-   * Fetches no more, gives back what no handler has begun, and waits for the others. After the timeout their signals
-   * abort, and what they still hold is given back too. Resolves when the server knows of everything, and in any case
-   * a second after the timeout, or two if a handler ignores its signal: what could not be said by then is
-   * reported to `onError`. Safe twice.
+   * Stops fetching, releases messages without a handler, and waits for running handlers. After the timeout
+   * their signals abort and their messages are released. Resolves when the server has everything, at the
+   * latest one second after the timeout, or two if a handler ignores its signal; acknowledgements that failed
+   * by then are reported to `onError`. Idempotent.
    */
   stop({ timeout = stopTimeoutDefault }: { readonly timeout?: Duration } = {}): Promise<void> {
     this.#stopping ??= this.#stop(parseDuration(timeout, 'timeout'))
@@ -141,7 +142,7 @@ export class Worker {
     this.#onStopped()
   }
 
-  /** Resolves when no fetch is under way and what the last one brought is given back. */
+  /** Resolves when no fetch is in flight and the messages of the last one are released. */
   async #leave(): Promise<void> {
     this.#leaving.abort()
     const left = new AbortController()
@@ -150,16 +151,17 @@ export class Worker {
     left.abort()
   }
 
-  /** A fetch that fails hands back the acknowledgements that it carried, so they go after it. */
+  /** A failed fetch puts back the acknowledgements it carried, so they are sent after it. */
   async #tellRest(first: readonly Promise<void>[]): Promise<void> {
     await Promise.all(first)
-    await this.#desk.flush(requestAcksMax)
+    await this.#acks.flush(requestAcksMax)
     await this.#refusals
   }
 
   /**
-   * A handler that calls `rouse.ack_in` by itself has its message acknowledged before it returns, and the server then
-   * refuses the worker's own acknowledgement. That is no lost lease, so the server is asked before it is reported.
+   * If a handler itself calls `rouse.ack_in`, its message is acknowledged before it returns, and the server
+   * refuses the worker's acknowledgement. That is not a lost lease, so the worker asks the server before it
+   * reports one.
    */
   #refused({ ack, held, told }: PendingAck, error: RouseError, isOurs: boolean): void {
     const { message } = held
@@ -175,7 +177,7 @@ export class Worker {
     })
   }
 
-  /** What nobody has begun: whole leases at once, without a trace; parts of them one by one. */
+  /** Releases messages without a handler: whole leases at once, parts of them message by message. */
   async #giveBack(waiting: readonly Held[]): Promise<void> {
     const leases = new Set(waiting.map(({ lease }) => lease))
     const released: Promise<void>[] = []
@@ -184,7 +186,7 @@ export class Worker {
       if (messages.length === lease.open) {
         this.#keeper.drop(lease)
         released.push(this.#calls.release(lease.id, { signal: this.#cut.signal }))
-      } else for (const held of messages) this.#desk.add(held, { status: 'retry' })
+      } else for (const held of messages) this.#acks.add(held, { status: 'retry' })
     }
     for (const result of await Promise.allSettled(released)) {
       if (result.status === 'rejected') this.#settings.onError(result.reason, { kind: 'lease' })
@@ -195,7 +197,7 @@ export class Worker {
     return this.#leaving.signal.aborted
   }
 
-  /** Once all that ends in this turn has ended. */
+  /** After the current turn, so that messages that end in it share a request. */
   #talkSoon(): void {
     if (this.#talking) return
     this.#talking = true
@@ -213,12 +215,12 @@ export class Worker {
         this.#talkSoon()
       })
     }
-    this.#desk.send(requestAcksMax, () => this.#talkSoon())
+    this.#acks.send(requestAcksMax, () => this.#talkSoon())
   }
 
   async #fetch(batch: number): Promise<void> {
     const { leaseSeconds, from } = this.#settings
-    const acks = this.#hungry ? this.#desk.takeLoose(requestAcksMax) : []
+    const acks = this.#hungry ? this.#acks.takeLoose(requestAcksMax) : []
     try {
       const { messages, outcomes } = await this.#calls.fetch({
         batch,
@@ -231,10 +233,10 @@ export class Worker {
       })
       this.#failedFetches = 0
       this.#hungry = messages.length >= batch
-      this.#desk.told(acks, outcomes)
+      this.#acks.told(acks, outcomes)
       await this.#take(messages)
     } catch (error) {
-      this.#desk.putBack(acks)
+      this.#acks.putBack(acks)
       this.#hungry = false
       if (this.#leaving.signal.aborted) return
       this.#settings.onError(error, { kind: 'fetch' })
@@ -267,7 +269,7 @@ export class Worker {
     else this.#runner.add(held)
   }
 
-  /** As the user says, else as the queue says. Where it cannot be asked, the careful answer. */
+  /** The user's setting, otherwise the queue's. If the queue cannot be queried, the safe choice: ordered. */
   async #readOrder(): Promise<QueueOrder> {
     const { ordered } = this.#settings
     if (ordered !== undefined) return { ordered, holds: ordered }

@@ -1,6 +1,7 @@
-// One call to the cluster: chooses a node, and tries again elsewhere or later where that can do no harm. Almost everything
-// the client sends may be sent twice: pushes carry an id, acknowledgements are fenced by their lease, a pop that went astray
-// is given back. What a caller must know is whether an earlier try may have been carried out: `afterUnknown`.
+// One call to the cluster: chooses a node, and retries on another node or later if that is safe. Almost every
+// request may be sent twice: pushes carry an id, acknowledgements are fenced by their lease, and the lease of
+// a lost pop expires or is released. `afterUnknown` tells the caller that an earlier try may have been
+// executed.
 
 import { nowMs, pause } from '../clock.ts'
 import { type Failure, failureOfAnswer, failureOfTransport } from '../consume/failure.ts'
@@ -12,26 +13,28 @@ import type { Transport, TransportAnswer } from './transport.ts'
 
 export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Below `/api/v1`, with its query. */
+  /** Below `/api/v1`, with the query string. */
   readonly path: string
   readonly body?: string | undefined
-  /** In place of `body` once an earlier try may have been carried out; says how long ago the first one began. */
+  /**
+   * Replaces `body` once an earlier try may have been executed; receives the time since the first try began.
+   */
   readonly repeatBody?: ((sinceFirstMs: number) => string) | undefined
-  /** For one try; absent: the client's. */
+  /** Per try; default: the client's. */
   readonly timeoutMs?: number | undefined
-  /** No new try begins later than this; absent: the client's. */
+  /** No try begins later than this; default: the client's. */
   readonly retryForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Aborts when the caller stops waiting: no further try, but an answer that is on its way is still read. */
   readonly leave?: AbortSignal | undefined
-  /** Not to be tried again once it may have been carried out. */
+  /** Never retried once it may have been executed. */
   readonly atMostOnce?: boolean | undefined
 }
 
 export interface Answer {
   readonly status: number
   readonly text: string
-  /** An earlier try got no answer, or an unclear one: what this one refuses may be what that one did. */
+  /** An earlier try got no clear answer: if this one is refused, that one may have succeeded. */
   readonly afterUnknown: boolean
 }
 
@@ -55,7 +58,9 @@ export class Caller {
     this.#nodes = new Nodes(options.urls, options.random)
   }
 
-  /** Any answer that a further try would not change, also 4xx. Rejects when there is none in time. */
+  /**
+   * Resolves to any answer that a retry would not change, including 4xx. Rejects if there is none in time.
+   */
   async call(call: Call): Promise<Answer> {
     const begunMs = nowMs()
     const deadlineMs = begunMs + (call.retryForMs ?? this.#options.retryForMs)
@@ -89,7 +94,7 @@ export class Caller {
     }
   }
 
-  /** A node that rests is waited for; where the call itself was refused, the call waits. */
+  /** Waits for the first node to recover or, if the call itself was refused, for its retry delay. */
   #waitMs(last: Failure | undefined, rounds: number): number {
     const restMs = this.#nodes.restMs(nowMs())
     if (last === undefined) return restMs
@@ -97,7 +102,7 @@ export class Caller {
   }
 
   #nothingRested(): RouseError {
-    return this.#nodes.lastError ?? new RouseError('unreachable', 'no node could be asked')
+    return this.#nodes.lastError ?? new RouseError('unreachable', 'no node is reachable')
   }
 
   async #try(node: Node, call: Call): Promise<Tried> {

@@ -7,7 +7,7 @@ import {
   type TransportRequest,
 } from './transport.ts'
 
-/** Connections are kept. There are as many as calls under way, and the client bounds those. */
+/** Keeps connections alive. Their number is that of concurrent calls, which the client bounds. */
 const agentOptions = { keepAlive: true, scheduling: 'lifo' } as const
 
 export function createTransport(): Transport {
@@ -70,8 +70,8 @@ function sendBy(
 }
 
 /**
- * Ends our side of the connection and goes on reading. A node answers a half-close by ending its own side, after the
- * answer if it has written one, so the request settles either way.
+ * Closes our side of the connection and keeps reading. A node answers a half-close by closing its side, after
+ * the response if it has written one, so the request settles either way.
  */
 function halfClose(request: http.ClientRequest): void {
   const { socket } = request

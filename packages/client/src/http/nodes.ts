@@ -1,5 +1,6 @@
-// What the client remembers of the nodes. A node that failed rests: for as long as it asked, or longer with every failure
-// in a row. Nobody asks a node that rests, so however many calls wait, a node in trouble sees one try after each rest.
+// The client's view of the nodes. A failed node rests: for as long as it asked, or longer with every
+// consecutive failure. No call uses a resting node, so a failing node gets one try after each rest, however
+// many calls wait.
 
 import type { Random } from '../randomness.ts'
 import { RouseError } from '../rouse-error.ts'
@@ -18,7 +19,8 @@ export class Nodes {
   #turn: number
 
   constructor(urls: readonly string[], random: Random) {
-    if (urls.length === 0) throw new RouseError('invalid_request', 'urls must name a node')
+    if (urls.length === 0)
+      throw new RouseError('invalid_request', 'urls must contain at least one node')
     this.#nodes = urls.map((url) => ({
       url: parseUrl(url),
       failures: 0,
@@ -29,7 +31,7 @@ export class Nodes {
     this.#turn = Math.floor(random() * urls.length)
   }
 
-  /** In turn, one that neither rests nor was tried. */
+  /** The next node in rotation that neither rests nor was tried. */
   choose(nowMs: number, tried: ReadonlySet<Node>): Node | undefined {
     for (let i = 0; i < this.#nodes.length; i += 1) {
       this.#turn = (this.#turn + 1) % this.#nodes.length
@@ -39,7 +41,7 @@ export class Nodes {
     return undefined
   }
 
-  /** Until one of them has rested, and a little longer, so that not all who wait come at once. */
+  /** The time until a node has rested, plus jitter, so that waiting calls do not all retry at once. */
   restMs(nowMs: number): number {
     const restMs = Math.max(0, Math.min(...this.#nodes.map((node) => node.restUntilMs)) - nowMs)
     return restMs * (1 + this.#random() / 4)
@@ -66,5 +68,5 @@ export class Nodes {
 function parseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
-  throw new RouseError('invalid_request', `not the URL of a node: ${JSON.stringify(text)}`)
+  throw new RouseError('invalid_request', `invalid node URL: ${JSON.stringify(text)}`)
 }

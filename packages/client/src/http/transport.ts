@@ -1,4 +1,4 @@
-// How bytes travel. In Node by node:http, whose requests cost a third of what its fetch does; elsewhere by fetch.
+// How requests are sent: in Node by node:http, at a third of the cost of its fetch; elsewhere by fetch.
 
 export interface TransportRequest {
   readonly method: string
@@ -8,8 +8,8 @@ export interface TransportRequest {
   /** Aborts the request; `send` then rejects. */
   readonly signal: AbortSignal
   /**
-   * Aborts when the client stops waiting but still reads: the server is told (a half-close), and an answer that is
-   * already on its way arrives. A transport that cannot do that ignores it; `signal` follows.
+   * Aborts when the client stops waiting but still reads: the server sees a half-close, and an answer that is
+   * already on its way still arrives. A transport that cannot do that ignores it; `signal` follows.
    */
   readonly leave?: AbortSignal | undefined
 }
@@ -22,11 +22,11 @@ export interface TransportAnswer {
 
 export interface Transport {
   send(request: TransportRequest): Promise<TransportAnswer>
-  /** Lets go of idle connections. */
+  /** Closes idle connections. */
   close(): void
 }
 
-/** No answer came. */
+/** The request got no answer. */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
   /** False: the server cannot have seen the request. */
@@ -38,7 +38,7 @@ export class TransportError extends Error {
   }
 }
 
-/** Node says which call to the system failed; browsers do not, and there it may always have been sent. */
+/** Node reports which system call failed; browsers do not, so there the request may always have been sent. */
 function failedToConnect(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { syscall } = error as { syscall?: unknown }

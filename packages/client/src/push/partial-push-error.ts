@@ -7,16 +7,16 @@ export interface PartialPush {
 }
 
 /**
- * `pushMany` in chunks failed after some of them. Its code and the rest are those of the error that ended it. To go on,
- * repeat the call with the same array, or push `rest`.
+ * A chunked `pushMany` failed after some chunks. It has the code and fields of the error that ended it. To
+ * continue, repeat the call with the same array, or push `rest`.
  */
 export class PartialPushError extends RouseError {
-  /** The ids of what is known to be stored: the first messages of the call, in order. */
+  /** The ids of the messages known to be stored: the first ones of the call, in order. */
   readonly stored: readonly string[]
   /** The index of the first message that is not known to be stored. */
   readonly firstNotStored: number
-  /** The messages from there on, with the keys they were sent with: to push them again stores none twice. */
-  // biome-ignore lint/suspicious/noExplicitAny: what they carry was typed where they were pushed
+  /** The messages from there on, with the keys they were sent with: pushing them again stores none twice. */
+  // biome-ignore lint/suspicious/noExplicitAny: payloads are typed where they are pushed
   readonly rest: readonly PushEntry<any>[]
 
   constructor(error: RouseError, { stored, rest }: PartialPush) {

@@ -1,5 +1,5 @@
-// Pushes that are made while another of their queue is under way leave together when it is answered. So a quiet
-// client adds no delay, a busy one makes big requests, and what was pushed first into a queue stays first.
+// Pushes made while another push of their queue is in flight are sent together when it is answered. A quiet
+// client adds no delay, a busy one makes large requests, and messages of a queue stay in order.
 import { afterThisTurn } from '../clock.ts'
 import { isRouseError, RouseError } from '../rouse-error.ts'
 
@@ -10,19 +10,19 @@ export interface Pushed {
   readonly partitionId: string
 }
 
-/** Sends the items in one request, all or nothing, and answers in their order. */
+/** Sends the items in one request, all or nothing. Resolves to results in item order. */
 export type SendPush = (items: readonly string[]) => Promise<Pushed[]>
 
 export interface PushBufferOptions {
   readonly send: SendPush
-  /** Messages that may wait; a push beyond it is refused. */
+  /** The maximum number of waiting messages; further pushes are refused. */
   readonly messagesMax: number
 }
 
-/** Refusals that are about what was pushed, not about who pushes or where. */
+/** Statuses that blame the pushed items, not the caller or the node. */
 const blames = new Set<number | undefined>([400, 413, 422])
 
-/** Of one request: what servers take unless they were told otherwise. A UTF-16 unit is at most three bytes. */
+/** The limits of one request, equal to the server's defaults. A UTF-16 unit is at most three bytes. */
 export const requestItemsMax = 1_000
 const requestCharsMax = 1_000_000
 
@@ -34,13 +34,13 @@ interface PushCall {
 }
 
 /** The pushes of one queue. */
-interface Line {
+interface PendingPushes {
   waiting: PushCall[]
 }
 
 export class PushBuffer {
   readonly #options: PushBufferOptions
-  readonly #lines = new Map<string, Line>()
+  readonly #pending = new Map<string, PendingPushes>()
   #messages = 0
   #whenEmpty: (() => void)[] = []
 
@@ -51,41 +51,41 @@ export class PushBuffer {
   /** Resolves when the items are stored. They are stored together: there are at most `requestItemsMax`. */
   push(queue: string, items: readonly string[]): Promise<Pushed[]> {
     if (this.#messages + items.length > this.#options.messagesMax) {
-      const text = `${this.#messages} messages wait to be pushed already`
+      const text = `${this.#messages} messages are already waiting to be pushed`
       return Promise.reject(new RouseError('buffer_full', text, { retryable: true }))
     }
     this.#messages += items.length
     return new Promise((resolve, reject) => {
       const chars = items.reduce((sum, item) => sum + item.length, 0)
       const call = { items, chars, resolve, reject }
-      const line = this.#lines.get(queue)
-      if (line !== undefined) {
-        line.waiting.push(call)
+      const pending = this.#pending.get(queue)
+      if (pending !== undefined) {
+        pending.waiting.push(call)
         return
       }
-      const opened: Line = { waiting: [call] }
-      this.#lines.set(queue, opened)
+      const opened: PendingPushes = { waiting: [call] }
+      this.#pending.set(queue, opened)
       afterThisTurn(() => void this.#drain(queue, opened))
     })
   }
 
-  /** Resolves when nothing waits and nothing is under way, whatever came of it. */
+  /** Resolves when nothing waits or is in flight, successfully or not. */
   async flush(): Promise<void> {
-    if (this.#lines.size === 0) return
+    if (this.#pending.size === 0) return
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve))
   }
 
-  async #drain(queue: string, line: Line): Promise<void> {
-    while (line.waiting.length > 0) {
-      await this.#sendAll(takeRequest(line))
-      // Those who were just answered push again before the next request is made up.
-      if (line.waiting.length < requestItemsMax) await new Promise<void>(afterThisTurn)
+  async #drain(queue: string, pending: PendingPushes): Promise<void> {
+    while (pending.waiting.length > 0) {
+      await this.#sendAll(takeRequest(pending))
+      // Callers that were just answered may push again before the next request is built.
+      if (pending.waiting.length < requestItemsMax) await new Promise<void>(afterThisTurn)
     }
-    this.#lines.delete(queue)
-    if (this.#lines.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve()
+    this.#pending.delete(queue)
+    if (this.#pending.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve()
   }
 
-  /** A request that is refused stored nothing; halving finds whose fault it was. The others are none the wiser. */
+  /** A refused request stored nothing. Splitting it in halves finds the bad push; the others succeed. */
   async #sendAll(calls: readonly PushCall[]): Promise<void> {
     try {
       const pushed = await this.#options.send(calls.flatMap(({ items }) => items))
@@ -107,7 +107,7 @@ export class PushBuffer {
   }
 }
 
-/** Items for one request each, in order. */
+/** Splits items into requests, in order. */
 export function chunksOf(items: readonly string[]): string[][] {
   const chunks: string[][] = []
   let chars = 0
@@ -122,18 +122,18 @@ export function chunksOf(items: readonly string[]): string[][] {
   return chunks
 }
 
-/** As many of the oldest as fit one request; one that is too big for any goes alone. */
-function takeRequest(line: Line): PushCall[] {
+/** The oldest pushes that fit one request; a push above the limit is sent alone. */
+function takeRequest(pending: PendingPushes): PushCall[] {
   let count = 0
   let items = 0
   let chars = 0
-  for (const call of line.waiting) {
+  for (const call of pending.waiting) {
     items += call.items.length
     chars += call.chars
     if (count > 0 && (items > requestItemsMax || chars > requestCharsMax)) break
     count += 1
   }
-  const taken = line.waiting.slice(0, count)
-  line.waiting = line.waiting.slice(count)
+  const taken = pending.waiting.slice(0, count)
+  pending.waiting = pending.waiting.slice(count)
   return taken
 }

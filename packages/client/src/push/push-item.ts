@@ -4,19 +4,19 @@ import { RouseError } from '../rouse-error.ts'
 export interface PushOptions {
   /** Messages of a partition are delivered in order. Absent: `Default`. */
   readonly partition?: string | undefined
-  /** Not before so long from now. */
+  /** Delivered no earlier than this delay from now. */
   readonly delay?: Duration | undefined
-  /** Not before this time. A Date only: a text would leave open in which time zone it is meant. */
+  /** Delivered no earlier than this time. Only a Date: a text would leave the time zone open. */
   readonly runAt?: Date | undefined
   /** A second push with the same key into the same partition is accepted and ignored. */
   readonly dedupeKey?: string | undefined
   readonly headers?: Readonly<Record<string, unknown>> | undefined
   readonly traceId?: string | undefined
-  /** W3C trace context; travels as a header of the message. */
+  /** W3C trace context, sent as a header of the message. */
   readonly traceparent?: string | undefined
 }
 
-/** A message to be pushed, with its queue: typed by the map of queues. */
+/** A message and its queue, typed by the queue map. */
 export type PushTo<Queues> = {
   [Name in keyof Queues & string]: PushOptions & {
     readonly queue: Name
@@ -24,14 +24,15 @@ export type PushTo<Queues> = {
   }
 }[keyof Queues & string]
 
-/** A message to be pushed into a queue that is known already. */
+/** A message for a known queue. */
 export interface PushEntry<Payload> extends PushOptions {
   readonly payload: Payload
 }
 
 /**
- * One item of a push as JSON. Written at once, so that what the caller changes later changes nothing, and a payload that
- * is no JSON fails its own push only. With the id of `newId` it may be sent twice and still be one message.
+ * Serialises one item of a push. It does so at once, so that later changes to the object have no effect, and
+ * a payload that is not JSON fails only its own push. With an id from `newId` it can be sent twice and stored
+ * once.
  */
 export function pushItemText(
   queue: string,
@@ -59,7 +60,7 @@ export function pushItemText(
   }
 }
 
-/** Checked here: in JavaScript anything may come in place of a date. */
+/** Checked at run time: JavaScript callers may pass anything. */
 function timeText(runAt: unknown): string | undefined {
   if (runAt === undefined) return undefined
   if (runAt instanceof Date && Number.isFinite(runAt.getTime())) return runAt.toISOString()

@@ -1,6 +1,6 @@
-// The keys of pushes that failed. Most failures leave open what was stored, so a call that is repeated with the same array
-// sends the same keys, and the server stores nothing twice. A call that succeeded is forgotten: the same array may be
-// pushed again on purpose.
+// The dedupe keys of failed pushes. After most failures it is unknown what was stored. A call repeated with
+// the same array sends the same keys, so the server stores nothing twice. A successful call is forgotten: the
+// same array may be pushed again on purpose.
 import type { PushEntry } from './push-item.ts'
 
 interface FailedCall {
@@ -17,7 +17,7 @@ export class PushKeys {
     this.#newId = newId
   }
 
-  /** A key for each: its own, else that of the failed call which this one repeats, else a new one. */
+  /** One key per entry: its own, else that of the failed call being repeated, else a new one. */
   keysOf(queue: string, entries: readonly PushEntry<unknown>[]): string[] {
     const before = this.#failed.get(entries)
     return entries.map((entry, i) => {

@@ -4,11 +4,11 @@ import { eventually, freePort, type TestDatabase, testDatabase } from '@rouse/te
 import { type Test, t } from 'tap'
 import { Rouse, type RouseOptions } from '../../src/index.ts'
 
-/** Nodes on one database, each on a port that stays its own when it is started again. */
+/** Nodes on one database, each on a port that it keeps across restarts. */
 export interface Cluster {
   readonly urls: readonly string[]
   readonly database: TestDatabase
-  /** Ends the node at this place; resolves when it is gone. */
+  /** Ends the node at this index; resolves when it is gone. */
   kill(index: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<void>
   start(index: number): Promise<void>
 }
@@ -44,8 +44,8 @@ export function sharedCluster(): Promise<Cluster> {
   return startCluster(t as unknown as Test, 1)
 }
 
-/** A client that is closed with its test. */
-// biome-ignore lint/suspicious/noExplicitAny: tests push what they like
+/** A client that closes with its test. */
+// biome-ignore lint/suspicious/noExplicitAny: tests push any payload
 export function clientOf<Queues extends object = Record<string, any>>(
   test: Test,
   urls: string | readonly string[],
@@ -58,13 +58,13 @@ export function clientOf<Queues extends object = Record<string, any>>(
 
 let names = 0
 
-/** A name that no other test of the file uses. */
+/** A queue name that no other test of the file uses. */
 export function unique(prefix = 'queue'): string {
   names += 1
   return `${prefix}-${names}`
 }
 
-/** The built program, without the loaders that tap puts into every Node process a test starts. */
+/** The built program, without the loaders that tap adds to every Node process of a test. */
 function spawnNode(databaseUrl: string, port: number): ChildProcess {
   const main = fileURLToPath(new URL('../../../../apps/broker/dist/main.js', import.meta.url))
   const { PATH = '', HOME = '' } = process.env

@@ -1,6 +1,6 @@
 import type { Cluster } from './cluster.ts'
 
-/** What was given up, as the table has it. */
+/** The dead letters as the table stores them. */
 export async function deadLetters(
   { database }: Cluster,
   queue: string,

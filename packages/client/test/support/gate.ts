@@ -1,4 +1,4 @@
-/** A promise and what settles it. */
+/** A promise and the function that resolves it. */
 export function gate() {
   let open: () => void = () => {}
   const opened = new Promise<void>((resolve) => {

@@ -5,24 +5,24 @@ import type { Test } from 'tap'
 export interface ScriptedRequest {
   readonly method: string
   readonly path: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests inspect bodies of every shape
   readonly body: any
   readonly atMs: number
 }
 
 export interface ScriptedServer {
   readonly url: string
-  /** What came so far. */
+  /** The requests so far. */
   readonly requests: ScriptedRequest[]
 }
 
-/** Undefined: no answer at all. `destroy`: hangs up. */
+/** Undefined: no answer. `destroy`: closes the connection. */
 export type ScriptedAnswer =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
   | 'destroy'
   | undefined
 
-/** A real HTTP server that answers as a test wants, for what a broker does too seldom. */
+/** A real HTTP server with scripted answers, for behaviour that a broker shows too rarely. */
 export async function scriptedServer(
   t: Test,
   answer: (request: ScriptedRequest) => ScriptedAnswer | Promise<ScriptedAnswer>,

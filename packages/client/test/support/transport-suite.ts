@@ -1,4 +1,4 @@
-// What a transport must do. Both that ship pass it.
+// The contract of a transport. Both built-in transports pass it.
 import { eventually, freePort } from '@rouse/testkit'
 import { test } from 'tap'
 import { type Transport, TransportError } from '../../src/http/transport.ts'
@@ -24,7 +24,7 @@ export function transportSuite(name: string, createTransport: () => Transport): 
       signal: never,
     })
     t.match(answer, { status: 201, retryAfter: '7' })
-    t.ok(JSON.parse(answer.text).echo.text === text, 'every byte came back')
+    t.ok(JSON.parse(answer.text).echo.text === text, 'every byte is returned')
     t.equal(server.requests[0]?.path, '/some/path?a=b%2Fc')
   })
 
@@ -36,7 +36,7 @@ export function transportSuite(name: string, createTransport: () => Transport): 
     t.match(await transport.send({ method: 'DELETE', ...request }), { status: 204, text: '' })
   })
 
-  test(`${name}: tells whether the server may have seen it`, async (t) => {
+  test(`${name}: reports whether the server may have seen the request`, async (t) => {
     const server = await scriptedServer(t, () => 'destroy')
     const transport = createTransport()
     t.teardown(() => transport.close())
@@ -50,7 +50,7 @@ export function transportSuite(name: string, createTransport: () => Transport): 
     t.ok(hungUp instanceof TransportError && hungUp.maybeSent)
   })
 
-  test(`${name}: a request that is aborted rejects`, async (t) => {
+  test(`${name}: an aborted request rejects`, async (t) => {
     const server = await scriptedServer(t, () => undefined)
     const transport = createTransport()
     t.teardown(() => transport.close())

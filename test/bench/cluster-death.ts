@@ -1,12 +1,12 @@
 import { eventually } from '@rouse/testkit'
 import type { BenchNode, LogEntry } from './cluster-node.ts'
 
-/** Of one death, by the logs of both nodes, whose clock is the same. */
+/** The times of one death, from the logs of both nodes, which share a clock. */
 export interface Death {
-  /** From the kill until the other node took it for silent, and for dead. */
+  /** From the kill until the other node suspects it, and declares it dead. */
   readonly suspectMs: number
   readonly deadMs: number
-  /** From its socket until the other node heard it again. */
+  /** From binding its socket until the other node hears it again. */
   readonly rejoinedMs: number
 }
 
@@ -27,7 +27,7 @@ export async function dieAndReturn(node: BenchNode, other: BenchNode): Promise<D
   }
 }
 
-/** When the node logged such an entry, behind the first ones. */
+/** When the node logged the first matching entry after the given ones. */
 async function loggedAt(
   { log }: BenchNode,
   from: number,

@@ -1,5 +1,5 @@
-// Sends what looks like gossip and is not signed by anybody: in a process of its own, so that it costs the nodes their
-// time and not the bench's.
+// Sends datagrams that look like gossip but have no valid signature. Runs in a separate process, so that the
+// flood costs the nodes time and not the bench.
 import { fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -11,7 +11,7 @@ export interface Flood {
   readonly perSecond: number
 }
 
-/** Resolves when it has begun; call the answer to end it. */
+/** Resolves once it has started; call the result to stop it. */
 export async function startFlood(
   target: { readonly host: string; readonly port: number },
   perSecond: number,
@@ -31,7 +31,7 @@ function run([host = '', ...numbers]: readonly string[]): void {
   const [port = 0, perSecond = 0, cluster = 0, keyId = 0] = numbers.map(Number)
   const socket = createSocket('udp4')
   const startedAt = performance.now()
-  // All that can be overheard is right, so that only the signature gives it away.
+  // Every field that can be read on the wire is correct, so that only the signature reveals the forgery.
   const datagram = Buffer.alloc(120, 7)
   datagram.write('RG\u0001\0', 0, 'latin1')
   datagram.writeUInt16BE(keyId << 8, 4)

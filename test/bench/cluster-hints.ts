@@ -1,4 +1,4 @@
-// A hint from one process to another, and nothing else: no node, no database.
+// The latency of a hint between two processes: no node, no database.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -9,10 +9,10 @@ const secrets = ['a secret of this benchmark alone']
 const clusterId = 'bench'
 const ports = [4_811, 4_812] as const
 
-/** On the clock that all processes of a machine share. */
+/** A clock that all processes of a machine share. */
 const nowMs = (): number => Number(process.hrtime.bigint() / 1_000n) / 1_000
 
-/** Until code is compiled; a node in service is warm, too. They follow each other more closely. */
+/** Until the code is compiled, as in a running node. Warm-up trials follow each other more closely. */
 const warmUpTrials = 5_000
 const warmUpPauseMs = 1
 const pauseMs = 10

@@ -1,4 +1,4 @@
-// One node of the bench: the built program, whose log is kept, and which is killed and started again.
+// One node of the bench: the built program. Its log is kept, and it can be killed and restarted.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -20,7 +20,7 @@ export class BenchNode {
   readonly id: string
   readonly url: string
   readonly gossip: { readonly host: string; readonly port: number }
-  /** Of all its lives. */
+  /** Across restarts. */
   readonly log: LogEntry[] = []
   readonly #env: Readonly<Record<string, string | undefined>>
   #child: ChildProcess | undefined
@@ -38,7 +38,7 @@ export class BenchNode {
       ROUSE_GOSSIP_PORT: String(this.gossip.port),
       ROUSE_GOSSIP_SECRET: gossipSecret,
       ROUSE_WORKERS: '1',
-      // The figures are those of the ladder, not of the minute that follows a fault.
+      // Short, so that results show the group backoff and not the minute after a fault.
       AGGRESSIVE_POLL_DURATION_MS: '1000',
     }
   }
@@ -54,7 +54,7 @@ export class BenchNode {
     })
   }
 
-  /** All its processes at one stroke. Answers when, by the wall clock. */
+  /** Kills all its processes at once. Resolves to the wall-clock time. */
   async kill(): Promise<number> {
     const { pid } = this.#child ?? {}
     const killedAt = Date.now()

@@ -14,7 +14,7 @@ export interface BenchCluster {
   stop(): Promise<void>
 }
 
-/** What anybody on the wire can read in a datagram of theirs. */
+/** The fields of a datagram that can be read on the wire. */
 export interface Overheard {
   readonly cluster: number
   readonly keyId: number
@@ -25,12 +25,12 @@ export interface ClusterFigures {
   readonly p99: number
   readonly max: number
   readonly within10Ms: number
-  /** From when the push was sent to its answer. */
+  /** From sending the push to its answer. */
   readonly pushP50?: number
-  /** The same from the moment when the push was sent: a commit more. */
+  /** From sending the push to the answer of the waiter; includes a commit. */
   readonly wholeP50?: number
   readonly wholeP99?: number
-  /** What woke the waiters, by the counters of the node. */
+  /** The sources of the wake-ups, from the node's counters. */
   readonly sources: string
 }
 
@@ -103,7 +103,7 @@ export function benchCluster({ nodes }: BenchCluster) {
     }, patience)
   }
 
-  /** From the answer of the push to the answer of the waiter; and from when it was sent. */
+  /** From the answer of the push to the answer of the waiter, and from sending the push. */
   async function wakes(from: BenchNode, to: BenchNode, trials: number): Promise<ClusterFigures> {
     await untilReady(nodes, stats)
     const before = (await stats(to)).wakes

@@ -1,6 +1,7 @@
-// `npm run bench -- cluster [--trials N] [--only hint,wake,flood,loss,cut,one-way,death] [--json]`: two nodes and PostgreSQL in
-// a network of their own, where datagrams can be lost without harm to anybody else. From the answer of a push on one node to the
-// answer of a waiter on the other, and `whole` from when the push was sent. Ends with 1 where a figure that must hold does not.
+// `npm run bench -- cluster [--trials N] [--only hint,wake,flood,loss,cut,one-way,death] [--json]`: two nodes
+// and PostgreSQL in a separate network namespace, where datagrams can be dropped without affecting other
+// processes. Measures from the answer of a push on one node to the answer of a waiter on the other, and
+// `whole` from sending the push. Exits with 1 if a limit is exceeded.
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { dropUdp, healUdp, privateNetworkMissing, runInPrivateNetwork } from '@rouse/testkit'
@@ -23,7 +24,7 @@ if (!flags.inside) process.exit(runInside())
 const trials = Number(flags.trials)
 const parts = new Set(flags.only.split(','))
 const verdict = new Verdict()
-/** A commit takes 1 to 4 ms of it. */
+/** A commit takes 1 to 4 ms of this. */
 const wholeLimits = { wholeP50: 6, wholeP99: 20 }
 const deaths = 5
 const queryMsMax = 100
@@ -32,7 +33,7 @@ const cluster = await startBenchCluster()
 const [a, b] = cluster.nodes
 const bench = benchCluster(cluster)
 try {
-  // A node in service is warm.
+  // Warm up, as in a running node.
   for (const [from, to] of [
     [a, b],
     [b, a],
@@ -54,7 +55,7 @@ try {
 if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 process.exit(flags.json ? 0 : verdict.tell(out))
 
-/** Strangers send what only looks like gossip: none of it is believed, and wakes go on. */
+/** Forged gossip: the nodes must accept none of it, and wake-ups must continue. */
 async function flood(): Promise<void> {
   const before = results['a → b'] ?? (await bench.wakes(a, b, trials))
   const stop = await startFlood(b.gossip, 20_000, await cluster.overhear())
@@ -71,9 +72,9 @@ async function flood(): Promise<void> {
   out(`  forged ${sent}, refused ${refused} (${JSON.stringify(receiver.drops)})`)
   verdict.check([
     { what: 'forged and never read', value: sent - (receiver.drops['mac'] ?? 0), max: sent / 2 },
-    // All it has from anybody are datagrams of its one peer.
+    // It must have accepted only the datagrams of its one peer.
     {
-      what: 'datagrams accepted that nobody sent',
+      what: 'accepted datagrams that no peer sent',
       value: Math.max(0, receiver.datagramsReceived - refused - sender.datagramsSent),
       max: 0,
     },
@@ -109,7 +110,7 @@ async function oneWay(): Promise<void> {
   await bench.untilHealthy()
 }
 
-/** Killed, missed, started again. */
+/** Kills a node, waits for its detection, and restarts it. */
 async function death(): Promise<void> {
   const took: Death[] = []
   for (let i = 0; i < deaths; i += 1) {
@@ -124,7 +125,7 @@ async function death(): Promise<void> {
   )
   verdict.check([
     { what: 'ms until a killed node is dead', value: worst('deadMs'), max: 5_500 },
-    { what: 'ms until a bound node is heard', value: worst('rejoinedMs'), max: 500 },
+    { what: 'ms until a restarted node is heard', value: worst('rejoinedMs'), max: 500 },
   ])
 }
 
@@ -153,7 +154,7 @@ function out(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-/** Again, in a network namespace that has nothing but a loopback. */
+/** Runs this program again in a network namespace that has only a loopback interface. */
 function runInside(): number {
   const missing = privateNetworkMissing()
   if (missing !== false) {

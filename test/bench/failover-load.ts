@@ -1,8 +1,8 @@
-// Producers that go on through a failover, and what they were told.
+// Producers that continue through a failover, and the answers they got.
 import { Agent, request } from 'node:http'
 
 export interface FailoverLoad {
-  /** Every payload that was answered with 201, and when that was, in order. */
+  /** Every payload answered with 201, with its time, in order. */
   readonly answered: readonly { readonly payload: number; readonly atMs: number }[]
   /** Pushes with an unknown outcome. */
   readonly unknown: number
@@ -11,7 +11,7 @@ export interface FailoverLoad {
 
 const pauseMs = 10
 
-/** No payload is used twice in a run. */
+/** Payloads are unique within a run. */
 let next = 0
 
 export function startFailoverLoad(url: string, queue: string, producers: number): FailoverLoad {

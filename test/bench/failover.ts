@@ -1,10 +1,11 @@
-// `npm run bench -- failover [--failovers N] [--producers N]`: how long pushes go unanswered when the primary of PostgreSQL is
-// lost, and what is lost with it. A node of two workers knows both servers; the failover manager is this program: it sees the
-// loss at once and promotes, so that what is told is PostgreSQL's promotion and the node, not the time to notice.
+// `npm run bench -- failover [--failovers N] [--producers N]`: how long pushes go unanswered when the
+// PostgreSQL primary is lost, and which messages are lost. A node of two workers knows both servers. This
+// program is the failover manager: it sees the loss at once and promotes, so the result covers PostgreSQL's
+// promotion and the node, not failure detection.
 //
 //   killed    all processes of the primary are killed
-//   frozen    they are stopped: their connections stay open and say nothing
-//   behind    killed, and the asynchronous standby was away for a second before
+//   frozen    they are stopped: their connections stay open and silent
+//   behind    killed, after the asynchronous standby was disconnected for a second
 import { parseArgs } from 'node:util'
 import { startPostgresPair } from '@rouse/testkit'
 import { startFailoverLoad } from './failover-load.ts'
@@ -40,7 +41,7 @@ await measure('asynchronous', ['killed', 'behind'])
 process.exitCode = verdict.tell(console.log)
 
 async function measure(kind: 'synchronous' | 'asynchronous', losses: readonly Loss[]) {
-  // Durable as in production, unlike the servers of tests.
+  // Durable as in production, unlike the test servers.
   const settings = { fsync: 'on', full_page_writes: 'on' }
   const pair = await startPostgresPair({ synchronous: kind === 'synchronous', settings })
   const node = await startNode(pair.url)
@@ -85,13 +86,13 @@ async function failOver(pair: Pair, node: BenchNode, loss: Loss): Promise<Figure
   }
 }
 
-/** Nothing consumes them. */
+/** No consumer runs, so every stored message is still there. */
 async function storedPayloads(pair: Pair): Promise<Set<number>> {
   const rows = await pair.primary.query<{ payload: string }>('select payload from rouse.messages')
   return new Set(rows.map(({ payload }) => Number(payload)))
 }
 
-/** Between two answers, the second of which came after the loss. */
+/** The longest time between two answers, the second of which came after the loss. */
 function longestGapAfter(atMs: number, answered: readonly { readonly atMs: number }[]): number {
   let longest = 0
   for (const [i, { atMs: now }] of answered.entries()) {

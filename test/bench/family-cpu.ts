@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Clock ticks a second in /proc; 100 on every Linux that Node runs on. */
+/** Clock ticks per second in /proc; 100 on every Linux that Node supports. */
 const ticksPerSecond = 100
 
-/** CPU seconds that a process and its children have used so far, ended ones included. */
+/** CPU seconds of a process and its children so far, including ended ones. */
 export function familyCpuSeconds(parentPid: number): number {
   let ticks = 0
   for (const pid of familyPids(parentPid)) {
@@ -27,9 +27,9 @@ function readStat(pid: number): { parent: number; own: number; endedChildren: nu
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'utf8')
   } catch {
-    return undefined // it ended between the listing and the reading
+    return undefined // it ended after the directory was listed
   }
-  // The command's name may hold spaces; fields are counted from behind its closing parenthesis.
+  // The command name may contain spaces; fields are counted after its closing parenthesis.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [utime, stime, cutime, cstime] = fields.slice(11, 15).map(Number) as [
     number,

@@ -1,5 +1,5 @@
-// A keep-alive HTTP/1.1 connection for benchmarks: one request at a time, no more work than the answer needs, so that
-// the load generator leaves the cores to what it measures.
+// A keep-alive HTTP/1.1 connection for benchmarks: one request at a time and minimal parsing, so that the
+// load generator leaves the cores to the system under test.
 import { connect, type Socket } from 'node:net'
 
 export interface Answer {
@@ -10,7 +10,7 @@ export interface Answer {
 const headEnd = Buffer.from('\r\n\r\n')
 const lengthName = Buffer.from('content-length: ')
 
-/** The bytes of a request, to be made once and sent often. */
+/** The bytes of a request, built once and sent often. */
 export function requestBytes(method: string, path: string, body?: string): Buffer {
   const length =
     body === undefined
@@ -23,7 +23,7 @@ export class HttpConnection {
   readonly #socket: Socket
   #chunks: Buffer[] = []
   #have = 0
-  /** The length of the answer that comes in, once its head is read. */
+  /** The length of the incoming response, once its head is parsed. */
   #want = 0
   #bodyAt = 0
   #waiting: { resolve: (answer: Answer) => void; reject: (error: Error) => void } | undefined

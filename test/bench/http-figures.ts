@@ -1,4 +1,4 @@
-// What a figure may be at most, and how it is told. A bench that missed a limit ends with 1.
+// The limits of results, and how they are printed. A bench that exceeds a limit exits with 1.
 
 export interface Limit {
   readonly what: string
@@ -15,7 +15,7 @@ export class Verdict {
     }
   }
 
-  /** The code to end with. */
+  /** Prints the exceeded limits and returns the exit code. */
   tell(out: (line: string) => void): number {
     for (const line of this.#missed) out(`missed: ${line}`)
     return this.#missed.length === 0 ? 0 : 1

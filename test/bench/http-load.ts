@@ -1,4 +1,5 @@
-// The load generator of `npm run bench -- http`, a process of its own: takes one job as JSON, answers with figures.
+// The load generator of `npm run bench -- http`, a separate process: takes one job as JSON and replies with
+// results.
 import { once } from 'node:events'
 import { type Answer, HttpConnection, requestBytes } from './http-connection.ts'
 
@@ -30,13 +31,13 @@ export type LoadJob =
 export interface LoadFigures {
   readonly messages: number
   readonly seconds: number
-  /** Sorted, in ms: from a push sent to its message received by one who waited. */
+  /** Sorted, in ms: from sending a push to a waiter receiving its message. */
   readonly wakesMs: number[]
-  /** Sorted, in ms: from a push sent to its own answer. */
+  /** Sorted, in ms: from sending a push to its answer. */
   readonly pushesMs: number[]
 }
 
-/** Stands once in every message of an answer. */
+/** Occurs once in every message of a response. */
 const perMessage = Buffer.from('"createdAt":"')
 const payload = { text: 'x'.repeat(189) } // 200 bytes as JSON
 
@@ -100,7 +101,7 @@ async function consumeLoad(work: Throughput & { ackAndFetch: boolean }): Promise
 }
 
 async function ackLease(connection: HttpConnection, popped: Buffer): Promise<void> {
-  // The lease stands before the messages; the rest need not be read.
+  // The lease id precedes the messages; the rest need not be parsed.
   const leaseId = /"leaseId":"([^"]+)"/.exec(popped.toString('latin1', 0, 500))?.[1]
   const body = `{"leaseId":"${leaseId}","status":"completed"}`
   expect((await connection.request(requestBytes('POST', '/api/v1/ack/batch', body))).status, 200)
@@ -154,7 +155,10 @@ async function wakeLoad(work: LoadJob & { kind: 'wake' }): Promise<LoadFigures> 
   return { messages: work.trials, seconds: (performance.now() - begun) / 1000, wakesMs, pushesMs }
 }
 
-/** Waiters that wait; then pushes that each answer one of them. The first push to each queue creates it, uncounted. */
+/**
+ * Starts waiters, then pushes that answer one each. The first push to each queue creates it and is not
+ * counted.
+ */
 async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> {
   let arrived: (answer: Answer) => void = () => {}
   const connections = await openMany(work.url, work.waiters)
@@ -166,7 +170,7 @@ async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> 
     )
   })
   process.send?.('asked')
-  // Who measures knows when all of them wait, and when it has seen enough of that.
+  // The parent knows when all of them wait, and when it has measured long enough.
   await once(process, 'message')
   const [producer, acker] = (await openMany(work.url, 2)) as [HttpConnection, HttpConnection]
   const wakesMs: number[] = []
@@ -228,5 +232,5 @@ function sorted(numbers: readonly number[]): number[] {
 }
 
 function expect(status: number, wanted: number): void {
-  if (status !== wanted) throw new Error(`answered ${status} where ${wanted} was expected`)
+  if (status !== wanted) throw new Error(`status ${status}, expected ${wanted}`)
 }

@@ -1,4 +1,4 @@
-// The node under load, and the process that loads it.
+// The node under load, and the load generator process.
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ export interface BenchNode {
   stop(): Promise<void>
 }
 
-/** What ships, with two workers. */
+/** The shipped program, with two workers. */
 export async function startNode(databaseUrl: string): Promise<BenchNode> {
   const port = await freePort()
   const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))

@@ -1,4 +1,4 @@
-// What waiting costs: idle waiters in CPU and queries, a crowd of them in memory and in the time of a push.
+// The cost of waiting: idle waiters in CPU and queries, many waiters in memory and push latency.
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
@@ -25,7 +25,7 @@ export async function idle(
   const ended = finished(child)
   await onMessage(child, 'asked')
   await untilWaiting(node, waiters)
-  // The first queries of all of them are over, and counted: a session that falls idle tells its count ten seconds later.
+  // Wait until all first queries are over and counted: an idle session reports its counts ten seconds later.
   await delay(settleMs)
   const counter = new pg.Client({ connectionString: server.url })
   await counter.connect()
@@ -80,12 +80,12 @@ export async function crowd({ node, verdict, out }: WaitersBench, waiters: numbe
   ])
 }
 
-/** Figures of a node that has not read all requests yet would be those of fewer waiters. */
+/** Waits until the node has read all requests; otherwise the result would be that of fewer waiters. */
 async function untilWaiting(node: BenchNode, waiters: number): Promise<void> {
   const deadline = performance.now() + waitingMsMax
   for (;;) {
     const answer = await fetch(`${node.url}/stats`)
-    // A node that is busy with so many requests may have no answer yet.
+    // A node busy with so many requests may not have answered yet.
     const { waiting } = (await answer.json()) as { waiting?: { total: number } }
     if (waiting?.total === waiters) return
     if (performance.now() > deadline) throw new Error(`${waiting?.total} of ${waiters} wait`)
@@ -93,7 +93,7 @@ async function untilWaiting(node: BenchNode, waiters: number): Promise<void> {
   }
 }
 
-/** Of all databases, and without the one that asks. */
+/** Of all databases, without this connection. */
 async function transactions(counter: pg.Client): Promise<number> {
   const { rows } = await counter.query<{ count: string }>(
     'select sum(xact_commit + xact_rollback) as count from pg_stat_database',

@@ -1,6 +1,6 @@
-// `npm run bench -- http [--only push,consume,wake,idle,crowd] [--seconds S] [--idle-seconds S] [--waiters N]`: one node
-// with two workers, embedded PostgreSQL and the load generator, all on this machine. CPU per message of the node and of
-// PostgreSQL apart. Ends with 1 where a figure that must hold does not.
+// `npm run bench -- http [--only push,consume,wake,idle,crowd] [--seconds S] [--idle-seconds S] [--waiters
+// N]`: one node with two workers, embedded PostgreSQL and the load generator, all on this machine. Reports
+// CPU per message of the node and of PostgreSQL separately. Exits with 1 if a limit is exceeded.
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
@@ -23,7 +23,10 @@ const { values: flags } = parseArgs({
 const seconds = Number(flags.seconds)
 const warmUpSeconds = 2
 const parts = new Set(flags.only.split(','))
-/** A broker of the same design in C++, two nodes on such a machine: messages a second, and µs of CPU each, if known. */
+/**
+ * A C++ broker of the same design, two nodes on such a machine: messages per second, and µs of CPU each, if
+ * known.
+ */
 const peer: Record<string, { perSecond: number; cpuUs?: number }> = {
   'push 1': { perSecond: 1_340, cpuUs: 948 },
   'push 10': { perSecond: 7_170, cpuUs: 230 },
@@ -92,7 +95,7 @@ function tellHead(): void {
 }
 
 async function throughput(name: string, job: Extract<LoadJob, { batch: number }>): Promise<void> {
-  // V8 compiles what is hot in the first seconds; a node runs for weeks.
+  // V8 compiles hot code in the first seconds; a node runs for weeks.
   await run({ ...job, seconds: warmUpSeconds })
   const before = { node: familyCpuSeconds(node.pid), postgres: familyCpuSeconds(server.pid) }
   const figures = await run(job)

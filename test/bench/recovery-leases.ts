@@ -1,12 +1,12 @@
-// Leases that consumers of one node hold, each on a partition of its own, and consumers at other nodes who wait for what
-// comes back: no more than one message may wait behind another.
+// Leases held by consumers of one node, each on its own partition, and consumers on other nodes that wait for
+// the redeliveries: one message per partition, so that none waits behind another.
 import type pg from 'pg'
 import type { RawClient } from '../chaos/harness/raw-client.ts'
 import { pass } from './recovery-load.ts'
 
 export const leaseSeconds = 5
 
-/** So many consumers, who begin one after the other, take a message each and acknowledge nothing. */
+/** Starts this many consumers one after the other; each takes a message and acknowledges nothing. */
 export async function holdLeases(
   node: RawClient,
   { queue, count, overMs }: { queue: string; count: number; overMs: number },
@@ -27,7 +27,7 @@ export async function holdLeases(
   await Promise.all(consumers)
 }
 
-/** By partition: when a lease that was taken first runs out, in ms since 1970. */
+/** By partition: when the first lease expires, in ms since 1970. */
 export async function firstLeases(pool: pg.Pool, queue: string): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ name: string; at: number }>(
     `select p.name, extract(epoch from l.expires_at)::double precision * 1000 as at
@@ -41,7 +41,10 @@ export async function firstLeases(pool: pg.Pool, queue: string): Promise<Map<str
 }
 
 export interface Waiters {
-  /** By partition: when its message was here, in ms since 1970. Clock and machine are PostgreSQL's own. */
+  /**
+   * By partition: when its message was redelivered, in ms since 1970, on the clock of the machine that runs
+   * PostgreSQL.
+   */
   readonly cameAt: ReadonlyMap<string, number>
   stop(): Promise<void>
 }

@@ -1,5 +1,6 @@
-// A steady load on every node: clients push a message, fetch it and acknowledge it, at a pace that leaves a small machine time to
-// breathe. Each has its own node and its own queue; while its node is away it asks the next one, as a balancer would have it.
+// A steady load on every node: clients push, fetch and acknowledge one message at a time, at a pace that
+// leaves a small machine idle time. Each has its own node and queue; while its node is down it uses the next
+// one, as behind a balancer.
 import { monotonicMs } from '../chaos/clock.ts'
 import type { RawClient } from '../chaos/harness/raw-client.ts'
 import type { Timed } from '../chaos/slow-windows.ts'
@@ -8,20 +9,20 @@ export const operations = ['push', 'pop and ack'] as const
 
 export interface TimedOperation extends Timed {
   readonly operation: (typeof operations)[number]
-  /** The index of the node that was asked. */
+  /** The index of the node that served the request. */
   readonly node: number
   readonly ok: boolean
 }
 
 export interface RecoveryLoad {
-  /** All that clients asked of their own node. */
+  /** All operations of clients on their own node. */
   readonly done: readonly TimedOperation[]
   stop(): Promise<void>
 }
 
 const clientsPerNode = 4
 const paceMs = 200
-/** What a killed node took with it is there again before the node is. */
+/** Messages leased by a killed node are available again before the node is. */
 const leaseSeconds = 1
 
 export function startRecoveryLoad(nodes: readonly RawClient[]): RecoveryLoad {
@@ -71,7 +72,7 @@ async function push(node: RawClient, queue: string): Promise<boolean> {
   return (await node.push([{ queue, payload: { v: 'x' } }])).outcome === 'ok'
 }
 
-/** There is a message: whoever fetches has just pushed one. */
+/** A message is always available: the caller has just pushed one. */
 async function popAndAck(node: RawClient, queue: string): Promise<boolean> {
   const { body = [] } = await node.pop({ queue, batch: 1, partitions: 1, waitMs: 0 })
   return body.length === 1 && (await node.ack(body)).outcome === 'ok'

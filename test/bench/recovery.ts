@@ -1,13 +1,15 @@
-// `npm run bench -- recovery [--kills N]`: what the death of a node costs. Three nodes of two workers carry a steady load; then all
-// processes of one are killed, while its consumers hold leases and others wait for their messages at the other nodes.
+// `npm run bench -- recovery [--kills N]`: the cost of a node's death. Three nodes of two workers carry a
+// steady load; then all processes of one are killed while its consumers hold leases and others wait for their
+// messages on the other nodes.
 //
-//   leases     when each message that was leased through it is delivered again, counted from the end of its lease
-//   slow       for how long in a row requests to the other nodes took more than twice as long as in the calm before, by the median of
-//              windows of 250 ms, the worst of both nodes and both kinds of request. The same is told of the calm itself, against the
-//              calm before that: so much is the machine's own noise.
-//   rejoin     from its start until it takes requests, and until all nodes hear each other
+//   leases     when each message leased through it is redelivered, counted from the end of its lease
+//   slow       how long in a row requests to the other nodes took more than twice as long as before the kill, by the
+//              median of 250 ms windows, the worst of both nodes and both kinds of request. The same is reported for the
+//              period before the kill, against the one before that, as the machine's own noise.
+//   rejoin     from its start until it accepts requests, and until all nodes hear each other
 //
-// The killed node stays down while others are measured: its start takes a core, which in life is not theirs.
+// The killed node stays down while the others are measured: its start takes a core that in production is not
+// theirs.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,7 +34,7 @@ const leases = 40
 const leasesOverMs = 2_000
 const waitersPerNode = 8
 const settleMs = 3_000
-/** As long before as after: the longer one looks, the longer is the worst that chance makes. */
+/** As long before the kill as after it: a longer period shows a longer worst case by chance. */
 const aftermathMs = 8_000
 const calmMs = aftermathMs
 const windowMs = 250
@@ -44,7 +46,7 @@ const slowMsMax = 1_000
 
 interface Figures {
   readonly node: string
-  /** Of each lease, in order: after its end. */
+  /** Per lease, in order: time after its end. */
   readonly lateMs: readonly number[]
   readonly usualMs: readonly number[]
   readonly worstMs: readonly number[]
@@ -61,7 +63,7 @@ const cluster = await startChaosCluster({
   standby: 'none',
   faultyDisk: false,
   log: () => {},
-  // So that the calm before a kill is no aftermath of the one before it.
+  // Short, so that the period before a kill is not affected by the previous kill.
   nodeEnv: { AGGRESSIVE_POLL_DURATION_MS: '1000' },
 })
 const pool = createPool({ url: cluster.postgres.url, max: 1, applicationName: 'bench' })
@@ -117,7 +119,7 @@ async function killOne(index: number): Promise<Figures> {
   }
 }
 
-/** Of each other node and each kind of request. */
+/** Per other node and kind of request. */
 function slowness({ done }: RecoveryLoad, killed: number, killedAt: number) {
   const [before, until] = [killedAt - 2 * calmMs, killedAt + aftermathMs]
   const near = done.filter(({ node, end }) => node !== killed && end >= before && end < until)
@@ -154,7 +156,7 @@ function compare(timed: readonly Timed[], killedAt: number) {
   }
 }
 
-/** Nobody is missed any more, and nobody polls because somebody was. */
+/** All nodes hear each other, and none is in aggressive mode. */
 async function untilHealthy({ nodes }: ChaosCluster): Promise<void> {
   await eventually(async () => {
     const stats = await Promise.all(nodes.map((node) => node.stats()))

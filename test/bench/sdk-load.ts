@@ -1,22 +1,23 @@
-// A producer or a consumer of `npm run bench -- sdk`, a process of its own: takes one job as JSON, answers with figures.
+// A producer or consumer of `npm run bench -- sdk`, a separate process: takes one job as JSON and replies
+// with results.
 import { Rouse } from '@rouse/client'
 
 export interface SdkJob {
   readonly kind: 'produce' | 'consume'
   readonly url: string
   readonly queue: string
-  /** Pushes awaited, or handlers running, at once. */
+  /** Concurrent pushes or handlers. */
   readonly inFlight: number
   readonly partitions: number
   readonly seconds: number
-  /** Of the same on a queue of its own, before anything is counted: until code is compiled and pages are warm. */
+  /** The same load on a separate queue, uncounted, until code is compiled and caches are warm. */
   readonly warmUpSeconds: number
 }
 
 export interface SdkFigures {
   readonly messages: number
   readonly cpuSeconds: number
-  /** Sorted: how long a push took (producer), or how long ago a message was pushed (consumer), sampled. */
+  /** Sorted and sampled: the duration of a push (producer), or the age of a message (consumer). */
   readonly latenciesMs: number[]
 }
 
@@ -60,7 +61,7 @@ async function produce(): Promise<number> {
   return await pushFor(job.queue, job.seconds)
 }
 
-/** Every push by itself; `inFlight` of them wait at any time. */
+/** One message per push, `inFlight` pushes at a time. */
 async function pushFor(name: string, seconds: number): Promise<number> {
   const queue = rouse.queue(name)
   const endMs = performance.now() + seconds * 1000
@@ -80,7 +81,9 @@ async function pushFor(name: string, seconds: number): Promise<number> {
   return next
 }
 
-/** Until the parent says how many there are, and they are all here. Each must come exactly once. */
+/**
+ * Runs until the parent reports the number of messages and all have arrived. Each must arrive exactly once.
+ */
 async function consume(): Promise<number> {
   const seen = new Set<number>()
   let expected = Number.POSITIVE_INFINITY

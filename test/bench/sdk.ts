@@ -1,6 +1,7 @@
-// `npm run bench -- sdk [--seconds S] [--warm-up S] [--in-flight N] [--partitions 1,100]`: the client end to end. One process pushes one
-// message at a time, N of them awaited at once; another handles them one at a time, N handlers at once. Every message
-// is stored before its push is answered, and acknowledged. All on this machine, with one node of two workers and embedded PostgreSQL.
+// `npm run bench -- sdk [--seconds S] [--warm-up S] [--in-flight N] [--partitions 1,100]`: the client end to
+// end. One process pushes single messages, N at once; another handles single messages, N handlers at once.
+// Every message is stored before its push is answered, and acknowledged. All on this machine, with one node
+// of two workers and embedded PostgreSQL.
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'

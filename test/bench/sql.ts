@@ -1,7 +1,8 @@
-// `npm run bench -- sql [--seconds S]`: what the storage core costs, without HTTP. Every figure is taken in one run on
-// one fresh server with durable commits: messages a second as the client sees them, and PostgreSQL's CPU per message.
-// One Node process drives four connections where the name does not say otherwise. Four that push into one partition, or
-// into the same hundred, wait for each other to commit; what a call costs by itself is shown by one connection.
+// `npm run bench -- sql [--seconds S]`: the cost of the SQL functions without HTTP. All results come from one
+// run on one fresh server with durable commits: messages per second as seen by the client, and PostgreSQL's
+// CPU per message. One Node process drives four connections unless the name says otherwise. Four that push
+// into one partition, or the same hundred, wait for each other's commits; the one-connection cases show the
+// cost of a single call.
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createPool, migrate, startEmbeddedPostgres } from '@rouse/database'
@@ -17,7 +18,7 @@ const server = await startEmbeddedPostgres({
     shared_buffers: '512MB',
     max_wal_size: '4GB',
     checkpoint_timeout: '15min',
-    // Autovacuum of some other case would be charged to this one; every case starts vacuumed.
+    // Autovacuum after one case would be charged to the next; every case starts vacuumed.
     autovacuum: 'off',
   },
 })
@@ -96,7 +97,9 @@ async function pushCase(options: PushCase): Promise<void> {
   })
 }
 
-/** What any insert of so many rows costs: a table with an id and nothing else, one prepared multi-row VALUES. */
+/**
+ * The cost of any insert of this many rows: a table with an id and a payload, one prepared multi-row VALUES.
+ */
 async function baseline(batch: number, connections?: number): Promise<void> {
   const places = Array.from({ length: batch }, (_, i) => `($${i * 2 + 1}::uuid, $${i * 2 + 2})`)
   const text = `insert into public.bare (id, payload) values ${places.join(', ')}`
@@ -158,7 +161,7 @@ async function popCase({
   await idler?.end()
 }
 
-/** A session that forgot its transaction: vacuum may remove nothing younger. */
+/** A session with a forgotten transaction: vacuum can remove nothing newer. */
 async function pinXmin(): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()

@@ -1,4 +1,4 @@
-// How late a scheduled message is in the log of a partition that producers keep locked most of the time.
+// How late a scheduled message enters the log of a partition that producers keep locked most of the time.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { HttpConnection, requestBytes } from './http-connection.ts'

@@ -1,4 +1,5 @@
-// The lengths that tests shorten: user transactions that stay open for half a minute, and the way out of aggressive mode.
+// Durations that tests shorten: user transactions that stay open for half a minute, and leaving aggressive
+// mode.
 import pg from 'pg'
 import { HttpConnection, requestBytes } from './http-connection.ts'
 import { percentile, percentiles, type Verdict } from './http-figures.ts'
@@ -12,7 +13,7 @@ export interface LengthsBench {
 }
 
 const openMs = 30_000
-/** Transactions that are open together; each gives one sample of COMMIT to delivery. */
+/** Concurrent transactions; each gives one sample of COMMIT to delivery. */
 const transactions = 20
 const aggressiveMs = 60_000
 
@@ -39,14 +40,14 @@ async function openTransactions({ node, server, verdict, out }: LengthsBench): P
   deliveryMs.sort((a, b) => a - b)
   out(`COMMIT of an enqueue open ${openMs / 1_000} s to delivery: ${percentiles(deliveryMs)}`)
   verdict.check([
-    // What waited for a transaction would have waited for half a minute, or for a lock timeout of seconds.
+    // A call that waits for a transaction would take half a minute, or a lock timeout of seconds.
     { what: 'ms of a push beside it, max', value: percentile(besideMs.push, 1), max: 1_000 },
     { what: 'ms of a pop beside it, max', value: percentile(besideMs.pop, 1), max: 1_000 },
     { what: 'ms from COMMIT to delivery, median', value: percentile(deliveryMs, 0.5), max: 10 },
   ])
 }
 
-/** In the same queue and partition as one of the open transactions, for as long as they are open. */
+/** In the queue and partition of one of the open transactions, while they are open. */
 async function pushAndPopBeside(node: BenchNode): Promise<{ push: number[]; pop: number[] }> {
   const connection = await HttpConnection.open(node.url)
   const items = [{ queue: 'open-0', partition: 'p', payload: 'beside' }]
@@ -85,7 +86,9 @@ async function commitToDelivery(node: BenchNode, user: pg.Client, queue: string)
   return tookMs
 }
 
-/** The LISTEN connection is killed and comes back; a waiter is there all the time, so that checks count. */
+/**
+ * Kills the LISTEN connection, which then reconnects. A waiter is present throughout, so that polls count.
+ */
 async function wayOutOfAggressive({ node, server, verdict, out }: LengthsBench): Promise<void> {
   const waiter = new AbortController()
   const url = `${node.url}/api/v1/pop/queue/calm?wait=true&timeout=${3 * aggressiveMs}`

@@ -1,4 +1,4 @@
-// What retention of a million consumed messages costs those who push and pop meanwhile.
+// The cost of the retention of a million consumed messages for concurrent pushes and pops.
 import pg from 'pg'
 import { HttpConnection, requestBytes } from './http-connection.ts'
 import { percentile, percentiles, type Verdict } from './http-figures.ts'
@@ -60,7 +60,7 @@ export async function retentionUnderLoad(bench: RetentionBench): Promise<void> {
   ])
 }
 
-/** As if they had been pushed, popped and acknowledged two days ago. */
+/** Fills the log as if the messages had been pushed, popped and acknowledged two days ago. */
 async function fill(client: pg.Client, each: number): Promise<void> {
   const names = Array.from({ length: partitions }, (_, i) => `p${i}`)
   await client.query(
@@ -95,7 +95,7 @@ async function fill(client: pg.Client, each: number): Promise<void> {
   await client.query('vacuum analyze rouse.messages')
 }
 
-/** Each partition begins with as many old messages, so its first seq says how many are left. */
+/** Each partition starts with the same number of old messages, so its first seq shows how many are left. */
 async function countOld(client: pg.Client, each: number): Promise<number> {
   const { rows } = await client.query(
     `select sum(greatest(0, $1 + 2 - (select min(m.seq) from rouse.messages m where m.partition_id = p.id)))::float8 as n
@@ -105,7 +105,7 @@ async function countOld(client: pg.Client, each: number): Promise<number> {
   return Number(rows[0]?.n)
 }
 
-/** Pushes at a fixed rate to the partitions whose past is taken away, and consumes what it pushes. */
+/** Pushes at a fixed rate to the partitions under retention, and consumes what it pushes. */
 async function startFlow(node: BenchNode) {
   let tookMs: number[] = []
   let isStopped = false
@@ -142,7 +142,7 @@ async function startFlow(node: BenchNode) {
     connection.close()
   })
   return {
-    /** The times of pushes from now on, sorted. */
+    /** The durations of pushes from now on, sorted. */
     async measure(ms: number): Promise<number[]> {
       tookMs = []
       await new Promise((resolve) => setTimeout(resolve, ms))

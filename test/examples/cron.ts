@@ -1,5 +1,5 @@
-// A message for every tick of a cron pattern, once in the whole cluster, however many nodes there are. Posting the schedule
-// again replaces the one of that name, so every process of yours may do it when it starts.
+// One message per tick of a cron pattern in the whole cluster, however many nodes there are. Posting the
+// schedule again replaces it, so every process may do it at start-up.
 import { Rouse } from '@rouse/client'
 
 interface Queues {

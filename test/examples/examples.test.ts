@@ -1,4 +1,4 @@
-// The examples are run as a user would run them, against two nodes on one database.
+// Runs the examples as a user would, against two nodes on one database.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { eventually, freePort, testDatabase } from '@rouse/testkit'
@@ -44,7 +44,7 @@ test('cron', async (t) => {
   const lines = example.lines()
   t.equal(lines.length, 3)
   for (const line of lines) t.match(line, /^figures for \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/)
-  t.equal(new Set(lines).size, 3, 'no tick came twice')
+  t.equal(new Set(lines).size, 3, 'no tick is delivered twice')
 })
 
 test('several-nodes', async (t) => {
@@ -57,7 +57,7 @@ test('several-nodes', async (t) => {
 interface Example {
   readonly child: ChildProcess
   readonly exited: Promise<number | null>
-  /** What it printed so far. */
+  /** The output so far. */
   readonly lines: () => string[]
 }
 
@@ -96,7 +96,7 @@ async function startNode(): Promise<string> {
   return url
 }
 
-/** Without the loaders that tap puts into every Node process a test starts. */
+/** Without the loaders that tap adds to every Node process of a test. */
 function spawnClean(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

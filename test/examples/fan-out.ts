@@ -1,4 +1,5 @@
-// Two groups: each gets every message, at its own pace. Within a group, each message goes to one worker.
+// Two consumer groups: each gets every message, at its own pace. Within a group each message goes to one
+// worker.
 import { Rouse } from '@rouse/client'
 
 interface Queues {

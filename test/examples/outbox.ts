@@ -1,5 +1,5 @@
-// A message from inside your own PostgreSQL transaction: it is delivered if the transaction commits, and only then.
-// Run it with the URL of a node and that of its database.
+// Pushes a message inside your own PostgreSQL transaction: it is delivered if, and only if, the transaction
+// commits. Run it with the URLs of a node and of its database.
 import { Rouse } from '@rouse/client'
 import pg from 'pg'
 
@@ -27,7 +27,7 @@ await database.end()
 const rouse = new Rouse<Queues>({ urls: nodeUrl })
 for await (const message of rouse.queue('welcome').messages()) {
   console.log(`welcome, ${message.data.user}`)
-  await message.ack() // by hand, since we leave the loop
+  await message.ack() // explicit, because the loop ends here
   break
 }
 await rouse.close()

@@ -1,5 +1,5 @@
-// Each step acknowledges its message and pushes the next one in one transaction: an order is never billed twice, and
-// never lost between two queues.
+// Each step acknowledges its message and pushes the next one in one transaction: an order is never billed
+// twice and never lost between two queues.
 import { Rouse } from '@rouse/client'
 
 interface Queues {
@@ -23,7 +23,7 @@ for (const order of [1, 2, 3]) {
 
 let billed = 0
 for await (const { data } of rouse.queue('invoices').messages()) {
-  console.log(`order ${data.order}: ${data.text}`) // asking for the next one acknowledges
+  console.log(`order ${data.order}: ${data.text}`) // requesting the next message acknowledges this one
   billed += 1
   if (billed === 3) break
 }

@@ -1,5 +1,5 @@
-// All nodes of a cluster are equal: calls are spread over them, and a message pushed through one wakes a worker that
-// waits at another. One of the URLs may be a node that is down.
+// All nodes of a cluster are equal: calls are distributed over them, and a message pushed through one node
+// wakes a worker that waits on another. One of the URLs may be a node that is down.
 import { Rouse } from '@rouse/client'
 
 interface Queues {

@@ -1,6 +1,7 @@
-// What a call touches is in proportion to what it returns, removes or moves, on a database in which one partition has most of the
-// messages and one group is abandoned. Counted in pages and rows, which no other load on the machine changes, never in time.
-// ROUSE_TEST_GROWTH_MESSAGES=1000000 is the full size; by default it is 400,000 messages, and the rest in proportion.
+// The pages and rows a call touches are proportional to what it returns, removes or moves, on a database in
+// which one partition has most of the messages and one group is abandoned. Pages and rows do not depend on
+// other load; times would. ROUSE_TEST_GROWTH_MESSAGES=1000000 is the full size; the default is 400,000
+// messages, and the rest in proportion.
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 import { delivery } from './measures/delivery.ts'
@@ -14,18 +15,24 @@ import { type Touched, touchedBy } from './support/touched.ts'
 
 const large = sizeFor(Number(process.env.ROUSE_TEST_GROWTH_MESSAGES ?? 400_000))
 const all: readonly Measure[] = [...maintenance, ...removals, ...lists, ...lookups, ...delivery]
-/** What nodes do many times a minute, and what people look at, has to be cheap at any moment, also before the first vacuum. */
+/**
+ * Calls that nodes make many times a minute, and lists for operators, must be cheap even before the first
+ * vacuum.
+ */
 const often: readonly Measure[] = [...maintenance, ...delivery, ...lists]
 
-/** A call on the large database may touch so many times the pages of the small one, where indexes are a level less deep. */
+/**
+ * A call on the large database may touch this many times the pages of the small one, whose indexes are less
+ * deep.
+ */
 const factorMax = 2
 const slackPages = 200
-/** Index entries of rows that are gone, and that vacuum has not removed. */
+/** Index entries of deleted rows that vacuum has not removed. */
 const deadPerPage = 20
-/** Rows of a table that may be read by a sequential scan, where the measure does not say that it reads them all. */
+/** Rows of a table that a sequential scan may read, unless the measure says that it reads all. */
 const scannedMax = 1_000
 
-/** Functions that no measure runs, and why not. */
+/** Functions without a measure, and the reason. */
 const exempt: Readonly<Record<string, string>> = {
   raise: 'ends a call with an error',
   refuse_plaintext: 'ends a push with an error',
@@ -33,11 +40,11 @@ const exempt: Readonly<Record<string, string>> = {
   check_push: 'ends a push with an error',
 }
 
-test('what a call touches does not grow with what there is', async (t) => {
+test('the pages a call touches do not grow with the size of the database', async (t) => {
   const few = await skewedDatabase(t, small)
   await few.client.query('vacuum analyze')
   const baseline = await measureEach(few, all)
-  await t.test('every function of the schema is run by a measure', async (t) => {
+  await t.test('a measure runs every function of the schema', async (t) => {
     const run = new Set([...baseline.values()].flatMap(({ functions }) => functions))
     t.same(await functionsNotRun(few.client, run), [])
   })
@@ -73,7 +80,7 @@ async function measureEach(
   return touched
 }
 
-/** A call that ran into the time limit touched too much, and the others are measured all the same. */
+/** A call that hits the time limit touched too much; the others are still measured. */
 async function withoutEnd(client: pg.ClientBase, name: string, cause: unknown): Promise<Touched> {
   await client.query('rollback')
   const isCancelled = cause instanceof Error && 'code' in cause && cause.code === '57014'
@@ -109,8 +116,10 @@ function compareScans(t: Test, found: ReadonlyMap<string, Touched>): void {
   t.same(scans, [], 'no table is read from end to end')
 }
 
-/** What is neither run nor exempt, and what is exempt without need. PostgreSQL does not count SQL functions that it inlines: they
- * count as run where the source of another function names them. */
+/**
+ * Functions that are neither run nor exempt, and those exempt without need. PostgreSQL does not count inlined
+ * SQL functions: they count as run if the source of another function names them.
+ */
 async function functionsNotRun(client: pg.ClientBase, run: ReadonlySet<string>): Promise<string[]> {
   const { rows } = await client.query<{ name: string; source: string; inlined: boolean }>(
     `select p.proname as name, p.prosrc as source, l.lanname = 'sql' as inlined

@@ -1,4 +1,4 @@
-// The judgement of `npm run growth`, by figures made by hand.
+// The verdict of `npm run growth`, on made-up results.
 import { test } from 'tap'
 import { type Figures, judge, type Run, sentence } from './run/judge.ts'
 
@@ -29,7 +29,7 @@ function endingWith(end: Partial<Figures>): Run {
   return { ...quiet, end: { ...steady, ...end } }
 }
 
-test('a run that ends as it began shows no growth', async (t) => {
+test('a run with equal start and end shows no growth', async (t) => {
   t.same(judge(quiet), [])
   t.match(
     sentence(quiet),
@@ -37,7 +37,7 @@ test('a run that ends as it began shows no growth', async (t) => {
   )
 })
 
-test('what is within its limit is no growth', async (t) => {
+test('a result within its limit is not growth', async (t) => {
   t.same(
     judge(
       endingWith({
@@ -91,7 +91,7 @@ const grown: readonly (readonly [Run, RegExp])[] = [
   [endingWith({ nodeUs: Number.NaN }), /^CPU of nodes per message: NaN/],
 ]
 
-test('each figure beyond its limit is a reason of its own', async (t) => {
+test('each result beyond its limit is a separate reason', async (t) => {
   for (const [run, reason] of grown) {
     const reasons = judge(run)
     t.equal(reasons.length, 1, String(reason))

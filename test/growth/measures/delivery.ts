@@ -56,7 +56,7 @@ export const delivery: readonly Measure[] = [
     call: (probe) => push(probe, [item('hot', 'p0', { transactionId: 'new' })]),
   },
   {
-    name: 'a push with a key that is known',
+    name: 'a push with a duplicate key',
     call: (probe, { size }) =>
       push(probe, [item('hot', 'p0', { transactionId: `k${size.hot - 7}` })]),
   },
@@ -87,7 +87,7 @@ export const delivery: readonly Measure[] = [
   { name: 'a pop from the cold queue', call: (probe) => popFrom(probe, { queue: 'cold' }) },
   { name: 'a pop that finds nothing', call: (probe) => popFrom(probe, { queue: 'cold' }, 'g02') },
   {
-    name: 'a pop from a queue without order',
+    name: 'a pop from an unordered queue',
     call: (probe) => popFrom(probe, { queue: 'loose' }),
     prepare: (client) => push(client, [item('loose', 'p0')]),
   },
@@ -100,7 +100,7 @@ export const delivery: readonly Measure[] = [
     name: 'a pop from a task that one queue in ten has',
     call: (probe) => popFrom(probe, { task: 't7' }),
     grows: {
-      why: 'it looks at every queue of the task',
+      why: 'it reads every queue of the task',
       pagesMax: (size) => 500 + (size.queues / 10) * 30,
     },
   },

@@ -19,7 +19,7 @@ import { leasesIn, lettersIn, type Size } from '../support/skewed-database.ts'
 const start = { partitionId: '0', seq: '0' }
 const all = { partition: undefined, group: 'g01', status: undefined, limit: 100 }
 
-/** Leases have no index by group, as it would cost every pop: see functions/inspect/stats.sql. */
+/** Leases have no index by group, because it would slow every pop: see functions/inspect/stats.sql. */
 const leasesRead = {
   why: 'it reads all leases once',
   pagesMax: (size: Size) => 2_000 + leasesIn(size) / 5,
@@ -48,9 +48,9 @@ export const lists: readonly Measure[] = [
       pagesMax: (size) => 2_000 + leasesIn(size) / 5 + lettersIn(size) / 10,
     },
   },
-  { name: 'figures of a small queue', call: (probe) => stats(probe, 'q00070'), grows: leasesRead },
+  { name: 'stats of a small queue', call: (probe) => stats(probe, 'q00070'), grows: leasesRead },
   {
-    name: 'figures of the hot queue',
+    name: 'stats of the hot queue',
     call: (probe) => stats(probe, 'hot'),
     grows: {
       why: 'it counts its letters, retries and scheduled messages',
@@ -76,7 +76,7 @@ export const lists: readonly Measure[] = [
     grows: partitionsSorted,
   },
   {
-    name: 'messages of the hot queue that came since',
+    name: 'messages of the hot queue since a moment',
     call: (probe) =>
       followMessages(
         probe,
@@ -85,7 +85,7 @@ export const lists: readonly Measure[] = [
       ),
   },
   {
-    name: 'messages of a small queue that came since',
+    name: 'messages of a small queue since a moment',
     call: (probe) =>
       followMessages(
         probe,
@@ -142,7 +142,7 @@ export const lists: readonly Measure[] = [
       tracesOfMessage(probe, partitions.q00070, `${partitions.q00070}-1`, 20),
   },
   {
-    name: 'events of a name',
+    name: 'events by name',
     call: (probe) => tracesByName(probe, 'name7', undefined, 20),
     grows: {
       why: 'it reads all events of the name, as their index has no order',

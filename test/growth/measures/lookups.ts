@@ -19,25 +19,25 @@ export const lookups: readonly Measure[] = [
     call: (probe, { partitions, size }) => findMessage(probe, partitions.hot, `k${size.hot - 7}`),
   },
   {
-    name: 'an old message of the hot queue whose key is forgotten',
+    name: 'an old message of the hot queue whose key has expired',
     call: (probe, { partitions, size }) =>
       findMessage(probe, partitions.hot, `k${size.hot - 2_000}`),
     grows: {
-      why: 'it looks through the newest 50,000 messages of the partition',
+      why: 'it scans the newest 50,000 messages of the partition',
       pagesMax: () => 50_000 / 5,
     },
   },
   {
-    name: 'a leased message by its place',
+    name: 'a leased message by its position',
     call: (probe, { partitions }) => findMessage(probe, partitions.cold, `${partitions.cold}-1`),
   },
   {
-    name: 'a leased message without order by its place',
+    name: 'a leased message of an unordered queue by its position',
     call: (probe, { partitions }) => findMessage(probe, partitions.loose, `${partitions.loose}-7`),
     grows: { why: 'it reads the leases of its partition', pagesMax: (size) => 100 + size.loose },
   },
   {
-    name: 'a message of a small queue that is not there',
+    name: 'a missing message of a small queue',
     call: (probe, { partitions }) => findMessage(probe, partitions.q00070, 'nothing'),
   },
   {
@@ -58,7 +58,7 @@ export const lookups: readonly Measure[] = [
       }),
   },
   {
-    name: 'what a lease holds',
+    name: 'the messages of a lease',
     call: (probe, { partitions }) =>
       holdingsOf(
         probe,
@@ -73,11 +73,11 @@ export const lookups: readonly Measure[] = [
       ),
   },
   {
-    name: 'why a small queue does not move',
+    name: 'why a small queue does not deliver',
     call: (probe) => queueFacts(probe, 'q00070', undefined),
   },
   {
-    name: 'why the hot queue does not move',
+    name: 'why the hot queue does not deliver',
     call: (probe) => queueFacts(probe, 'hot', undefined),
     grows: {
       why: 'it counts its letters, retries and scheduled messages',
@@ -85,7 +85,7 @@ export const lookups: readonly Measure[] = [
     },
   },
   {
-    name: 'why a group of the cold queue does not move',
+    name: 'why a group of the cold queue does not deliver',
     call: (probe) => queueFacts(probe, 'cold', 'g01'),
     grows: { why: 'it reads every lane of the group', pagesMax: (size) => 1_000 + size.cold * 15 },
   },
@@ -94,16 +94,16 @@ export const lookups: readonly Measure[] = [
     call: (probe) => queueFacts(probe, 'limited', undefined),
   },
   { name: 'options of a queue', call: (probe) => queueOptions(probe, 'q00070') },
-  { name: 'the place of a queue', call: (probe) => queuePlace(probe, 'q00070') },
+  { name: 'version, namespace and task of a queue', call: (probe) => queuePlace(probe, 'q00070') },
   {
-    name: 'queues that forget keys',
+    name: 'queues with a short dedupe window',
     call: (probe) => forgetfulQueue(probe, ['q00070', 'hot'], 1_000),
   },
   {
     name: 'the names of a partition',
     call: (probe, { partitions }) => partitionNames(probe, partitions.cold),
   },
-  { name: 'a purge under way', call: (probe) => purgeUnderWay(probe, 'q00070') },
+  { name: 'a purge in progress', call: (probe) => purgeUnderWay(probe, 'q00070') },
   {
     name: 'a redrive',
     call: (probe) => findRedrive(probe, '00000000-0000-0000-0000-000000000001'),

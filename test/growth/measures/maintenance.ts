@@ -1,4 +1,4 @@
-// What nodes do by themselves, and how often: by timers, once a second, once a minute.
+// Calls that nodes make by themselves: by timers, once a second, once a minute.
 import {
   dueSchedules,
   dueTimes,
@@ -27,7 +27,7 @@ const node = {
   queueDefaults: undefined,
 }
 const day = 86_400_000
-/** Rows that are due: in the small database, too. */
+/** Rows that are due, also in the small database. */
 const due = 100
 
 const leasesDue = `update rouse.leases set expires_at = now() - interval '1 second' where id in (
@@ -61,10 +61,10 @@ function retention(rows: number) {
     })
 }
 
-/** What one look of retention at partitions may cost: so many of them, a few pages each. */
-const partitionsLooked = { why: 'it looks at 20,000 partitions a step', pagesMax: () => 20_000 * 6 }
+/** The cost of one retention step over partitions: a fixed number of them, a few pages each. */
+const partitionsRead = { why: 'it reads 20,000 partitions a step', pagesMax: () => 20_000 * 6 }
 
-/** Of a partition it needs the first retry of any group, and retries are found by partition and group. */
+/** Retention needs the first retry of any group in a partition, but the index is by partition and group. */
 const retriesRead = {
   why: 'it reads all retries of the partition, three times',
   pagesMax: (size: Size) => 2_000 + 3 * (size.letters / 10 + size.dead),
@@ -133,7 +133,7 @@ export const maintenance: readonly Measure[] = [
         `(select min(p.id) from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'cold')`,
       ),
     ),
-    grows: partitionsLooked,
+    grows: partitionsRead,
   },
   {
     name: 'a step of retention over 100 idle partitions',
@@ -146,10 +146,10 @@ export const maintenance: readonly Measure[] = [
       `update rouse.partitions set tail = head, swept_to = head, last_created_at = now() - interval '30 days' where id in (select id from idle)`,
       onlyChore('retention', '(select min(id) - 1 from idle)'),
     ),
-    grows: partitionsLooked,
+    grows: partitionsRead,
   },
   {
-    name: 'a step of retention over dedup keys',
+    name: 'a step of retention over dedupe keys',
     call: retention(50),
     prepare: prepared(onlyChore('dedup')),
     grows: { why: 'it sweeps 1,920 pages a step', pagesMax: () => 1_920 * 3 },
@@ -188,7 +188,7 @@ export const maintenance: readonly Measure[] = [
     },
   },
   {
-    name: 'groups to warn of',
+    name: 'groups to warn about',
     call: (probe) => takeLetGoGroups(probe, 10),
     prepare: prepared('update rouse.idle_groups set warned_at = null'),
   },
@@ -207,7 +207,7 @@ export const maintenance: readonly Measure[] = [
   { name: 'the exchange between nodes', call: (probe) => exchangeNodes(probe, node, 60_000) },
   { name: 'a node that leaves', call: (probe) => removeNode(probe, node, day) },
   {
-    name: 'the check for what 100 waiting groups could pop',
+    name: 'the fallback poll of 100 wait groups',
     call: (probe) =>
       groupsWithWork(
         probe,

@@ -1,4 +1,5 @@
-// What operators ask for, and the steps that nodes take for them: they cost what they are asked for, not what there is beside it.
+// Removals by operators, and the steps that nodes run for them: the cost depends on what is removed, not on
+// the rest.
 import {
   configure,
   countLetters,
@@ -24,7 +25,7 @@ const hotItem = {
 }
 const redriveId = '00000000-0000-0000-0000-000000000001'
 
-/** A redrive of a queue that has come half way, a hundred letters a step. */
+/** A half-finished redrive of a queue, a hundred letters a step. */
 function redriveOf(queue: string): string[] {
   return [
     `insert into rouse.redrives (id, queue, criteria, rate_per_second, state, total, position, up_to, next_at, started_at, updated_at)
@@ -41,19 +42,19 @@ function removalOf(kind: string, queue: string, phase: string): string {
     from rouse.queues q where q.name = '${queue}'`
 }
 
-/** Leases have no index by group, as it would cost every pop. */
+/** Leases have no index by group, because it would slow every pop. */
 const leasesRead = {
   why: 'it reads all leases, up to six times, and all retries',
   pagesMax: (size: Size) => 500 + leasesIn(size) / 3 + size.letters / 50,
 }
 
-/** A piece of a removal has up to 1,000 rows; of the hot partition so many pages each. */
+/** A piece of a removal has up to 1,000 rows; in the hot partition each takes a few pages. */
 const thousandRows = { why: 'a piece of it is a thousand rows', pagesMax: () => 1_000 * 6 }
 const someOf = sql('select rouse.remove_some(r) from rouse.removals r')
 
 export const removals: readonly Measure[] = [
   {
-    name: 'a push with a key that is known, during a purge in steps',
+    name: 'a push with a duplicate key during a purge in steps',
     call: (probe, { size }) => push(probe, [{ ...hotItem, transactionId: `k${size.hot - 7}` }]),
     prepare: prepared(removalOf('purge', 'hot', 'tails')),
   },

@@ -1,4 +1,4 @@
-// Nodes as they ship, on an embedded PostgreSQL with durable commits.
+// The shipped nodes, on an embedded PostgreSQL with durable commits.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

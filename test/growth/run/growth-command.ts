@@ -1,5 +1,5 @@
-// `npm run growth -- --minutes M [--rate R] [--nodes N]`: a cluster under a fixed load, and what has grown between its beginning
-// and its end; see docs/growth.md. Exit codes: 0 nothing has grown, 1 something has, 2 the command was not understood.
+// `npm run growth -- --minutes M [--rate R] [--nodes N]`: runs a cluster under a fixed load and compares its
+// end with its start; see docs/growth.md. Exit codes: 0 no growth, 1 growth, 2 usage error.
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { familyCpuSeconds } from '../../bench/family-cpu.ts'
@@ -49,7 +49,7 @@ function readFlags(): Flags | undefined {
 }
 
 async function main({ minutes, rate, nodes }: Flags): Promise<number> {
-  // Retention takes as much as comes in after about two minutes; until then tables grow as they should.
+  // After about two minutes retention removes as much as is added; until then tables grow as they should.
   const warmUpMs = Math.min(2, minutes / 3) * 60_000
   const windowMs = Math.min(4, minutes / 4) * 60_000
   const cluster = await startGrowthCluster(nodes)
@@ -85,7 +85,7 @@ interface Watch {
   readonly load: Load
 }
 
-/** The figures of one window of time; rows and sizes at its end, memory in its middle. */
+/** Measures one window of time: rows and sizes at its end, memory in its middle. */
 async function observe({ cluster, client, load }: Watch, windowMs: number): Promise<Figures> {
   const cpu = (): { nodes: number; postgres: number } => ({
     nodes: cluster.nodes.reduce((sum, { pid }) => sum + familyCpuSeconds(pid), 0),
@@ -131,7 +131,7 @@ function latencies(load: Load): Omit<WindowFigures, 'messagesPerSecond' | 'nodeU
   }
 }
 
-/** A collection of garbage is no growth: the middle of the samples, by process. */
+/** Garbage collection is not growth: takes the median of the samples, by process. */
 function medians(samples: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const names = Object.keys(samples.at(-1) ?? {})
   return Object.fromEntries(

@@ -1,16 +1,16 @@
-// What counts as growth. Pure: figures of the beginning and the end of a run in, reasons out.
+// Defines growth. Pure: takes the results of the start and the end of a run, returns reasons.
 
-/** Its processes together, under this name beside those of the nodes. */
+/** All processes of PostgreSQL together, listed beside those of the nodes. */
 export const postgres = 'PostgreSQL'
 
 export interface WindowFigures {
   readonly messagesPerSecond: number
-  /** CPU of all nodes, and of PostgreSQL, for each message that was pushed, with all its deliveries. */
+  /** CPU of all nodes, and of PostgreSQL, per pushed message with all its deliveries. */
   readonly nodeUs: number
   readonly postgresUs: number
   readonly pushP50Ms: number
   readonly pushP99Ms: number
-  /** From the push to the consumer, for first attempts without a delay. */
+  /** From the push to the consumer, for first attempts without delay. */
   readonly deliveryP50Ms: number
   readonly deliveryP99Ms: number
 }
@@ -23,12 +23,12 @@ export interface TableFigures {
 }
 
 export interface Figures extends WindowFigures {
-  /** By process of a node, and of PostgreSQL as a whole. */
+  /** By process of a node, and PostgreSQL as a whole. */
   readonly memoryMb: Readonly<Record<string, number>>
   readonly tables: Readonly<Record<string, TableFigures>>
-  /** For how many seconds the oldest row of a kind should have been gone. */
+  /** How many seconds overdue the oldest row of each kind is. */
   readonly lagSeconds: Readonly<Record<string, number>>
-  /** Messages that were pushed and that some group has not completed. */
+  /** Pushed messages that some group has not completed. */
   readonly pending: number
 }
 
@@ -45,22 +45,22 @@ export const limits = {
   /** CPU per message at the end, as a multiple of the start. */
   cpuFactor: 1.2,
   latencyFactor: 1.5,
-  /** Below this a difference is the scheduler's. */
+  /** A smaller difference is scheduling noise. */
   latencySlackMs: 5,
   memoryFactor: 1.3,
   memorySlackMb: 20,
   sizeFactor: 1.5,
   sizeSlackMb: 16,
-  /** Autovacuum comes once a minute, and a message costs several row versions: two minutes of four each. */
+  /** Autovacuum runs once a minute, and a message costs several row versions: two minutes of four each. */
   deadSeconds: 120,
   deadPerMessage: 4,
   lagSeconds: 60,
-  /** Messages in the hands of consumers, as seconds of the rate. */
+  /** Messages held by consumers, as seconds of the rate. */
   pendingSeconds: 10,
   rateFactor: 0.95,
 } as const
 
-/** Why this run shows growth; empty where it shows none. */
+/** The reasons why this run shows growth; empty if it shows none. */
 export function judge({ rate, failedRequests, start, end }: Run): string[] {
   const reasons: string[] = []
   const limit = (what: string, value: number, max: number, unit: string): void => {

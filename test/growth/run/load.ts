@@ -1,16 +1,16 @@
-// A fixed rate of messages through HTTP, and consumers that keep up. Messages are numbered, and the number decides all else: the
-// queue, the partition, whether it has a key or a delay, and how often it fails.
+// A fixed rate of messages over HTTP, with consumers that keep up. Messages are numbered, and the number
+// determines everything else: the queue, the partition, the key or delay, and how often it fails.
 import { once } from 'node:events'
 import { type Answer, HttpConnection, requestBytes } from '../../bench/http-connection.ts'
 
-/** How long things are kept, so that a run of minutes removes as much as it adds. */
+/** Retention times, short enough that a run of minutes removes as much as it adds. */
 export const keptSeconds = { completed: 45, letters: 60, keys: 60, idlePartition: 60 } as const
 
 interface Queue {
   readonly name: string
   readonly groups: readonly string[]
   readonly options: Readonly<Record<string, unknown>>
-  /** Of each ten messages. */
+  /** Out of ten messages. */
   readonly share: number
   readonly item: (n: number) => Readonly<Record<string, unknown>>
 }
@@ -45,7 +45,7 @@ const queues: readonly Queue[] = [
     item: (n) => ({ partition: `p${n % 4}`, ...(isDelayed(n) && { delayMs: delayMs }) }),
   },
   {
-    // Partitions that are used for a while and never again.
+    // Partitions that are used for a while and then never again.
     name: 'sessions',
     groups: ['workers'],
     options: shared,
@@ -60,7 +60,7 @@ const producersPerNode = 2
 const consumersPerGroup = 4
 
 const isDelayed = (n: number): boolean => n % 7 === 0
-/** One in fifty fails once, one in five hundred always. */
+/** One in fifty fails once, one in five hundred always fails. */
 const fails = (n: number, attempt: number): boolean =>
   n % 500 === 0 || (n % 50 === 0 && attempt === 1)
 
@@ -76,7 +76,7 @@ interface Popped {
 
 export class Load {
   pushed = 0
-  /** Deliveries that were acknowledged, all groups together. */
+  /** Acknowledged deliveries of all groups together. */
   delivered = 0
   failedRequests = 0
   pushesMs: number[] = []
@@ -110,7 +110,7 @@ export class Load {
     this.#work = Promise.allSettled([...produce, ...consume])
   }
 
-  /** Pushes end; what is under way is cut off. */
+  /** Stops pushing and aborts requests in flight. */
   async stop(): Promise<void> {
     this.#ended = true
     for (const connection of this.#connections) connection.close()
@@ -125,7 +125,7 @@ export class Load {
     return { pushesMs, deliveriesMs }
   }
 
-  /** By the schedule and not by the answers: what is late is sent as soon as may be. */
+  /** Follows the schedule, not the answers: a late push is sent as soon as possible. */
   async #produce(own: number, producers: number, begunMs: number): Promise<void> {
     const connection = await this.#open(own)
     for (let turn = own; !this.#ended; turn += producers) {
@@ -178,7 +178,7 @@ export class Load {
     return connection
   }
 
-  /** Undefined, and counted, where the answer is another. */
+  /** Returns undefined, and counts a failure, if the status differs. */
   async #ask(
     connection: HttpConnection,
     method: string,

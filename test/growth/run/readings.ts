@@ -1,4 +1,4 @@
-// What is read of the database and of the processes while the load runs.
+// Readings of the database and of the processes while the load runs.
 import { readFileSync } from 'node:fs'
 import type pg from 'pg'
 import { familyPids } from '../../bench/family-cpu.ts'
@@ -6,7 +6,7 @@ import type { GrowthCluster } from './growth-cluster.ts'
 import { postgres, type TableFigures } from './judge.ts'
 import { keptSeconds } from './load.ts'
 
-/** Tables that matter for size: the others have a row for each queue or node. */
+/** Tables whose size matters: the others have one row per queue or node. */
 const tables = [
   'messages',
   'partitions',
@@ -31,8 +31,10 @@ export async function readTables(client: pg.ClientBase): Promise<Record<string, 
   return Object.fromEntries(rows.map(({ name, ...figures }) => [name, figures]))
 }
 
-/** For how long the oldest row of each kind should have been gone by now. What a group has not completed, or a lease or a retry
- * holds, is to stay. */
+/**
+ * How many seconds overdue the oldest row of each kind is. Rows that a group has not completed, or that a
+ * lease or a retry holds, are not overdue.
+ */
 export async function readLag(client: pg.ClientBase): Promise<Record<string, number>> {
   const { rows } = await client.query<Record<string, number>>(
     `select
@@ -56,7 +58,7 @@ export async function readLag(client: pg.ClientBase): Promise<Record<string, num
   )
 }
 
-/** Messages that the slowest group of each queue has still to complete. */
+/** Messages that the slowest group of each queue has yet to complete. */
 export async function readPending(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ pending: number }>(
     `select coalesce(sum(q.pending), 0)::float8 as pending from (
@@ -68,8 +70,10 @@ export async function readPending(client: pg.ClientBase): Promise<number> {
   return rows[0]?.pending ?? Number.NaN
 }
 
-/** By process, in MB. Of PostgreSQL what its processes have for themselves: how much of the shared buffers each has touched is no
- * matter. */
+/**
+ * By process, in MB. For PostgreSQL only private memory: the touched part of the shared buffers does not
+ * matter.
+ */
 export function readMemory({ nodes, server }: GrowthCluster): Record<string, number> {
   const memory: Record<string, number> = {}
   for (const { name, pid } of nodes) {
@@ -88,6 +92,6 @@ function statusMb(pid: number, field: string): number {
     )?.[1]
     return Number(kb ?? 0) / 1_024
   } catch {
-    return 0 // it ended between the listing and the reading
+    return 0 // it ended after the directory was listed
   }
 }

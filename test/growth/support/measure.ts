@@ -2,17 +2,17 @@ import type pg from 'pg'
 import type { Size, SkewedDatabase } from './skewed-database.ts'
 import type { Probe } from './touched.ts'
 
-/** One call, on a database of either size. What it finds and does is the same in both. */
+/** One call, on a database of either size. It finds and does the same in both. */
 export interface Measure {
   readonly name: string
   readonly call: (probe: Probe, database: SkewedDatabase) => Promise<unknown>
-  /** In the transaction of the call, before it. */
+  /** Runs before the call, in its transaction. */
   readonly prepare?: (client: pg.ClientBase, database: SkewedDatabase) => Promise<unknown>
-  /** A call that reads all rows of some kind, with the reason, and the most pages that this may be. */
+  /** Set if the call reads all rows of some kind: the reason and the maximum number of pages. */
   readonly grows?: { readonly why: string; readonly pagesMax: (size: Size) => number }
 }
 
-/** A statement of our own. */
+/** Runs a plain statement. */
 export function sql(text: string, values: readonly unknown[] = []) {
   return (probe: Probe): Promise<unknown> => probe.query({ text, values, rowMode: 'array' })
 }

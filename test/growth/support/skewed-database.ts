@@ -1,5 +1,5 @@
-// A database as years of use leave it: one partition with most of the messages among many with a few each, a group that nobody
-// uses any more, and beside them everything else that has rows. Filled straight away, in any size.
+// A database after years of use: one partition with most of the messages among many with a few each, an
+// abandoned group, and rows in every other table. Filled directly, in any size.
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import type { Test } from 'tap'
@@ -12,15 +12,15 @@ export interface Size {
   readonly cold: number
   /** Queues q00001, q00002, … with two partitions of ten messages each. */
   readonly queues: number
-  /** Leases of the one partition of queue `loose`, which has no order. */
+  /** Leases of the one partition of queue `loose`, which is unordered. */
   readonly loose: number
-  /** Dead letters of `hot`; `cold` has one a partition, each small queue two. */
+  /** Dead letters of `hot`; `cold` has one per partition, each small queue two. */
   readonly letters: number
-  /** Dedup keys of `hot`: its newest messages have them. */
+  /** Dedupe keys of `hot`: those of its newest messages. */
   readonly keys: number
   readonly traces: number
   readonly schedules: number
-  /** Rows that leases, redeliveries and scheduled messages left behind, each. */
+  /** Dead rows left by leases, redeliveries and scheduled messages, each. */
   readonly dead: number
 }
 
@@ -37,7 +37,7 @@ export const small: Size = {
   dead: 100,
 }
 
-/** A million messages, or another number of them and of everything else in proportion. */
+/** The sizes for a number of messages; everything else is in proportion to a million. */
 export function sizeFor(messages: number): Size {
   const part = (of: number): number => Math.max(1, Math.round((of * messages) / 1_000_000))
   return {
@@ -54,7 +54,7 @@ export function sizeFor(messages: number): Size {
   }
 }
 
-/** Rows of the cold queue are in one of four states, by the partition's number. */
+/** Lanes of the cold queue are in one of four states, by partition number. */
 const coldStates = 4
 export const leasedCold = (size: Size): number => size.cold / coldStates
 export const leasesIn = (size: Size): number => leasedCold(size) + size.loose
@@ -63,7 +63,7 @@ export const lettersIn = (size: Size): number => size.letters + size.cold + 2 * 
 export interface SkewedDatabase {
   readonly client: pg.PoolClient
   readonly size: Size
-  /** Ids of partitions: of `hot` and `loose`, of one in the middle of `cold` that is leased, of one of `q00070`. */
+  /** Partition ids: of `hot` and `loose`, of a leased one in the middle of `cold`, of one of `q00070`. */
   readonly partitions: Readonly<Record<'hot' | 'loose' | 'cold' | 'q00070', string>>
 }
 
@@ -127,7 +127,10 @@ async function fillQueues(client: pg.ClientBase, size: Size): Promise<void> {
   )
 }
 
-/** The messages of `hot` are from the last two days, and its first twentieth is gone. All others are young. */
+/**
+ * The messages of `hot` are from the last two days, and the first twentieth is deleted. All others are
+ * recent.
+ */
 async function fillLog(client: pg.ClientBase, size: Size): Promise<void> {
   const gone = size.hot / 20
   await client.query(
@@ -152,7 +155,9 @@ async function fillLog(client: pg.ClientBase, size: Size): Promise<void> {
   )
 }
 
-/** Lanes of `cold` and group g01 are leased, blocked by a failed message, ready or empty, by the number of the partition. */
+/**
+ * Lanes of `cold` and group g01 are leased, blocked by a failed message, ready or empty, by partition number.
+ */
 async function fillLanes(client: pg.ClientBase, size: Size): Promise<void> {
   await client.query(
     `insert into rouse.lanes (partition_id, group_id, next, ready, lease_id, blocked_until)

@@ -1,5 +1,5 @@
-// What a call touches: pages of shared buffers and rows, all statements inside its functions included, and which functions of the
-// schema it ran. Nothing of the call remains.
+// The pages and rows a call touches, including all statements inside its functions, and the functions it ran.
+// The call is rolled back.
 import type { Executor, Statement } from '@rouse/storage'
 import type pg from 'pg'
 
@@ -7,16 +7,16 @@ export interface Touched {
   readonly pages: number
   /** Rows read by sequential scans, by table. */
   readonly scanned: ReadonlyMap<string, number>
-  /** Those that PostgreSQL counted, and those that the statement names. */
+  /** Functions that PostgreSQL counted, and those that the statement names. */
   readonly functions: readonly string[]
 }
 
-/** Runs each statement under EXPLAIN. Stands for a pool as well as for an executor. */
+/** Runs each statement under EXPLAIN. Works as a pool and as an executor. */
 export type Probe = Executor & pg.Pool
 
 const roundsMax = 3
 
-/** The fewest pages of a few rounds: the first ones also read the catalogue, plan, and mark dead rows. */
+/** The minimum of a few rounds: the first ones also read the catalogue, plan, and mark dead rows. */
 export async function touchedBy(
   client: pg.ClientBase,
   call: (probe: Probe) => Promise<unknown>,
@@ -44,7 +44,7 @@ interface Counters {
   readonly calls: ReadonlyMap<string, number>
 }
 
-/** Of this transaction: rows read by sequential scans of each table, calls of each function. */
+/** Counters of this transaction: rows read by sequential scans per table, calls per function. */
 async function counters(client: pg.ClientBase): Promise<Counters> {
   const tables = await client.query<[string, number]>({
     text: `select relname, seq_tup_read::float8 from pg_stat_xact_user_tables where schemaname = 'rouse'`,
@@ -85,7 +85,7 @@ async function explained(
       const plan = (rows[0] as { 'QUERY PLAN': [Explained] })['QUERY PLAN'][0].Plan
       found.pages = plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
       found.text = text
-      // The answer is the plan, not rows, so the caller cannot read it.
+      // EXPLAIN returns the plan instead of rows, so the caller cannot read the result.
       throw new PlanInPlaceOfRows()
     },
   }

@@ -118,7 +118,7 @@ test('pushes and handlers survive an outage of the only node', async (t) => {
   t.ok(id)
   await eventually(() => count.handled.size === 41, patience)
   await rouse.close()
-  t.same(count.twice, [], `each was handled once; ${errors.length} errors were told`)
+  t.same(count.twice, [], `each was handled once; ${errors.length} errors were reported`)
   await expectEmpty(t, clientOf(t, cluster.urls), queue)
 })
 

@@ -206,15 +206,15 @@ test('a lease is renewed while its handler runs and while its messages wait', as
 test('the signal aborts when the lease is lost, and the handler can no longer acknowledge', async (t) => {
   const { queue, deleteGroup } = groupToLose(clientOf(t, urls))
   await queue.push('mine')
-  const told: unknown[] = []
+  const codes: unknown[] = []
   const worker = queue.group('g').work({ lease: '1s' }, async (_message, context) => {
     await deleteGroup()
     await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()))
-    told.push(context.signal.reason.code)
-    await context.ack().catch((error) => told.push(error.code))
+    codes.push(context.signal.reason.code)
+    await context.ack().catch((error) => codes.push(error.code))
   })
-  await eventually(() => told.length === 2)
-  t.same(told, ['lease_lost', 'lease_lost'])
+  await eventually(() => codes.length === 2)
+  t.same(codes, ['lease_lost', 'lease_lost'])
   await worker.stop()
 })
 

@@ -7,20 +7,20 @@ export interface Backoff {
   readonly consecutiveEmpty: number
 }
 
-type Ladder = Pick<
+type BackoffSettings = Pick<
   SharedStateSettings,
   'baseIntervalMs' | 'maxIntervalMs' | 'backoffThreshold' | 'backoffMultiplier'
 >
 
-export function startBackoff({ baseIntervalMs }: Pick<Ladder, 'baseIntervalMs'>): Backoff {
+export function startBackoff({ baseIntervalMs }: Pick<BackoffSettings, 'baseIntervalMs'>): Backoff {
   return { intervalMs: baseIntervalMs, consecutiveEmpty: 0 }
 }
 
-export function afterEmpty(backoff: Backoff, ladder: Ladder): Backoff {
+export function afterEmpty(backoff: Backoff, settings: BackoffSettings): Backoff {
   const consecutiveEmpty = backoff.consecutiveEmpty + 1
   const intervalMs =
-    consecutiveEmpty < ladder.backoffThreshold
+    consecutiveEmpty < settings.backoffThreshold
       ? backoff.intervalMs
-      : Math.min(backoff.intervalMs * ladder.backoffMultiplier, ladder.maxIntervalMs)
+      : Math.min(backoff.intervalMs * settings.backoffMultiplier, settings.maxIntervalMs)
   return { intervalMs, consecutiveEmpty }
 }

@@ -18,12 +18,12 @@ test('the backoff grows from the third empty poll up to its maximum', async (t) 
 
 test('the next turn belongs to the worker whose last turn is oldest', async (t) => {
   const waiters = new WorkerTurns()
-  const nobody = new Set<number>()
-  t.equal(waiters.next(nobody), undefined)
+  const none = new Set<number>()
+  t.equal(waiters.next(none), undefined)
   for (const id of [1, 2, 3]) waiters.set(id, 2)
   t.equal(waiters.total, 6)
   const turns = Array.from({ length: 5 }, () => {
-    const id = waiters.next(nobody)
+    const id = waiters.next(none)
     if (id !== undefined) waiters.hadTurn(id)
     return id
   })

@@ -10,7 +10,7 @@ export interface PendingAck {
   readonly held: Held
   readonly ack: Ack
   /** Undefined if no caller waits for it. */
-  readonly told: ((error: RouseError | undefined) => void) | undefined
+  readonly onSettled: ((error: RouseError | undefined) => void) | undefined
   /** Whether a refusal is the expected result: ackIn has acknowledged the message. */
   readonly isCheck: boolean
   /** An earlier try got no answer. */
@@ -43,16 +43,16 @@ export class AckSender {
     return this.#pending.length
   }
 
-  add(held: Held, ending: Ending, told?: PendingAck['told']): void {
+  add(held: Held, ending: Ending, onSettled?: PendingAck['onSettled']): void {
     held.settled = true
     const ack = ackOf(held, ending)
-    this.#pending.push({ held, ack, told, isCheck: false, afterUnknown: false })
+    this.#pending.push({ held, ack, onSettled, isCheck: false, afterUnknown: false })
   }
 
   /** Ends a message that ackIn acknowledged, in case its transaction was rolled back. */
-  check(held: Held, ending: Ending, told?: PendingAck['told']): void {
+  check(held: Held, ending: Ending, onSettled?: PendingAck['onSettled']): void {
     const ack = ackOf(held, ending)
-    this.#pending.push({ held, ack, told, isCheck: true, afterUnknown: false })
+    this.#pending.push({ held, ack, onSettled, isCheck: true, afterUnknown: false })
   }
 
   /** The acknowledgements that a fetch may carry: all but those of wholly completed leases. */
@@ -68,7 +68,7 @@ export class AckSender {
     this.#pending = [...acks, ...this.#pending]
   }
 
-  told(acks: readonly PendingAck[], outcomes: readonly AckOutcome[]): void {
+  settle(acks: readonly PendingAck[], outcomes: readonly AckOutcome[]): void {
     acks.forEach((ack, i) => this.#end(ack, this.#faultOf(ack, outcomes[i])))
   }
 
@@ -110,7 +110,7 @@ export class AckSender {
   ): Promise<void> {
     if (acks.length === 0) return
     try {
-      this.told(acks, await send())
+      this.settle(acks, await send())
     } catch (error) {
       const known =
         error instanceof RouseError
@@ -136,7 +136,7 @@ export class AckSender {
 
   #end(pending: PendingAck, error: RouseError | undefined): void {
     this.#options.onEnded(pending, error)
-    pending.told?.(error)
+    pending.onSettled?.(error)
   }
 }
 

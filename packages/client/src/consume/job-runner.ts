@@ -225,7 +225,7 @@ export class JobRunner {
 
   /** Called by a handler, which waits for the answer. */
   async end(messages: readonly Held[], ending: Ending): Promise<void> {
-    const told = messages.map(
+    const settled = messages.map(
       (held) =>
         new Promise<void>((resolve, reject) => {
           if (held.lease.lost) return reject(leaseLost())
@@ -237,7 +237,7 @@ export class JobRunner {
         }),
     )
     this.#options.onChange()
-    await Promise.all(told)
+    await Promise.all(settled)
   }
 
   /** Acknowledges and pushes atomically. */

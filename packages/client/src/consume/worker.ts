@@ -62,7 +62,7 @@ export class Worker {
   #fetching: Promise<void> | undefined
   #failedFetches = 0
   /** The last fetch returned as many as requested: there is more. */
-  #hungry = false
+  #hasMore = false
   #talking = false
   #stopping: Promise<void> | undefined
 
@@ -79,7 +79,7 @@ export class Worker {
         calls.extend(lease.id, settings.leaseSeconds, { ...limits, signal }),
       onLost: (lease) => {
         if (this.#runner.lose(lease)) settings.onError(leaseLost(), { kind: 'lease' })
-        this.#talkSoon()
+        this.#scheduleRequests()
       },
       onError: (error) => {
         if (!signal.aborted) settings.onError(error, { kind: 'lease' })
@@ -102,13 +102,13 @@ export class Worker {
       keeper: this.#keeper,
       transact: (acks, items) => calls.transact(acks, items),
       isCompleted: (message) => calls.isCompleted(message, { signal }),
-      onChange: () => this.#talkSoon(),
+      onChange: () => this.#scheduleRequests(),
     })
   }
 
   start(): void {
     this.#keeper.start()
-    this.#talkSoon()
+    this.#scheduleRequests()
   }
 
   /**
@@ -125,19 +125,19 @@ export class Worker {
   async #stop(timeoutMs: number): Promise<void> {
     const deadlineMs = nowMs() + timeoutMs
     const fetched = this.#leave()
-    const released = this.#giveBack(this.#runner.stop())
+    const released = this.#releaseWaiting(this.#runner.stop())
     this.#onStopping()
-    this.#talkSoon()
+    this.#scheduleRequests()
     await this.#runner.idle(timeoutMs)
     this.#runner.abortAll()
     await this.#runner.idle(abortedMs)
     this.#runner.giveUp()
-    const told = this.#tellRest([fetched, released])
-    const isTold = new AbortController()
-    void told.then(() => isTold.abort())
-    await pause(Math.max(deadlineMs - nowMs(), flushMs), isTold.signal)
+    const sent = this.#flushRest([fetched, released])
+    const isSent = new AbortController()
+    void sent.then(() => isSent.abort())
+    await pause(Math.max(deadlineMs - nowMs(), flushMs), isSent.signal)
     this.#cut.abort(new RouseError('closed', 'the worker stopped before the server answered'))
-    await told
+    await sent
     this.#keeper.stop()
     this.#onStopped()
   }
@@ -152,7 +152,7 @@ export class Worker {
   }
 
   /** A failed fetch puts back the acknowledgements it carried, so they are sent after it. */
-  async #tellRest(first: readonly Promise<void>[]): Promise<void> {
+  async #flushRest(first: readonly Promise<void>[]): Promise<void> {
     await Promise.all(first)
     await this.#acks.flush(requestAcksMax)
     await this.#refusals
@@ -163,11 +163,12 @@ export class Worker {
    * refuses the worker's acknowledgement. That is not a lost lease, so the worker asks the server before it
    * reports one.
    */
-  #refused({ ack, held, told }: PendingAck, error: RouseError, isOurs: boolean): void {
+  #refused({ ack, held, onSettled }: PendingAck, error: RouseError, isOurs: boolean): void {
     const { message } = held
     const report = (): void => this.#settings.onError(error, { kind: 'ack', message })
     const mayBeEnded = error.code === 'lease_lost' && ack.status === 'completed' && isOurs
-    if (!mayBeEnded || told !== undefined || this.#refusalsWaiting >= refusalsMax) return report()
+    if (!mayBeEnded || onSettled !== undefined || this.#refusalsWaiting >= refusalsMax)
+      return report()
     this.#refusalsWaiting += 1
     this.#refusals = this.#refusals.then(async () => {
       const limits = { signal: this.#cut.signal }
@@ -178,7 +179,7 @@ export class Worker {
   }
 
   /** Releases messages without a handler: whole leases at once, parts of them message by message. */
-  async #giveBack(waiting: readonly Held[]): Promise<void> {
+  async #releaseWaiting(waiting: readonly Held[]): Promise<void> {
     const leases = new Set(waiting.map(({ lease }) => lease))
     const released: Promise<void>[] = []
     for (const lease of leases) {
@@ -198,29 +199,29 @@ export class Worker {
   }
 
   /** After the current turn, so that messages that end in it share a request. */
-  #talkSoon(): void {
+  #scheduleRequests(): void {
     if (this.#talking) return
     this.#talking = true
     afterThisTurn(() => {
       this.#talking = false
-      this.#talk()
+      this.#sendRequests()
     })
   }
 
-  #talk(): void {
+  #sendRequests(): void {
     const batch = Math.min(this.#runner.wanted, fetchMax)
     if (this.#fetching === undefined && batch > 0) {
       this.#fetching = this.#fetch(batch).finally(() => {
         this.#fetching = undefined
-        this.#talkSoon()
+        this.#scheduleRequests()
       })
     }
-    this.#acks.send(requestAcksMax, () => this.#talkSoon())
+    this.#acks.send(requestAcksMax, () => this.#scheduleRequests())
   }
 
   async #fetch(batch: number): Promise<void> {
     const { leaseSeconds, from } = this.#settings
-    const acks = this.#hungry ? this.#acks.takeLoose(requestAcksMax) : []
+    const acks = this.#hasMore ? this.#acks.takeLoose(requestAcksMax) : []
     try {
       const { messages, outcomes } = await this.#calls.fetch({
         batch,
@@ -232,12 +233,12 @@ export class Worker {
           : { waitMs: 0, acks: acks.map(({ ack }) => ack), signal: this.#cut.signal }),
       })
       this.#failedFetches = 0
-      this.#hungry = messages.length >= batch
-      this.#acks.told(acks, outcomes)
+      this.#hasMore = messages.length >= batch
+      this.#acks.settle(acks, outcomes)
       await this.#take(messages)
     } catch (error) {
       this.#acks.putBack(acks)
-      this.#hungry = false
+      this.#hasMore = false
       if (this.#leaving.signal.aborted) return
       this.#settings.onError(error, { kind: 'fetch' })
       this.#failedFetches += 1
@@ -265,7 +266,7 @@ export class Worker {
     }))
     if (!this.#isLeaving && !this.#runner.knowsOrder) this.#runner.learn(await this.#readOrder())
     if (lease.lost) return
-    if (this.#isLeaving) await this.#giveBack(held)
+    if (this.#isLeaving) await this.#releaseWaiting(held)
     else this.#runner.add(held)
   }
 

@@ -41,14 +41,14 @@ export async function scriptedServer(
       atMs: performance.now(),
     }
     requests.push(seen)
-    const told = await answer(seen)
-    if (told === undefined) return
-    if (told === 'destroy') {
+    const scripted = await answer(seen)
+    if (scripted === undefined) return
+    if (scripted === 'destroy') {
       request.socket.destroy()
       return
     }
-    response.writeHead(told.status, { 'content-type': 'application/json', ...told.headers })
-    response.end(told.body === undefined ? undefined : JSON.stringify(told.body))
+    response.writeHead(scripted.status, { 'content-type': 'application/json', ...scripted.headers })
+    response.end(scripted.body === undefined ? undefined : JSON.stringify(scripted.body))
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -1,8 +1,8 @@
-/** The two clocks of a process: one for dates that people see, one for measuring that never steps. */
+/** The two clocks of a process: wall-clock time for dates, and a monotonic clock for measuring. */
 export interface Clock {
   /** Milliseconds since 1970. */
   readonly wallMs: () => number
-  /** Milliseconds since some moment in the past. */
+  /** Monotonic milliseconds since an arbitrary start. */
   readonly nowMs: () => number
 }
 

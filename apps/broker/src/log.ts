@@ -3,7 +3,7 @@ import { type Logger, pino } from 'pino'
 
 export type { Logger } from 'pino'
 
-/** JSON lines on standard output. What is logged never holds a body, a payload or a secret. */
+/** Logs JSON lines to standard output, never a body, a payload or a secret. */
 export function createLogger(options: {
   readonly level: string
   readonly node: string
@@ -29,7 +29,7 @@ const loggedFields = [
   'port',
 ]
 
-/** Of an error of PostgreSQL neither `detail` nor `where`: they may hold a row ("Failing row contains …"). */
+/** Omits `detail` and `where` of a PostgreSQL error: they may contain a row ("Failing row contains …"). */
 function loggedError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const fields = Object.entries(error).filter(([name]) => loggedFields.includes(name))
@@ -42,7 +42,7 @@ function loggedError(error: unknown): unknown {
   }
 }
 
-/** Logs the server's connection limit: once when the pool reaches it, once when it is lifted. */
+/** Logs the server's connection limit once when the pool reaches it and once when it is lifted. */
 export function logLimit(log: Logger): (limit: PoolLimit) => void {
   return ({ limit, max, reason }) => {
     if (reason === undefined) {

@@ -2,7 +2,7 @@ import { webcrypto } from 'node:crypto'
 import { createUuidV7 } from '@rouse/protocol'
 import { systemClock } from './clock.ts'
 
-/** Makes UUIDv7 that rise within this process. */
+/** Generates UUIDv7 that increase within this process. */
 export function newMessageIds(): () => string {
   return createUuidV7({
     now: systemClock.wallMs,

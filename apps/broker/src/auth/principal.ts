@@ -1,4 +1,4 @@
-/** Who sends a request. Authentication will decide it; until then every request is anonymous. */
+/** The sender of a request. Every request is anonymous until authentication exists. */
 export interface Principal {
   readonly name: string
 }

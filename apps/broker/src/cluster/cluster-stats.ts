@@ -1,4 +1,4 @@
-// What one node can say of all of them: its own figures, and those it is told when it asks the others.
+// One node's view of the cluster: its own stats, and those it requests from the other nodes.
 
 type Figures = Readonly<Record<string, unknown>>
 
@@ -10,10 +10,10 @@ interface Peer {
   readonly wroteAgoMs?: number | null
 }
 
-/** A node that is asked is alive or silent; either way people wait for this answer. */
+/** A node answers quickly or not at all, and a user waits for the result. */
 const answerMsMax = 1_000
 
-/** `GET /api/v1/nodes`, made of a node's own `/stats`. */
+/** The body of `GET /api/v1/nodes`, taken from a node's own `/stats`. */
 export function describeNodes(stats: Figures): { readonly nodes: readonly Figures[] } {
   const { node, url, uptime, workers, version, gossip, mode } = stats
   const self = { id: node, self: true, state: 'alive', url, version, gossip: addressOf(gossip) }
@@ -24,12 +24,12 @@ export function describeNodes(stats: Figures): { readonly nodes: readonly Figure
   return { nodes: nodes.sort((a, b) => String(a.id).localeCompare(String(b.id))) }
 }
 
-/** `GET /stats?scope=cluster`: every node's figures, and sums of those that add up. */
+/** The body of `GET /stats?scope=cluster`: the stats of every node, and totals. */
 export async function clusterStats(
   own: Figures,
   ask: (url: string) => Promise<unknown> = fetchStats,
 ): Promise<Figures> {
-  // One that said goodbye is history. One that died is missed, and would only keep whoever asks it waiting.
+  // Skips nodes that left. A dead node is listed as unreachable without a request, which would only time out.
   const peers = peersOf(own).filter(({ state }) => state !== 'left')
   const nodes = [own]
   const unreachable: Figures[] = []
@@ -61,7 +61,7 @@ export async function clusterStats(
   }
 }
 
-/** Dead, and not only cut off from our datagrams: then it would go on writing to the database. */
+/** Dead, not only unreachable by gossip: otherwise it would keep writing to the database. */
 function isGone({ state, heardAgoMs = 0, wroteAgoMs }: Peer): boolean {
   return state === 'dead' && (wroteAgoMs ?? Number.POSITIVE_INFINITY) >= heardAgoMs
 }
@@ -72,7 +72,7 @@ async function fetchStats(url: string): Promise<unknown> {
   return await response.json()
 }
 
-/** What is added up here, and what readers of the answer rely on. */
+/** The fields that are added up here or that clients rely on. */
 const expected: Readonly<Record<string, (value: unknown) => boolean>> = {
   node: (value) => typeof value === 'string',
   local_sidecars: isNumber,
@@ -85,7 +85,7 @@ const expected: Readonly<Record<string, (value: unknown) => boolean>> = {
   group_backoff: (value) => isRecord(value) && isListOfGroups(value.groups),
 }
 
-/** Behind the address of a node may be anything: another version, a proxy, somebody else's server. */
+/** A node's address may belong to anything: another version, a proxy, another server. */
 function readFigures(answer: unknown): Figures {
   if (!isRecord(answer)) throw new Error('its answer is not that of a node')
   const odd = Object.entries(expected).filter(([name, fits]) => !fits(answer[name]))
@@ -126,7 +126,7 @@ function total(nodes: readonly Figures[], field: string): number {
   return nodes.reduce((sum, node) => sum + Number(node[field]), 0)
 }
 
-/** Numbers by name, as far down as there are only numbers. */
+/** Adds up numbers by name, including nested records of numbers. */
 function addUp(records: readonly Figures[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const record of records) {

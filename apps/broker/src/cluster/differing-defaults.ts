@@ -3,7 +3,7 @@ import type { Logger } from '../log.ts'
 
 type Defaults = Readonly<Record<string, unknown>>
 
-/** By option; null is the built-in default. */
+/** By option. null is the built-in default. */
 export type Differences = Record<string, { readonly here: unknown; readonly there: unknown }>
 
 export function differencesOf(here: Defaults, there: Defaults): Differences {
@@ -16,11 +16,13 @@ export function differencesOf(here: Defaults, there: Defaults): Differences {
   )
 }
 
-/** Warns of every node whose ROUSE_DEFAULT_* are not ours: once, and again when they change. */
+/**
+ * Warns about every node whose ROUSE_DEFAULT_* settings differ from ours: once, and again when they change.
+ */
 export class DifferingDefaults {
   readonly #own: Defaults
   readonly #log: Logger
-  /** What was last found of each node. */
+  /** The last known difference of each node. */
   #found = new Map<string, string>()
 
   constructor(own: Defaults, log: Logger) {

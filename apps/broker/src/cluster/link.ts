@@ -1,5 +1,5 @@
-// The node's tie to its peers, in the primary: gossip and the list of nodes in the database on one side, the wake path on
-// the other. What is said here is a hint; what is lost here is found by a fallback check.
+// Connects the primary to its peers: gossip and the node registry on one side, the wake path on the other. It
+// carries hints only; the fallback poll finds what a lost hint missed.
 
 import { hostname } from 'node:os'
 import {
@@ -22,18 +22,18 @@ import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-co
 import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
 import { SilentPeers } from './silent-peers.ts'
 
-/** What the link does to the wake path. */
+/** The wake path as the link uses it. */
 export interface ClusterEvents {
   readonly onHint: (hint: WakeHint) => void
-  /** A queue has other options now; the values are in the database. */
+  /** The options of a queue have changed. The values are in the database. */
   readonly onConfigured: (hint: WakeHint) => void
-  /** Anything may have happened at a peer. */
+  /** Hints of a peer may be lost: any queue may have messages. */
   readonly onEverything: () => void
-  /** Something falls due then, by the database's clock. */
+  /** Something falls due at this time of the database's clock. */
   readonly onScheduled: (dueAtMs: number) => void
   readonly onSilentPeers: (areSilent: boolean) => void
   readonly onInterestEchoed: (version: number) => void
-  /** Another process runs under our id, and started later. */
+  /** Another process uses our node id and started later. */
   readonly onSuperseded: (by: SeenNode) => void
   readonly interests: () => {
     readonly version: number
@@ -50,13 +50,13 @@ export interface ClusterLinkOptions {
   readonly events: ClusterEvents
 }
 
-/** A peer as gossip knows it, if it does, and as the database lists it. */
+/** A peer as listed in the database and, if known there, in gossip. */
 export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {
   readonly id: string
   readonly state: PeerView['state'] | 'unheard'
   readonly url: string | null
   readonly version: string | null
-  /** Since it last wrote its row in the database. */
+  /** Time since it last wrote its row in the database. */
   readonly wroteAgoMs: number | null
 }
 
@@ -68,7 +68,7 @@ export interface ClusterStats {
 }
 
 const watchMs = 500
-/** After a doubt peers look again in the 1st, 2nd, 4th, 8th and 16th round of the watch. */
+/** After an unknown outcome peers poll again in the 1st, 2nd, 4th, 8th and 16th round. */
 const doubtRoundsMax = 16
 
 export class ClusterLink {
@@ -108,7 +108,7 @@ export class ClusterLink {
     })
   }
 
-  /** Throws where the socket cannot be bound or may not be used so. */
+  /** Throws if the socket cannot be bound or the address is not allowed. */
   async start(): Promise<void> {
     const { pool, clock, log, events } = this.#options
     this.#address = await this.#gossip.start()
@@ -130,14 +130,14 @@ export class ClusterLink {
     log.info({ peers }, 'joined the cluster')
   }
 
-  /** Our workers serve: peers and people may come. */
+  /** The workers serve, so peers may use our URL. */
   listening(url: string): void {
     const { config } = this.#options
     this.#httpUrl = config.advertiseUrl ?? reachable(url, config.host)
     this.#registry?.rewrite()
   }
 
-  /** Without a goodbye peers miss us until our row is old, as if we had been killed. */
+  /** Without a leave message peers count us as missing until our row expires, as after a kill. */
   async stop({ goodbye = true }: { readonly goodbye?: boolean } = {}): Promise<void> {
     clearInterval(this.#watch)
     await Promise.all([this.#gossip.stop({ goodbye }), this.#registry?.stop({ goodbye })])
@@ -147,13 +147,15 @@ export class ClusterLink {
     this.#gossip.hint(toGossip(gossipKinds[kind], hint))
   }
 
-  /** Peers read the values from the database. */
+  /** Sends only the version. Peers read the values from the database. */
   tellConfigured(hint: WakeHint, version: number): void {
     this.#gossip.hint({ ...toGossip('QUEUE_CONFIG_CHANGED', hint), value: version })
   }
 
-  /** Anything may have been committed here, and what was in flight may yet be: peers look at all that they wait for, now
-   * and a few times more, ever later. */
+  /**
+   * Writes of unknown outcome may be committed here, now or later: peers poll for all their waiters at once,
+   * and a few times more at growing intervals.
+   */
   broadcastEverything(): void {
     this.#doubtRounds = 0
     this.#tellEverything()
@@ -163,9 +165,9 @@ export class ClusterLink {
     this.#gossip.hint({ kind: 'SCHEDULED', scope: queue, count: 1, value: dueAtMs })
   }
 
-  /** Many waiters come at once: peers are told after the last of them. */
+  /** Many waiters arrive together, so peers are notified once, after the last of them. */
   interestChanged(version: number): void {
-    // Nobody is there who would have to know.
+    // No peer needs to know.
     if (this.#gossip.peers().every(isGone)) this.#options.events.onInterestEchoed(version)
     if (this.#interestIsDue) return
     this.#interestIsDue = true
@@ -176,7 +178,7 @@ export class ClusterLink {
     })
   }
 
-  /** Takes new secrets into use without a restart. */
+  /** Replaces the secrets without a restart. */
   replaceSecret(secret: string | undefined): void {
     this.#gossip.replaceSecrets(wordsOf(secret ?? ''))
   }
@@ -264,7 +266,7 @@ export class ClusterLink {
   }
 }
 
-/** What a peer committed before it fell silent, or before we knew each other, was perhaps not announced here. */
+/** Hints that a peer sent before it became unreachable, or before we knew it, may not have arrived here. */
 const mayHaveMissed: ReadonlySet<PeerEvent> = new Set(['joined', 'suspect', 'dead', 'left'])
 
 const gossipKinds: Readonly<Record<'available' | 'free', QueueHintKind>> = {
@@ -276,7 +278,7 @@ function isGone({ state }: PeerView): boolean {
   return state === 'dead' || state === 'left'
 }
 
-/** A server that listens everywhere is reached by the name of its machine. */
+/** A server that listens on all interfaces is advertised by its host name. */
 function reachable(url: string, host: string): string {
   if (host !== '0.0.0.0' && host !== '::') return url
   return `http://${hostname()}:${new URL(url).port}`

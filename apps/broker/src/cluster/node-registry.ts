@@ -1,5 +1,6 @@
-// Who is in the cluster, by the word of the database: each node writes its row every few seconds and reads the others'.
-// Gossip finds its peers here, and a node that writes but is not heard shows that gossip is broken.
+// The cluster's members according to the database: each node writes its row every few seconds and reads the
+// others. Gossip finds its peers here, and a node that writes but is unreachable by gossip shows that gossip
+// is broken.
 
 import {
   exchangeNodes,
@@ -16,7 +17,7 @@ import type { Service } from '../scheduler/service.ts'
 const roundMs = 10_000
 /** Two rounds may fail. */
 const freshMs = 3 * roundMs
-/** While a node has yet to say where it listens, or it is in doubt whether our id is still ours. */
+/** Used until a node knows its addresses, and while another process may have taken our id. */
 const unsettledMs = 500
 const deadMs = 3_600_000
 
@@ -24,21 +25,21 @@ export interface NodeRegistryOptions {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly log: Logger
-  /** What our row says; asked anew in every round. */
+  /** The content of our row, read again in every round. */
   readonly own: () => NodeRecord
   readonly onNodes: (others: readonly SeenNode[]) => void
-  /** A process that started later has our id, and lives. Told once. */
+  /** Called once, when a living process that started later uses our id. */
   readonly onSuperseded: (by: SeenNode) => void
 }
 
 export interface NodeRegistry extends Service {
-  /** As of the last round, but for the time since they wrote. */
+  /** The nodes as of the last round, with the current age of their rows. */
   others(): readonly SeenNode[]
-  /** Without a goodbye our row stays, and others miss us until it is old. */
+  /** Without a leave message our row stays, and others count us as missing until it expires. */
   stop(how?: { readonly goodbye: boolean }): Promise<void>
-  /** Our row has changed: does not wait for the next round. */
+  /** Our row has changed: writes it without waiting for the next round. */
   rewrite(): void
-  /** Gossip says that a later process has our id. Only the database's word counts, and it is asked soon. */
+  /** Gossip reports a later process with our id. Only the database decides, so it is queried soon. */
   recheckIdentity(): void
 }
 
@@ -66,7 +67,7 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
       failing = false
       if (running) onNodes(others)
     } catch (error) {
-      // What was read last holds: a database that is away says nothing about who lives.
+      // Keeps the last result: an unavailable database says nothing about which nodes are alive.
       if (running && !failing) {
         log.warn({ reason: (error as Error).message }, 'the list of nodes could not be read')
       }
@@ -90,7 +91,7 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
       if (running) round = round.then(runRound)
     },
     recheckIdentity() {
-      // Peers say it again and again, of a process that goes on draining, too.
+      // Peers repeat the report, also about a process that is draining.
       if (!running || inDoubt || namesakes.found) return
       inDoubt = true
       if (timer === undefined) return
@@ -113,21 +114,22 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
   }
 }
 
-/** As they are so long after they were read. */
+/** Adds the time since they were read to the age of the rows. */
 function later(nodes: readonly SeenNode[], byMs: number): SeenNode[] {
   return nodes.map((node) => ({ ...node, silentMs: node.silentMs + byMs }))
 }
 
 /**
- * Finds the process that has our id and started later. Its row alone proves nothing: on a database from a backup it may
- * be of a process long gone. One that wrote it since the row was ours lives, or has lived beside us.
+ * Detects a process that uses our id and started later. Its row alone proves nothing: in a database restored
+ * from a backup the process may be long gone. A row that was written after ours proves that the process
+ * lives, or lived beside us.
  */
 class DuplicateNodeDetector {
   found = false
-  /** When our row was last our own, or, as long as it never was, when we first looked; by the database's clock. */
+  /** When our row was last ours or, before that, when we first read it; by the database's clock. */
   #sinceMs: number | undefined
 
-  /** Answers once. */
+  /** Reports a conflict once. */
   find({ atMs, namesake }: NodeExchange): SeenNode | undefined {
     if (namesake === undefined) this.#sinceMs = atMs
     this.#sinceMs ??= atMs

@@ -1,12 +1,12 @@
 import type { PeerView } from '@rouse/gossip'
 import type { SeenNode } from '@rouse/storage'
 
-/** A node that is new to us has this long to be heard. */
+/** Grace period for a node that was just discovered. */
 const graceMs = 1_500
 
 /**
- * Knows which nodes write to the database and are not heard, or do not hear us: their hints do not reach us, or ours not
- * them. One that said goodbye is not missed.
+ * Detects nodes that write to the database but are unreachable by gossip in either direction, so that hints
+ * between them and this node are lost. A node that sent a leave message does not count.
  */
 export class SilentPeers {
   readonly #firstSeenAt = new Map<string, number>()

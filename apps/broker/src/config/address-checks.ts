@@ -1,4 +1,4 @@
-// Addresses that no system would bind or reach, refused by name before a node tries.
+// Rejects addresses that cannot be bound or reached, before the node tries to use them.
 import { isIP } from 'node:net'
 import { parseAddress } from '@rouse/gossip'
 import type { Config } from './config.ts'
@@ -14,7 +14,7 @@ export function checkAddresses(config: Addresses): void {
   if (advertiseUrl !== undefined) checkUrl(advertiseUrl)
 }
 
-/** Words with dots between them; the last is not all digits, or a mistyped address would be a name. */
+/** Labels separated by dots. The last is not all digits, or a mistyped IP address would pass as a name. */
 const hostName = /^([a-z0-9_-]{1,63}\.)*(?=[^.]*[a-z_-])[a-z0-9_-]{1,63}\.?$/i
 
 function checkHost(name: string, host: string): void {
@@ -23,7 +23,7 @@ function checkHost(name: string, host: string): void {
   throw new ConfigError(name, `is no address and no name of a host${way}: ${JSON.stringify(host)}`)
 }
 
-/** Every interface is a place to listen at and none to be found at. */
+/** 0.0.0.0 can be bound but not advertised. */
 function checkAdvertised(advertise: string): void {
   const host = parseAddress(advertise)?.host ?? advertise.replace(/^\[(.*)\]$/, '$1')
   if (isIP(host) === 0 || !/^[0:]+(\.0){0,3}$|^::ffff:0\.0\.0\.0$/i.test(host)) return

@@ -1,4 +1,4 @@
-/** A setting that was refused, by its name in the environment. */
+/** An invalid setting, named as in the environment. */
 export class ConfigError extends Error {
   readonly setting: string
 

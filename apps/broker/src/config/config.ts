@@ -1,4 +1,5 @@
-// The only reader of the environment: defaults < file < environment < flags. What is unknown is refused.
+// The only file that reads the environment. Precedence: defaults < file < environment < flags. Unknown names
+// are rejected.
 import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -19,13 +20,13 @@ type Values<Table extends Record<string, Setting<unknown>>> = {
 export type Config = Omit<Values<typeof settings>, 'databaseUrl' | 'nodeId'> & {
   readonly databaseUrl: string
   readonly nodeId: string
-  /** Only what was set. */
+  /** Contains only the defaults that were set. */
   readonly queueDefaults: Readonly<Record<string, unknown>>
 }
 
 export interface ConfigRequest {
   readonly config: Config
-  /** Print it and end. */
+  /** Print the configuration and exit. */
   readonly checkOnly: boolean
 }
 
@@ -33,7 +34,7 @@ export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly args: readonly string[]
   readonly readFile: (path: string) => string
-  /** A worker does not gossip: it starts whatever is in the file of a secret that is just being replaced. */
+  /** A worker does not gossip, so it starts even while the secret file is being replaced. */
   readonly isWorker: boolean
 }
 
@@ -65,7 +66,7 @@ export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest 
   return { config, checkOnly: flags.checkOnly }
 }
 
-/** As `--check-config` prints it: by the names of the environment, secrets masked. */
+/** The output of `--check-config`: environment names, with secrets masked. */
 export function describeConfig(config: Config): string {
   const values: Record<string, unknown> = { ...config }
   for (const [name, value] of Object.entries(config.queueDefaults)) values[defaultKey(name)] = value
@@ -75,7 +76,7 @@ export function describeConfig(config: Config): string {
   return JSON.stringify(Object.fromEntries(lines), null, 2)
 }
 
-/** A Kubernetes service called rouse makes `ROUSE_PORT=tcp://10.0.0.1:4600`, which is not meant for us. */
+/** A Kubernetes service named rouse sets `ROUSE_PORT=tcp://10.0.0.1:4600`, which is not a setting. */
 function isServiceLink(name: string, value = ''): boolean {
   return name.endsWith('PORT') && /^(tcp|udp|sctp):\/\//.test(value)
 }
@@ -97,7 +98,7 @@ function resolve(key: string, setting: Setting<unknown>, layers: Layers): unknow
   if (fromEnv && path) {
     throw new ConfigError(setting.env, `and ${setting.env}_FILE are both set`)
   }
-  // An empty variable is how compose files and shells say "not set".
+  // Compose files and shells express "not set" as an empty variable.
   if (fromEnv !== undefined && fromEnv !== '' && !isServiceLink(setting.env, fromEnv)) {
     return setting.parse(fromEnv)
   }
@@ -132,13 +133,13 @@ function complete(values: Record<string, unknown>, primaryPid: number): Config {
     if (value !== undefined) queueDefaults[name] = value
     delete values[defaultKey(name)]
   }
-  // Where the port is any that is free, the process tells the nodes of a machine apart.
+  // With port 0 the process id distinguishes the nodes of a machine.
   const place = values.port === 0 ? primaryPid : values.port
   const nodeId = values.nodeId ?? `${hostname()}-${String(place)}`
   return { ...values, databaseUrl, nodeId, queueDefaults } as unknown as Config
 }
 
-/** Several hosts, of which one takes writes, are understood; see docs/failover.md. */
+/** The URL may list several hosts, of which one accepts writes; see docs/failover.md. */
 function checkTarget(name: string, url: string): void {
   try {
     parseConnectionTarget(url)
@@ -147,7 +148,7 @@ function checkTarget(name: string, url: string): void {
   }
 }
 
-/** The rules are those of gossip itself: asked here, a node that breaks one does not come as far as the database. */
+/** Applies gossip's own rules, so that a node with a bad setting fails before it opens the database. */
 function checkGossip(config: Config): void {
   const { nodeId, gossipSecret, gossipHost, gossipPeers, gossipAdvertise } = config
   const check = (name: string, rule: () => void, problem = 'cannot be used'): void => {
@@ -182,7 +183,7 @@ function checkConnections(values: Record<string, unknown>): void {
   throw new ConfigError('ROUSE_CONNECTIONS_MAX', problem)
 }
 
-/** A node with a key that is none would refuse every push of an encrypted queue: better not to start. */
+/** A node with an invalid key would reject every push to an encrypted queue, so it does not start. */
 function checkEncryption({
   encryptionKey,
   defaultEncryptionEnabled,
@@ -227,8 +228,8 @@ function readFlags(args: readonly string[]): { values: Map<string, string>; chec
 }
 
 /**
- * Names of other programs that begin like ours: the client's, the tests', and Kubernetes' links to services. Those that
- * end in PORT are told by their value, or a mistyped one of ours would pass for a link.
+ * Variables of other programs with our prefix: the client, the tests, and Kubernetes service links. Links
+ * that end in PORT are recognised by their value; otherwise a mistyped setting would pass as a link.
  */
 const foreign = /^ROUSE_(URL$|TEST_|.*(SERVICE_HOST$|SERVICE_PORT(_|$)|PORT_\d))/
 
@@ -272,12 +273,12 @@ function flagName(env: string): string {
     .replaceAll('_', '-')
 }
 
-/** In a file, `defaultLeaseTime`. */
+/** The name in a file, such as `defaultLeaseTime`. */
 function defaultKey(option: string): string {
   return `default${option.charAt(0).toUpperCase()}${option.slice(1)}`
 }
 
-/** A URL keeps all but its password; any other secret is hidden whole. */
+/** Masks the password of a URL, and every other secret completely. */
 function mask(value: unknown): string {
   const url = /^([a-z]+:\/\/[^:@/]*)(:[^@]*)?(@.*)?$/is.exec(String(value))
   if (url === null) return '***'

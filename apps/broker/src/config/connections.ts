@@ -1,15 +1,15 @@
-// How the connections of a node are divided among its processes.
+// Divides a node's database connections among its processes.
 import type { Config } from './config.ts'
 
-/** Of the primary: the fallback check, the list of nodes, the look for what is due and four chores, in one pool; and LISTEN. */
+/** One pool for the fallback poll, the node registry, the due poll and four jobs; LISTEN has its own. */
 export const primaryPoolMax = 7
 export const primaryConnections = primaryPoolMax + 1
 
-/** What a worker's kinds of calls can use at once, and the least with which they get along. */
+/** The most connections a worker can use at once, and the fewest it can work with. */
 export const workerConnectionsWanted = 15
 export const workerConnectionsMin = 5
 
-/** Of a server that says nothing else, a node takes no more than this part. */
+/** By default a node uses at most this fraction of the server's max_connections. */
 const serverShare = 4
 
 export interface NodeConnections {
@@ -19,7 +19,7 @@ export interface NodeConnections {
 
 type Wanted = Pick<Config, 'workers' | 'connectionsMax' | 'poolMax'>
 
-/** `serverMax` is the server's max_connections, where it is known yet. */
+/** `serverMax` is the server's max_connections, if it is known yet. */
 export function nodeConnections(config: Wanted, serverMax?: number): NodeConnections {
   const { workers, connectionsMax, poolMax } = config
   if (poolMax !== undefined)
@@ -28,7 +28,7 @@ export function nodeConnections(config: Wanted, serverMax?: number): NodeConnect
   return { node, worker: Math.floor((node - primaryConnections) / workers) }
 }
 
-/** Only the primary has asked the server how many it has; its workers are told. */
+/** Only the primary asks the server for max_connections, so it passes the result to its workers. */
 export function workerEnvironment(
   { poolMax }: Wanted,
   { node }: NodeConnections,

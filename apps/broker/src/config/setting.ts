@@ -1,14 +1,14 @@
-// The kinds of settings there are: how each is read from text, checked from a file, and shown.
+// The kinds of settings: how each is parsed from text, validated from a file, and printed.
 import { ConfigError } from './config-error.ts'
 
 export interface Setting<Value> {
   readonly env: string
   readonly fallback: Value
-  /** Shown masked, and may come from the file that `<env>_FILE` names. */
+  /** Printed masked. May be read from the file that `<env>_FILE` names. */
   readonly secret: boolean
-  /** From the environment or a flag, where everything is text. */
+  /** Parses the text of an environment variable or a flag. */
   readonly parse: (text: string) => Value
-  /** From the configuration file, where values have types. */
+  /** Validates a typed value from the configuration file. */
   readonly check: (value: unknown) => Value
 }
 
@@ -80,7 +80,7 @@ export function boolean<Value extends boolean | undefined = boolean>(
   return { env, fallback, secret: false, parse, check }
 }
 
-/** Words with commas between them; in a file, a list. */
+/** Comma-separated words. In a file, a list. */
 export function list(env: string): Setting<readonly string[]> {
   const check = (value: unknown): readonly string[] => {
     if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
@@ -89,7 +89,7 @@ export function list(env: string): Setting<readonly string[]> {
   return { env, fallback: [], secret: false, parse: wordsOf, check }
 }
 
-/** A comma too many says nothing. */
+/** Ignores empty entries, such as after a trailing comma. */
 export function wordsOf(line: string): readonly string[] {
   const words = line.split(',').map((word) => word.trim())
   return words.filter((word) => word !== '')

@@ -12,27 +12,29 @@ const centurySeconds = 100 * yearSeconds
 const weekMs = 604_800_000
 
 export const settings = {
-  /** Of one server, or of several of which one takes writes: docs/failover.md. */
+  /** One server, or several of which one accepts writes: see docs/failover.md. */
   databaseUrl: text('ROUSE_DATABASE_URL', undefined, { secret: true }),
-  /** Where to LISTEN, if the database is behind a pooler: PostgreSQL itself. Absent: databaseUrl. */
+  /** Direct PostgreSQL address for LISTEN, if databaseUrl goes through a pooler. Default: databaseUrl. */
   listenUrl: text('ROUSE_LISTEN_URL', undefined, { secret: true }),
-  /** One to three, with commas between them, each 32 bytes in base64 or hex: the first encrypts, all decrypt. */
+  /**
+   * One to three comma-separated keys of 32 bytes, in base64 or hex. The first encrypts, all of them decrypt.
+   */
   encryptionKey: text('ROUSE_ENCRYPTION_KEY', undefined, { secret: true }),
   host: text('ROUSE_HOST', '127.0.0.1'),
   port: integer('ROUSE_PORT', 4600, { min: 0, max: 65_535 }),
   workers: integer('ROUSE_WORKERS', Math.max(2, availableParallelism()), { min: 1, max: 256 }),
-  /** Absent: the host's name and the port. */
+  /** Default: host name and port. */
   nodeId: text('ROUSE_NODE_ID', undefined),
 
   gossipHost: text('ROUSE_GOSSIP_HOST', '127.0.0.1'),
   gossipPort: integer('ROUSE_GOSSIP_PORT', 4601, { min: 0, max: 65_535 }),
   gossipPeers: list('ROUSE_GOSSIP_PEERS'),
-  /** One to three, with commas between them: the first signs, the others are still believed. */
+  /** One to three comma-separated secrets. The first signs, all of them verify. */
   gossipSecret: text('ROUSE_GOSSIP_SECRET', undefined, { secret: true }),
-  /** `host[:port]` where peers reach our gossip, if that is not where it is bound. */
+  /** `host[:port]` at which peers reach this node's gossip, if it differs from the bound address. */
   gossipAdvertise: text('ROUSE_GOSSIP_ADVERTISE', undefined),
   gossipPreset: choice('ROUSE_GOSSIP_PRESET', 'lan', ['loopback', 'lan', 'wan']),
-  /** Where peers and people reach our HTTP, if that is not where it is bound. */
+  /** URL at which peers and clients reach this node's HTTP, if it differs from the bound address. */
   advertiseUrl: text('ROUSE_ADVERTISE_URL', undefined),
 
   popWaitBaseIntervalMs: integer('POP_WAIT_BASE_INTERVAL_MS', 100, { min: 1, max: hourMs }),
@@ -44,39 +46,38 @@ export const settings = {
   aggressivePollDurationMs: integer('AGGRESSIVE_POLL_DURATION_MS', 60_000, { min: 0, max: hourMs }),
   aggressiveExitThreshold: integer('AGGRESSIVE_EXIT_THRESHOLD', 5, { min: 1, max: 1_000 }),
 
-  /** How long a draining worker goes on answering, each answer closing its connection, while balancers learn of it. */
+  /** How long a draining worker keeps answering, with `connection: close`, until balancers notice. */
   drainDelayMs: integer('ROUSE_DRAIN_DELAY_MS', 1_000, { min: 0, max: 5_000 }),
 
-  /** Whatever does not wait for messages is answered within this time; what PostgreSQL has by then goes on. */
+  /** Deadline of every request except a waiting pop. Statements already running in PostgreSQL continue. */
   writeTimeoutMs: integer('ROUSE_WRITE_TIMEOUT_MS', sidecarDefaults.timeoutMs, {
     min: 100,
     max: hourMs,
   }),
   waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
-  /** Connections to PostgreSQL of the whole node. Absent: by the number of workers and what the server has (connections.ts). */
+  /** Database connections of the whole node. Default: from workers and max_connections (connections.ts). */
   connectionsMax: integer<number | undefined>('ROUSE_CONNECTIONS_MAX', undefined, {
     min: 1,
     max: 100_000,
   }),
-  /** For each worker; the older setting, which connectionsMax replaces. */
+  /** Connections per worker. Deprecated in favour of connectionsMax. */
   poolMax: integer<number | undefined>('ROUSE_POOL_MAX', undefined, { min: 2, max: 1_000 }),
-  /** Between rounds of retention. */
+  /** Interval between retention runs. */
   retentionIntervalMs: integer('ROUSE_RETENTION_INTERVAL_MS', 60_000, { min: 100, max: weekMs }),
-  /** For queues that do not say it themselves. */
+  /** For queues that do not set this option. */
   completedRetentionSeconds: seconds('ROUSE_COMPLETED_RETENTION_SECONDS', 86_400),
   deadLetterRetentionSeconds: seconds('ROUSE_DEAD_LETTER_RETENTION_SECONDS', 1_209_600),
   traceRetentionSeconds: seconds('ROUSE_TRACE_RETENTION_SECONDS', 604_800),
-  /** A partition that was empty so long goes, and comes back with the next push. */
+  /** A partition that stays empty this long is removed. The next push creates it again. */
   idlePartitionSeconds: seconds('ROUSE_IDLE_PARTITION_SECONDS', 604_800),
-  /** A group without a request for this long no longer holds messages that all other groups have completed. 0: it
-   * always does. */
+  /** After this time without a request a group stops holding back retention. 0 means never. */
   idleGroupSeconds: integer('ROUSE_IDLE_GROUP_SECONDS', 1_209_600, {
     min: 0,
     max: centurySeconds,
   }),
   leaseDurability: choice('ROUSE_LEASE_DURABILITY', 'normal', ['normal', 'strict']),
   notify: choice('ROUSE_NOTIFY', 'on', ['on', 'off']),
-  /** Whether statements are prepared by name. `auto`: not on a connection that goes through a pooler. */
+  /** Whether statements are prepared by name. `auto`: not on a connection through a pooler. */
   prepare: choice('ROUSE_PREPARE', 'auto', ['auto', 'on', 'off']),
   migrate: choice('ROUSE_MIGRATE', 'auto', ['auto', 'check', 'off']),
   logLevel: choice('ROUSE_LOG_LEVEL', 'info', [
@@ -95,7 +96,7 @@ export const settings = {
     min: 1,
     max: 256 * MiB,
   }),
-  /** Of payload and headers as they are stored, in one answer to a pop; the first message comes however large it is. */
+  /** Stored payload and header bytes per pop response. The first message is returned whatever its size. */
   popMaxBytes: integer('ROUSE_POP_MAX_BYTES', sidecarDefaults.popBytesMax, {
     min: 1,
     max: 256 * MiB,
@@ -121,7 +122,7 @@ export const settings = {
   }),
 } as const satisfies Record<string, Setting<unknown>>
 
-/** Server-wide defaults for the options of queues, by their names in the API. SQL knows the same bounds. */
+/** Server-wide defaults for queue options, by their API names. The SQL functions check the same bounds. */
 export const queueDefaultSettings = {
   leaseTime: integer('ROUSE_DEFAULT_LEASE_TIME', undefined, { min: 1, max: 86_400 }),
   retryLimit: integer('ROUSE_DEFAULT_RETRY_LIMIT', undefined, { min: 0, max: 1_000 }),

@@ -1,4 +1,4 @@
-/** `; did you mean X?` where one of the known names is close, else nothing. */
+/** Returns `; did you mean X?` if a known name is close, otherwise an empty string. */
 export function suggestion(name: string, known: readonly string[], prefix = ''): string {
   const distanceMax = Math.max(2, Math.floor(name.length / 4))
   let best: string | undefined

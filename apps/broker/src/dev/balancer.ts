@@ -1,5 +1,5 @@
-// The balanced port of a development cluster: takes TCP connections and hands each to the node with the fewest, passing
-// over nodes that do not answer. It knows nothing of HTTP.
+// The TCP balancer of a development cluster: sends each connection to the node with the fewest connections
+// and skips nodes that do not answer. It knows nothing about HTTP.
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export interface Backend {
@@ -9,9 +9,9 @@ export interface Backend {
 
 export interface Balancer {
   readonly port: number
-  /** Takes no more connections; those that are open go on. */
+  /** Stops accepting connections. Open connections stay. */
   close(): void
-  /** Resolves when none is left. */
+  /** Resolves when every connection is closed. */
   stop(): Promise<void>
 }
 
@@ -19,7 +19,7 @@ export interface BalancerOptions {
   readonly host: string
   readonly port: number
   readonly backends: readonly Backend[]
-  /** Whether a backend takes new connections. One that drains or died does not. */
+  /** Whether a backend accepts new connections. False while it drains and after it died. */
   readonly isReady: (backend: Backend) => boolean
 }
 
@@ -34,7 +34,7 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
   })
   await listen(server, options)
 
-  /** Ready ones first, the least busy first; the others are a last resort, as their state may be old news. */
+  /** Ready backends first, then the least busy. The others are a last resort: their state may be stale. */
   function inOrder(): Backend[] {
     const { backends, isReady } = options
     const byLoad = [...backends].sort((a, b) => loadOf(a) - loadOf(b))
@@ -67,7 +67,7 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
       clearTimeout(timer)
       client.off('close', leave)
       connections.set(backend, loadOf(backend) - 1)
-      // Nothing of the client's was read yet, so the next may have it.
+      // Nothing was read from the client yet, so the next backend can take the connection.
       if (!connected) forward(client, others)
       else if (!client.writableFinished) client.destroySoon()
     })
@@ -75,7 +75,7 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
 
   function track(socket: Socket): void {
     open.add(socket)
-    // A reset is the same to us as an end.
+    // A reset is handled like an end.
     socket.on('error', () => {})
     socket.once('close', () => open.delete(socket))
   }

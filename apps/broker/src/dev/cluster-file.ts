@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** What scripts and tests need to know of a running development cluster. */
+/** The addresses and pids of a running development cluster, for scripts and tests. */
 export interface ClusterDescription {
   readonly url: string
   readonly nodes: readonly {
@@ -13,7 +13,9 @@ export interface ClusterDescription {
   readonly postgres: { readonly url: string; readonly pid: number }
 }
 
-/** Written aside and renamed: whoever reads it finds all or nothing. Writes happen one after another. */
+/**
+ * Writes to a temporary file and renames it, so that readers never see half a file. Writes are sequential.
+ */
 export class ClusterFile {
   readonly #path: string
   #last: Promise<void> = Promise.resolve()
@@ -31,12 +33,12 @@ export class ClusterFile {
     })
   }
 
-  /** For the owner of the folder only. */
+  /** Only the owner of the folder may call this. */
   remove(): Promise<void> {
     return this.#after(() => rm(this.#path, { force: true }))
   }
 
-  /** For whoever does not own the folder yet: what names a living process may belong to a cluster that runs. */
+  /** Without owning the folder: a file that names a living process may belong to a running cluster. */
   removeIfDead(): Promise<void> {
     return this.#after(async () => {
       if (!(await namesLiving(this.#path))) await rm(this.#path, { force: true })
@@ -54,7 +56,7 @@ async function namesLiving(path: string): Promise<boolean> {
     const { nodes, postgres } = JSON.parse(await readFile(path, 'utf8')) as ClusterDescription
     return [...nodes, postgres].some(({ pid }) => isAlive(pid))
   } catch {
-    // Not there, or nothing that we wrote.
+    // The file is missing or has another format.
     return false
   }
 }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { DevError } from './dev-error.ts'
 import { gossipSecret } from './gossip-secret.ts'
 
-/** Makes the folder of a development cluster, sees that the logs can be written, and answers the file of the secret. */
+/** Creates the folder of a development cluster, checks that logs are writable, returns the secret's path. */
 export async function makeDataFolder(path: string, logs: readonly string[]): Promise<string> {
   try {
     await makeFolder(path)
@@ -16,19 +16,19 @@ export async function makeDataFolder(path: string, logs: readonly string[]): Pro
 }
 
 /**
- * With what leads to it. Node 20 can do that itself, but goes round for ever where a folder is there and takes no other,
- * as in /proc.
+ * Creates the folder and its parents. `mkdir` with `recursive` does that too, but on Node 20 it loops without
+ * end where a parent exists and rejects subfolders, as in /proc.
  */
 async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return
   if (dirname(path) !== path) await makeFolder(dirname(path))
   await mkdir(path).catch(async (error: unknown) => {
-    // Somebody else may have been faster.
+    // Another process may have created it first.
     if (!(await isFolder(path))) throw error
   })
 }
 
-/** One that is not there yet is made when there is something to write. */
+/** A log that does not exist yet is created by the first write. */
 async function seeThatItCanBeWritten(path: string): Promise<void> {
   const file = await open(path, 'r+').catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error

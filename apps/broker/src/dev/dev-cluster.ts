@@ -1,5 +1,5 @@
-// What `npm start` runs: an embedded PostgreSQL, nodes on it, and one port before them. Whatever dies is started again
-// after a second, so that `kill -9` is a demonstration and not the end of it.
+// What `npm start` runs: an embedded PostgreSQL, nodes on it, and a balancer in front. Each part that dies is
+// restarted after a second, so that users can try `kill -9`.
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,11 +14,11 @@ import { readyBanner } from './ready-banner.ts'
 
 export interface DevClusterOptions {
   readonly nodes: number
-  /** The balanced one. Nodes are ten higher each, and the gossip of a node is one above it. */
+  /** The balancer's port. Each node's port is ten above the one before, its gossip port one above that. */
   readonly port: number
   readonly dataDir: string
   readonly say: (line: string) => void
-  /** How long a stop waits for a start that is under way. */
+  /** How long `stop` waits for a `start` in progress. */
   readonly startingMsMax?: number
 }
 
@@ -26,7 +26,7 @@ interface DevNode {
   readonly id: string
   readonly port: number
   process: NodeProcess
-  /** The one that the file names. */
+  /** The process that the cluster file names. */
   named: NodeProcess
 }
 
@@ -35,9 +35,9 @@ const nodesMax = 16
 const portStep = 10
 const portMax = 65_535
 const restartMs = 1_000
-/** Longer than any that goes well. */
+/** Longer than any successful start. */
 const startingMsMaxDefault = 30_000
-/** Much longer than a start takes: no node that lives goes without a name for more than this. */
+/** Much longer than a start takes. After this time the file names a living node even if it is not ready. */
 const namedMsMax = 10_000
 
 export class DevCluster {
@@ -70,13 +70,13 @@ export class DevCluster {
     return urlOf(this.#options.port)
   }
 
-  /** Resolves when every node is ready and the file says so, or when `stop` was called before that. */
+  /** Resolves when every node is ready and the cluster file is written, or when `stop` is called first. */
   start(): Promise<void> {
     this.#started ??= this.#start()
     return this.#started
   }
 
-  /** Resolves when nothing is left running; safe to call twice. */
+  /** Resolves when nothing is left running. Idempotent. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop()
     return this.#stopped
@@ -92,7 +92,7 @@ export class DevCluster {
       () => this.#sayReady(),
     ]
     for (const step of steps) {
-      // A signal may come at any time. The stop waits for the step under way, and none comes after it.
+      // A signal may come at any time: `stop` waits for the current step, and no further step starts.
       if (this.#stopping.signal.aborted) return
       await step()
     }
@@ -101,10 +101,10 @@ export class DevCluster {
   async #stop(): Promise<void> {
     this.#stopping.abort()
     await this.#untilStartIsOver()
-    // Without PostgreSQL the folder has not been ours, nor the file in it.
+    // If PostgreSQL never started, this process does not own the folder or the cluster file.
     if (this.#postgres !== undefined) await this.#file.remove()
     this.#watch?.stop()
-    // Who waits for messages is answered by the nodes, through the balancer, as these drain.
+    // While the nodes drain they answer waiting pops, through the balancer.
     this.#balancer?.close()
     await Promise.all(this.#nodes.map((node) => node.process.stop()))
     await this.#balancer?.stop()
@@ -112,7 +112,7 @@ export class DevCluster {
     await this.#postgres?.stop()
   }
 
-  /** Whoever called start hears of its failure. One that hangs is given up: what it started ends with this process. */
+  /** The caller of `start` gets its error. A start that hangs is abandoned; its children end with us. */
   async #untilStartIsOver(): Promise<void> {
     const { startingMsMax = startingMsMaxDefault } = this.#options
     const over = Promise.resolve(this.#started).then(isTrue, isTrue)
@@ -132,7 +132,7 @@ export class DevCluster {
     await this.#file.removeIfDead()
   }
 
-  /** Its lock says whose the folder is: until then the file in it may be another cluster's. */
+  /** PostgreSQL's lock decides who owns the folder. Until then the file may belong to another cluster. */
   async #startPostgres(): Promise<void> {
     this.#postgres = await startEmbeddedPostgres({
       dataDir: join(this.#options.dataDir, 'postgres'),
@@ -153,7 +153,7 @@ export class DevCluster {
     for (const node of this.#nodes) this.#watchNode(node)
   }
 
-  /** One that is killed is started again, as it is later on; one that ends by itself would do so again. */
+  /** Restarts a node that was killed, as happens later, too. A node that exits by itself would fail again. */
   async #untilServes(node: DevNode): Promise<void> {
     while (!(await node.process.ready.then(isTrue, isFalse))) {
       const { how, isKilled } = await node.process.exited
@@ -204,8 +204,8 @@ export class DevCluster {
   }
 
   /**
-   * The file keeps the old process until the new one is ready: whoever restarts one node after another takes a new number
-   * for the sign to go on. Without PostgreSQL no node gets ready, so one that lives is named after some time in any case.
+   * The file names the old process until the new one is ready, because rolling restarts wait for a new pid.
+   * Without PostgreSQL no node gets ready, so a living node is named after a time in any case.
    */
   async #nameAgain(node: DevNode): Promise<void> {
     const { process } = node
@@ -231,7 +231,7 @@ export class DevCluster {
     let line = 'PostgreSQL ended; starting it again'
     while (await this.#pause(line)) {
       try {
-        // On the same port: the nodes look for it where it was.
+        // Uses the same port, because the nodes keep connecting there.
         this.#postgres = await startEmbeddedPostgres({ dataDir, port })
       } catch (error) {
         line = `PostgreSQL did not start: ${(error as Error).message}`
@@ -244,7 +244,7 @@ export class DevCluster {
     }
   }
 
-  /** Says what happened and waits before it is mended. False: everything is being stopped. */
+  /** Reports a failure and waits before the restart. Returns false if the cluster is stopping. */
   async #pause(line: string): Promise<boolean> {
     const { signal } = this.#stopping
     this.#say(`${line} in one second`)
@@ -252,7 +252,7 @@ export class DevCluster {
     return !signal.aborted
   }
 
-  /** There is nothing to tell before all of it is up, nor when it is going down. */
+  /** Silent before everything is up and during shutdown. */
   async #describe(): Promise<void> {
     if (this.#postgres === undefined || this.#balancer === undefined) return
     if (this.#stopping.signal.aborted) return

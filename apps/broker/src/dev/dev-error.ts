@@ -1,4 +1,4 @@
-/** Why a development cluster could not start; the message is meant for whoever typed the command. */
+/** Why a development cluster could not start. The message is printed to the user. */
 export class DevError extends Error {
   readonly code: 'node_failed' | 'port_taken' | 'bad_argument' | 'bad_folder' | 'stuck'
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** The file with the nodes' shared secret, made at the first start. It is nobody else's to read. */
+/** Returns the path of the nodes' shared secret, readable by the owner only. The first start creates it. */
 export async function gossipSecret(dataDir: string): Promise<string> {
   const path = join(dataDir, 'gossip-secret')
   const secret = randomBytes(32).toString('base64url')

@@ -10,15 +10,15 @@ export interface NodeOptions {
   readonly gossipPort: number
   readonly databaseUrl: string
   readonly gossipSecretFile: string
-  /** Where its JSON log goes. */
+  /** The file of its JSON log. */
   readonly logFile: string
-  /** It cannot be written any more. Told once. */
+  /** Called once, when the log can no longer be written. */
   readonly onLogLost: (error: Error) => void
 }
 
 export interface NodeProcess {
   readonly pid: number
-  /** Resolves when the node serves; rejects if it ends before. */
+  /** Resolves when the node serves. Rejects if it exits first. */
   readonly ready: Promise<void>
   readonly exited: Promise<NodeExit>
   stop(): Promise<void>
@@ -27,11 +27,11 @@ export interface NodeProcess {
 export interface NodeExit {
   /** The signal or the exit code. */
   readonly how: string
-  /** By somebody else: it did not end by itself. */
+  /** A signal ended it; it did not exit by itself. */
   readonly isKilled: boolean
 }
 
-/** The program beside this folder, in whichever form this file runs: TypeScript or built. */
+/** The broker's entry point, in the form of this file: TypeScript or built. */
 const main = fileURLToPath(
   new URL(`../main.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url),
 )
@@ -40,8 +40,8 @@ const stopMsMax = 12_000
 const complaintsMax = 3
 
 /**
- * Flags, not environment: what the user has set there reaches the node as it is. But where nodes and their database are is
- * not for it to say: a cluster for development is for this machine only, and its nodes do not share an address.
+ * Passes flags, so that the user's environment reaches the node unchanged. Addresses of nodes and database
+ * are always set here: a development cluster is local, and its nodes must not share an address.
  */
 export function startNode(options: NodeOptions): NodeProcess {
   const flags = [
@@ -58,7 +58,7 @@ export function startNode(options: NodeOptions): NodeProcess {
     ['gossip-secret-file', options.gossipSecretFile],
   ].map(([name, value]) => `--${name}=${value}`)
   const child = spawn(process.execPath, [...process.execArgv, main, ...flags], {
-    // With a channel: should we be killed, the node hears that we are gone and ends.
+    // The IPC channel ends the node if this process is killed.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const exited = new Promise<NodeExit>((resolve) => {
@@ -77,11 +77,11 @@ export function startNode(options: NodeOptions): NodeProcess {
   }
 }
 
-/** Keeps the log, and reads from it when the node is ready and why it failed. */
+/** Writes the log, and detects in it when the node is ready or why it failed. */
 function untilReady(child: ChildProcess, { id, logFile, onLogLost }: NodeOptions): Promise<void> {
   const file = createWriteStream(logFile, { flags: 'a' })
   file.once('error', onLogLost)
-  // Later ones say the same.
+  // Later errors add nothing.
   file.on('error', () => {})
   const complaints = new Set<string>()
   return new Promise((resolve, reject) => {
@@ -96,7 +96,7 @@ function untilReady(child: ChildProcess, { id, logFile, onLogLost }: NodeOptions
     }
     listen(child.stdout)
     listen(child.stderr)
-    // Closed, not only ended: the last lines have been read then, and the workers have ended as well.
+    // `close`, not `exit`: by then the last lines have been read and the workers have ended.
     child.once('close', (code, signal) => {
       file.end()
       const why = [...complaints].join('; ') || `see ${logFile}`
@@ -110,7 +110,9 @@ function untilReady(child: ChildProcess, { id, logFile, onLogLost }: NodeOptions
   })
 }
 
-/** What a fatal line of the log says, or a line that is no JSON: Node itself, or a refused setting. */
+/**
+ * The reason in a fatal log line, or a line that is not JSON: an error of Node itself, or an invalid setting.
+ */
 function complaintOf(line: string): string | undefined {
   try {
     const { level, msg, err } = JSON.parse(line) as {

@@ -8,7 +8,7 @@ export interface ReadinessWatch {
   stop(): void
 }
 
-/** Asks every node for `/ready`, as a balancer does: one that drains says no while it still answers. */
+/** Polls `/ready` of every node, as a balancer does: a draining node answers 503 but still serves. */
 export function watchReadiness(urls: readonly string[]): ReadinessWatch {
   const ready = new Set(urls)
   const timers = new Map<string, NodeJS.Timeout>()

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-/** What is said when a development cluster is up: where everything is, and a first message to try. */
+/** The text shown when a development cluster is up: addresses and a first message to try. */
 export function readyBanner({
   url,
   nodes,

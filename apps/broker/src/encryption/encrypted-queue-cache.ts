@@ -6,11 +6,11 @@ import { sharedReads } from '../scheduler/shared-reads.ts'
 const memoryMsMax = 10_000
 
 /**
- * The names of encrypted queues, as a worker remembers them: read anew when it hears that options have changed or hints
- * were lost, and in any case after ten seconds. So a word that is lost for good matters no longer than that.
+ * A worker's cache of the names of encrypted queues. Refreshed when options have changed or hints were lost,
+ * and at the latest after ten seconds, which bounds the effect of a lost notification.
  */
 export class EncryptedNames {
-  /** Resolves when the database was asked, later than this call. One that is away leaves the memory as it is. */
+  /** Resolves after a query that started after this call. If the query fails the cache stays as it is. */
   readonly refresh: () => Promise<void>
   readonly #everyMs: number
   #names: ReadonlySet<string> = new Set()
@@ -26,7 +26,7 @@ export class EncryptedNames {
     this.refresh = sharedReads(() => this.#read(options.pool, options.log))
   }
 
-  /** Resolves when the database was asked for the first time. */
+  /** Resolves after the first query. */
   start(): Promise<void> {
     this.#timer ??= setInterval(() => void this.refresh(), this.#everyMs)
     return this.refresh()
@@ -40,7 +40,7 @@ export class EncryptedNames {
     return this.#names.has(queue)
   }
 
-  /** Until the database says otherwise. */
+  /** Holds until the database says otherwise. */
   add(queues: readonly string[]): void {
     this.#names = new Set([...this.#names, ...queues])
   }

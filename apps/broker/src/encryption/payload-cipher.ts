@@ -1,19 +1,19 @@
-// Payloads of encrypted queues: AES-256-GCM, bound to their queue and message. What is stored is no JSON text, so that nobody
-// takes one for the other:
+// Encrypts the payloads of encrypted queues with AES-256-GCM, bound to queue and message. The stored form is
+// not valid JSON, so that it cannot be confused with a plain payload:
 //
 //   enc1:<key id>:<base64 of nonce, ciphertext, tag>
 //
-// The first key seals; all of them open, each found by its id.
+// The first key seals. Any key opens, selected by its id.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { RouseError } from '@rouse/protocol'
 
-/** Which message a payload belongs to. Under any other it does not open. */
+/** The message that a payload belongs to. It does not open under any other. */
 export interface PayloadPlace {
   readonly queue: string
   readonly id: string
 }
 
-/** Where the payload of a schedule is kept; no message has such an id. */
+/** The place of a schedule's payload. No message has such an id. */
 export function schedulePlace({ queue, name }: { queue: string; name: string }): PayloadPlace {
   return { queue, id: `schedule ${name}` }
 }
@@ -21,7 +21,7 @@ export function schedulePlace({ queue, name }: { queue: string; name: string }):
 export interface PayloadCipher {
   readonly canSeal: boolean
   seal(place: PayloadPlace, payload: string): string
-  /** The payload as JSON text. A payload that was never sealed is returned as it is. */
+  /** Returns the payload as JSON text. A payload that was never sealed is returned unchanged. */
   open(place: PayloadPlace, stored: string): string
 }
 
@@ -31,7 +31,7 @@ const nonceBytes = 12
 const tagBytes = 16
 const sealedForm = /^enc1:([0-9a-f]{8}):([A-Za-z0-9+/=]+)$/
 
-/** One to three keys with commas between them, each 32 bytes as base64 or hex. Throws with what is wrong. */
+/** Parses one to three comma-separated keys of 32 bytes, in base64 or hex. Throws if one is invalid. */
 export function readEncryptionKeys(text: string): Buffer[] {
   const keys = text.split(',').map((word, i) => readKey(word.trim(), i + 1))
   if (keys.length > encryptionKeysMax) throw new Error(`must be at most ${encryptionKeysMax} keys`)
@@ -74,7 +74,7 @@ export function createPayloadCipher(keys: readonly Buffer[]): PayloadCipher {
         const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
         decipher.setAAD(nameOf(place)).setAuthTag(bytes.subarray(-tagBytes))
         const text = decipher.update(bytes.subarray(nonceBytes, -tagBytes))
-        // Only the end says whether the text is genuine.
+        // Only `final` verifies that the text is authentic.
         return Buffer.concat([text, decipher.final()]).toString('utf8')
       } catch (error) {
         throw broken(place, error)
@@ -83,7 +83,7 @@ export function createPayloadCipher(keys: readonly Buffer[]): PayloadCipher {
   }
 }
 
-/** As the setting has it; without a key there is nothing that it could seal or open. */
+/** Takes the setting's text. Without a key the cipher can neither seal nor open. */
 export function payloadCipherOf(setting: string | undefined): PayloadCipher {
   return createPayloadCipher(setting === undefined ? [] : readEncryptionKeys(setting))
 }
@@ -92,7 +92,7 @@ function keyId(key: Buffer): string {
   return createHash('sha256').update(key).digest('hex').slice(0, 8)
 }
 
-/** Names hold no control characters, so no two places have one name. */
+/** Names contain no control characters, so every place has its own text. */
 function nameOf({ queue, id }: PayloadPlace): Buffer {
   return Buffer.from(`${queue}\u0000${id}`)
 }

@@ -1,6 +1,6 @@
-// Which queues are encrypted is known to the database; a worker remembers it. A push is sealed before it leaves where the worker
-// remembers, and `rouse.push` refuses plaintext for such a queue, so that a memory that is out of date costs a second call and
-// never stores a payload in the clear. To seal for a queue that no longer wants it harms nobody.
+// The database knows which queues are encrypted; a worker caches it. The worker seals a push to a queue in
+// its cache, and `rouse.push` rejects plaintext for an encrypted queue. So a stale cache costs a second call
+// and never stores a payload in the clear. Sealing for a queue that is no longer encrypted does no harm.
 import { type Operation, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
 import { type PushItem } from '@rouse/storage'
 import type pg from 'pg'
@@ -11,12 +11,12 @@ import type { PayloadCipher } from './payload-cipher.ts'
 type Submit = SidecarDbPool['submit']
 
 export interface EncryptedQueues {
-  /** Resolves when the database was asked for the first time. */
+  /** Resolves after the first query. */
   start(): Promise<void>
   stop(): void
-  /** Options of queues have changed, or may have. */
+  /** Queue options have changed, or may have. */
   refresh(): Promise<void>
-  /** The sidecar, with payloads of encrypted queues sealed. */
+  /** Wraps the sidecar and seals the payloads of encrypted queues. */
   wrap(sidecar: Pick<SidecarDbPool, 'submit'>): Pick<SidecarDbPool, 'submit'>
 }
 
@@ -24,11 +24,11 @@ export function createEncryptedQueues(options: {
   readonly cipher: PayloadCipher
   readonly pool: pg.Pool
   readonly log: Logger
-  /** How old the memory may become. */
+  /** The maximum age of the cache. */
   readonly everyMs?: number
 }): EncryptedQueues {
   const { cipher } = options
-  // A node without a key has nothing to do: the database refuses for it.
+  // Without a key there is nothing to seal, and the database rejects plaintext.
   if (!cipher.canSeal) return withoutKey
   const names = new EncryptedNames(options)
 
@@ -47,7 +47,7 @@ export function createEncryptedQueues(options: {
     return { ...operation, transaction: { ...transaction, pushes: seal(transaction.pushes) } }
   }
 
-  /** Each refusal names one queue; the next attempt seals for it. */
+  /** Each rejection names one queue. The next attempt seals for it. */
   function attempt<O extends Operation>(
     sidecar: Pick<SidecarDbPool, 'submit'>,
     operation: O,
@@ -57,7 +57,8 @@ export function createEncryptedQueues(options: {
       const queue = refusedQueue(error)
       if (queue === undefined || refused.includes(queue)) throw error
       await names.refresh()
-      // Queues that the refused push would have created are encrypted by default, and not there to be found.
+      // Queues that the rejected push would have created are encrypted by default and not in the database
+      // yet.
       names.add([...refused, queue])
       return attempt(sidecar, operation, [...refused, queue])
     })
@@ -86,7 +87,7 @@ const withoutKey: EncryptedQueues = {
   wrap: (sidecar) => sidecar,
 }
 
-/** Undefined: it failed for another reason. */
+/** Undefined if the push failed for another reason. */
 function refusedQueue(error: unknown): string | undefined {
   if (!(error instanceof SidecarError) || error.detail.code !== 'encryption_unavailable') return
   return typeof error.detail.queue === 'string' ? error.detail.queue : undefined

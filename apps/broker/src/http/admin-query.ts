@@ -6,18 +6,18 @@ import type pg from 'pg'
 import { toRouseError } from './errors.ts'
 
 const attemptsMax = 3
-/** Tries end in time: each waits up to 0.7 s for a lock, and an operator is answered within a second. */
+/** Each try waits up to 0.7 s for a lock, and an operator gets an answer within a second. */
 const tryAgainMsMax = 200
-/** A consumer's transaction is most often over in a moment. */
+/** A consumer's transaction usually ends soon. */
 const openTransactionMsMax = 500
 const openTransactionPauseMs = 25
 
-/** One call of an administrative function, past the sidecar. What lost a race in the database is tried again. */
+/** Calls an administrative function without the sidecar. Retries if it lost a race in the database. */
 export async function runAdminQuery<Result>(
   pool: pg.Pool,
   call: (executor: Executor) => Promise<Result>,
 ): Promise<Result> {
-  // Rare and many kinds of them: prepared, they would only fill the memory of every connection.
+  // These calls are rare and of many kinds. Prepared, they would only use memory on every connection.
   const executor = withoutPreparing(pool as unknown as Executor)
   const begunMs = performance.now()
   for (let attempt = 1; ; attempt += 1) {

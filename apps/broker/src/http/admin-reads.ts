@@ -1,12 +1,11 @@
-// Administrative routes that read have slots of their own, so that listings, however many are asked for at once, do not
-// take the connections that messages need.
+// Limits concurrent administrative reads, so that listings cannot take the connections that messages need.
 import { RouseError } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
 
 const readsMax = 2
 const waitingMax = 1_000
 
-/** Holds for the routes that are added from now on; those that write have their own (admin-writes.ts). */
+/** Applies to the routes registered after this call. Writes have their own limit (admin-writes.ts). */
 export function limitReads(app: FastifyInstance, limits: { readonly timeoutMs: number }): void {
   const slots = new ReadSlots(limits.timeoutMs)
   app.addHook('onRoute', (route) => {
@@ -32,7 +31,7 @@ class ReadSlots {
     this.#timeoutMs = timeoutMs
   }
 
-  /** In the order in which they came. Rejects where too many wait, or one has waited too long. */
+  /** First come, first served. Rejects if too many callers wait or one has waited too long. */
   async enter(): Promise<void> {
     if (this.#busy < readsMax) {
       this.#busy += 1
@@ -52,7 +51,7 @@ class ReadSlots {
     })
   }
 
-  /** The slot passes on to the one that waits longest. */
+  /** Passes the slot to the caller that has waited longest. */
   leave(): void {
     const [next] = this.#waiting
     if (next === undefined) {

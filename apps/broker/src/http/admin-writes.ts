@@ -1,5 +1,5 @@
-// Administrative routes go past the sidecar, but what they write may hang as well. So they, too, are answered in time,
-// and few of them are under way at once: those that hang must not take the connections that messages need.
+// Limits administrative writes. They bypass the sidecar, but may hang as well: each has a deadline, and few
+// run at once, so that hanging calls cannot take the connections that messages need.
 import { WriteQueue } from '@rouse/sidecar'
 import type { FastifyInstance } from 'fastify'
 import { toRouseError } from './errors.ts'
@@ -11,11 +11,11 @@ const pendingMax = 1_000
 
 export interface WriteLimits {
   readonly timeoutMs: number
-  /** What was written may be there, and nobody was told of it. */
+  /** Called if a write may have been committed without a hint. */
   readonly onOutcomeUnknown: () => void
 }
 
-/** Holds for the routes that are added from now on; those that only read are left alone. */
+/** Applies to the routes registered after this call, except those that only read. */
 export function limitWrites(app: FastifyInstance, limits: WriteLimits): void {
   const { timeoutMs, onOutcomeUnknown } = limits
   const queue = new WriteQueue<Handling, unknown>({

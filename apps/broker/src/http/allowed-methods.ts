@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/** Collects the routes as they are added; answers which methods a path takes, to tell 405 from 404. */
+/** Collects the registered routes and returns the methods of a path, to distinguish 405 from 404. */
 export function methodsByPath(app: FastifyInstance): (path: string) => string[] {
   const routes = new Map<string, { readonly pattern: RegExp; readonly methods: Set<string> }>()
   app.addHook('onRoute', ({ url, method }) => {

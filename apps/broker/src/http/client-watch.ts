@@ -1,17 +1,18 @@
 // Gives messages back when the client left before it can have read them.
 //
-// Two moments tell: the connection closes while the pop still waits (the signal aborts), or before the answer was handed
-// to the system. What happens to the connection afterwards tells nothing: a proxy that has passed the answer on may reset
-// it within a millisecond, as HAProxy does, and its client is busy with the message.
+// Two events prove that: the connection closes while the pop still waits (the signal aborts), or before the
+// response was passed to the system. A later reset proves nothing: a proxy such as HAProxy may reset the
+// connection within a millisecond after it forwarded the response, while its client already processes the
+// message.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { LeaveSignal } from '@rouse/sidecar'
 import type { Lease } from '@rouse/storage'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** One client's request, watched until its answer is out. Thousands wait at once, so it holds little. */
+/** Watches one request until its response is sent. Thousands wait at once, so it is small. */
 export interface ClientWatch extends LeaveSignal {
-  /** The answer with these leases is about to be sent. False: the client has gone, and they were given back. */
+  /** Call before sending these leases. False: the client has left, and the leases were given back. */
   delivering(leases: readonly Lease[]): Promise<boolean>
 }
 
@@ -42,7 +43,7 @@ class WatchedClient implements ClientWatch {
     response.on('close', () => this.#closed())
   }
 
-  /** There is one who listens: the pop. */
+  /** The pop is the only listener. */
   addEventListener(_type: 'abort', listener: () => void): void {
     this.#onGone = listener
   }
@@ -52,7 +53,7 @@ class WatchedClient implements ClientWatch {
   }
 
   async delivering(leases: readonly Lease[]): Promise<boolean> {
-    // One turn of the loop: a goodbye that has already arrived is read before the answer is written.
+    // One turn of the event loop: a FIN that has already arrived is read before the response is written.
     await new Promise((resolve) => void setImmediate(resolve))
     const held = [...new Set(leases.map((lease) => lease.leaseId))]
     if (!this.aborted) {

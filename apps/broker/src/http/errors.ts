@@ -1,4 +1,4 @@
-// Whatever a route throws becomes one of the registry's errors, and that a problem+json answer.
+// Maps every error that a route throws to the error registry, and that to a problem+json response.
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
 import {
   type ErrorCode,
@@ -42,7 +42,7 @@ function fromSidecar(error: SidecarError): RouseError {
   }
 }
 
-/** The failure of a call that went past the sidecar. */
+/** Maps an error of a call that bypassed the sidecar. */
 function fromPostgres(error: Error): RouseError {
   if (error instanceof OutcomeUnknownError) {
     return new RouseError('outcome_unknown', undefined, { cause: error })
@@ -65,7 +65,7 @@ function fromPostgres(error: Error): RouseError {
   }
 }
 
-/** What a SQL function refused: its detail names the code and, where known, the field. */
+/** An error raised by a SQL function. Its detail contains the code and, if known, the field. */
 function refused(
   message: string,
   detail: Readonly<Record<string, unknown>>,
@@ -109,7 +109,7 @@ function fromFastify(error: FastifyError): RouseError {
   }
 }
 
-/** `/items/3/queue` is `items[3].queue` to people. */
+/** Converts `/items/3/queue` to `items[3].queue`. */
 function toFieldError({ instancePath, message, params }: SchemaFault): FieldError {
   const missing = typeof params.missingProperty === 'string' ? [params.missingProperty] : []
   const parts = [...instancePath.split('/').slice(1), ...missing]

@@ -1,18 +1,19 @@
-// Reads JSON bodies without losing anything of a user's own JSON.
+// Parses JSON bodies without losing precision in the user's own JSON.
 //
-// JavaScript cannot hold 12345678901234567890 or 1e999, and a payload with such a number has to come back with all its
-// digits. The body is parsed plainly, so that every check sees its numbers as numbers. Only the members that hold a
-// user's own JSON (payload, headers, data) keep their source text where a number in them needs it, under a symbol on the
-// object they belong to. No JSON text can make a symbol, so no client can write what is kept there.
+// JavaScript cannot hold 12345678901234567890 or 1e999, but a payload with such a number must come back with
+// all its digits. The body is parsed normally, so that validation sees numbers. Only the members with the
+// user's own JSON (payload, headers, data) keep their source text when a number in them needs it, under a
+// symbol on the object that contains them. JSON text cannot create a symbol, so a client cannot forge that
+// text.
 import { isUtf8 } from 'node:buffer'
 import { RouseError } from '@rouse/protocol'
 
 const exactNames = new Set(['payload', 'headers', 'data'])
 
-/** Cheap, and true too often rather than too seldom: 16 digits, with or without a point, or an exponent of three. */
+/** No false negatives, but false positives: 16 digits, with or without a point, or a three-digit exponent. */
 const mayLoseDigits = /\d{16}|[\d.]{17}|\d[eE][+-]?\d{3}/
 
-/** An item of a transaction's operation is five levels deep: body, operations, operation, items, item. */
+/** An item in a transaction is five levels deep: body, operations, operation, items, item. */
 const depthMax = 5
 
 const exactTexts = Symbol('exact texts')
@@ -22,12 +23,13 @@ interface Holder {
 }
 
 /**
- * Fastify's own parser refuses a key called `__proto__`; for a message that is a key like any other. JSON.parse makes
- * it a property of its own and JSON.stringify writes it again, so the payload comes back equal. No body is undefined.
+ * Fastify's own parser rejects the key `__proto__`, which is an ordinary key in a message. JSON.parse makes
+ * it an own property and JSON.stringify writes it back, so the payload stays equal. An empty body is
+ * undefined.
  */
 export function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) return undefined
-  // Decoding would put U+FFFD in the place of broken bytes, and the payload would not come back equal.
+  // Decoding would replace invalid bytes with U+FFFD, and the payload would change.
   if (!isUtf8(body)) throw new RouseError('invalid_request', 'the body is not valid UTF-8')
   const text = body.toString('utf8')
   try {
@@ -39,13 +41,13 @@ export function parseJsonBody(body: Buffer): unknown {
   }
 }
 
-/** V8 quotes the text around the fault. Bodies do not belong into answers that end up in logs. */
+/** V8 quotes the text around the error. Bodies must not appear in responses that end up in logs. */
 function reason(error: unknown): string {
   const text = error instanceof Error ? error.message : ''
   return /at position \d+/.exec(text)?.[0] ?? 'it ends too early or is malformed'
 }
 
-/** Old clients write null where they mean nothing. Only a payload may be null and mean it. */
+/** Old clients send null for an absent field. Only a payload may be null. */
 export function withoutNulls(value: unknown, keep?: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const record = value as Record<string, unknown>
@@ -55,12 +57,12 @@ export function withoutNulls(value: unknown, keep?: string): unknown {
   return record
 }
 
-/** The member's JSON text without spaces, every number as it was written; undefined where JSON.stringify gives the same. */
+/** The member's compact JSON text, numbers as written. Undefined if JSON.stringify gives the same. */
 export function exactTextOf(holder: object, name: string): string | undefined {
   return (holder as Holder)[exactTexts]?.[name]
 }
 
-/** Takes a valid JSON text and what JSON.parse made of it. */
+/** Takes a valid JSON text and the result of JSON.parse. */
 function keepExactTexts(text: string, value: unknown): void {
   if (mayLoseDigits.test(text)) new ExactTextScanner(text).walk(value, 1)
 }
@@ -78,11 +80,11 @@ const code = {
   t: 0x74,
 }
 
-/** One pass over the text, in linear time and without recursion below `depthMax`. */
+/** Scans the text once, in linear time and without recursion below `depthMax`. */
 class ExactTextScanner {
   readonly #text: string
   #at = 0
-  /** The first backslash at or after the place where it was last asked for. */
+  /** The first backslash at or after the position of the last search. */
   #escapeAt = -1
 
   constructor(text: string) {
@@ -90,7 +92,7 @@ class ExactTextScanner {
     this.#skipSpace()
   }
 
-  /** `value` is what was parsed here; of a name that comes twice, the last one's. */
+  /** `value` is the parsed value at this position. If a name occurs twice, it is the last one's value. */
   walk(value: unknown, depth: number): void {
     const first = this.#text.charCodeAt(this.#at)
     if (depth > depthMax) this.#readText()
@@ -123,7 +125,7 @@ class ExactTextScanner {
     for (let i = 0; this.#nextMember(code.closeBracket); i += 1) this.walk(items[i], depth + 1)
   }
 
-  /** Moves to the next member of an object or array; false: past its end. */
+  /** Moves to the next member of an object or array. Returns false at its end. */
   #nextMember(close: number): boolean {
     this.#skipSpace()
     const char = this.#text.charCodeAt(this.#at)
@@ -132,7 +134,7 @@ class ExactTextScanner {
     return char !== close
   }
 
-  /** A name, its colon and the spaces around it. */
+  /** Reads a name, its colon and the white space around it. */
   #readName(): string {
     const start = this.#at
     const isEscaped = this.#skipString()
@@ -143,7 +145,7 @@ class ExactTextScanner {
     return isEscaped ? (JSON.parse(token) as string) : token.slice(1, -1)
   }
 
-  /** Moves past a value of any depth; its text where a number in it needs every digit. */
+  /** Skips a value of any depth. Returns its text if a number in it needs every digit. */
   #readText(): string | undefined {
     let text = ''
     let from = this.#at
@@ -153,7 +155,8 @@ class ExactTextScanner {
       const start = this.#at
       switch (this.#text.charCodeAt(start)) {
         case code.quote:
-          // As JSON.stringify writes it: six bytes for a letter would count against the size limit.
+          // Written as JSON.stringify would: a six-byte escape for one letter would count against the size
+          // limit.
           if (this.#skipString()) {
             const string: unknown = JSON.parse(this.#text.slice(start, this.#at))
             text += this.#text.slice(from, start) + JSON.stringify(string)
@@ -202,7 +205,7 @@ class ExactTextScanner {
     while (isPartOfNumber(this.#text.charCodeAt(this.#at))) this.#at += 1
   }
 
-  /** Moves past a string; true: it holds escapes. */
+  /** Skips a string. Returns whether it contains escapes. */
   #skipString(): boolean {
     const start = this.#at + 1
     let at = start
@@ -217,7 +220,9 @@ class ExactTextScanner {
     return at > start
   }
 
-  /** Remembered, as most texts have none: searching the rest again for every string would take quadratic time. */
+  /**
+   * Cached, because most texts have no backslash and a new search for every string would take quadratic time.
+   */
   #escapeAfter(at: number): number {
     if (this.#escapeAt < at) {
       const found = this.#text.indexOf('\\', at)
@@ -231,7 +236,7 @@ function isSpace(char: number): boolean {
   return char === 0x20 || char === 0x0a || char === 0x0d || char === 0x09
 }
 
-/** Digits, the point, the signs, and the two letters of an exponent. */
+/** Digits, the point, the signs, and both letters of an exponent. */
 function isPartOfNumber(char: number): boolean {
   return (
     (char >= 0x30 && char <= 0x39) ||

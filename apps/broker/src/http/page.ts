@@ -1,13 +1,13 @@
-// Pages of lists that are ordered by name. A cursor is the last name of the page before, in base64url.
+// Pages of lists ordered by name. A cursor is the last name of the previous page, in base64url.
 import { fieldError, type Limits, parseDecimal, readFields } from '@rouse/protocol'
 
 export interface Page {
-  /** Absent: from the first. */
+  /** Absent: start at the first. */
   readonly after: string | undefined
   readonly limit: number
 }
 
-/** Who gives no limit gets the longest page there is, and a cursor if that is not all. */
+/** Without a limit the page has the maximum length. */
 export function readPage(query: unknown, { pageSizeMax }: Limits): Page {
   const { limit, cursor } = query as Readonly<Record<string, unknown>>
   return readFields({
@@ -19,7 +19,7 @@ export function readPage(query: unknown, { pageSizeMax }: Limits): Page {
   })
 }
 
-/** Null: that was the last page. */
+/** Null on the last page. */
 export function cursorAfter(names: readonly string[], { limit }: Page): string | null {
   const last = names.at(-1)
   if (last === undefined || names.length < limit) return null

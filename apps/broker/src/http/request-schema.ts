@@ -1,7 +1,4 @@
-/**
- * A schema of the protocol as a validator wants it: without the counts of list items, which are configurable and
- * therefore checked by the routes.
- */
+/** Drops the list length limits from a protocol schema: they are configurable, and the routes check them. */
 export function bodySchema(schema: object): object {
   return JSON.parse(
     JSON.stringify(schema, (key, value: unknown) => (key === 'maxItems' ? undefined : value)),

@@ -1,4 +1,4 @@
-// The HTTP server of a worker: what holds for every route. Answers are problem+json where something is wrong.
+// The HTTP server of a worker: everything that applies to all routes. Errors are answered as problem+json.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -26,11 +26,11 @@ export function createServer(context: BrokerContext): FastifyInstance {
     keepAliveTimeout: keepAliveTimeoutMs,
     requestTimeout: requestTimeoutMs,
     forceCloseConnections: 'idle',
-    // HEAD by way of GET would pop a message and throw it away.
+    // HEAD through a GET route would pop a message and discard it.
     exposeHeadRoutes: false,
     requestIdHeader: 'x-request-id',
     genReqId: newRequestId,
-    // A name that is too long is a bad name, not an unknown route; the headers' limit bounds it.
+    // A name that is too long is an invalid name, not an unknown route. The header limit bounds it.
     routerOptions: { maxParamLength: config.headersMaxBytes },
     http: {
       maxHeaderSize: config.headersMaxBytes,
@@ -71,7 +71,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     throw new RouseError('method_not_allowed', `${path} takes ${allowed.join(', ')}`)
   })
   app.decorateRequest('principal')
-  // With callbacks: async hooks would cost every request a promise each.
+  // Callback hooks, because async hooks would cost every request a promise each.
   app.addHook('onRequest', (request, _reply, done) => {
     request.principal = anonymous
     context.counts.requests += 1
@@ -109,8 +109,8 @@ function sendProblem(
 }
 
 /**
- * Closing a connection on which bytes still arrive resets it, and the client never reads why. So the rest of a body that
- * is too large is read and dropped, unless it is out of all proportion; the request timeout bounds it, too.
+ * Closing a connection while bytes still arrive resets it, and the client never reads the error. So the rest
+ * of a body that is too large is read and dropped, up to a limit. The request timeout bounds it, too.
  */
 function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
   if (Number(request.headers['content-length'] ?? 0) > swallowedBytesMax) return
@@ -118,7 +118,7 @@ function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
   request.raw.resume()
 }
 
-/** What Node's parser refused never was a request: the answer is written by hand. */
+/** Node's parser rejected the bytes before there was a request, so the response is written by hand. */
 function answerClientError(context: BrokerContext, error: Error, socket: Socket): void {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   if (code === 'ECONNRESET' || !socket.writable) {
@@ -155,17 +155,17 @@ function newRequestId(_request: IncomingMessage | object): string {
 }
 
 /**
- * Fastify takes a query value that it cannot decode as it stands: `%ff` would be a group of that name. So the encoding is
- * looked at before anything is read; a URL without `%` costs one search. Not done in a `querystringParser`: the router
- * calls that where nobody catches what it throws.
+ * Fastify keeps a query value that it cannot decode as it is: `%ff` would become a group of that name. So the
+ * encoding is checked before the query is read; a URL without `%` costs one search. A `querystringParser`
+ * cannot do this, because the router does not catch what it throws.
  */
 function encodingFault(url: string): RouseError | undefined {
   if (!url.includes('%')) return undefined
-  // To the router a query begins at `#`, too.
+  // The router also treats `#` as the start of a query.
   const start = url.search(/[?#]/)
   if (start === -1) return undefined
   const query = url.slice(start + 1)
-  // Most are good: one look at the whole, and only a bad one is taken apart.
+  // Checks the whole query first, because most are valid. Only a bad one is split.
   if (isDecodable(query)) return undefined
   return fieldErrors('invalid_request', query.split('&').flatMap(faultOf))
 }

@@ -1,8 +1,8 @@
-// Answers that carry payloads. They are JSON text in the database and go out as they are, without being parsed: a
-// number of thirty digits comes back with all of them.
+// Responses that carry payloads. A payload is stored as JSON text and sent unparsed, so that a number of
+// thirty digits keeps all of them.
 import type { PayloadCipher, PayloadPlace } from '../encryption/payload-cipher.ts'
 
-/** The payload of a stored message; null and a word about it where this node cannot decrypt it. */
+/** The payload of a stored message, or null with an error if this node cannot decrypt it. */
 export function dataOf(
   cipher: Pick<PayloadCipher, 'open'>,
   place: PayloadPlace,
@@ -15,7 +15,7 @@ export function dataOf(
   }
 }
 
-/** An object as JSON, some of its fields given as JSON text. */
+/** Writes an object as JSON, with some of its fields given as JSON text. */
 export function jsonWith(
   fields: Readonly<Record<string, unknown>>,
   stored: Readonly<Record<string, string | null>>,
@@ -25,7 +25,7 @@ export function jsonWith(
   return `${head}${head === '{' ? '' : ','}${texts.join(',')}}`
 }
 
-/** `{"name":[…],…}`, the list of objects that are JSON text already. */
+/** Writes `{"name":[…],…}` from a list of objects that are already JSON text. */
 export function jsonList(
   name: string,
   items: readonly string[],

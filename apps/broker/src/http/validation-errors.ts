@@ -1,6 +1,6 @@
-// The validator stops at the first fault: that is cheap, and enough to refuse. Only then the body is walked beside its
-// schema, for the other faults. The walk goes into what is faulty, ends at so many faults, and looks at so many values:
-// a huge body that is wrong in one place costs little more than a good one.
+// The validator stops at the first error, which is cheap and enough to reject a request. Only then the body
+// is walked beside its schema to find the other errors. The walk descends only into invalid parts and has a
+// limit on errors and on values, so a huge body with one error costs little more than a valid one.
 import { fieldErrorsMax } from '@rouse/protocol'
 import type { FastifyError, FastifyRequest } from 'fastify'
 
@@ -12,7 +12,7 @@ export interface SchemaFault {
 
 type Check = ((value: unknown) => unknown) & { errors?: readonly SchemaFault[] | null }
 
-/** What we use of the validator that Fastify made. */
+/** The part of Fastify's validator that is used here. */
 interface Compiler {
   compile(schema: object): Check
 }
@@ -28,7 +28,7 @@ interface Schema {
 
 const looksMax = 10_000
 
-/** `use` takes the validator when it is there; `complete` gives an error of it all its faults. */
+/** `use` receives the validator once it exists. `complete` adds all other errors to a validation error. */
 export function createFaultFinder() {
   let compiler: Compiler | undefined
   return {
@@ -56,7 +56,7 @@ export function findFaults(compiler: Compiler, schema: Schema, body: unknown): S
   let looks = 0
   const isOver = () => faults.length >= fieldErrorsMax || looks >= looksMax
 
-  /** What is refused as a whole, and in no part that we can name, is one fault. */
+  /** A value that is invalid as a whole, without an invalid part, is one error. */
   function walk(part: Schema, value: unknown, path: string): void {
     if (isOver()) return
     looks += 1

@@ -1,7 +1,7 @@
 import type { WaitGroup } from '@rouse/protocol'
 import type { GroupKey } from '@rouse/shared-state'
 
-/** The groups that somebody on this node waits for, as its workers describe them. */
+/** The wait groups of this node's workers, by key. */
 export class KnownGroups {
   readonly #groups = new Map<GroupKey, KnownGroup>()
 
@@ -11,7 +11,7 @@ export class KnownGroups {
     this.#groups.set(key, known)
   }
 
-  /** Nobody waits for it at this worker any more. */
+  /** This worker has no more waiters for the group. */
   remove(workerId: number, key: GroupKey): void {
     const known = this.#groups.get(key)
     known?.workers.delete(workerId)
@@ -22,7 +22,7 @@ export class KnownGroups {
     for (const key of this.#groups.keys()) this.remove(workerId, key)
   }
 
-  /** Undefined where nobody waits. */
+  /** Undefined if the group has no waiters. */
   describe(key: GroupKey): WaitGroup | undefined {
     return this.#groups.get(key)?.description
   }

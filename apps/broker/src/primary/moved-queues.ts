@@ -1,17 +1,18 @@
-// Queues whose namespace or task has changed. A push or an ack that was under way then had read where the queue was: when
-// it commits, those who wait there are told, and those who wait where the queue is now are not. Nobody can say when the
-// last of them has ended, and to make them wait for each other would cost every push. So a node that moved a queue has
-// all nodes look again at where it is now, ever later, for much longer than a push takes.
+// Tracks queues whose namespace or task has changed. A push or ack that was in flight at that moment had
+// already read the old values, so its hint reaches the waiters of the old namespace and not those of the new
+// one. The end of the last such call is unknown, and locking against them would slow down every push.
+// Instead, the node that moved a queue hints its new location on all nodes, several times at growing
+// intervals, for much longer than a push takes.
 import type { WakeHint } from '@rouse/protocol'
 
-/** In the 1st, 2nd, 4th, 8th and 16th round after it moved. */
+/** Hints in the 1st, 2nd, 4th, 8th and 16th round after the move. */
 const roundMs = 500
 const roundsMax = 16
 const queuesMax = 1_000
 
 export interface MovedQueuesOptions {
   readonly again: (hint: WakeHint) => void
-  /** More queues moved lately than are kept here: anything may be missed. */
+  /** Called when more queues have moved than are tracked: any of them may have missed a hint. */
   readonly tooMany: () => void
   readonly roundMs?: number
 }
@@ -25,7 +26,7 @@ export class MovedQueues {
     this.#options = options
   }
 
-  /** The hint says where the queue is now. */
+  /** The hint carries the queue's new namespace and task. */
   add(hint: WakeHint): void {
     if (this.#queues.size >= queuesMax && !this.#queues.has(hint.queue)) {
       this.#options.tooMany()

@@ -18,7 +18,7 @@ export interface NodeStatsSources {
   readonly clock: Clock
 }
 
-/** The answer of `/stats`. Figures of workers are at most one second old. */
+/** The body of `/stats`. Worker stats are at most one second old. */
 export function nodeStats({
   config,
   connections,

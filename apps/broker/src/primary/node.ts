@@ -1,4 +1,4 @@
-// The parts of a primary and how they hear of each other: workers and their wake path, peers, and time.
+// Composes a primary: workers and their wake path, peers, and the scheduler.
 
 import type { ClusterIdentity } from '@rouse/storage'
 import type pg from 'pg'
@@ -19,7 +19,7 @@ export interface NodeParts {
   readonly host: SharedStateHost
   readonly link: ClusterLink
   readonly time: TimeServices
-  /** Resolves only if a process that started later has our id. */
+  /** Resolves only if a process that started later uses the same node id. */
   readonly superseded: Promise<ConfigError>
 }
 
@@ -31,7 +31,7 @@ export interface NodePartsOptions {
   readonly log: Logger
 }
 
-/** Nothing runs yet. */
+/** Starts nothing yet. */
 export function createNodeParts(options: NodePartsOptions): NodeParts {
   const { config, identity, connections, pool, log } = options
   const clock = systemClock
@@ -101,7 +101,7 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
   return { workers, host, link, time, superseded }
 }
 
-/** Two processes with one id pass each other over and look well, while what one is told never reaches the other. */
+/** Two processes with one id ignore each other and look healthy, but hints reach only one of them. */
 function sharedId(id: string, gossipAddress: string): ConfigError {
   const problem =
     `is ${JSON.stringify(id)} here and in another process, which started later (its gossip is at ${gossipAddress}): ` +

@@ -1,21 +1,21 @@
-// Connections on their way from the primary to a worker. `node:cluster` takes turns: it sends a connection over the
-// worker's channel and closes its own copy when the worker says that it has it. A worker that is killed before that
-// says nothing, and Node 20 and 22 keep the copy for ever: the client, connected to nobody, would wait as long. Leaving
-// the choice to the system (SCHED_NONE) has no such copies, but of 1,000 connections, one after the other, it gave one
-// of four idle workers 523 and another 24, where turns give each 250.
+// Closes connections that were on their way to a worker when it died. `node:cluster` sends a connection over
+// the worker's channel and closes its own copy when the worker confirms it. If the worker is killed first,
+// Node 20 and 22 keep the copy open permanently, and the client waits on a connection that no process serves.
+// SCHED_NONE makes no such copies, but distributes badly: of 1,000 sequential connections it gave one of four
+// idle workers 523 and another 24, whereas round-robin gives each 250.
 import type { Worker } from 'node:cluster'
 
 interface Connection {
   close(): void
 }
 
-/** What Node says to a worker, as far as it matters here. Said otherwise, nothing is kept and nothing is closed. */
+/** The part of Node's internal protocol used here. If it changes, nothing is tracked or closed. */
 interface Handing {
   readonly act?: unknown
   readonly seq?: unknown
 }
 
-/** Closes what a worker was handed and had not taken when it died. */
+/** Closes the connections that a worker had been sent and had not confirmed when it died. */
 export function closeUntaken(worker: Worker): void {
   const { process } = worker
   const untaken = new Map<unknown, Connection>()
@@ -25,9 +25,10 @@ export function closeUntaken(worker: Worker): void {
     if (act === 'newconn' && handle) untaken.set(seq, handle as Connection)
     return send(message, handle, ...rest)
   }
-  // After Node has heard the same: what the worker refused is then another's, under another number.
+  // Runs after Node's own handler: by then a connection that the worker rejected belongs to another worker,
+  // under another number.
   process.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => untaken.delete(ack))
-  // Either may be the first, and between them Node still hands over.
+  // Either event may come first, and Node still sends connections in between.
   for (const event of ['exit', 'disconnect']) {
     process.on(event, () => {
       for (const connection of untaken.values()) connection.close()

@@ -27,18 +27,18 @@ export interface PreparedDatabase {
 }
 
 /**
- * Waits for a database that is not there yet, or is just being failed over, and for locks that others hold, as long as it
- * takes; then brings it to our version, sets the defaults of queues and joins the cluster. Every step may be made twice.
- * Undefined: stopped before that.
+ * Waits, without a time limit, for a database that is missing or failing over and for locks held by others.
+ * Then migrates it, sets the queue defaults and registers the node. Every step is idempotent. Returns
+ * undefined if it was stopped first.
  */
 export async function prepareDatabase(options: {
   readonly pool: pg.Pool
   readonly config: Config
   readonly log: Logger
   readonly stopped: Promise<unknown>
-  /** From 0 to 1: nodes that wait for the same server must not knock in step. */
+  /** A number from 0 to 1. Spreads the retries of nodes that wait for the same server. */
   readonly random: () => number
-  /** Told what it waits for, for those who ask meanwhile. */
+  /** Receives the reason for waiting, for `/ready`. */
   readonly onWait: (reason: string) => void
 }): Promise<PreparedDatabase | undefined> {
   const { pool, config, log, onWait } = options
@@ -67,7 +67,7 @@ export async function prepareDatabase(options: {
   }
 }
 
-/** The first line of a kind at once, then one a minute. */
+/** Logs the first wait of each kind at once, then one a minute. */
 function waitLog(log: Logger) {
   const loggedAtMs = new Map<string, number>()
   return {
@@ -80,7 +80,7 @@ function waitLog(log: Logger) {
   }
 }
 
-/** The failure of a migration wraps that of its statement. */
+/** A migration error wraps the error of its statement. */
 function isPassing(error: unknown): boolean {
   const kind = classifyPostgresError(error)
   if (kind === 'unavailable' || kind === 'outcome_unknown') return true

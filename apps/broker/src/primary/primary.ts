@@ -1,4 +1,5 @@
-// The primary of a node: it decides who is woken, keeps time, and keeps the workers alive. It serves no user.
+// The primary of a node: decides which worker pops, runs the scheduler, and restarts workers. It serves no
+// user requests.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createPool } from '@rouse/database'
 import type { ClusterLink } from '../cluster/link.ts'
@@ -13,7 +14,7 @@ import { startListener } from './start-listener.ts'
 const drainMsMax = 9_500
 const goodbyeMsMax = 2_000
 
-/** Resolves with the exit code when the node has ended. `reload` reads the configuration anew. */
+/** Resolves with the exit code when the node has stopped. `reload` reads the configuration again. */
 export async function runPrimary(config: Config, reload: () => Config): Promise<number> {
   const log = createLogger({ level: config.logLevel, node: config.nodeId, process: 'primary' })
   const stopped = untilSignal('SIGTERM', 'SIGINT')
@@ -57,19 +58,20 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const { workers, host, link, time, superseded } = parts
   process.on('SIGHUP', () => renewSecret(link, reload, log))
   const failed = workers.start()
-  // A database that falls silent now does not keep the node from hearing that it should end.
+  // A signal must end the node even if the database stops answering at this point.
   await Promise.race([time.start(), stopped])
   const ending = await Promise.race([stopped, failed, superseded])
   if (ending instanceof ConfigError) log.fatal(ending.message)
   else log.info({ signal: ending }, 'draining')
-  // Together: no chore that takes long, and no database that is silent, keeps workers from saying that they drain.
+  // In parallel, so that neither a slow job nor a silent database delays the drain of the workers.
   const [areChoresDone, areWorkersDone] = await Promise.all([
     atMost(drainMsMax, time.stop()),
     workers.drain(drainMsMax),
   ])
   if (!areChoresDone) host.outcomeUnknown()
   host.stop()
-  // What was left under way may yet be committed, and nobody will tell: peers shall look for it as they do after a crash.
+  // Unfinished work may still commit without a hint. Without a leave message peers treat this node as crashed
+  // and poll for its messages.
   const isDone = areChoresDone && areWorkersDone
   if (!isDone) log.warn('something is left under way: the node ends without a goodbye')
   await atMost(
@@ -80,12 +82,14 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   return ending instanceof ConfigError || !isDone ? 1 : 0
 }
 
-/** False: it takes longer and is left. The process ends, and PostgreSQL finishes or undoes the statement. */
+/**
+ * Resolves to false on timeout. The process then exits, and PostgreSQL finishes or rolls back the statement.
+ */
 async function atMost(ms: number, work: Promise<void>): Promise<boolean> {
   return await Promise.race([work.then(() => true), delay(ms, false)])
 }
 
-/** The one setting that changes without a restart: what signs gossip, so that it can be replaced node by node. */
+/** Only the gossip secret can change without a restart, so that it can be rotated node by node. */
 function renewSecret(link: ClusterLink, reload: () => Config, log: Logger): void {
   try {
     link.replaceSecret(reload().gossipSecret)
@@ -95,11 +99,11 @@ function renewSecret(link: ClusterLink, reload: () => Config, log: Logger): void
   }
 }
 
-/** Later signals are heard and mean nothing new: npm and a terminal both send them. */
+/** Ignores repeated signals: npm and the terminal both send one. */
 function untilSignal(...signals: readonly NodeJS.Signals[]): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of signals) process.on(signal, () => resolve(signal))
-    // Run by a supervisor with a channel to it, the node does not outlive it.
+    // A node with an IPC channel to a supervisor must not outlive it.
     process.on('disconnect', () => resolve('the supervisor is gone'))
   })
 }

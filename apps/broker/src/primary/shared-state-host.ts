@@ -1,4 +1,5 @@
-// Gives the SharedStateManager its world: messages of workers in, grants out, timers, and the one fallback query.
+// Connects the SharedStateManager to the outside: worker messages in, grants out, timers, and the fallback
+// poll.
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
   type GroupKey,
@@ -30,7 +31,7 @@ export interface SharedStateHostOptions {
   ) => Readonly<Record<string, unknown>>
 }
 
-/** What the other nodes are told. */
+/** Notifications to the other nodes. */
 export interface PeerPort {
   readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
   readonly configured: (hint: WakeHint, version: number) => void
@@ -38,16 +39,16 @@ export interface PeerPort {
   readonly interestChanged: (version: number) => void
 }
 
-/** What the timers of the node are told. */
+/** Notifications to the scheduler of this node. */
 export interface TimePort {
   readonly scheduled: (queue: string, due: Due) => void
   readonly look: () => void
   readonly popFoundNothing: () => void
 }
 
-/** Each may wait for a group of its own, and have waited for another a moment ago: so nobody who may wait is refused here. */
+/** A waiter may have its own wait group and may just have left another, so no allowed waiter is rejected. */
 const groupsPerWaiter = 2
-/** setTimeout takes no more, and an early look costs nothing. */
+/** Below the maximum of setTimeout. Waking up early costs nothing. */
 const timerMsMax = 60_000
 
 export class SharedStateHost {
@@ -62,7 +63,7 @@ export class SharedStateHost {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
-  /** A database that is away is told of once. */
+  /** An unavailable database is logged once. */
   #failing = false
 
   constructor(options: SharedStateHostOptions) {
@@ -73,7 +74,7 @@ export class SharedStateHost {
         now: clock.nowMs,
         grant: (sidecarId, key, grantId) => {
           const description = this.#groups.describe(key)
-          // Without waiters there is nobody to pop for; the manager takes the grant back by itself.
+          // A group without waiters needs no pop. The manager takes the grant back itself.
           if (description === undefined) return
           post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
@@ -110,19 +111,19 @@ export class SharedStateHost {
     this.#schedule()
   }
 
-  /** Messages that this primary made deliverable, by a timer or after a NOTIFY. */
+  /** This primary made messages deliverable, by a timer or after a NOTIFY. */
   notifyAvailable(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
     for (const hint of woken) this.#manager.notifyMessageAvailable(hint, origin)
     this.#schedule()
   }
 
-  /** Lanes that it freed. */
+  /** This primary freed lanes. */
   notifyFree(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
     for (const hint of woken) this.#manager.notifyPartitionFree(hint, origin)
     this.#schedule()
   }
 
-  /** Something of its own that may have made messages deliverable was not confirmed. */
+  /** The outcome of a job that may have made messages deliverable is unknown. */
   outcomeUnknown(): void {
     this.#manager.announceEverything('outcome_unknown')
     this.#schedule()
@@ -133,26 +134,26 @@ export class SharedStateHost {
     this.#schedule()
   }
 
-  /** What was committed meanwhile was not heard. */
+  /** Commits during the outage were not notified. */
   listenerBack(): void {
     this.#manager.clearFault('listener_lost')
     this.#manager.notifyEverything('notify')
     this.#schedule()
   }
 
-  /** News from a peer. */
+  /** A peer sent a hint. */
   heard(hint: WakeHint): void {
     this.#manager.handleMessageAvailable(hint, 'udp')
     this.#schedule()
   }
 
-  /** A peer gave a queue other options. */
+  /** A peer changed the options of a queue. */
   heardConfigured(hint: WakeHint): void {
     this.#queuesChanged()
     this.heard(hint)
   }
 
-  /** Anything may have happened at a peer. */
+  /** A peer lost hints: any queue may have messages. */
   heardEverything(): void {
     this.#queuesChanged()
     this.#manager.notifyEverything('udp')
@@ -169,7 +170,7 @@ export class SharedStateHost {
     return this.#manager.interests()
   }
 
-  /** Every peer knows this version of what we wait for. */
+  /** Every peer has confirmed this version of our interests. */
   interestEchoed(version: number): void {
     this.#manager.interestEchoed(version)
     this.#schedule()
@@ -209,7 +210,7 @@ export class SharedStateHost {
         return
       case 'configured':
         this.#queuesChanged()
-        // New options may let messages go that were held back, and a namespace may have gained a queue.
+        // New options may release messages that were held back, and a namespace may have gained a queue.
         manager.handleMessageAvailable(message.hint, 'ipc')
         if (message.hasMoved) this.#moved.add(message.hint)
         return this.#options.peers.configured(message.hint, message.version)
@@ -231,13 +232,13 @@ export class SharedStateHost {
     }
   }
 
-  /** What workers and timers of this node remember of queues may no longer be so. */
+  /** Invalidates what workers and the scheduler of this node have cached about queues. */
   #queuesChanged(): void {
     this.#options.postAll({ type: 'configured' })
     this.#options.time.look()
   }
 
-  /** Here and at peers. */
+  /** Wakes the waiters here and on peers. */
   #lookAgain(hint: WakeHint): void {
     this.#manager.notifyPartitionFree(hint, 'timer')
     this.#schedule()
@@ -252,7 +253,7 @@ export class SharedStateHost {
     if (count === 0) this.#groups.remove(workerId, key)
   }
 
-  /** One timer, for whatever comes first. */
+  /** One timer, for the earliest deadline. */
   #schedule(): void {
     const atMs = this.#manager.nextWakeAt()
     if (this.#stopped || atMs >= this.#timerAtMs) return
@@ -260,8 +261,8 @@ export class SharedStateHost {
     const nowMs = this.#options.clock.nowMs()
     this.#timerAtMs = atMs
     const inMs = Math.ceil(Math.min(timerMsMax, Math.max(1, atMs - nowMs)))
-    // After a stall timers run before the channels are read: what workers have said comes first, or they would be
-    // accused of our own lateness.
+    // After a stall, timers run before the channels are read. setImmediate lets the messages of workers in
+    // first; otherwise workers would be blamed for the primary's own delay.
     this.#timer = setTimeout(() => setImmediate(() => this.#wake()), inMs)
   }
 

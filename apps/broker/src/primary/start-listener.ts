@@ -1,5 +1,5 @@
-// Answers in the place of the workers while the database is being prepared: the process lives and is not ready, and says
-// why. It leaves the port before the workers take it.
+// Serves `/live` and `/ready` while the database is being prepared: the process is live but not ready, and
+// gives the reason. Closes before the workers bind the port.
 import { randomUUID } from 'node:crypto'
 import type { Server, ServerResponse } from 'node:http'
 import { RouseError, toProblem } from '@rouse/protocol'
@@ -9,23 +9,23 @@ import type { Logger } from '../log.ts'
 export interface StartListenerOptions {
   readonly config: Pick<Config, 'host' | 'port' | 'nodeId'>
   readonly log: Logger
-  /** What the node waits for just now. */
+  /** The reason why the node is not ready. */
   readonly reason: () => string
 }
 
 export interface StartListener {
-  /** Resolves when nothing is left of it on the port. */
+  /** Resolves when the port is free. */
   stop(): Promise<void>
 }
 
-/** Most starts are over before anybody asks. */
+/** Most nodes start faster than this, before the first request. */
 const startAfterMs = 250
 
 export function startListener({ config, log, reason }: StartListenerOptions): StartListener {
   let server: Server | undefined
-  /** Settled once it listens or cannot. */
+  /** Settles when it listens, or fails to. */
   let began = Promise.resolve()
-  // A port that the system chooses is not known yet.
+  // With port 0 the address is not known yet.
   const timer =
     config.port === 0
       ? undefined
@@ -34,7 +34,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
         }, startAfterMs)
 
   async function listen(): Promise<void> {
-    // A primary that starts at once needs no HTTP server, and its memory is counted.
+    // Loaded late: a primary that starts quickly needs no HTTP server and saves its memory.
     const { createServer } = await import('node:http')
     const made = createServer((request, response) => {
       const path = request.url?.split('?', 1)[0]
@@ -43,7 +43,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
     })
     server = made
     await new Promise<void>((resolve) => {
-      // The workers will say so if the port is still taken then.
+      // If the port is still taken when the workers start, they report it.
       made.on('error', (error) => {
         log.warn({ reason: error.message }, 'cannot listen yet')
         resolve()

@@ -1,4 +1,4 @@
-// The workers of a node: forked, heard, and forked again when they die.
+// The workers of a node: forks them and restarts them when they die.
 import cluster, { type Worker } from 'node:cluster'
 import type { Clock } from '../clock.ts'
 import { ConfigError } from '../config/config-error.ts'
@@ -12,28 +12,28 @@ import {
 import type { Logger } from '../log.ts'
 import { closeUntaken } from './orphaned-sockets.ts'
 
-/** A worker that cannot listen says so by its exit code: forking it again would not help. */
+/** Exit code of a worker that cannot listen. Restarting it would not help. */
 export const cannotListenExitCode = 98
 
-/** A worker whose drain took too long says so, too: what it had under way may yet be committed. */
+/** Exit code of a worker whose drain timed out. Its unfinished statements may still commit. */
 export const unfinishedExitCode = 97
 
-/** V8 would let what is young take 48 MB in each worker, and keep them; much less serves as well. */
+/** By default V8 lets the young generation grow to 48 MB in each worker and keeps it. Much less is enough. */
 const youngGeneration = '--max-semi-space-size=4'
 
 const respawnMsMin = 100
 const respawnMsMax = 5_000
-/** A worker that lived so long did not die of its start. */
+/** A worker that lived this long did not fail at startup, so its restart delay starts over. */
 const healthyMs = 10_000
 
 export interface WorkerProcessesOptions {
   readonly count: number
-  /** Beside the primary's own environment. */
+  /** Added to the primary's environment. */
   readonly env: Readonly<Record<string, string>>
   readonly clock: Clock
   readonly log: Logger
   readonly onMessages: (workerId: number, messages: readonly WorkerMessage[]) => void
-  /** A worker listens at this address. */
+  /** Called when a worker listens at this address. */
   readonly onReady: (url: string) => void
   readonly onExit: (workerId: number, how: 'died' | 'left') => void
 }
@@ -60,7 +60,7 @@ export class WorkerProcesses {
     this.#options = options
   }
 
-  /** Forks them all. The promise resolves only if they cannot ever serve. */
+  /** Forks all workers. The promise resolves only if they can never serve. */
   start(): Promise<ConfigError> {
     cluster.setupPrimary({ execArgv: [...process.execArgv, youngGeneration] })
     return new Promise((resolve) => {
@@ -77,8 +77,10 @@ export class WorkerProcesses {
     for (const { outbox } of this.#running.values()) outbox.post(message)
   }
 
-  /** Resolves when no worker is left; with false where one that had served left anything under way. After the time given,
-   * those that remain are killed. */
+  /**
+   * Resolves when every worker has exited, with false if one that had served left work unfinished. Kills the
+   * remaining workers after the given time.
+   */
   async drain(msMax: number): Promise<boolean> {
     this.#draining = true
     for (const timer of this.#respawns) clearTimeout(timer)
@@ -105,7 +107,7 @@ export class WorkerProcesses {
         if (worker.isConnected()) worker.send(batch, done)
         else done(null)
       },
-      // A worker that stands still finds one of them as good as many.
+      // To a worker that is stalled, one such message says as much as many.
       droppable: ({ type }) => type === 'configured',
       dropped: { type: 'configured' },
     })

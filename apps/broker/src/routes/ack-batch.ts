@@ -17,10 +17,10 @@ import { leaseLostText, readEnding, submitAcks } from './ack-items.ts'
 
 type AckBatchBody = AckListBody | AckLeaseBody
 
-/** Told apart by the list, so that a fault is reported for the form that was meant. */
+/** Selects the schema by the list, so that errors refer to the intended form. */
 const ackBatchSchema = {
   if: { type: 'object', required: ['acknowledgments'] },
-  // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
   then: bodySchema(AckListBodySchema),
   else: bodySchema(AckLeaseBodySchema),
 }
@@ -53,7 +53,7 @@ export function ackBatchRoute(app: FastifyInstance, context: BrokerContext): voi
   )
 }
 
-/** Everything the lease still holds, by the leaseId of any of its messages. */
+/** Acknowledges everything the lease still holds, by the leaseId of any of its messages. */
 async function ackLease(
   body: AckLeaseBody,
   group: string | undefined,

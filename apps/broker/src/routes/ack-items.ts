@@ -11,7 +11,7 @@ import type { BrokerContext } from '../worker/context.ts'
 
 type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
 
-/** Undefined where transactionId, partitionId and leaseId do not name one delivered message: no need to ask SQL. */
+/** Undefined if transactionId, partitionId and leaseId do not name one delivered message. Saves a query. */
 export function readAck(ack: Ack): AckItem | undefined {
   const token = decodeLeaseToken(ack.leaseId)
   if (token === undefined || token.partitionId !== ack.partitionId) return undefined
@@ -20,7 +20,7 @@ export function readAck(ack: Ack): AckItem | undefined {
   return { leaseId: token.leaseId, message, ...readEnding(ack) }
 }
 
-/** The message that a receipt was given with. Undefined where it is none. */
+/** The message that a receipt belongs to. Undefined if the receipt is invalid. */
 export function readReceipt(ack: AckReceiptBody): AckItem | undefined {
   const token = decodeLeaseToken(ack.receipt)
   if (token === undefined) return undefined
@@ -42,14 +42,16 @@ export function readEnding({
   }
 }
 
-/** PostgreSQL text holds neither NUL nor half a surrogate pair, and an error's text should not fail its ack. */
+/** PostgreSQL text holds neither NUL nor half a surrogate pair, and an error's text must not fail its ack. */
 function storable(text: string): string {
   return Buffer.from(text).toString().replaceAll('\0', '\uFFFD')
 }
 
 export const leaseLostText = 'the lease is lost: the message was given to somebody else, or ended'
 
-/** Acknowledges many, each for itself; foreign ones never reach the database. Results are in order. */
+/**
+ * Acknowledges many messages independently. Invalid ones never reach the database. Results keep the order.
+ */
 export async function submitAcks(
   acks: readonly Ack[],
   group: string | undefined,

@@ -12,10 +12,10 @@ import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { leaseLostText, logEnded, readAck, readReceipt, toAckResult } from './ack-items.ts'
 
-/** Told apart by the receipt, so that a fault is reported for the form that was meant. */
+/** Selects the schema by the receipt, so that errors refer to the intended form. */
 const ackSchema = {
   if: { type: 'object', required: ['receipt'] },
-  // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
   then: bodySchema(AckReceiptBodySchema),
   else: bodySchema(AckBodySchema),
 }

@@ -1,7 +1,7 @@
 import type { FailedAttempt as FailedAttemptAnswer } from '@rouse/protocol'
 import type { FailedAttempt } from '@rouse/storage'
 
-/** An attempt that did not complete, as the API shows it. */
+/** A failed attempt, as the API shows it. */
 export function toAttempt(attempt: FailedAttempt): FailedAttemptAnswer {
   return {
     ...attempt,

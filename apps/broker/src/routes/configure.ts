@@ -47,7 +47,7 @@ export function configureRoute(app: FastifyInstance, context: BrokerContext): vo
   )
 }
 
-/** JSON.parse reads 1e999 as Infinity, and JSON.stringify writes that as null: "back to the default". */
+/** JSON.parse reads 1e999 as Infinity, which JSON.stringify writes as null: "back to the default". */
 function checkNumbers(options: Readonly<Record<string, unknown>>) {
   for (const [name, value] of Object.entries(options)) {
     const numbers: readonly unknown[] = Array.isArray(value) ? value : [value]
@@ -58,7 +58,7 @@ function checkNumbers(options: Readonly<Record<string, unknown>>) {
   return options
 }
 
-/** Also where somebody else created or changed the queue in between: it may have been elsewhere for a moment. */
+/** Also true if another client changed the queue in between: it may have been elsewhere for a moment. */
 function hasMoved(before: QueuePlace | undefined, after: ConfiguredQueue): boolean {
   return (
     before === undefined ||

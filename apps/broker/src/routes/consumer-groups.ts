@@ -22,7 +22,7 @@ type Params = { readonly group: string; readonly queue: string }
 export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, coordinator, limits } = context
 
-  /** Whoever waits for it makes it anew, and gets all that is kept. */
+  /** A waiting pop creates the group again, and it gets every message that is kept. */
   async function deleteFrom(queue: string, group: string): Promise<boolean> {
     const existed = await runAdminQuery(pool, (executor) => deleteGroup(executor, queue, group))
     const place = existed ? await runAdminQuery(pool, () => queuePlace(pool, queue)) : undefined
@@ -35,7 +35,7 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
     return existed
   }
 
-  /** A page is of so many queues, with all groups of each. */
+  /** The limit counts queues; a page has all groups of each. */
   app.get('/api/v1/consumer-groups', async (request): Promise<GroupsAnswer> => {
     const page = readPage(request.query, limits)
     const queues = await runAdminQuery(pool, (executor) => statsPage(executor, page))

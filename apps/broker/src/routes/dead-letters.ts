@@ -1,4 +1,4 @@
-// Messages that were given up: listed with their history, counted by error, removed for good.
+// Dead letters: list them with their history, count them by error, delete them permanently.
 import {
   type DeadLetterGroupsAnswer,
   fieldError,
@@ -70,7 +70,7 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
 
   app.delete('/api/v1/dlq', async (request): Promise<PurgedLettersAnswer> => {
     const query = request.query as Query
-    // Not optional here: whoever forgets it would remove the letters of all queues.
+    // Required here: a caller that forgets it would delete the letters of all queues.
     const { queue, where } = readFields({
       queue: () => parseQueueName(query.queue),
       where: () => readFilter(query),
@@ -79,7 +79,7 @@ export function dlqRoutes(app: FastifyInstance, context: BrokerContext): void {
   })
 }
 
-/** `path` is where the conditions stand in a body. */
+/** `path` is the position of the conditions in a body. */
 export function readFilter(given: Query, path = ''): LetterFilter {
   type Parse = (value: unknown, field: string) => string
   const read = (field: string, parse: Parse) => () =>

@@ -4,9 +4,9 @@ const streakMs = 10_000
 const queuesMax = 1_000
 
 /**
- * How long a worker keeps messages of a queue that it cannot answer with (no key for them, most likely), before it gives them
- * back: not at all the first time, then twice as long each time. Without it they would come to its next waiter at once, as
- * often as the database answers. They are not charged an attempt: that would dead-letter, or drop, a whole queue for a
+ * How long a worker keeps messages that it cannot deliver (usually for lack of a key) before it gives them
+ * back: not at all the first time, then twice as long each time. Otherwise its next waiter would get them
+ * again at once, in a tight loop. No attempt is charged: that would dead-letter or drop a whole queue for a
  * key that is missing for an hour.
  */
 export function createGiveBackPace(): (queue: string, nowMs: number) => number {

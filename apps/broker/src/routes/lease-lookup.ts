@@ -1,5 +1,5 @@
-// Questions about leases, before a transaction. They go past the sidecar, so few are under way at once: those that hang
-// must not take the connections that messages need.
+// Looks up leases before a transaction. Lookups bypass the sidecar, so few run at once: hanging ones must not
+// take the connections that messages need.
 import { RouseError } from '@rouse/protocol'
 import { WriteQueue } from '@rouse/sidecar'
 import { type Holdings, holdingsOf } from '@rouse/storage'
@@ -20,7 +20,7 @@ export function createLeaseLookup({ pool, config }: BrokerContext): AskHoldings 
     countMax: 1,
     bytesMax: 0,
     ...limits,
-    // Never marked as sent: it changes nothing, and one that is late is refused for certain.
+    // Never marked as sent: a lookup changes nothing, so a late one is certain to have had no effect.
     async run([question]) {
       if (question === undefined) return
       const [leaseIds, names] = question.input

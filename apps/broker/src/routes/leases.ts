@@ -15,7 +15,7 @@ import { leaseLostText } from './ack-items.ts'
 
 type Params = { readonly leaseId: string }
 
-/** The leaseId of any message stands for all that its pop was given. */
+/** The leaseId of any message stands for all messages of its pop. */
 export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/lease/:leaseId/extend',

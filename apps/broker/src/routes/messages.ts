@@ -1,4 +1,4 @@
-// Looking at messages without taking them.
+// Reads messages without taking them.
 import {
   fieldError,
   messageStatuses,
@@ -64,7 +64,7 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
   })
 }
 
-/** The largest bigint has 19 digits; no partition will. */
+/** The largest bigint has 19 digits. No partition reaches that. */
 export function isPartitionId(text: string): boolean {
   return /^[1-9]\d{0,17}$/.test(text)
 }
@@ -92,7 +92,7 @@ interface Page {
   readonly cursor: string | null
 }
 
-/** First the log, then what is scheduled. */
+/** Lists the log first, then scheduled messages. */
 async function list(filter: MessageFilter, cursor: unknown, context: BrokerContext): Promise<Page> {
   const { pool } = context
   const start = readCursor(cursor, /^(log)-(\d{1,18})-(\d{1,18})$|^(scheduled)-(\d{1,18})$/)

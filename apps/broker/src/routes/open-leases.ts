@@ -3,7 +3,7 @@ import type { AckItem, Lease, LeasedMessage } from '@rouse/storage'
 import { isSealed, type PayloadCipher } from '../encryption/payload-cipher.ts'
 
 export interface OpenedLeases {
-  /** With payloads as JSON text; messages that do not open are left out. */
+  /** Payloads are JSON text. Messages that cannot be decrypted are left out. */
   readonly leases: readonly Lease[]
   readonly unreadable: readonly UnreadableMessage[]
 }
@@ -11,13 +11,13 @@ export interface OpenedLeases {
 export interface UnreadableMessage {
   readonly id: string
   readonly error: Error
-  /** Fails it, so that it is retried and dead-lettered like any message that its consumer cannot handle. */
+  /** Fails the message, so that it is retried and dead-lettered like any other that cannot be processed. */
   readonly ending: AckItem
 }
 
 /**
- * Decrypts what is encrypted. Throws `encryption_unavailable` where this node lacks the key: another one may have it. A payload
- * that is damaged opens nowhere, and is no reason to keep the others back.
+ * Decrypts the payloads of encrypted queues. Throws `encryption_unavailable` if this node lacks the key,
+ * because another one may have it. A damaged payload opens on no node and does not hold back the others.
  */
 export function openLeases(
   leases: readonly Lease[],

@@ -1,4 +1,4 @@
-// Writes the answer of a pop. Payloads are JSON text and go out as they are, without being parsed.
+// Writes the response of a pop. Payloads are JSON text and are sent unparsed.
 import { type AckResult, encodeLeaseToken, transactionIdFor } from '@rouse/protocol'
 import type { Lease, LeasedMessage } from '@rouse/storage'
 
@@ -6,7 +6,7 @@ export interface PopAnswerOptions {
   readonly consumerGroup: string
   /** Nothing is left to acknowledge, so there are no lease ids. */
   readonly autoAck: boolean
-  /** Of a request that acknowledged before it fetched. */
+  /** The results of the acks, for a request that acknowledges before it fetches. */
   readonly acks?: readonly AckResult[] | undefined
 }
 
@@ -29,7 +29,7 @@ export function popAnswer(leases: readonly Lease[], options: PopAnswerOptions): 
   )
 }
 
-/** Each message with a comma before it. */
+/** Each message is preceded by a comma. */
 function leaseText(lease: Lease, group: string, autoAck: boolean): string {
   const place =
     `,"partition":${JSON.stringify(lease.partition)},"partitionId":"${lease.partitionId}",` +

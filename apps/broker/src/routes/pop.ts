@@ -1,4 +1,4 @@
-// The three pop paths, by GET and by POST. A POST may acknowledge first: ack and fetch in one request.
+// The three pop paths, by GET and POST. A POST may acknowledge first: ack and fetch in one request.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PopSource } from '@rouse/protocol'
@@ -34,7 +34,7 @@ const paths = [
 
 type Params = { readonly queue?: string; readonly partition?: string }
 
-/** What the other fields may be is known to `readPopBody`. */
+/** `readPopBody` validates the other fields. */
 const popBodySchema = {
   type: 'object',
   properties: { acks: { type: 'array', items: bodySchema(AckSchema) } },
@@ -170,7 +170,7 @@ async function deliver(
   return sendAnswer(reply, answer)
 }
 
-/** Charges the attempt and starts the retry; what cannot be failed now is retried when its lease has expired. */
+/** Charges the attempt and starts the retry. If that fails, the message is retried when its lease expires. */
 async function fail(
   unreadable: readonly UnreadableMessage[],
   { autoAck }: PopOptions,
@@ -187,8 +187,8 @@ async function fail(
 }
 
 /**
- * An answer that cannot be built or sent leaves nothing leased. A message at fault is failed; the others are given back
- * uncharged, and not at full speed: the next waiter would get them at once.
+ * If a response cannot be built or sent, nothing stays leased. A message that cannot be read is failed. The
+ * others are given back uncharged and with a delay; otherwise the next waiter would get them at once.
  */
 async function takeBack(
   leases: PopResponse['leases'],
@@ -208,7 +208,7 @@ async function takeBack(
   giveBack([...new Set(leases.map(({ leaseId }) => leaseId))], context)
 }
 
-/** Those that cannot be answered alone either. */
+/** The messages that cannot be delivered even alone. */
 function findUnreadable(
   leases: PopResponse['leases'],
   { options }: PopRequest,
@@ -225,7 +225,7 @@ function findUnreadable(
   )
 }
 
-/** Acks that were made must be told of: a fetch that fails after them is an empty one. */
+/** Completed acks must be reported, so a fetch that fails after them counts as empty. */
 function fetchMessages(request: PopRequest): Promise<PopResponse> {
   const { options, pop, watch, acks, context } = request
   const { timeoutMs } = options

@@ -1,4 +1,4 @@
-// Pushes: the request's items become messages, which go to the sidecar together.
+// Pushes: turns the items of a request into messages and submits them to the sidecar together.
 import {
   allFaults,
   fieldError,
@@ -21,7 +21,7 @@ import { exactTextOf, withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
-/** The answer goes out after COMMIT: the sidecar resolves no earlier. */
+/** Responds after COMMIT: the sidecar does not resolve earlier. */
 export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/push',
@@ -50,7 +50,7 @@ function dropNulls(body: unknown): void {
   for (const item of items) withoutNulls(item, 'payload')
 }
 
-/** Checks a request's items and makes them messages. `path` is where they stand in the body. */
+/** Validates the items of a request and builds the messages. `path` is their position in the body. */
 export function readPushItems(
   items: readonly PushRequestItem[],
   context: BrokerContext,
@@ -70,7 +70,7 @@ export function readPushItems(
   }
 }
 
-/** What is read together, beside an item that is good. */
+/** Fields that are validated together. Each set is tried beside an otherwise valid item. */
 const itemParts: readonly (readonly (keyof PushRequestItem)[])[] = [
   ['queue'],
   ['partition'],
@@ -114,7 +114,7 @@ function readPushItem(item: PushRequestItem, context: BrokerContext, path: strin
   }
 }
 
-/** A message that is to wait has no seq yet to make an id from: it gets its message id for good. */
+/** A scheduled message has no seq yet to derive an id from, so it gets its final message id here. */
 function readTransactionId(item: PushRequestItem, id: string, path: string): string | undefined {
   const { transactionId, delayMs = 0, runAt } = item
   if (transactionId !== undefined) {
@@ -139,7 +139,7 @@ function readDelay(
   return { runAtMs }
 }
 
-/** A member of a parsed body as it is stored; null where it is absent. */
+/** A member of a parsed body as it is stored. null if it is absent. */
 export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
   holder: { readonly [name in Name]?: unknown },
   name: Name,
@@ -150,12 +150,12 @@ export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
   try {
     text = JSON.stringify(holder[name] ?? null)
   } catch {
-    // The only way a parsed value cannot be written: V8 reads any depth and writes what its stack holds.
+    // The only way to fail here: V8 parses any depth but serialises only as deep as its stack allows.
     const code = name === 'headers' ? 'invalid_headers' : 'invalid_payload'
     throw fieldError(code, field, 'is nested too deeply')
   }
   text = exactTextOf(holder, name) ?? text
-  // A UTF-16 unit is at most three bytes: most texts need no counting.
+  // A UTF-16 unit takes at most three bytes, so most texts need no counting.
   if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
     throw new RouseError('payload_too_large', `${field} must be at most ${bytesMax} bytes`, {
       errors: [{ field, message: `must be at most ${bytesMax} bytes` }],
@@ -164,7 +164,7 @@ export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
   return text
 }
 
-/** Rough, for the batch limits of the sidecar. */
+/** An estimate, for the batch limits of the sidecar. */
 export function bytesOf(items: readonly PushItem[]): number {
   return items.reduce((sum, item) => sum + item.payload.length + (item.headers?.length ?? 0), 0)
 }
@@ -193,9 +193,10 @@ function generatedTransactionId(result: PushedItem): string {
 }
 
 /**
- * A push that repeats one of unknown outcome. Its keys make sure that the message is stored once, for as long as the queue
- * remembers them. A queue that may have forgotten them refuses the repeat: whether to risk a second message is for the
- * producer to decide. `items` are as the client sent them, `repeatAfterMs` ago for the first time.
+ * Checks a push that repeats one of unknown outcome. Its dedupe keys ensure that the message is stored once,
+ * for as long as the queue remembers them. If the queue may have forgotten them the repeat is rejected: the
+ * producer decides whether to risk a duplicate. `items` are as the client sent them, first `repeatAfterMs`
+ * ago.
  */
 async function checkRepeat(
   items: readonly PushRequestItem[],

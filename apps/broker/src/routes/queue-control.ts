@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
-/** Whole queues: stop delivery, go on, drop what is in them. */
+/** Operations on whole queues: pause, resume and purge. */
 export function queueControlRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, coordinator } = context
 

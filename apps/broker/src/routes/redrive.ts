@@ -1,4 +1,4 @@
-// Delivers dead letters again: to their own group and partition, attempts counted anew.
+// Redelivers dead letters to their own group and partition, with attempts counted from zero.
 import { randomUUID } from 'node:crypto'
 import {
   fieldError,
@@ -82,7 +82,7 @@ const conditions: ReadonlySet<string> = new Set([
 
 function readWhere(where: NonNullable<RedriveBody['where']>, idsMax: number): LetterFilter {
   const unknown = Object.keys(where).find((name) => !conditions.has(name))
-  // To ignore a condition would be to redrive more than was meant.
+  // Ignoring a condition would redrive more than intended.
   if (unknown !== undefined) {
     throw fieldError('invalid_request', `where.${unknown}`, 'is no condition for dead letters')
   }

@@ -1,9 +1,10 @@
-// Old clients fence the acks of a transaction by a list of leases beside the operations. A pop is one lease to its
-// client: any of its leaseIds covers all its messages, in all its partitions.
+// Old clients fence the acks of a transaction with a list of leases beside the operations. For the client a
+// pop is one lease: any of its leaseIds covers all its messages, in all its partitions.
 //
-// A required lease is proved live by an ack that it fences, which the transaction itself checks. Where it fences none,
-// or an ack names another message of its lease, the database is asked first. No SQL checks a lease inside the
-// transaction without ending something, so one that fences nothing may still be lost between the question and COMMIT.
+// A required lease is proved live by an ack that it fences, which the transaction itself checks. If it fences
+// no ack, or an ack names another message of its lease, the database is queried first. No SQL function checks
+// a lease inside the transaction without ending something, so a lease that fences no ack may still be lost
+// between the query and COMMIT.
 import {
   decodeLeaseToken,
   hashTransactionId,
@@ -19,7 +20,7 @@ export type AskHoldings = (
   names: readonly MessageName[],
 ) => Promise<Holdings>
 
-/** The acks, each with the lease that holds its message. 409 where one has none, or a required lease is not live. */
+/** The acks, each with the lease that holds its message. 409 if one has none or a required lease is lost. */
 export async function fenceAcks(
   acks: readonly TransactionAck[],
   requiredLeases: readonly string[],
@@ -40,7 +41,7 @@ export async function fenceAcks(
   return known as AckItem[]
 }
 
-/** By its own leaseId, or by the required one that was made for this message. Undefined: by neither. */
+/** By its own leaseId, or by the required lease of this message. Undefined if there is neither. */
 function fenceByToken(
   ack: TransactionAck,
   byMessage: ReadonlyMap<string, LeaseToken>,
@@ -63,7 +64,7 @@ function toItem(
   return { leaseId, message: { partitionId, seq }, ...readEnding(ack) }
 }
 
-/** An id may be used again after the dedup window: then the older message ends first. */
+/** An id may be used again after the dedup window. Then the older message ends first. */
 function firstByName(messages: readonly HeldMessage[]): Map<string, HeldMessage> {
   return new Map(messages.toReversed().map((message) => [nameKey(message), message]))
 }

@@ -31,11 +31,11 @@ import { jsonText } from './push.ts'
 
 type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
 
-/** Cron: a message for every tick, once in the whole cluster. */
+/** Cron: one message per tick, once in the whole cluster. */
 export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, cipher } = context
 
-  /** Where messages of the queue are encrypted, or would be in a queue that is still to be created. */
+  /** Seals the payload if the queue is encrypted, or would be when it is created. */
   async function sealed(schedule: NewSchedule): Promise<NewSchedule> {
     if (!(await runAdminQuery(pool, () => isEncrypted(pool, schedule.queue)))) return schedule
     return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
@@ -98,7 +98,7 @@ function readSchedule(body: ScheduleBody, context: BrokerContext): NewSchedule {
   })
 }
 
-/** The same rule as for transaction ids: it stands in a path and in a header. */
+/** The same rule as for transaction ids, because the name is used in a path and in a header. */
 function readName(name: string): string {
   return parseTransactionId(name, 'name')
 }

@@ -5,7 +5,7 @@ import type { BrokerContext } from '../worker/context.ts'
 
 type Query = { readonly scope?: unknown }
 
-/** From the primaries' memory; no query is made. */
+/** Served from the memory of the primaries, without a query. */
 export function statsRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.get('/stats', async (request) => {
     const { scope = 'node' } = request.query as Query

@@ -22,7 +22,7 @@ type Params = { readonly group: string; readonly queue: string }
 type Subscription = PopOptions['subscription']
 type Target = { readonly queue: string; readonly group: string }
 
-/** Says where a group begins: creates it there, or moves the one that exists. */
+/** Sets where a group starts: creates it there, or moves the existing one. */
 export function subscriptionRoute(app: FastifyInstance, context: BrokerContext): void {
   const preValidation = async (request: { body: unknown }) => {
     request.body ??= {}
@@ -39,7 +39,7 @@ export function subscriptionRoute(app: FastifyInstance, context: BrokerContext):
     },
   )
 
-  // As old clients ask: without a queue it is for all that have the group.
+  // Old clients send no queue: the request then applies to every queue that has the group.
   app.post(
     '/api/v1/consumer-groups/:group/subscription',
     { schema: { body: bodySchema(GroupSubscriptionBodySchema) }, preValidation },
@@ -58,7 +58,7 @@ export function subscriptionRoute(app: FastifyInstance, context: BrokerContext):
   )
 }
 
-/** Nothing said is refused: it would send a group that exists back to the start. */
+/** An empty request is rejected, because it would move an existing group back to the start. */
 function readSubscription(body: SubscriptionBody): Subscription {
   const { subscriptionMode, subscriptionFrom, subscriptionTimestamp } = body
   if (subscriptionFrom !== undefined && subscriptionTimestamp !== undefined) {
@@ -87,7 +87,7 @@ async function begin(
   if (!(await runAdminQuery(pool, () => subscribe(pool, target)))) throw noSuchQueue(queue)
 }
 
-/** The queues where the group was moved. One that lost it meanwhile is not among them. */
+/** Returns the queues in which the group was moved, without those that lost it in the meantime. */
 async function moveEverywhere(
   group: string,
   subscription: Subscription,

@@ -1,4 +1,4 @@
-// A message's timeline: the events that its consumers tell us, and the attempts that failed.
+// A message's timeline: the events reported by its consumers, and the failed attempts.
 import {
   fieldError,
   parseConsumerGroup,
@@ -118,7 +118,7 @@ function readCursor({ cursor }: Query): string | undefined {
   throw fieldError('invalid_request', 'cursor', 'is not one of ours')
 }
 
-/** Oldest first; undefined where there is no such partition. */
+/** Oldest first. Undefined if the partition does not exist. */
 async function timelineOf(
   { pool }: BrokerContext,
   partitionId: string,

@@ -1,4 +1,4 @@
-// Acks and pushes that happen together or not at all.
+// Transactions: acks and pushes that are applied together or not at all.
 import {
   fieldError,
   readEach,
@@ -19,7 +19,7 @@ import { createLeaseLookup } from './lease-lookup.ts'
 import { readPushItems, toPushedAnswer } from './push.ts'
 import { fenceAcks } from './required-leases.ts'
 
-/** Told apart by type, so that a fault is reported for the form that was meant. */
+/** Selects the schema by type, so that errors refer to the intended form. */
 const transactionSchema = {
   type: 'object',
   required: ['operations'],
@@ -32,7 +32,7 @@ const transactionSchema = {
         required: ['type'],
         properties: { type: { enum: ['ack', 'push'] } },
         if: { properties: { type: { const: 'ack' } } },
-        // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+        // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
         then: bodySchema(TransactionAckSchema),
         else: bodySchema(TransactionPushSchema),
       },
@@ -90,13 +90,13 @@ function readOperations(body: TransactionBody, context: BrokerContext): Plan {
   if (pushes.length > pushItemsMax) {
     throw fieldError('invalid_request', 'operations', `must push at most ${pushItemsMax} items`)
   }
-  // Acks of several groups are each fenced by their lease alone.
+  // Acks of several groups are each fenced by their lease only.
   return { acks, pushes, group: groups.size === 1 ? [...groups][0] : undefined }
 }
 
 type Operation = TransactionAck | TransactionPush
 
-/** An ack is no push: there is nothing to push for it. */
+/** Returns no items, because an ack pushes nothing. */
 function checkFence(ack: TransactionAck, requiredLeases: readonly string[], i: number): [] {
   if (ack.leaseId !== undefined || requiredLeases.length > 0) return []
   throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')

@@ -1,12 +1,12 @@
-// Why nothing moves: facts in, words out, the likeliest reason first.
+// Explains why nothing moves: turns facts into sentences, the likeliest reason first.
 import type { WhyReason } from '@rouse/protocol'
 import type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from '@rouse/storage'
 
 export interface WhyOptions {
   readonly queue: string
-  /** How many wait for messages of this group, on all nodes that could be asked. */
+  /** The number of waiters of this consumer group, on all nodes that answered. */
   readonly waitingFor: (group: string) => number
-  /** After how many ms without a request a group no longer holds messages back. 0: never. */
+  /** After how many ms without a request a group no longer holds messages back. 0 means never. */
   readonly idleGroupMs: number
 }
 
@@ -71,7 +71,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   return reasons
 }
 
-/** What the group keeps from retention, or no longer does. */
+/** What the group holds back from retention, or no longer holds back. */
 function explainIdle(group: GroupFacts, idle: IdleFacts, options: WhyOptions): Reason[] {
   const lastSeenAt = iso(group.lastSeenAt)
   if (idle.letGoAt !== null) {
@@ -139,10 +139,10 @@ function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
   return { code: 'no_consumers', text, ready, lastSeenAt }
 }
 
-/** Said beside what explains why nothing moves. */
+/** Reasons that are reported but do not explain why nothing moves. */
 const besides: readonly string[] = ['dead_letters', 'idle_group', 'holds_retention']
 
-/** What is left to say of the queue when nothing of its groups explains it. */
+/** Reasons on the queue level, if none of its groups explains why nothing moves. */
 function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyOptions): Reason[] {
   const isExplained = known.some(({ code }) => !besides.includes(code))
   if (facts.groups.length === 0 && facts.messages > 0) {

@@ -54,7 +54,7 @@ interface Waiting {
   readonly waiting: number
 }
 
-/** Of every node that answers within a second. */
+/** Waiters on every node that answers within a second. */
 async function waitingInCluster(context: BrokerContext): Promise<readonly Waiting[]> {
   const { nodes } = await clusterStats(await context.stats())
   return (nodes as readonly { group_backoff: { groups: readonly Waiting[] } }[]).flatMap(

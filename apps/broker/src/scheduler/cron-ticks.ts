@@ -1,6 +1,6 @@
-// When a schedule ticks. Patterns have five fields, or six with seconds in front, or are a nickname such as @daily.
-// When clocks go forward, a tick inside the missing hour comes at the end of it; when they go back, a tick inside the
-// repeated hour comes once, unless the pattern says every hour: then both hours have it.
+// When a schedule ticks. A pattern has five fields, six with seconds in front, or is a nickname such as
+// @daily. When clocks go forward, a tick inside the missing hour fires at the end of it. When clocks go back,
+// a tick inside the repeated hour fires once, unless the pattern says every hour: then it fires in both.
 
 import type { CatchUp } from '@rouse/storage'
 import { Cron } from 'croner'
@@ -10,14 +10,14 @@ export interface CronPattern {
   readonly timeZone: string
 }
 
-/** Ticks that are no older than this were not missed, only a little late: a node died, or the database was away. */
+/** Ticks up to this age count as late, not as missed: a node died, or the database was unavailable. */
 export const lateTickMsMax = 5_000
-/** Of `all`, in one transaction; the rest follow at once. */
+/** Limit for `all` in one transaction. The rest follow at once. */
 export const ticksMax = 500
 
-/** Throws what is wrong with it, in words. */
+/** Throws with the reason if the pattern is invalid. */
 export function checkPattern(cron: string): void {
-  // Croner takes a date for a pattern that ticks once.
+  // Croner accepts a date as a pattern that ticks once.
   if (/^\s*\d{4}-/.test(cron)) throw new TypeError('must be a cron pattern, not a date')
   try {
     void new Cron(cron, { mode: '5-or-6-parts' })
@@ -27,8 +27,8 @@ export function checkPattern(cron: string): void {
 }
 
 /**
- * The first tick after a time; undefined: never again. Croner is asked by fixed offsets from UTC only: by a time zone
- * it may answer a time that is past, after clocks have gone back.
+ * The first tick after a time, or undefined if there is none. Croner is called with fixed UTC offsets only:
+ * with a time zone it may return a time in the past after clocks have gone back.
  */
 export function nextTick(pattern: CronPattern, after: Date): Date | undefined {
   const everyHour = isEveryHour(pattern.cron)
@@ -46,9 +46,9 @@ function tickAfter({ cron, timeZone }: CronPattern, from: Date, everyHour: boole
   if (tick === undefined) return undefined
   const newOffset = offsetMinutes(timeZone, tick)
   if (newOffset === offset) return tick
-  // Clocks change in between: what the pattern means is the time on the clock, not the distance.
+  // The clocks change in between. The pattern refers to the time on the clock, not to the elapsed time.
   const moved = minutesLater(tick, offset - newOffset)
-  if (offsetMinutes(timeZone, moved) !== newOffset) return tick // in the hour that is missing
+  if (offsetMinutes(timeZone, moved) !== newOffset) return tick // in the missing hour
   const repeated = everyHour ? nextAtOffset(cron, newOffset, from) : undefined
   const isEarlier = repeated !== undefined && repeated < moved
   return isEarlier && offsetMinutes(timeZone, repeated) === newOffset ? repeated : moved
@@ -58,7 +58,7 @@ function nextAtOffset(cron: string, utcOffset: number, after: Date): Date | unde
   return new Cron(cron, { utcOffset, mode: '5-or-6-parts' }).nextRun(after) ?? undefined
 }
 
-/** By how many minutes clocks are ever put back. */
+/** The largest number of minutes by which clocks go back. */
 const stepsBack = [30, 60, 120]
 
 /** Whether the clock showed the same time a little earlier. */
@@ -70,13 +70,13 @@ function isRepeated(timeZone: string, at: Date): boolean {
 }
 
 export interface DueTicks {
-  /** To be fired now, in order. */
+  /** The ticks to fire now, in order. */
   readonly fire: readonly Date[]
-  /** When the schedule is due again; not after `now` where more ticks are left. Undefined: never. */
+  /** When the schedule is due again: not after `now` if more ticks remain, undefined if it never is. */
   readonly next: Date | undefined
 }
 
-/** What a schedule that was due at `nextAt` does at `now`. */
+/** Plans the ticks of a schedule that was due at `nextAt`. */
 export function dueTicks(
   schedule: CronPattern & { readonly nextAt: Date; readonly catchUp: CatchUp },
   now: Date,
@@ -91,7 +91,7 @@ export function dueTicks(
   return { fire: ticks, next }
 }
 
-/** The first tick that is not too old. Where there is none up to now, `last` fires the last one that was missed. */
+/** The first tick that is not too old. If there is none up to now, `last` fires the last missed one. */
 function skipMissed(
   schedule: CronPattern & { readonly nextAt: Date; readonly catchUp: CatchUp },
   now: Date,
@@ -106,7 +106,7 @@ function skipMissed(
   return next
 }
 
-/** The last tick before a time, by looking back ever further: a tick at `from` is known. */
+/** The last tick before a time, found by searching back in growing steps. A tick at `from` is known. */
 function lastTick(pattern: CronPattern, from: Date, before: Date): Date {
   let last = from
   for (let backMs = 60_000; ; backMs *= 4) {
@@ -132,7 +132,7 @@ function minutesLater(at: Date, minutes: number): Date {
   return new Date(at.getTime() + minutes * 60_000)
 }
 
-/** As many as there are time zones. */
+/** Bounded by the number of time zones. */
 const formats = new Map<string, Intl.DateTimeFormat>()
 
 function offsetMinutes(timeZone: string, at: Date): number {

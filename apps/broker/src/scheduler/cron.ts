@@ -7,7 +7,7 @@ import { type DueTicks, dueTicks } from './cron-ticks.ts'
 import type { Chore } from './service.ts'
 
 const schedulesMax = 100
-/** Queues that failed in one run. Each may have waited a quarter of a second. */
+/** Limits the queues that may fail in one run. Each may have waited a quarter of a second. */
 const failedMax = 20
 
 export interface CronOptions {
@@ -16,15 +16,15 @@ export interface CronOptions {
   readonly cipher: PayloadCipher
   readonly newMessageId: () => string
   readonly onWoken: (woken: readonly WakeHint[]) => void
-  /** A schedule ticks again then, by the database's clock. */
+  /** Called with the next tick of a schedule, by the database's clock. */
   readonly onNext: (atMs: number) => void
 }
 
-/** Fires the schedules that are due. Every node tries; the row of a schedule lets one of them. */
+/** Fires the schedules that are due. Every node tries; the lock on the schedule's row admits one. */
 export function createCron(options: CronOptions): Chore {
   const { pool, log, cipher, newMessageId, onWoken, onNext } = options
 
-  /** True: it has more ticks to fire at once. */
+  /** Returns true if a schedule has more ticks to fire at once. */
   async function fire(schedule: DueSchedule): Promise<boolean> {
     const due = dueTicks(schedule, schedule.now)
     try {
@@ -32,7 +32,7 @@ export function createCron(options: CronOptions): Chore {
     } catch (error) {
       const [first, second] = due.fire
       if (first === undefined || second === undefined) throw error
-      // A queue without room for all of them may have room for one.
+      // A queue without room for all ticks may have room for one.
       return await fireTicks(schedule, { fire: [first], next: second })
     }
   }
@@ -57,7 +57,7 @@ export function createCron(options: CronOptions): Chore {
 
   return {
     async run() {
-      // A queue that is full or locked fails once in a run: its other schedules would wait as long, and hold up the rest.
+      // A full or locked queue fails once per run: its other schedules would wait as long and delay the rest.
       const failed = new Set<string>()
       let isMore = false
       let due: DueSchedule[]
@@ -86,7 +86,7 @@ export function createCron(options: CronOptions): Chore {
   }
 }
 
-/** A payload is bound to its message, so each tick has its own; the schedule's is sealed anew, by the newest key. */
+/** A sealed payload is bound to its message, so each tick seals it again, with the newest key. */
 function sealFiring(
   cipher: PayloadCipher,
   schedule: DueSchedule,

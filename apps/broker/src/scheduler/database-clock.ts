@@ -1,18 +1,18 @@
-// What time it is in the database, told by a clock that is not its own and may differ by any amount.
+// Estimates the database's time from this machine's clock, which may differ by any amount.
 //
-// A query that was sent at `sentAtMs`, read the database's clock and was answered at `receivedAtMs` (both of our clock)
-// says: that time was somewhere between the two. The shorter the round trip the better we know, so the sample with
-// the shortest one counts; it ages, because clocks drift. A sample that contradicts it means that a clock was
-// set: then the new one counts, whatever its round trip.
+// A query that was sent at `sentAtMs`, read the database's clock and was answered at `receivedAtMs` (both by
+// our clock) proves that the database showed that time between the two. A shorter round trip is more precise,
+// so the sample with the shortest one wins; it ages, because clocks drift. A sample that contradicts it means
+// that a clock was set: then the new sample wins, whatever its round trip.
 
 export interface ClockSample {
   readonly sentAtMs: number
   readonly receivedAtMs: number
-  /** Milliseconds since 1970, cut off. */
+  /** Milliseconds since 1970, truncated. */
   readonly databaseMs: number
 }
 
-/** What two clocks of bad quartz may drift apart by, per millisecond. */
+/** The most that two poor clocks drift apart, per millisecond. */
 const driftPerMs = 0.0002
 
 export class DatabaseClock {
@@ -29,22 +29,22 @@ export class DatabaseClock {
     }
   }
 
-  /** Undefined before the first sample, as all here. */
+  /** Undefined before the first sample, like all results here. */
   roundTripMs(): number | undefined {
     return this.#best === undefined ? undefined : roundTripMs(this.#best)
   }
 
-  /** It is not earlier than this there. */
+  /** A lower bound of the database's time. */
   earliestMs(localMs: number): number | undefined {
     return this.#best === undefined ? undefined : earliest(this.#best, localMs)
   }
 
-  /** It is not later than this there. */
+  /** An upper bound of the database's time. */
   latestMs(localMs: number): number | undefined {
     return this.#best === undefined ? undefined : latest(this.#best, localMs)
   }
 
-  /** From when on, by our clock, that time has surely come there. */
+  /** The moment by our clock from which the database has certainly reached that time. */
   toLocal(databaseMs: number): number | undefined {
     if (this.#best === undefined) return undefined
     return this.#best.receivedAtMs + (databaseMs - this.#best.databaseMs)
@@ -63,7 +63,7 @@ function earliest({ receivedAtMs, databaseMs }: ClockSample, localMs: number): n
   return databaseMs + (localMs - receivedAtMs)
 }
 
-/** One more for the cut-off. */
+/** One more because of the truncation. */
 function latest({ sentAtMs, databaseMs }: ClockSample, localMs: number): number {
   return databaseMs + 1 + (localMs - sentAtMs)
 }

@@ -1,4 +1,6 @@
-/** More than the whole milliseconds of the few seconds that are kept; what finds no place is found by a later look. */
+/**
+ * More than the whole milliseconds in the few seconds that are kept. The due poll finds what does not fit.
+ */
 export const deadlinesMax = 10_000
 
 interface Deadline<Kind> {
@@ -6,10 +8,10 @@ interface Deadline<Kind> {
   readonly kinds: Set<Kind>
 }
 
-/** Times at which something of a kind falls due, the earliest first. A time that is told twice is kept once. */
+/** The times at which something of a kind falls due, earliest first, without duplicates. */
 export class DeadlineList<Kind> {
   readonly #max: number
-  /** Sorted, not a heap: it is the latest that gives way, and most times are told in order. */
+  /** A sorted array, not a heap: the latest entry is evicted, and most times arrive in order. */
   readonly #deadlines: Deadline<Kind>[] = []
 
   constructor(max = deadlinesMax) {
@@ -20,12 +22,12 @@ export class DeadlineList<Kind> {
     return this.#deadlines.length
   }
 
-  /** Infinity when there is none. */
+  /** Infinity if the list is empty. */
   firstDueAt(): number {
     return this.#deadlines[0]?.dueAt ?? Number.POSITIVE_INFINITY
   }
 
-  /** When it is full the latest gives way. False: that is this one. */
+  /** When the list is full, evicts the latest entry. Returns false if that is the new one. */
   add(dueAt: number, kind: Kind): boolean {
     const at = this.#firstNotBefore(dueAt)
     const next = this.#deadlines[at]
@@ -45,7 +47,7 @@ export class DeadlineList<Kind> {
     }
   }
 
-  /** Takes out what is due, and answers the kinds of it. */
+  /** Removes the due entries and returns their kinds. */
   takeDue(now: number): Set<Kind> {
     const due = new Set<Kind>()
     while (this.firstDueAt() <= now) {
@@ -54,12 +56,12 @@ export class DeadlineList<Kind> {
     return due
   }
 
-  /** Drops all up to a time, because somebody knows better. */
+  /** Drops every entry up to a time, because newer information replaces them. */
   forgetUntil(until: number): void {
     this.takeDue(until)
   }
 
-  /** The index of the first that is due then or later, by halving. */
+  /** The index of the first entry at or after a time, by binary search. */
   #firstNotBefore(dueAt: number): number {
     let [low, high] = [0, this.#deadlines.length]
     while (low < high) {

@@ -2,9 +2,11 @@ import type { Logger } from '../log.ts'
 import type { Chore, FiredBy } from './service.ts'
 
 export interface ChoreRunner {
-  /** Runs it now, or once more after the run that is under way: what came due meanwhile may have been too late for it. */
+  /**
+   * Runs the job now, or once more after the current run, which may have started too early for the new work.
+   */
   run(firedBy: FiredBy): void
-  /** Resolves when nothing runs; from then on nothing is begun. */
+  /** Resolves when nothing runs. No run starts afterwards. */
   stop(): Promise<void>
   readonly runs: number
 }
@@ -25,7 +27,7 @@ export function oneAtATime(name: string, chore: Chore, log: Logger): ChoreRunner
         if (await chore.run(firedBy)) waiting ??= firedBy
         failing = false
       } catch (error) {
-        // The database is away, or a race for a lock was lost: the next look at what is due tries again.
+        // The database is unavailable, or the job lost a race for a lock: the next due poll retries.
         if (!failing && !stopped) {
           log.warn({ chore: name, reason: (error as Error).message }, 'a chore failed')
         }
@@ -41,7 +43,7 @@ export function oneAtATime(name: string, chore: Chore, log: Logger): ChoreRunner
       return runs
     },
     run(firedBy) {
-      // A notification says more than a timer, for whoever counts wakes.
+      // If both ask, the wake counters attribute the run to the notification.
       if (waiting !== 'notify') waiting = firedBy
       running ??= runAll()
     },

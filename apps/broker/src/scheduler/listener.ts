@@ -1,8 +1,8 @@
-// The one connection that LISTENs, so that what SQL producers commit is heard at once.
+// The connection that LISTENs, so that messages from SQL producers are noticed at once.
 //
-//   down → connecting   after a pause that grows with every failure, and is never twice the same
-//   connecting → up     LISTEN was answered: whatever was missed is to be looked for
-//   up → down           the connection broke, or a beat did not come back
+//   down → connecting   after a pause that grows with every failure, with jitter
+//   connecting → up     LISTEN succeeded; poll for commits that were missed
+//   up → down           the connection broke, or a heartbeat did not come back
 import { type Connector, createConnector, isPooled } from '@rouse/database'
 import { beat, listen, scheduledChannel } from '@rouse/storage'
 import type pg from 'pg'
@@ -20,7 +20,7 @@ export interface ListenerOptions {
   readonly applicationName: string
   readonly log: Logger
   readonly random: () => number
-  /** Something is due at this time by the database's clock, in ms since 1970; 0: now. */
+  /** Something is due at this time by the database's clock, in ms since 1970. 0 means now. */
   readonly onDue: (dueAtMs: number) => void
   readonly onUp: () => void
   readonly onDown: () => void
@@ -29,7 +29,7 @@ export interface ListenerOptions {
 export class Listener implements Service {
   readonly #options: ListenerOptions
   readonly #connector: Connector
-  /** The connection that counts; what an older one still says is passed over. */
+  /** The current connection. Events of older ones are ignored. */
   #client: pg.Client | undefined
   #running = false
   #isUp = false
@@ -49,7 +49,7 @@ export class Listener implements Service {
     })
   }
 
-  /** Resolves after the first try, however it ended: a node serves without LISTEN, too. */
+  /** Resolves after the first attempt, even if it failed: a node also serves without LISTEN. */
   async start(): Promise<void> {
     if (this.#running) return
     this.#running = true
@@ -120,7 +120,7 @@ export class Listener implements Service {
     }, beatEveryMs)
   }
 
-  /** PostgreSQL tells us of our own notification before it answers. */
+  /** PostgreSQL delivers our own notification before it answers the NOTIFY. */
   async #hearOurselves(client: pg.Client, echo: string): Promise<void> {
     const before = this.#echoes
     await beat(client, echo)
@@ -151,9 +151,9 @@ export class Listener implements Service {
 }
 
 /**
- * In transaction mode a pooler passes a notification on only while a transaction of ours happens to be on the connection
- * that LISTENs: our own beat may be heard, and what others commit is not. Asked first, so that no LISTEN stays behind on
- * a connection that belongs to all.
+ * In transaction mode a pooler forwards a notification only while one of our transactions happens to use the
+ * connection that LISTENs: our own heartbeat may arrive while notifications of others do not. Checked before
+ * LISTEN, so that no LISTEN stays on a shared connection.
  */
 async function refusePooler(client: pg.Client): Promise<void> {
   if (!(await isPooled(client))) return

@@ -1,10 +1,10 @@
-// The clock of a node. It knows times at which something falls due (by the database's clock) and has the chore for it
-// run then, not earlier and a few milliseconds later at most.
+// The timers of a node. Knows the times at which something falls due (by the database's clock) and runs the
+// job for each, never early and at most a few milliseconds late.
 //
-// Where times come from: a look at the database each second, which sees all that falls due in the next one and a half;
-// and, for what is due sooner, whoever made it so tells: a worker, NOTIFY, a peer. What is told and not exactly known
-// is replaced by the next look; what is told and far ahead is not kept, as looks see it in time, those of peers as well.
-// Nothing is lost with a node: all nodes look, all fire, row locks arbitrate.
+// Due times come from two sources. A due poll each second returns everything due within the next 1.5 s. For
+// earlier times, the worker, the NOTIFY or the peer that caused them sends a notice. The next poll replaces
+// inexact notices. Notices far ahead are not kept, because polls see them in time, on peers as well. A dead
+// node loses nothing: all nodes poll, all run the jobs, and row locks arbitrate.
 
 import type { DueTimes } from '@rouse/storage'
 import type { Clock } from '../clock.ts'
@@ -19,14 +19,16 @@ export const choreNames = ['reap', 'promote', 'cron', 'retain'] as const
 export type ChoreName = (typeof choreNames)[number]
 
 const lookEveryMs = 1_000
-/** More than the time between looks, so that what is a second away has been seen when it comes. */
+/** More than the poll interval, so that a time one second ahead has been seen when it comes. */
 const horizonMs = 1_500
-/** What is told is kept this far ahead. Once the horizon would do: whatever is told was committed, so looks to come see
- * it. Twice, as a look may be slow or fail, and nodes know the database's clock to within a round trip only. */
+/**
+ * Notices are kept this far ahead. Once the horizon would do, because later polls see everything committed.
+ * Twice, because a poll may be slow or fail, and nodes know the database's clock only to within a round trip.
+ */
 const toldHorizonMs = 2 * horizonMs
-/** However many ask for a look, there are no more than forty a second. */
+/** Limits due polls to forty a second, however many are requested. */
 const lookGapMs = 25
-/** What is overdue and could not be moved is locked by somebody just now. */
+/** Something overdue that could not be moved is locked at the moment. */
 const overdueAgainMs = 50
 const overdueAgainMsMax = 800
 const never = Number.POSITIVE_INFINITY
@@ -49,14 +51,14 @@ export class Timers implements Service {
   #lookAtMs = never
   #lookBegunMs = Number.NEGATIVE_INFINITY
   #looking: Promise<void> | undefined
-  /** Told while a look was under way, which may not have seen them. */
+  /** Notices that arrived during a poll, which may not have seen them. */
   #toldMeanwhile = new DeadlineList<ChoreName>()
   #askedMeanwhile = false
   #overdueMs = overdueAgainMs
   #hasWindows = false
   #failing = false
   #looks = 0
-  /** Chores that were not called for by a look. */
+  /** Jobs that were not started by a due poll. */
   readonly #unseen = new Set<ChoreName>()
 
   constructor(options: TimersOptions) {
@@ -70,7 +72,7 @@ export class Timers implements Service {
     }
   }
 
-  /** Resolves after the first look: what was due while nobody was there is being done. */
+  /** Resolves after the first due poll, which starts the jobs for everything that is overdue. */
   async start(): Promise<void> {
     if (this.#running) return
     this.#running = true
@@ -85,8 +87,7 @@ export class Timers implements Service {
     await Promise.all(choreNames.map((chore) => this.#runners[chore].stop()))
   }
 
-  /** Something falls due at this time of the database's clock. An earlier time replaces a later one. False: it is so far
-   * ahead that it is left to looks. */
+  /** Something falls due at this time of the database's clock. False: too far ahead, left to polls. */
   expect(dueAtMs: number, chore: ChoreName = 'promote'): boolean {
     if (this.#isFar(dueAtMs)) return false
     if (this.#looking !== undefined) this.#toldMeanwhile.add(dueAtMs, chore)
@@ -95,7 +96,7 @@ export class Timers implements Service {
     return true
   }
 
-  /** The same, counted from now. Answers that time, unless it is far ahead or the database's clock is not known yet. */
+  /** Like `expect`, after a delay. Undefined if it is far ahead or the database's clock is not known yet. */
   expectIn(inMs: number, chore: ChoreName = 'promote'): number | undefined {
     const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
     if (nowMs === undefined) return undefined
@@ -103,13 +104,13 @@ export class Timers implements Service {
     return this.expect(dueAtMs, chore) ? dueAtMs : undefined
   }
 
-  /** As workers tell it; the answer is for peers, who look for themselves at what is far ahead. */
+  /** A worker's notice. The result is for peers, which poll for themselves if it is far ahead. */
   expectDue(due: Due): number | undefined {
     if ('inMs' in due) return this.expectIn(due.inMs)
     return this.expect(due.atMs) ? due.atMs : undefined
   }
 
-  /** Something may have become due, or will, that nobody told the time of. */
+  /** Something may be due, or fall due, at an unknown time. */
   look(inMs = 0): void {
     this.#askedMeanwhile = true
     const soonestMs = Math.max(this.#options.clock.nowMs() + inMs, this.#lookBegunMs + lookGapMs)
@@ -140,7 +141,7 @@ export class Timers implements Service {
     }
   }
 
-  /** A chore passes over what somebody has locked just now. A look shows whether it did, and comes again while it is so. */
+  /** A job skips locked rows. A due poll afterwards shows whether it did, and repeats while it does. */
   #lookingAfter(name: ChoreName, chore: Chore): Chore {
     return {
       run: async (firedBy) => {
@@ -152,13 +153,13 @@ export class Timers implements Service {
     }
   }
 
-  /** Surely so: as long as the database's clock is not known, nothing is. */
+  /** True only if it is certain: never before the database's clock is known. */
   #isFar(dueAtMs: number): boolean {
     const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
     return nowMs !== undefined && dueAtMs > nowMs + toldHorizonMs
   }
 
-  /** One timer, for whatever comes first. */
+  /** One timer, for the earliest deadline. */
   #arm(): void {
     const dueAtMs = this.#databaseClock.toLocal(this.#due.firstDueAt()) ?? never
     const atMs = Math.min(dueAtMs, this.#looking === undefined ? this.#lookAtMs : never)
@@ -205,7 +206,7 @@ export class Timers implements Service {
     this.#arm()
   }
 
-  /** Answers in how many ms to look again. */
+  /** Returns the delay until the next poll. */
   #take(times: DueTimes): number {
     this.#due.forgetUntil(times.completeUntilMs)
     this.#due.addAll(this.#toldMeanwhile)

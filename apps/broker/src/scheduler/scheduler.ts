@@ -1,4 +1,4 @@
-// Everything of a node that happens by itself: what is due, what runs out, what is no longer needed, what ticks.
+// Everything a node does without a request: due messages, expired leases, retention and cron.
 
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
@@ -39,7 +39,7 @@ export interface TimeServices extends Service {
   readonly timers: Omit<Timers, keyof Service>
   stats(): {
     readonly time: Readonly<Record<string, unknown>>
-    /** Consumer groups that hold back retention. */
+    /** The consumer groups that hold back retention. */
     readonly holding: readonly IdleGroup[]
   }
 }
@@ -85,7 +85,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   return {
     timers,
     async start() {
-      // First LISTEN, then look: what is committed in between is heard.
+      // LISTEN before the first due poll, so that no commit in between is missed.
       if (listens) await listener.start()
       await timers.start()
     },
@@ -101,7 +101,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   }
 }
 
-/** A chore whose connection was lost before the answer may have let messages go that nobody announced. */
+/** A job whose connection was lost before the answer may have released messages without a hint. */
 function reportUnknownOutcome(chore: Chore, onOutcomeUnknown: () => void): Chore {
   return {
     async run(firedBy) {
@@ -115,7 +115,7 @@ function reportUnknownOutcome(chore: Chore, onOutcomeUnknown: () => void): Chore
   }
 }
 
-/** What one node at a time does for all: its rows are in one table, so that one look finds them due. */
+/** Jobs that one node does for the cluster. Their rows share a table, so one due poll finds them all. */
 function createSharedChores(
   { config, pool, log, clock, host }: TimeServicesOptions,
   onNext: (inMs: number) => void,
@@ -139,7 +139,7 @@ function createSharedChores(
   }
 }
 
-/** How long each kind is kept. */
+/** How long each kind of row is kept. */
 function keptFor(config: Config): Parameters<typeof createRetention>[0]['keep'] {
   return {
     completedMs: config.completedRetentionSeconds * 1_000,

@@ -1,13 +1,13 @@
-/** A loop of the primary. `start` resolves when it runs, `stop` when nothing of it is left; both may be called twice. */
+/** A loop of the primary. `start` resolves when it runs, `stop` when it has ended. Both are idempotent. */
 export interface Service {
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** What had a chore run: its time had come, or the database notified us. */
+/** The trigger of a job: its due time, or a NOTIFY. */
 export type FiredBy = 'timer' | 'notify'
 
-/** One round of work that the timers call for. Resolves to whether there may be more at once. */
+/** A job of the scheduler. `run` resolves to whether there may be more work at once. */
 export interface Chore {
   run(firedBy: FiredBy): Promise<boolean>
 }

@@ -1,6 +1,6 @@
 /**
- * A reading that many ask for, one at a time. Whoever asks while one is under way gets the next, together with all who
- * ask meanwhile: the one under way may have begun before that of which they want to read.
+ * Shares one read among concurrent callers, one read at a time. A caller that arrives during a read shares
+ * the next one, because the current read may have started before the change that the caller wants to see.
  */
 export function sharedReads(read: () => Promise<void>): () => Promise<void> {
   let current: Promise<void> | undefined

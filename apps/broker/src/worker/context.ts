@@ -7,12 +7,12 @@ import type { PayloadCipher } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
 import type { DeliveryLog } from './delivery-log.ts'
 
-/** Whether the worker still takes new clients. A field, not a function: every answer reads it. */
+/** Whether the worker accepts new clients. A field, not a function, because every response reads it. */
 export interface WorkerPhase {
   readonly isDraining: boolean
 }
 
-/** What the routes of a worker work with. */
+/** The dependencies of the routes. */
 export interface BrokerContext {
   readonly config: Config
   readonly limits: Limits
@@ -21,23 +21,25 @@ export interface BrokerContext {
   readonly deliveryLog: DeliveryLog
   readonly pool: pg.Pool
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
-  /** Payloads of encrypted queues, as the database has them. */
+  /** Encrypts and decrypts the payloads of encrypted queues. */
   readonly cipher: Pick<PayloadCipher, 'open' | 'seal'>
   readonly coordinator: Pick<
     Coordinator,
     'notifyMessageAvailable' | 'notifyPartitionFree' | 'notifyOutcomeUnknown'
   >
-  /** The options of a queue have changed: every node looks at it again, and reads anew what it remembers of queues. It
-   * has moved if its namespace or task is another. */
+  /**
+   * The options of a queue have changed: every node wakes its waiters and refreshes what it has cached about
+   * queues. A queue has moved if its namespace or task changed.
+   */
   readonly tellConfigured: (hint: WakeHint, version: number, hasMoved: boolean) => void
-  /** Something may fall due sooner than the timers know. */
+  /** Something may fall due earlier than the scheduler knows. */
   readonly requestDuePoll: () => void
-  /** Who holds a lease, for operators. */
+  /** The holder of a lease, shown to operators. */
   readonly holder: string
   readonly newMessageId: () => string
   readonly phase: WorkerPhase
   readonly counts: { requests: number }
-  /** Resolves when the node can take messages; else rejects with the reason. */
+  /** Resolves when the node can accept messages. Otherwise rejects with the reason. */
   readonly checkReady: () => Promise<void>
   readonly stats: () => Promise<Readonly<Record<string, unknown>>>
 }

@@ -1,6 +1,6 @@
-// Structured events of a message's life, at debug level: claimed, completed, failed. An ack names neither queue nor
-// attempt, and an ack of a whole lease not even its messages, so the worker remembers what it delivered while somebody
-// listens, up to a limit.
+// Logs the events of a message's life at debug level: claimed, completed, failed. An ack names neither queue
+// nor attempt, and an ack of a whole lease not even its messages. So at debug level the worker remembers its
+// deliveries, up to a limit.
 import { transactionIdFor } from '@rouse/protocol'
 import type { Lease } from '@rouse/storage'
 import type { Logger } from '../log.ts'
@@ -16,7 +16,7 @@ export interface EndedDelivery extends Ending {
   readonly leaseId: string
   readonly partitionId: string
   readonly seq: number
-  /** Undefined where the message was acknowledged by its receipt alone. */
+  /** Undefined if the message was acknowledged by its receipt alone. */
   readonly transactionId: string | undefined
 }
 
@@ -25,7 +25,7 @@ type Ids = Pick<EndedDelivery, 'leaseId'> & Partial<EndedDelivery>
 export interface DeliveryLog {
   claimed(leases: readonly Lease[], group: string): void
   ended(delivery: EndedDelivery): void
-  /** All that a lease still held. */
+  /** Every message that a lease still held. */
   leaseEnded(leaseId: string, ending: Ending): void
 }
 
@@ -88,13 +88,13 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
         const { transactionId, partitionId, seq } = claim
         tellEnded({ transactionId, partitionId, seq, leaseId }, ending, claim)
       }
-      // Another worker delivered it and knows its messages.
+      // Another worker delivered it, so its messages are not known here.
       if (held.length === 0) tellEnded({ leaseId }, ending, undefined)
     },
   }
 }
 
-/** What was delivered and has not ended, by lease. Of too many, the oldest leases are forgotten. */
+/** Delivered and unfinished messages, by lease. Above the limit the oldest leases are dropped. */
 class Claims {
   readonly #leases = new Map<string, Map<string, Claim>>()
   #count = 0

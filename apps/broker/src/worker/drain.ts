@@ -4,13 +4,15 @@ import type pg from 'pg'
 import type { Logger } from '../log.ts'
 import { unfinishedExitCode } from '../primary/worker-pool.ts'
 
-/** The primary kills at 9.5 s what has not ended by itself. */
+/** The primary kills the remaining workers at 9.5 s. */
 const drainMsMax = 9_000
 
 export interface WorkerDrain {
-  /** From here on every answer closes its connection, and the worker ends when nothing is under way, or when its time is
-   * over. Its exit code says whether it left anything under way: that may yet be committed, and nobody was told of it.
-   * Safe twice. */
+  /**
+   * From here on every response closes its connection, and the worker exits when all requests are done or its
+   * time is over. Its exit code tells whether it left work unfinished, which may still commit without a hint.
+   * Idempotent.
+   */
   begin(): void
 }
 
@@ -19,11 +21,11 @@ export function createWorkerDrain(options: {
   readonly log: Logger
   readonly sidecar: SidecarDbPool
   readonly pool: pg.Pool
-  /** How many clients are connected. */
+  /** The number of connected clients. */
   readonly connections: () => Promise<number>
-  /** For so long, answers go on and close their connections: clients and balancers leave by themselves. */
+  /** How long responses close their connections before listening ends, so that clients leave by themselves. */
   readonly delayMs: number
-  /** Stops listening; resolves when the last answer is out. */
+  /** Stops listening. Resolves when the last response is sent. */
   readonly close: () => Promise<void>
   readonly stop: () => void
 }): WorkerDrain {

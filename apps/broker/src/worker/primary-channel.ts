@@ -1,5 +1,5 @@
-// A worker's side of the channel to its primary: the SharedStateManager as the sidecar sees it, and notices about what
-// falls due later.
+// The worker's end of the channel to its primary: the SharedStateManager as the sidecar sees it, and due
+// notices.
 import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
 import type { AckItem, PushedItem, PushItem } from '@rouse/storage'
 import { createOutbox, type Due, type Outbox, type WorkerMessage } from '../ipc.ts'
@@ -12,7 +12,7 @@ export function outboxToPrimary(): Outbox<WorkerMessage> {
   })
 }
 
-/** Every call is a message to the primary. */
+/** Each call sends a message to the primary. */
 export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
   return {
     setWaiting: (group, count) => outbox.post({ type: 'waiting', group, count }),
@@ -32,7 +32,7 @@ export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
 
 type Submit = SidecarDbPool['submit']
 
-/** The sidecar, which tells the scheduler of the primary about everything that falls due later. */
+/** Wraps the sidecar and notifies the primary's scheduler of everything that falls due later. */
 export function withDueNotices(
   sidecar: Pick<SidecarDbPool, 'submit'>,
   outbox: Outbox<WorkerMessage>,
@@ -41,7 +41,7 @@ export function withDueNotices(
     const submitted = sidecar.submit(operation)
     const followUp = followUpFor(operation)
     if (followUp !== undefined) {
-      // The caller handles a failure; what it may have committed is found by the next poll.
+      // The caller handles the error. If the operation was committed anyway, the next due poll finds it.
       submitted.then(
         (result) => followUp(result, outbox),
         () => {},
@@ -54,7 +54,7 @@ export function withDueNotices(
 
 type FollowUp = (result: unknown, outbox: Outbox<WorkerMessage>) => void
 
-/** What to tell the primary about an operation's result; undefined where nothing can fall due. */
+/** The notice for an operation's result. Undefined if nothing can fall due. */
 function followUpFor(operation: Operation): FollowUp | undefined {
   switch (operation.kind) {
     case 'PUSH':
@@ -85,7 +85,9 @@ function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {
   outbox.post({ type: 'look' })
 }
 
-/** One known time is sent as it is. For several, or one that depends on the queue's options, the database is polled. */
+/**
+ * Sends a single known time as it is. Several times, or one that depends on queue options, need a due poll.
+ */
 function notifyScheduled(
   items: readonly PushItem[],
   pushed: readonly PushedItem[],

@@ -2,11 +2,11 @@ import { RouseError } from '@rouse/protocol'
 import { type Readiness, readReadiness } from '@rouse/storage'
 import type pg from 'pg'
 
-/** Load balancers ask often, and many of them: the database is asked at most so often. */
+/** Many load balancers poll often. The database is queried at most this often. */
 const freshMs = 500
 const answerMsMax = 2_000
 
-/** Whether the database can be written and has our schema. */
+/** Checks that the database is writable and has our schema. */
 export function createReadiness(options: {
   readonly pool: pg.Pool
   readonly nowMs: () => number
@@ -18,7 +18,7 @@ export function createReadiness(options: {
   let answer: Promise<RouseError | undefined> = Promise.resolve(undefined)
   let asking: Promise<Readiness> | undefined
 
-  /** One at a time, and given up by itself: a silent server must not take up all connections. */
+  /** One query at a time, with a timeout, so that a silent server cannot occupy every connection. */
   function ask(): Promise<Readiness> {
     asking ??= readReadiness(pool, answerMsMax).finally(() => {
       asking = undefined

@@ -1,4 +1,5 @@
-// A worker's side of `/stats`: it tells its own figures once a second, and asks the primary for those of the node.
+// The worker's part of `/stats`: reports its own stats once a second, and requests those of the node from the
+// primary.
 import { RouseError } from '@rouse/protocol'
 import type { SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
@@ -7,7 +8,7 @@ import type { Outbox, WorkerFigures, WorkerMessage } from '../ipc.ts'
 type Stats = Readonly<Record<string, unknown>>
 
 const figuresMs = 1_000
-/** The primary answers in a millisecond, unless it is gone or very busy; then the last answer has to do. */
+/** The primary answers in a millisecond unless it is gone or very busy. Then the last answer is used. */
 const answerMsMax = 250
 
 export interface StatsClient {

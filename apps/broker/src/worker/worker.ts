@@ -1,4 +1,4 @@
-// A worker of a node: puts the parts together, serves HTTP, and drains when told to. It ends with its primary.
+// A worker of a node: composes its parts, serves HTTP, and drains on request. It exits when its primary does.
 
 import cluster from 'node:cluster'
 import type { Server } from 'node:http'
@@ -88,7 +88,7 @@ export async function runWorker(config: Config): Promise<void> {
     process.exit(cannotListenExitCode)
   })
   outbox.post({ type: 'ready', url })
-  // Where there are two addresses to listen on, people come by the first while the second is looked up.
+  // With two addresses to listen on, requests arrive on the first while the second is being resolved.
   sidecar.registered()
   statsClient.start()
 }
@@ -111,7 +111,7 @@ function handlePrimaryMessages(parts: {
   })
   process.on('disconnect', () => process.exit(phase.isDraining ? 0 : 1))
   process.on('SIGTERM', () => drain.begin())
-  // A terminal sends it to every process; the primary's word counts.
+  // A terminal sends the signal to every process, but only the primary decides when to stop.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
 }

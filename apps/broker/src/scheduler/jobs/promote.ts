@@ -1,8 +1,8 @@
-// Moves on what is due: retries, lanes that were blocked or freed by SQL, and scheduled messages.
+// Promotes what is due: retries, lanes that were blocked or freed by SQL, and scheduled messages.
 //
-// Retries and scheduled messages are two calls, so that neither waits for the other. No call waits for locks. Partitions
-// that were locked are handed to PatientPromotions, which waits for each of them on a connection of its own: a busy partition is
-// locked most of the time, and only a place in the queue for its lock gets there in time.
+// Retries and scheduled messages are two calls, so that neither waits for the other. Neither call waits for
+// locks. Locked partitions go to PatientPromotions, which waits for each lock on its own connection: a busy
+// partition is locked most of the time, and only a place in its lock queue gets there in time.
 
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
@@ -25,12 +25,12 @@ export interface PromoterOptions {
   readonly executor: Executor
   readonly log: Pick<Logger, 'warn'>
   readonly onWoken: (woken: readonly WakeHint[], firedBy: FiredBy) => void
-  /** A call failed, and messages that it moved may be in the log. */
+  /** Called when a call failed that may have moved messages to the log. */
   readonly onUnknown: () => void
 }
 
 export interface Promoter extends Chore {
-  /** Resolves when no promotion waits for a lock; from then on none is begun. */
+  /** Resolves when no promotion waits for a lock. No promotion starts afterwards. */
   stop(): Promise<void>
 }
 
@@ -39,7 +39,7 @@ export function createPromoter(options: PromoterOptions): Promoter {
   const patient = new PatientPromotions(options)
   const failing = new Map<string, string>()
 
-  /** Once for each reason, until the partition goes on. */
+  /** Logged once per reason, until the partition continues. */
   function report(failed: readonly (PartitionName & { readonly reason: string })[]): void {
     if (failed.length === 0) return failing.clear()
     for (const { queue, partition, reason } of failed) {
@@ -111,7 +111,7 @@ class PatientPromotions {
     try {
       onWoken(await promotePartition(executor, name, { limit: rowsMax, lockMs }), 'timer')
     } catch (error) {
-      // Still locked, or the database is away: the next step finds it again.
+      // Still locked, or the database is unavailable: the next step finds it again.
       if (!provesNotCommitted(error)) this.#options.onUnknown()
     }
     this.#running.delete(key)

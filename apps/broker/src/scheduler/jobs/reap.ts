@@ -4,7 +4,7 @@ import type { Chore } from '../service.ts'
 
 const leasesMax = 1_000
 
-/** Takes back leases that ran out, and announces the lanes that may go on. */
+/** Ends expired leases and hints the lanes that can continue. */
 export function createReaper(options: {
   readonly executor: Executor
   readonly onWoken: (woken: readonly WakeHint[]) => void

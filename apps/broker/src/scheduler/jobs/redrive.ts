@@ -3,12 +3,12 @@ import { redriveStep } from '@rouse/storage'
 import type pg from 'pg'
 import type { Chore } from '../service.ts'
 
-/** Takes steps of redrives that are due. Where a redrive stands is in the database: any node can take the next step. */
+/** Takes the redrive steps that are due. Progress is in the database, so any node can take the next one. */
 export function createRedriver(options: {
   readonly pool: pg.Pool
   readonly holder: string
   readonly onWoken: (woken: readonly WakeHint[]) => void
-  /** The next step is due in so many ms. */
+  /** Called with the delay until the next step. */
   readonly onNext: (inMs: number) => void
 }): Chore {
   const { pool, holder, onWoken, onNext } = options
@@ -23,7 +23,7 @@ export function createRedriver(options: {
   }
 }
 
-/** Chores that fall due together; the failure of one does not stop the others. */
+/** Runs jobs that share a due time. If one fails, the others still run. */
 export function together(...chores: readonly Chore[]): Chore {
   return {
     async run(firedBy) {

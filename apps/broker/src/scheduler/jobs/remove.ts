@@ -3,12 +3,12 @@ import { removalStep } from '@rouse/storage'
 import type pg from 'pg'
 import type { Chore } from '../service.ts'
 
-/** Removes what operators purged or deleted. How far it is stands in the database: any node can take the next step. */
+/** Removes purged or deleted messages. Progress is in the database, so any node can take the next step. */
 export function createRemover(options: {
   readonly pool: pg.Pool
   readonly holder: string
   readonly onWoken: (woken: readonly WakeHint[]) => void
-  /** The next step is due in this many ms. */
+  /** Called with the delay until the next step. */
   readonly onNext: (inMs: number) => void
 }): Chore {
   const { pool, holder, onWoken, onNext } = options

@@ -4,17 +4,17 @@ import type pg from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Chore } from '../service.ts'
 
-/** The most of a step. Its 50 ms are over before, mostly: it holds the partitions that it removes from. */
+/** The limit of one step. Usually its 50 ms end first: a step holds the partitions it removes from. */
 const bounds = { rows: 10_000, partitions: 1_000 }
-/** Idle groups that are named in `/stats`, and that are warned of after one step. */
+/** Limits the idle groups in `/stats`, and the warnings after one step. */
 const groupsMax = 20
 
 export interface Retention extends Chore {
-  /** Groups that hold back retention, as known to this node. */
+  /** The consumer groups that hold back retention, as known to this node. */
   readonly holding: readonly IdleGroup[]
 }
 
-/** Removes what is no longer needed. One node at a time: whichever finds the step due takes it. */
+/** Removes messages past their retention. One node at a time takes the step that is due. */
 export function createRetention(options: {
   readonly pool: pg.Pool
   readonly log: Logger
@@ -22,7 +22,7 @@ export function createRetention(options: {
   readonly holder: string
   readonly intervalMs: number
   readonly keep: Omit<RetainOptions, 'after' | 'rows' | 'partitions'>
-  /** The next step is due in so many ms. */
+  /** Called with the delay until the next step. */
   readonly onNext: (inMs: number) => void
 }): Retention {
   const { pool, log, nowMs, holder, intervalMs, keep, onNext } = options
@@ -38,7 +38,9 @@ export function createRetention(options: {
     }
   }
 
-  /** Every node asks, not only the one that took the step: each answers `/stats` from memory. */
+  /**
+   * Every node reads them, not only the one that took the step, because each answers `/stats` from memory.
+   */
   async function readHolding(): Promise<void> {
     if (nowMs() - readAtMs < intervalMs) return
     readAtMs = nowMs()

@@ -1,7 +1,7 @@
-// All that a primary and its workers say to each other, and how: messages of one tick leave in one send.
+// The messages between a primary and its workers. Messages of one tick leave in one send.
 //
-//   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured · scheduled · look ·
-//                      hintsLost · outcomeUnknown · figures · askStats
+//   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
+//                      scheduled · pollDue · hintsLost · outcomeUnknown · workerStats · askStats
 //   primary → worker   grant · configured · drain · stats
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, GrantOutcome, SidecarStats } from '@rouse/sidecar'
@@ -19,33 +19,33 @@ export type WorkerMessage =
     }
   | { readonly type: 'available'; readonly woken: readonly WakeHint[] }
   | { readonly type: 'free'; readonly woken: readonly WakeHint[] }
-  /** The options of a queue have a new version; it moved if its namespace or task did. */
+  /** The options of a queue have a new version. `hasMoved`: its namespace or task changed. */
   | {
       readonly type: 'configured'
       readonly hint: WakeHint
       readonly version: number
       readonly hasMoved: boolean
     }
-  /** A call made something fall due: then, or in so many ms from now. */
+  /** A call made something fall due, at a time or after a delay. */
   | { readonly type: 'scheduled'; readonly queue: string; readonly due: Due }
-  /** A call may have made something fall due, nobody here knows when. */
-  | { readonly type: 'look' }
-  /** More hints than the channel may hold: anything may have become deliverable. */
+  /** A call may have made something fall due at a time that the worker does not know. */
+  | { readonly type: 'pollDue' }
+  /** The channel was full and hints were dropped: any queue may have messages. */
   | { readonly type: 'hintsLost' }
-  /** A connection was lost before the answer: what was written may be there, or yet come. */
+  /** A connection was lost before the answer: the write may have been committed, or may still be. */
   | { readonly type: 'outcomeUnknown' }
-  | { readonly type: 'figures'; readonly figures: WorkerFigures }
+  | { readonly type: 'workerStats'; readonly stats: WorkerStats }
   | { readonly type: 'askStats'; readonly id: number }
 
-/** A time by the database's clock, or one that is counted from now. */
+/** A time by the database's clock, or a delay from now. */
 export type Due = { readonly atMs: number } | { readonly inMs: number }
 
-export interface WorkerFigures extends SidecarStats {
+export interface WorkerStats extends SidecarStats {
   readonly pool: {
     readonly total: number
     readonly idle: number
     readonly queued: number
-    /** How many it may have: now, by what the server gives, and as configured. */
+    /** `limit` is the current limit, as the server allows it; `max` is the configured one. */
     readonly limit: number
     readonly max: number
   }
@@ -55,7 +55,7 @@ export interface WorkerFigures extends SidecarStats {
 
 export type PrimaryMessage =
   | { readonly type: 'grant'; readonly grant: Grant }
-  /** Options of queues have changed, here or elsewhere, or may have: whatever is remembered of any is read anew. */
+  /** Queue options have changed, here or elsewhere, or may have: the worker refreshes its caches. */
   | { readonly type: 'configured' }
   | { readonly type: 'drain' }
   | {
@@ -70,10 +70,12 @@ export interface Outbox<Message> {
 }
 
 export interface OutboxOptions<Message> {
-  /** Sends one array; the callback comes when it has left. Throws or reports an error when the other side is gone. */
+  /**
+   * Sends one array and calls back when it has left. Throws or reports an error when the other side is gone.
+   */
   readonly send: (batch: readonly Message[], done: (error: Error | null) => void) => void
   readonly schedule?: (flush: () => void) => void
-  /** What may be dropped when the channel is full, and what is said in place of all that was. */
+  /** Which messages may be dropped when the channel is full, and the message that replaces them. */
   readonly droppable?: (message: Message) => boolean
   readonly dropped?: Message
   readonly messagesMax?: number
@@ -82,8 +84,8 @@ export interface OutboxOptions<Message> {
 export const outboxMessagesMax = 50_000
 
 /**
- * Collects messages until the end of the tick. While a send is under way the next ones wait for it, so a slow reader
- * makes batches larger and not memory.
+ * Collects messages until the end of the tick. While a send is in progress the next messages wait for it, so
+ * a slow reader causes larger batches, not more memory.
  */
 export function createOutbox<Message>(options: OutboxOptions<Message>): Outbox<Message> {
   const { send, droppable, dropped, messagesMax = outboxMessagesMax } = options
@@ -102,7 +104,7 @@ export function createOutbox<Message>(options: OutboxOptions<Message>): Outbox<M
     lost = false
     sending = true
     send(batch, () => {
-      // An error means that the other side has ended; its loss is noticed by the disconnect event.
+      // The other side has exited; the disconnect event handles that.
       sending = false
       if (waiting.length > 0) flush()
     })
@@ -122,7 +124,7 @@ export function createOutbox<Message>(options: OutboxOptions<Message>): Outbox<M
   }
 }
 
-/** What one side may hear: arrays as the outbox sends them; anything else on the channel is not ours. */
+/** Accepts the arrays that an outbox sends. Any other message on the channel is ignored. */
 export function readBatch<Message>(value: unknown): readonly Message[] {
   return Array.isArray(value) ? (value as Message[]) : []
 }

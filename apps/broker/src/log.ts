@@ -46,12 +46,12 @@ function loggedError(error: unknown): unknown {
 export function logLimit(log: Logger): (limit: PoolLimit) => void {
   return ({ limit, max, reason }) => {
     if (reason === undefined) {
-      log.info({ max }, 'PostgreSQL has room for all connections again')
+      log.info({ max }, 'PostgreSQL accepts all connections again')
       return
     }
     log.warn(
       { limit, max, reason },
-      'PostgreSQL has no room for more connections: going on with fewer; raise max_connections or lower ROUSE_CONNECTIONS_MAX',
+      'PostgreSQL rejects further connections; continuing with fewer. Raise max_connections or lower ROUSE_CONNECTIONS_MAX',
     )
   }
 }

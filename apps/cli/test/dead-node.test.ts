@@ -5,7 +5,7 @@ import { plain, rouse, rouseOnTerminal, terminalMissing } from './support/rouse.
 
 const skip = await terminalMissing()
 const env = { ROUSE_URL: await listen() }
-const words = 'node-2 is dead: it has been silent for 42 s'
+const words = 'node-2 is dead: no gossip from it for 42 s'
 
 test('the doctor warns of a dead node, and knows it from one that does not answer', async (t) => {
   const { out, err } = await rouse(['doctor'], { env })
@@ -49,7 +49,7 @@ async function listen(): Promise<string> {
   const cluster = {
     nodes: [own],
     unreachable: [
-      { id: 'node-2', state: 'dead', error: 'it has been silent for 42 s' },
+      { id: 'node-2', state: 'dead', error: 'no gossip from it for 42 s' },
       { id: 'node-3', state: 'alive', error: 'it answered 500' },
     ],
     totals: { nodes: 1, waiting: 0, queries_per_second: {} },

@@ -1,6 +1,6 @@
 // One node's view of the cluster: its own stats, and those it requests from the other nodes.
 
-type Figures = Readonly<Record<string, unknown>>
+type NodeStats = Readonly<Record<string, unknown>>
 
 interface Peer {
   readonly id: string
@@ -14,32 +14,32 @@ interface Peer {
 const answerMsMax = 1_000
 
 /** The body of `GET /api/v1/nodes`, taken from a node's own `/stats`. */
-export function describeNodes(stats: Figures): { readonly nodes: readonly Figures[] } {
+export function describeNodes(stats: NodeStats): { readonly nodes: readonly NodeStats[] } {
   const { node, url, uptime, workers, version, gossip, mode } = stats
   const self = { id: node, self: true, state: 'alive', url, version, gossip: addressOf(gossip) }
   const peers = peersOf(stats).map(({ address, ...peer }: Peer & { address?: string }) => {
     return { ...peer, self: false, gossip: address }
   })
-  const nodes = [{ ...self, uptime, workers, mode: (mode as Figures).mode }, ...peers]
+  const nodes = [{ ...self, uptime, workers, mode: (mode as NodeStats).mode }, ...peers]
   return { nodes: nodes.sort((a, b) => String(a.id).localeCompare(String(b.id))) }
 }
 
 /** The body of `GET /stats?scope=cluster`: the stats of every node, and totals. */
 export async function clusterStats(
-  own: Figures,
+  own: NodeStats,
   ask: (url: string) => Promise<unknown> = fetchStats,
-): Promise<Figures> {
+): Promise<NodeStats> {
   // Skips nodes that left. A dead node is listed as unreachable without a request, which would only time out.
   const peers = peersOf(own).filter(({ state }) => state !== 'left')
   const nodes = [own]
-  const unreachable: Figures[] = []
+  const unreachable: NodeStats[] = []
   await Promise.all(
     peers.map(async (peer) => {
       const { id, url, state, heardAgoMs } = peer
       try {
-        if (isGone(peer)) throw new Error(`it has been silent for ${seconds(heardAgoMs)} s`)
+        if (isGone(peer)) throw new Error(`no gossip from it for ${seconds(heardAgoMs)} s`)
         if (!url) throw new Error('its address is not known yet')
-        nodes.push(readFigures(await ask(url)))
+        nodes.push(readStats(await ask(url)))
       } catch (error) {
         unreachable.push({ id, url, state, error: (error as Error).message })
       }
@@ -53,10 +53,10 @@ export async function clusterStats(
     totals: {
       nodes: nodes.length,
       local_sidecars: total(nodes, 'local_sidecars'),
-      waiting: nodes.reduce((sum, { waiting }) => sum + Number((waiting as Figures).total), 0),
+      waiting: nodes.reduce((sum, { waiting }) => sum + Number((waiting as NodeStats).total), 0),
       requests: total(nodes, 'requests'),
-      wakes: addUp(nodes.map(({ wakes }) => wakes as Figures)),
-      queries_per_second: addUp(nodes.map((node) => node.queries_per_second as Figures)),
+      wakes: addUp(nodes.map(({ wakes }) => wakes as NodeStats)),
+      queries_per_second: addUp(nodes.map((node) => node.queries_per_second as NodeStats)),
     },
   }
 }
@@ -86,11 +86,11 @@ const expected: Readonly<Record<string, (value: unknown) => boolean>> = {
 }
 
 /** A node's address may belong to anything: another version, a proxy, another server. */
-function readFigures(answer: unknown): Figures {
-  if (!isRecord(answer)) throw new Error('its answer is not that of a node')
+function readStats(answer: unknown): NodeStats {
+  if (!isRecord(answer)) throw new Error('its response is not that of a node')
   const odd = Object.entries(expected).filter(([name, fits]) => !fits(answer[name]))
   if (odd.length === 0) return answer
-  throw new Error(`its answer is not that of a node: ${odd.map(([name]) => name).join(', ')}`)
+  throw new Error(`its response is not that of a node: ${odd.map(([name]) => name).join(', ')}`)
 }
 
 function isListOfGroups(value: unknown): boolean {
@@ -102,7 +102,7 @@ function isListOfGroups(value: unknown): boolean {
   )
 }
 
-function isRecord(value: unknown): value is Figures {
+function isRecord(value: unknown): value is NodeStats {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
@@ -110,7 +110,7 @@ function isNumber(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
 }
 
-function peersOf(stats: Figures): readonly Peer[] {
+function peersOf(stats: NodeStats): readonly Peer[] {
   return stats.peers as readonly Peer[]
 }
 
@@ -119,15 +119,15 @@ function seconds(ms = 0): number {
 }
 
 function addressOf(gossip: unknown): unknown {
-  return (gossip as Figures).address
+  return (gossip as NodeStats).address
 }
 
-function total(nodes: readonly Figures[], field: string): number {
+function total(nodes: readonly NodeStats[], field: string): number {
   return nodes.reduce((sum, node) => sum + Number(node[field]), 0)
 }
 
 /** Adds up numbers by name, including nested records of numbers. */
-function addUp(records: readonly Figures[]): Record<string, number> {
+function addUp(records: readonly NodeStats[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const record of records) {
     for (const [name, value] of Object.entries(record)) {

@@ -39,7 +39,7 @@ export class DifferingDefaults {
       if (text === '{}' || text === this.#found.get(id)) continue
       this.#log.warn(
         { peer: id, differences },
-        'nodes disagree about the defaults of queues (ROUSE_DEFAULT_*): the one that started last decides for new queues',
+        'nodes have different queue defaults (ROUSE_DEFAULT_*): those of the node that started last apply to new queues',
       )
     }
     this.#found = found

@@ -69,7 +69,7 @@ export interface ClusterStats {
 
 const watchMs = 500
 /** After an unknown outcome peers poll again in the 1st, 2nd, 4th, 8th and 16th round. */
-const doubtRoundsMax = 16
+const unknownRoundsMax = 16
 
 export class ClusterLink {
   readonly #options: ClusterLinkOptions
@@ -82,7 +82,7 @@ export class ClusterLink {
   #watch: NodeJS.Timeout | undefined
   #interestIsDue = false
   #silentIds: readonly string[] = []
-  #doubtRounds = doubtRoundsMax
+  #unknownRounds = unknownRoundsMax
 
   constructor(options: ClusterLinkOptions) {
     const { config, identity, log, events } = options
@@ -100,7 +100,7 @@ export class ClusterLink {
       onHint: (hint) => this.#heard(hint),
       onPeer: (peer, event) => this.#peerChanged(peer, event),
       onHintsLost: (from, count) => {
-        log.debug({ from, count }, 'hints were lost on the way')
+        log.debug({ from, count }, 'hints were lost')
         events.onEverything()
       },
       onInterestEchoed: events.onInterestEchoed,
@@ -123,8 +123,8 @@ export class ClusterLink {
     })
     await this.#registry.start()
     this.#watch = setInterval(() => {
-      this.#lookForSilence()
-      this.#repeatDoubt()
+      this.#checkSilentPeers()
+      this.#repeatEverything()
     }, watchMs)
     const peers = this.#registry.others().length
     log.info({ peers }, 'joined the cluster')
@@ -138,9 +138,9 @@ export class ClusterLink {
   }
 
   /** Without a leave message peers count us as missing until our row expires, as after a kill. */
-  async stop({ goodbye = true }: { readonly goodbye?: boolean } = {}): Promise<void> {
+  async stop({ leave = true }: { readonly leave?: boolean } = {}): Promise<void> {
     clearInterval(this.#watch)
-    await Promise.all([this.#gossip.stop({ goodbye }), this.#registry?.stop({ goodbye })])
+    await Promise.all([this.#gossip.stop({ goodbye: leave }), this.#registry?.stop({ leave })])
   }
 
   broadcast(hint: WakeHint, kind: keyof typeof gossipKinds): void {
@@ -157,8 +157,8 @@ export class ClusterLink {
    * and a few times more at growing intervals.
    */
   broadcastEverything(): void {
-    this.#doubtRounds = 0
-    this.#tellEverything()
+    this.#unknownRounds = 0
+    this.#hintEverything()
   }
 
   tellScheduled(queue: string, dueAtMs: number): void {
@@ -201,13 +201,13 @@ export class ClusterLink {
     }
   }
 
-  #repeatDoubt(): void {
-    if (this.#doubtRounds >= doubtRoundsMax) return
-    this.#doubtRounds += 1
-    if (Number.isInteger(Math.log2(this.#doubtRounds))) this.#tellEverything()
+  #repeatEverything(): void {
+    if (this.#unknownRounds >= unknownRoundsMax) return
+    this.#unknownRounds += 1
+    if (Number.isInteger(Math.log2(this.#unknownRounds))) this.#hintEverything()
   }
 
-  #tellEverything(): void {
+  #hintEverything(): void {
     this.#gossip.hint({ kind: 'EVERYTHING', scope: '', count: 1 })
   }
 
@@ -229,7 +229,7 @@ export class ClusterLink {
       case 'EVERYTHING':
         return events.onEverything()
       case 'QUEUE_CONFIG_CHANGED':
-        log.debug({ queue: hint.scope, version: hint.value }, 'a queue has new options')
+        log.debug({ queue: hint.scope, version: hint.value }, 'queue options changed')
         return events.onConfigured(fromGossip(hint))
       case 'SCHEDULED':
         return hint.value === undefined ? undefined : events.onScheduled(hint.value)
@@ -242,7 +242,7 @@ export class ClusterLink {
   #discovered(others: readonly SeenNode[]): void {
     this.#gossip.discovered(others.map(({ gossipAddress }) => gossipAddress))
     this.#defaults.compare(others)
-    this.#lookForSilence()
+    this.#checkSilentPeers()
   }
 
   #peerChanged(peer: PeerView, event: PeerEvent): void {
@@ -250,18 +250,19 @@ export class ClusterLink {
     log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
     if (event === 'joined') this.#registry?.rewrite()
     if (mayHaveMissed.has(event)) events.onEverything()
-    this.#lookForSilence()
+    this.#checkSilentPeers()
   }
 
-  #lookForSilence(): void {
+  #checkSilentPeers(): void {
     const { clock, log, events } = this.#options
     const others = this.#registry?.others() ?? []
     const silent = this.#silent.find(others, this.#gossip.peers(), clock.nowMs())
     if (silent.join() === this.#silentIds.join()) return
     const wereSilent = this.#silentIds.length > 0
     this.#silentIds = silent
-    if (silent.length > 0) log.warn({ peers: silent }, 'peers are silent: waiters look more often')
-    else log.info('every peer is heard')
+    if (silent.length > 0)
+      log.warn({ peers: silent }, 'peers unreachable by gossip; polling faster')
+    else log.info('all peers reachable by gossip')
     if (wereSilent !== silent.length > 0) events.onSilentPeers(silent.length > 0)
   }
 }

@@ -36,7 +36,7 @@ export interface NodeRegistry extends Service {
   /** The nodes as of the last round, with the current age of their rows. */
   others(): readonly SeenNode[]
   /** Without a leave message our row stays, and others count us as missing until it expires. */
-  stop(how?: { readonly goodbye: boolean }): Promise<void>
+  stop(how?: { readonly leave: boolean }): Promise<void>
   /** Our row has changed: writes it without waiting for the next round. */
   rewrite(): void
   /** Gossip reports a later process with our id. Only the database decides, so it is queried soon. */
@@ -69,7 +69,7 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
     } catch (error) {
       // Keeps the last result: an unavailable database says nothing about which nodes are alive.
       if (running && !failing) {
-        log.warn({ reason: (error as Error).message }, 'the list of nodes could not be read')
+        log.warn({ reason: (error as Error).message }, 'could not update the node registry')
       }
       failing = true
     }
@@ -104,12 +104,12 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
       begin()
       await round
     },
-    async stop({ goodbye } = { goodbye: true }) {
+    async stop({ leave } = { leave: true }) {
       if (!running) return
       running = false
       clearTimeout(timer)
       await round
-      if (goodbye) await removeNode(pool, own(), deadMs).catch(() => {})
+      if (leave) await removeNode(pool, own(), deadMs).catch(() => {})
     },
   }
 }

@@ -19,15 +19,15 @@ const hostName = /^([a-z0-9_-]{1,63}\.)*(?=[^.]*[a-z_-])[a-z0-9_-]{1,63}\.?$/i
 
 function checkHost(name: string, host: string): void {
   if (isIP(host) !== 0 || hostName.test(host)) return
-  const way = host.startsWith('[') ? ': write it without brackets' : ''
-  throw new ConfigError(name, `is no address and no name of a host${way}: ${JSON.stringify(host)}`)
+  const way = host.startsWith('[') ? '; write it without brackets' : ''
+  throw new ConfigError(name, `is not an address or host name${way}: ${JSON.stringify(host)}`)
 }
 
 /** 0.0.0.0 can be bound but not advertised. */
 function checkAdvertised(advertise: string): void {
   const host = parseAddress(advertise)?.host ?? advertise.replace(/^\[(.*)\]$/, '$1')
   if (isIP(host) === 0 || !/^[0:]+(\.0){0,3}$|^::ffff:0\.0\.0\.0$/i.test(host)) return
-  const problem = 'is every address of this machine, and peers want one that they reach'
+  const problem = 'can be bound but not advertised: set an address that peers can reach'
   throw new ConfigError('ROUSE_GOSSIP_ADVERTISE', `${problem}: ${JSON.stringify(advertise)}`)
 }
 

@@ -110,7 +110,7 @@ function readSecret(setting: Setting<unknown>, path: string, { readFile }: Layer
   try {
     return readFile(path).replace(/\r?\n$/, '')
   } catch {
-    throw new ConfigError(`${setting.env}_FILE`, `names a file that cannot be read: ${path}`)
+    throw new ConfigError(`${setting.env}_FILE`, `names an unreadable file: ${path}`)
   }
 }
 
@@ -179,7 +179,7 @@ function checkConnections(values: Record<string, unknown>): void {
   }
   const least = leastConnections(workers)
   if (connectionsMax >= least) return
-  const problem = `is ${connectionsMax}, and ${workers} workers need at least ${least}: raise it, or lower ROUSE_WORKERS`
+  const problem = `is ${connectionsMax}, but ${workers} workers need at least ${least}: raise it, or lower ROUSE_WORKERS`
   throw new ConfigError('ROUSE_CONNECTIONS_MAX', problem)
 }
 
@@ -190,7 +190,7 @@ function checkEncryption({
 }: Record<string, unknown>): void {
   if (typeof encryptionKey !== 'string') {
     if (defaultEncryptionEnabled !== true) return
-    const problem = 'is not set, and ROUSE_DEFAULT_ENCRYPTION_ENABLED wants it'
+    const problem = 'is not set, but ROUSE_DEFAULT_ENCRYPTION_ENABLED requires it'
     throw new ConfigError('ROUSE_ENCRYPTION_KEY', problem)
   }
   try {
@@ -215,13 +215,10 @@ function readFlags(args: readonly string[]): { values: Map<string, string>; chec
       continue
     }
     if (!known.includes(name)) {
-      throw new ConfigError(
-        args[i] as string,
-        `is no flag of this program${suggestion(name, known, '--')}`,
-      )
+      throw new ConfigError(args[i] as string, `is an unknown flag${suggestion(name, known, '--')}`)
     }
     const value = inline ?? args[(i += 1)]
-    if (value === undefined) throw new ConfigError(`--${name}`, 'wants a value')
+    if (value === undefined) throw new ConfigError(`--${name}`, 'needs a value')
     values.set(name, value)
   }
   return { values, checkOnly }
@@ -241,7 +238,7 @@ function refuseUnknown(env: ConfigSources['env']): void {
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith('ROUSE_') || known.includes(name) || foreign.test(name)) continue
     if (isServiceLink(name, value)) continue
-    throw new ConfigError(name, `is no setting of this program${suggestion(name, known)}`)
+    throw new ConfigError(name, `is an unknown setting${suggestion(name, known)}`)
   }
 }
 
@@ -256,12 +253,15 @@ function readConfigFile(
     throw new ConfigError('ROUSE_CONFIG', `cannot be read: ${(error as Error).message}`)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ConfigError('ROUSE_CONFIG', 'must hold a JSON object')
+    throw new ConfigError('ROUSE_CONFIG', 'must contain a JSON object')
   }
   const known = Object.keys(all)
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue
-    throw new ConfigError('ROUSE_CONFIG', `holds an unknown key "${key}"${suggestion(key, known)}`)
+    throw new ConfigError(
+      'ROUSE_CONFIG',
+      `contains an unknown key "${key}"${suggestion(key, known)}`,
+    )
   }
   return value as Record<string, unknown>
 }

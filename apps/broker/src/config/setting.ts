@@ -19,7 +19,7 @@ export function text<Value extends string | undefined = string>(
 ): Setting<string | Value> {
   const check = (value: unknown): string => {
     if (typeof value === 'string' && value !== '') return value
-    throw new ConfigError(env, 'must be a text that is not empty')
+    throw new ConfigError(env, 'must be a non-empty string')
   }
   return { env, fallback, secret: options.secret ?? false, parse: check, check }
 }
@@ -84,7 +84,7 @@ export function boolean<Value extends boolean | undefined = boolean>(
 export function list(env: string): Setting<readonly string[]> {
   const check = (value: unknown): readonly string[] => {
     if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
-    throw new ConfigError(env, 'must be a list of texts')
+    throw new ConfigError(env, 'must be a list of strings')
   }
   return { env, fallback: [], secret: false, parse: wordsOf, check }
 }

@@ -119,7 +119,7 @@ export class DevCluster {
     const timer = new AbortController()
     const late = delay(startingMsMax, false, { signal: timer.signal }).catch(() => false)
     if (!(await Promise.race([over, late]))) {
-      const problem = `the start did not end within ${startingMsMax / 1_000} s, and is given up`
+      const problem = `the start took longer than ${startingMsMax / 1_000} s and was abandoned`
       throw new DevError('stuck', problem)
     }
     timer.abort()
@@ -158,7 +158,7 @@ export class DevCluster {
     while (!(await node.process.ready.then(isTrue, isFalse))) {
       const { how, isKilled } = await node.process.exited
       if (!isKilled) return node.process.ready
-      if (!(await this.#pause(`${node.id} ended (${how}); starting it again`))) return
+      if (!(await this.#pause(`${node.id} exited (${how}); restarting`))) return
       node.process = this.#launch(node)
       node.named = node.process
     }
@@ -173,7 +173,7 @@ export class DevCluster {
       gossipSecretFile: this.#secretFile,
       logFile: this.#logFile(id),
       onLogLost: (error) =>
-        this.#say(`the log of ${id} is lost, and ${id} goes on: ${error.message}`),
+        this.#say(`cannot write the log of ${id}, which keeps running: ${error.message}`),
     })
     node.ready.catch(() => {})
     return node
@@ -196,7 +196,7 @@ export class DevCluster {
 
   #watchNode(node: DevNode): void {
     void node.process.exited.then(async ({ how }) => {
-      if (!(await this.#pause(`${node.id} ended (${how}); starting it again`))) return
+      if (!(await this.#pause(`${node.id} exited (${how}); restarting`))) return
       node.process = this.#launch(node)
       this.#watchNode(node)
       await this.#nameAgain(node)
@@ -228,13 +228,13 @@ export class DevCluster {
   }
 
   async #mend({ dataDir, port }: EmbeddedPostgres): Promise<void> {
-    let line = 'PostgreSQL ended; starting it again'
+    let line = 'PostgreSQL exited; restarting'
     while (await this.#pause(line)) {
       try {
         // Uses the same port, because the nodes keep connecting there.
         this.#postgres = await startEmbeddedPostgres({ dataDir, port })
       } catch (error) {
-        line = `PostgreSQL did not start: ${(error as Error).message}`
+        line = `PostgreSQL did not start: ${(error as Error).message}; retrying`
         continue
       }
       this.#watchPostgres(this.#postgres)

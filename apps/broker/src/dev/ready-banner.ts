@@ -16,7 +16,7 @@ export function readyBanner({
     `Rouse is ready: ${url}`,
     ...nodes.map((node) => `  ${node.id.padEnd(12)} ${node.url}`),
     `  PostgreSQL   ${postgresUrl}`,
-    `  figures      ${url}/stats?scope=cluster`,
+    `  stats        ${url}/stats?scope=cluster`,
     `  logs         ${join(dataDir, 'node-*.log')}`,
     '',
     'Push a message, then pop it (the pop waits for one):',

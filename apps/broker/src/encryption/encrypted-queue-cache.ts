@@ -51,7 +51,7 @@ export class EncryptedNames {
       this.#failing = false
     } catch (error) {
       const reason = (error as Error).message
-      if (!this.#failing) log.warn({ reason }, 'could not ask which queues are encrypted')
+      if (!this.#failing) log.warn({ reason }, 'could not read which queues are encrypted')
       this.#failing = true
     }
   }

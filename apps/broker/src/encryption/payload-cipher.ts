@@ -35,7 +35,7 @@ const sealedForm = /^enc1:([0-9a-f]{8}):([A-Za-z0-9+/=]+)$/
 export function readEncryptionKeys(text: string): Buffer[] {
   const keys = text.split(',').map((word, i) => readKey(word.trim(), i + 1))
   if (keys.length > encryptionKeysMax) throw new Error(`must be at most ${encryptionKeysMax} keys`)
-  if (new Set(keys.map(keyId)).size < keys.length) throw new Error('holds the same key twice')
+  if (new Set(keys.map(keyId)).size < keys.length) throw new Error('contains the same key twice')
   return keys
 }
 
@@ -100,14 +100,14 @@ function nameOf({ queue, id }: PayloadPlace): Buffer {
 function noKey({ queue }: PayloadPlace): RouseError {
   return new RouseError(
     'encryption_unavailable',
-    `queue "${queue}" is encrypted, and this node does not have the key (ROUSE_ENCRYPTION_KEY)`,
+    `queue "${queue}" is encrypted, but this node does not have the key (ROUSE_ENCRYPTION_KEY)`,
   )
 }
 
 function broken({ queue, id }: PayloadPlace, cause: unknown): RouseError {
   return new RouseError(
     'internal',
-    `message ${id} of queue "${queue}" is stored encrypted and does not open`,
+    `message ${id} of queue "${queue}" is encrypted and cannot be decrypted`,
     { cause },
   )
 }

@@ -40,7 +40,7 @@ function isLockTimeout(error: unknown): boolean {
 
 function lockedError(cause: unknown): RouseError {
   const detail =
-    'another call holds what this one needs, such as a new group of a large queue; nothing was changed: try again'
+    'another call holds a lock that this one needs, for example to create a group in a large queue; nothing was changed: try again'
   return new RouseError('overloaded', detail, { cause })
 }
 

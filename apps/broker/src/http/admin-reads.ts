@@ -64,5 +64,5 @@ class ReadSlots {
 }
 
 function tooMany(): RouseError {
-  return new RouseError('overloaded', 'too many administrative reads wait for their turn')
+  return new RouseError('overloaded', 'too many administrative reads are waiting')
 }

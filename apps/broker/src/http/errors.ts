@@ -34,7 +34,7 @@ function fromSidecar(error: SidecarError): RouseError {
     case 'partition_locked':
       return new RouseError(error.code, `${error.message}; nothing was stored`, { cause: error })
     case 'busy':
-      return new RouseError('overloaded', 'the database is busy with the same partition', {
+      return new RouseError('overloaded', 'the database is busy with this partition', {
         cause: error,
       })
     case 'refused':

@@ -30,5 +30,5 @@ function readCursor(text: unknown): string {
   const name = typeof text === 'string' ? Buffer.from(text, 'base64url').toString('utf8') : ''
   const isOurs = name !== '' && Buffer.from(name, 'utf8').toString('base64url') === text
   if (isOurs && !name.includes('\u0000')) return name
-  throw fieldError('invalid_request', 'cursor', 'must be the cursor of an answer')
+  throw fieldError('invalid_request', 'cursor', 'must be a cursor from a response')
 }

@@ -26,7 +26,7 @@ interface Schema {
   readonly else?: Schema
 }
 
-const looksMax = 10_000
+const valuesMax = 10_000
 
 /** `use` receives the validator once it exists. `complete` adds all other errors to a validation error. */
 export function createFaultFinder() {
@@ -53,13 +53,13 @@ function isRefusedBody(error: unknown): error is Refused {
 
 export function findFaults(compiler: Compiler, schema: Schema, body: unknown): SchemaFault[] {
   const faults: SchemaFault[] = []
-  let looks = 0
-  const isOver = () => faults.length >= fieldErrorsMax || looks >= looksMax
+  let valueCount = 0
+  const isOver = () => faults.length >= fieldErrorsMax || valueCount >= valuesMax
 
   /** A value that is invalid as a whole, without an invalid part, is one error. */
   function walk(part: Schema, value: unknown, path: string): void {
     if (isOver()) return
-    looks += 1
+    valueCount += 1
     const check = compiler.compile(part)
     if (check(value) === true) return
     const first = check.errors?.[0]

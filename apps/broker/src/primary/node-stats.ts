@@ -4,13 +4,13 @@ import type { Clock } from '../clock.ts'
 import type { ClusterStats } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
 import type { NodeConnections } from '../config/connections.ts'
-import type { WorkerFigures } from '../ipc.ts'
+import type { WorkerStats } from '../ipc.ts'
 
 export interface NodeStatsSources {
   readonly config: Config
   readonly connections: NodeConnections
   readonly shared: SharedStateStats
-  readonly figures: ReadonlyMap<number, WorkerFigures>
+  readonly workerStats: ReadonlyMap<number, WorkerStats>
   readonly cluster: ClusterStats
   readonly time: Readonly<Record<string, unknown>>
   readonly holding: readonly IdleGroup[]
@@ -23,7 +23,7 @@ export function nodeStats({
   config,
   connections,
   shared,
-  figures,
+  workerStats,
   cluster,
   time,
   holding,
@@ -31,7 +31,7 @@ export function nodeStats({
   clock,
 }: NodeStatsSources): Record<string, unknown> {
   const { mode, ...others } = shared
-  const workers = [...figures]
+  const workers = [...workerStats]
   return {
     node: config.nodeId,
     uptime: Math.round(uptimeMs) / 1_000,
@@ -62,7 +62,7 @@ function modeStats({ mode, since, why }: SharedStateStats['mode'], clock: Clock)
   return { mode, since: new Date(clock.wallMs() - ageMs).toISOString(), sinceMs: ageMs, why }
 }
 
-function batchSizes(workers: readonly WorkerFigures[]): Record<string, unknown> {
+function batchSizes(workers: readonly WorkerStats[]): Record<string, unknown> {
   const calls = merge(workers.map(({ batches }) => pick(batches, 'calls')))
   const requests = merge(workers.map(({ batches }) => pick(batches, 'requests')))
   return Object.fromEntries(
@@ -74,7 +74,7 @@ function batchSizes(workers: readonly WorkerFigures[]): Record<string, unknown> 
 }
 
 function pick(
-  batches: WorkerFigures['batches'],
+  batches: WorkerStats['batches'],
   field: 'calls' | 'requests',
 ): Record<string, number> {
   return Object.fromEntries(Object.entries(batches).map(([kind, batch]) => [kind, batch[field]]))

@@ -63,12 +63,12 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
         const dueAtMs = time.timers.expectDue(due)
         if (dueAtMs !== undefined) link.tellScheduled(queue, dueAtMs)
       },
-      look: () => time.timers.look(),
+      pollDueTimes: () => time.timers.pollDueTimes(),
       popFoundNothing: () => time.timers.popFoundNothing(),
     },
-    stats(shared, figures) {
+    stats(shared, workerStats) {
       const uptimeMs = clock.nowMs() - startedAtMs
-      const parts = { shared, figures, cluster: link.stats(), ...time.stats() }
+      const parts = { shared, workerStats, cluster: link.stats(), ...time.stats() }
       return nodeStats({ config, connections, ...parts, uptimeMs, clock })
     },
   })
@@ -90,7 +90,7 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
       onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
       onInterestEchoed: (version) => host.interestEchoed(version),
       onSuperseded({ id, gossipAddress }) {
-        log.info({ gossip: gossipAddress }, 'a later process has the id of this node')
+        log.info({ gossip: gossipAddress }, 'another process with this node id started later')
         supersede(sharedId(id, gossipAddress))
       },
       interests: () => host.interests(),
@@ -104,7 +104,7 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
 /** Two processes with one id ignore each other and look healthy, but hints reach only one of them. */
 function sharedId(id: string, gossipAddress: string): ConfigError {
   const problem =
-    `is ${JSON.stringify(id)} here and in another process, which started later (its gossip is at ${gossipAddress}): ` +
-    'give every node an id of its own. This one stops'
+    `is ${JSON.stringify(id)} here and in another process that started later (gossip address ${gossipAddress}): ` +
+    'give every node a unique id. This one stops'
   return new ConfigError('ROUSE_NODE_ID', problem)
 }

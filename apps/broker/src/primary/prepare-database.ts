@@ -50,7 +50,11 @@ export async function prepareDatabase(options: {
       await bringToVersion(pool, config, log, stopping.signal, (wait) => {
         const reason = describeMigrationWait(wait)
         onWait(reason)
-        waits.log(`lock ${wait.what}`, { reason }, 'the database cannot be prepared yet')
+        waits.log(
+          `lock ${wait.what}`,
+          { reason },
+          'waiting for a lock before migrating the database',
+        )
       })
       await writeServerDefaults(pool, config.queueDefaults)
       const identity = await joinCluster(pool)
@@ -60,8 +64,8 @@ export async function prepareDatabase(options: {
       if (stopping.signal.aborted) return undefined
       if (!isPassing(error)) throw error
       const reason = (error as Error).message
-      onWait(`PostgreSQL is not there yet: ${reason}`)
-      waits.log('unavailable', { reason }, 'PostgreSQL is not there yet')
+      onWait(`PostgreSQL is unavailable: ${reason}`)
+      waits.log('unavailable', { reason }, 'waiting for PostgreSQL')
       await delay(retryMs * (0.5 + options.random()))
     }
   }
@@ -109,7 +113,7 @@ async function bringToVersion(
   })
   if (dryRun && applied.length + functions.length > 0) {
     throw new Error(
-      `the database is not at this version: ${applied.length} migrations and ${functions.length} function files are to be applied`,
+      `the database schema is out of date: ${applied.length} migrations and ${functions.length} function files to apply`,
     )
   }
 }

@@ -12,7 +12,7 @@ import { type PreparedDatabase, prepareDatabase } from './prepare-database.ts'
 import { startListener } from './start-listener.ts'
 
 const drainMsMax = 9_500
-const goodbyeMsMax = 2_000
+const leaveMsMax = 2_000
 
 /** Resolves with the exit code when the node has stopped. `reload` reads the configuration again. */
 export async function runPrimary(config: Config, reload: () => Config): Promise<number> {
@@ -26,7 +26,9 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     onLimit: logLimit(log),
   })
   if (config.poolMax !== undefined) {
-    log.warn('ROUSE_POOL_MAX is deprecated: set ROUSE_CONNECTIONS_MAX, for the node as a whole')
+    log.warn(
+      'ROUSE_POOL_MAX is deprecated: set ROUSE_CONNECTIONS_MAX, which counts for the whole node',
+    )
   }
   let prepared: PreparedDatabase | undefined
   let reason = 'the database is being prepared'
@@ -45,7 +47,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   if (prepared === undefined) return 0
   const { identity, serverConnections } = prepared
   const connections = nodeConnections(config, serverConnections)
-  log.info({ ...connections, serverMax: serverConnections }, 'connections to PostgreSQL, at most')
+  log.info({ ...connections, serverMax: serverConnections }, 'connection limits for PostgreSQL')
 
   let parts: NodeParts
   try {
@@ -64,19 +66,19 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   if (ending instanceof ConfigError) log.fatal(ending.message)
   else log.info({ signal: ending }, 'draining')
   // In parallel, so that neither a slow job nor a silent database delays the drain of the workers.
-  const [areChoresDone, areWorkersDone] = await Promise.all([
+  const [areJobsDone, areWorkersDone] = await Promise.all([
     atMost(drainMsMax, time.stop()),
     workers.drain(drainMsMax),
   ])
-  if (!areChoresDone) host.outcomeUnknown()
+  if (!areJobsDone) host.outcomeUnknown()
   host.stop()
   // Unfinished work may still commit without a hint. Without a leave message peers treat this node as crashed
   // and poll for its messages.
-  const isDone = areChoresDone && areWorkersDone
-  if (!isDone) log.warn('something is left under way: the node ends without a goodbye')
+  const isDone = areJobsDone && areWorkersDone
+  if (!isDone) log.warn('shutdown incomplete; exiting without a leave message')
   await atMost(
-    goodbyeMsMax,
-    link.stop({ goodbye: isDone }).then(() => pool.end()),
+    leaveMsMax,
+    link.stop({ leave: isDone }).then(() => pool.end()),
   )
   log.info('stopped')
   return ending instanceof ConfigError || !isDone ? 1 : 0
@@ -93,9 +95,12 @@ async function atMost(ms: number, work: Promise<void>): Promise<boolean> {
 function renewSecret(link: ClusterLink, reload: () => Config, log: Logger): void {
   try {
     link.replaceSecret(reload().gossipSecret)
-    log.info('the gossip secret was read anew')
+    log.info('gossip secret reloaded')
   } catch (error) {
-    log.error({ reason: (error as Error).message }, 'the old gossip secret stays')
+    log.error(
+      { reason: (error as Error).message },
+      'could not reload the gossip secret; keeping the old one',
+    )
   }
 }
 
@@ -104,6 +109,6 @@ function untilSignal(...signals: readonly NodeJS.Signals[]): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of signals) process.on(signal, () => resolve(signal))
     // A node with an IPC channel to a supervisor must not outlive it.
-    process.on('disconnect', () => resolve('the supervisor is gone'))
+    process.on('disconnect', () => resolve('supervisor exited'))
   })
 }

@@ -11,7 +11,7 @@ import { groupsWithWork } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
-import type { Due, PrimaryMessage, WorkerFigures, WorkerMessage } from '../ipc.ts'
+import type { Due, PrimaryMessage, WorkerMessage, WorkerStats } from '../ipc.ts'
 import type { Logger } from '../log.ts'
 import { KnownGroups } from './known-groups.ts'
 import { MovedQueues } from './moved-queues.ts'
@@ -27,7 +27,7 @@ export interface SharedStateHostOptions {
   readonly time: TimePort
   readonly stats: (
     shared: SharedStateStats,
-    figures: ReadonlyMap<number, WorkerFigures>,
+    workerStats: ReadonlyMap<number, WorkerStats>,
   ) => Readonly<Record<string, unknown>>
 }
 
@@ -42,7 +42,7 @@ export interface PeerPort {
 /** Notifications to the scheduler of this node. */
 export interface TimePort {
   readonly scheduled: (queue: string, due: Due) => void
-  readonly look: () => void
+  readonly pollDueTimes: () => void
   readonly popFoundNothing: () => void
 }
 
@@ -55,9 +55,9 @@ export class SharedStateHost {
   readonly #options: SharedStateHostOptions
   readonly #manager: SharedStateManager
   readonly #groups = new KnownGroups()
-  readonly #figures = new Map<number, WorkerFigures>()
+  readonly #workerStats = new Map<number, WorkerStats>()
   readonly #moved = new MovedQueues({
-    again: (hint) => this.#lookAgain(hint),
+    again: (hint) => this.#hintAgain(hint),
     tooMany: () => this.#manager.announceEverything(),
   })
   #timer: NodeJS.Timeout | undefined
@@ -106,7 +106,7 @@ export class SharedStateHost {
 
   workerGone(workerId: number, how: 'died' | 'left'): void {
     this.#manager.unregisterSidecar(workerId, how)
-    this.#figures.delete(workerId)
+    this.#workerStats.delete(workerId)
     this.#groups.removeWorker(workerId)
     this.#schedule()
   }
@@ -216,17 +216,17 @@ export class SharedStateHost {
         return this.#options.peers.configured(message.hint, message.version)
       case 'scheduled':
         return this.#options.time.scheduled(message.queue, message.due)
-      case 'look':
-        return this.#options.time.look()
+      case 'pollDue':
+        return this.#options.time.pollDueTimes()
       case 'hintsLost':
         return manager.announceEverything()
       case 'outcomeUnknown':
         return manager.announceEverything('outcome_unknown')
-      case 'figures':
-        this.#figures.set(workerId, message.figures)
+      case 'workerStats':
+        this.#workerStats.set(workerId, message.stats)
         return manager.heardSidecar(workerId)
       case 'askStats': {
-        const stats = this.#options.stats(manager.getStats(), this.#figures)
+        const stats = this.#options.stats(manager.getStats(), this.#workerStats)
         return this.#options.post(workerId, { type: 'stats', id: message.id, stats })
       }
     }
@@ -235,11 +235,11 @@ export class SharedStateHost {
   /** Invalidates what workers and the scheduler of this node have cached about queues. */
   #queuesChanged(): void {
     this.#options.postAll({ type: 'configured' })
-    this.#options.time.look()
+    this.#options.time.pollDueTimes()
   }
 
   /** Wakes the waiters here and on peers. */
-  #lookAgain(hint: WakeHint): void {
+  #hintAgain(hint: WakeHint): void {
     this.#manager.notifyPartitionFree(hint, 'timer')
     this.#schedule()
   }
@@ -248,7 +248,7 @@ export class SharedStateHost {
     const key = groupKey(description)
     if (count > 0) this.#groups.add(workerId, key, description)
     if (!this.#manager.setWaiting(workerId, description, count)) {
-      this.#options.log.warn({ group: key }, 'too many groups: this one is not woken')
+      this.#options.log.warn({ group: key }, 'too many wait groups: this one gets no wake-ups')
     }
     if (count === 0) this.#groups.remove(workerId, key)
   }
@@ -289,7 +289,7 @@ export class SharedStateHost {
     } catch (error) {
       if (this.#stopped) return
       if (!this.#failing) {
-        this.#options.log.warn({ reason: (error as Error).message }, 'the fallback check failed')
+        this.#options.log.warn({ reason: (error as Error).message }, 'fallback poll failed')
       }
       this.#failing = true
       this.#manager.fallbackFailed()

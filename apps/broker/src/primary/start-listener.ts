@@ -45,7 +45,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
     await new Promise<void>((resolve) => {
       // If the port is still taken when the workers start, they report it.
       made.on('error', (error) => {
-        log.warn({ reason: error.message }, 'cannot listen yet')
+        log.warn({ reason: error.message }, 'cannot bind the port yet')
         resolve()
       })
       made.listen(config.port, config.host, resolve)

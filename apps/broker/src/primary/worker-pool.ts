@@ -90,7 +90,10 @@ export class WorkerProcesses {
     })
     for (const { outbox } of this.#running.values()) outbox.post({ type: 'drain' })
     const timer = setTimeout(() => {
-      this.#options.log.warn({ workers: this.#running.size }, 'workers did not end in time')
+      this.#options.log.warn(
+        { workers: this.#running.size },
+        'workers did not exit in time; killing them',
+      )
       for (const { worker } of this.#running.values()) worker.process.kill('SIGKILL')
     }, msMax)
     await gone
@@ -141,20 +144,20 @@ export class WorkerProcesses {
     this.#running.delete(worker.id)
     onExit(worker.id, code === 0 ? 'left' : 'died')
     if (this.#draining && code !== 0 && isReady) {
-      log.warn({ worker: worker.id, code, signal }, 'worker ended before it was done')
+      log.warn({ worker: worker.id, code, signal }, 'worker exited with unfinished work')
       this.#haveAllLeft = false
     }
     if (this.#running.size === 0) this.#allGone?.()
     if (this.#draining) return
     if (code === cannotListenExitCode && !this.#everReady) {
-      this.#fail(new ConfigError('ROUSE_PORT', 'cannot be listened on; see the log of the workers'))
+      this.#fail(new ConfigError('ROUSE_PORT', 'cannot be bound; see the log of the workers'))
       return
     }
     const livedMs = clock.nowMs() - startedAtMs
     this.#respawnMs =
       livedMs >= healthyMs ? respawnMsMin : Math.min(this.#respawnMs * 2, respawnMsMax)
     const inMs = this.#respawnMs
-    log.warn({ worker: worker.id, code, signal, inMs }, 'worker ended; another will take its place')
+    log.warn({ worker: worker.id, code, signal, inMs }, 'worker exited; restarting it')
     const timer = setTimeout(() => {
       this.#respawns.delete(timer)
       this.#fork()

@@ -47,7 +47,7 @@ function storable(text: string): string {
   return Buffer.from(text).toString().replaceAll('\0', '\uFFFD')
 }
 
-export const leaseLostText = 'the lease is lost: the message was given to somebody else, or ended'
+export const leaseLostText = 'lease lost: expired, reassigned or already acknowledged'
 
 /**
  * Acknowledges many messages independently. Invalid ones never reach the database. Results keep the order.

@@ -99,7 +99,7 @@ function optional<Value>(value: unknown, parse: (value: unknown) => Value): Valu
 
 function readText(value: unknown, field: string): string {
   if (typeof value === 'string' && !value.includes('\u0000')) return value
-  throw fieldError('invalid_request', field, 'must be a text without U+0000')
+  throw fieldError('invalid_request', field, 'must be a string without U+0000')
 }
 
 function readNumber(

@@ -131,7 +131,7 @@ async function follow(
 function readCursor(cursor: unknown, form: RegExp): RegExpExecArray | undefined {
   if (cursor === undefined) return undefined
   const parts = typeof cursor === 'string' ? form.exec(cursor) : null
-  if (parts === null) throw fieldError('invalid_request', 'cursor', 'is not one of ours')
+  if (parts === null) throw fieldError('invalid_request', 'cursor', 'is not a valid cursor')
   return parts
 }
 

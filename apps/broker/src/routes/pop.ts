@@ -149,7 +149,7 @@ async function answerPop(request: PopRequest): Promise<FastifyReply> {
   } catch (error) {
     await takeBack(leases, error, request)
     if (acks === undefined) throw error
-    request.context.log.warn({ err: error }, 'acknowledged, but could not answer with messages')
+    request.context.log.warn({ err: error }, 'acknowledged, but could not return messages')
     return sendAnswer(reply, popAnswer([], { ...options, acks }))
   }
 }
@@ -182,7 +182,7 @@ async function fail(
   if (autoAck) return
   const items = unreadable.map(({ ending }) => ending)
   await sidecar.submit({ kind: 'ACK_BATCH', items }).catch((error: unknown) => {
-    log.warn({ err: error, messageIds }, 'messages that cannot be read could not be failed')
+    log.warn({ err: error, messageIds }, 'could not fail unreadable messages')
   })
 }
 
@@ -198,7 +198,10 @@ async function takeBack(
   const { options, pauseBefore, context } = request
   if (options.autoAck) {
     const messageIds = leases.flatMap(({ messages }) => messages.map(({ id }) => id))
-    context.log.error({ err: error, messageIds }, 'messages taken with autoAck were not answered')
+    context.log.error(
+      { err: error, messageIds },
+      'messages popped with autoAck could not be returned',
+    )
     return
   }
   await fail(findUnreadable(leases, request), options, context)
@@ -247,10 +250,7 @@ function sendAnswer(reply: FastifyReply, json: string): FastifyReply {
 function giveBack(leaseIds: readonly string[], context: BrokerContext): void {
   for (const leaseId of leaseIds) {
     context.sidecar.submit({ kind: 'RELEASE', leaseId }).catch((error: unknown) => {
-      context.log.warn(
-        { err: error, leaseId },
-        'a lease that was not delivered could not be released',
-      )
+      context.log.warn({ err: error, leaseId }, 'could not release an undelivered lease')
     })
   }
 }

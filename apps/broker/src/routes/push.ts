@@ -218,6 +218,6 @@ async function checkRepeat(
 function tooLate(reason: string): RouseError {
   return new RouseError(
     'repeat_too_late',
-    `the first try may have been stored, and a repeat might be stored twice: ${reason}`,
+    `the first attempt may have been stored, and a repeat might store it twice: ${reason}`,
   )
 }

@@ -84,7 +84,7 @@ function readWhere(where: NonNullable<RedriveBody['where']>, idsMax: number): Le
   const unknown = Object.keys(where).find((name) => !conditions.has(name))
   // Ignoring a condition would redrive more than intended.
   if (unknown !== undefined) {
-    throw fieldError('invalid_request', `where.${unknown}`, 'is no condition for dead letters')
+    throw fieldError('invalid_request', `where.${unknown}`, 'is an unknown condition')
   }
   const { filter, ids } = readFields({
     filter: () => readFilter(where, 'where.'),
@@ -107,7 +107,7 @@ function readIds(
     throw fieldError(
       'invalid_request',
       `where.ids[${i}]`,
-      'must be the id of a letter or a message',
+      'must be the id of a dead letter or a message',
     )
   })
 }

@@ -44,12 +44,12 @@ function toQueue(queue: QueueStats): Queue {
   return { ...queue, groups: queue.groups.map((group) => toGroup(queue.queue, group)) }
 }
 
-export function toGroup(queue: string, { group, ...figures }: GroupStats): Queue['groups'][number] {
+export function toGroup(queue: string, { group, ...stats }: GroupStats): Queue['groups'][number] {
   return {
     consumerGroup: group,
     queue,
-    ...figures,
-    oldestPendingAt: figures.oldestPendingAt?.toISOString() ?? null,
-    lastSeenAt: figures.lastSeenAt.toISOString(),
+    ...stats,
+    oldestPendingAt: stats.oldestPendingAt?.toISOString() ?? null,
+    lastSeenAt: stats.lastSeenAt.toISOString(),
   }
 }

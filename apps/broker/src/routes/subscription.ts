@@ -62,7 +62,11 @@ export function subscriptionRoute(app: FastifyInstance, context: BrokerContext):
 function readSubscription(body: SubscriptionBody): Subscription {
   const { subscriptionMode, subscriptionFrom, subscriptionTimestamp } = body
   if (subscriptionFrom !== undefined && subscriptionTimestamp !== undefined) {
-    throw fieldError('invalid_request', 'subscriptionFrom', 'and subscriptionTimestamp are one')
+    throw fieldError(
+      'invalid_request',
+      'subscriptionFrom',
+      'and subscriptionTimestamp are mutually exclusive',
+    )
   }
   if ((subscriptionMode ?? subscriptionFrom ?? subscriptionTimestamp) === undefined) {
     throw fieldError('invalid_request', 'subscriptionMode', 'or subscriptionFrom must be given')

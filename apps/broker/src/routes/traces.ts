@@ -115,7 +115,7 @@ function readTrace(body: TraceBody, dataBytesMax: number): NewTrace {
 function readCursor({ cursor }: Query): string | undefined {
   if (cursor === undefined) return undefined
   if (typeof cursor === 'string' && isPartitionId(cursor)) return cursor
-  throw fieldError('invalid_request', 'cursor', 'is not one of ours')
+  throw fieldError('invalid_request', 'cursor', 'is not a valid cursor')
 }
 
 /** Oldest first. Undefined if the partition does not exist. */

@@ -41,7 +41,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   const isAtLimit = limit > 0 && inFlight >= limit
   if (isAtLimit) {
     const firstExpiresAt = iso(group.firstExpiresAt)
-    const text = `${inFlight} of at most ${limit} messages are being worked on (maxInFlight): the next is delivered when one of them is acknowledged, or its lease ends, the first at ${firstExpiresAt}.`
+    const text = `${inFlight} of at most ${limit} messages are being processed (maxInFlight): the next is delivered when one of them is acknowledged or its lease expires, the first at ${firstExpiresAt}.`
     reasons.push({ code: 'in_flight_limit', text, inFlight, maxInFlight: limit, firstExpiresAt })
   }
   for (const lane of group.held) reasons.push(explainHeld(lane))
@@ -60,7 +60,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   if (ready > 0 && !isAtLimit && !facts.paused) reasons.push(explainReady(group, options))
   if (ready === 0 && group.behindLeases === 0 && inFlight > 0 && !isAtLimit) {
     const firstExpiresAt = iso(group.firstExpiresAt)
-    const text = `Everything is delivered: ${messages(inFlight)} being worked on, the first lease until ${firstExpiresAt}.`
+    const text = `Everything is delivered: ${messages(inFlight)} being processed, the first lease until ${firstExpiresAt}.`
     reasons.push({ code: 'in_progress', text, inFlight, firstExpiresAt, holder: group.holder })
   }
   if (group.dead > 0) {
@@ -86,7 +86,7 @@ function explainIdle(group: GroupFacts, idle: IdleFacts, options: WhyOptions): R
   ]
   const end =
     until === null
-      ? 'for ever (ROUSE_IDLE_GROUP_SECONDS is 0)'
+      ? 'permanently (ROUSE_IDLE_GROUP_SECONDS is 0)'
       : `until ${until} (ROUSE_IDLE_GROUP_SECONDS), and longer if no other group is in use then`
   const path = `/api/v1/consumer-groups/${encodeURIComponent(group.consumerGroup)}/queues/${encodeURIComponent(queue)}`
   const text =
@@ -103,7 +103,7 @@ function explainHeld(lane: HeldLane): Reason {
   const text =
     `Partition "${lane.partition}" is held by message ${lane.transactionId}, which failed ${times(attempts)}` +
     `${error === null ? '' : ` (${error.slice(0, 200)})`} and is tried again at ${nextTryAt}; ` +
-    `${messages(behind)} waiting behind it. With onFailure=skip they would pass it.`
+    `${messages(behind)} waiting behind it. With onFailure=skip they would overtake it.`
   return { code: 'held_lane', text, ...facts, attempts, behind, nextTryAt }
 }
 
@@ -113,7 +113,7 @@ function explainLeased(group: GroupFacts): Reason {
     firstExpiresAt === lastExpiresAt
       ? `until ${firstExpiresAt}`
       : `the first until ${firstExpiresAt}, the last until ${lastExpiresAt}`
-  const text = `All partitions with messages are leased, ${until}: ${messages(group.behindLeases)} waiting behind ${group.inFlight} that are being worked on.`
+  const text = `All partitions with messages are leased, ${until}: ${messages(group.behindLeases)} waiting behind ${group.inFlight} that are being processed.`
   const { leasedLanes, behindLeases: behind, inFlight, holder } = group
   return {
     code: 'all_leased',
@@ -132,10 +132,10 @@ function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
   const lastSeenAt = iso(group.lastSeenAt)
   const { ready } = group
   if (waiting > 0) {
-    const text = `${messages(ready)} ready and ${waiting} waiting for them: they should be on their way.`
+    const text = `${messages(ready)} ready and ${waiting} waiting for them: they should be delivered any moment.`
     return { code: 'ready', text, ready, waiting }
   }
-  const text = `${messages(ready)} ready, and nobody is waiting for them; this group last asked around ${lastSeenAt}.`
+  const text = `${messages(ready)} ready, but no consumer is waiting for them; the last request of this group was around ${lastSeenAt}.`
   return { code: 'no_consumers', text, ready, lastSeenAt }
 }
 
@@ -151,7 +151,7 @@ function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyO
       facts.evictMs === null
         ? 'all are kept until one does'
         : `each is kept for ${facts.evictMs / 1_000} s`
-    const text = `${messages(ready)} in the queue, and no consumer group has asked for them yet: ${kept}.`
+    const text = `${messages(ready)} in the queue, but no consumer group has requested them yet: ${kept}.`
     return [{ code: 'no_consumers', text, ready }]
   }
   if (isExplained) return []

@@ -32,7 +32,7 @@ async function findReasons(
   } catch (error) {
     if (!isDatabaseDown(error)) throw error
     const text =
-      'The database does not answer: nothing is pushed, delivered or acknowledged until it does.'
+      'The database does not answer: nothing can be pushed, delivered or acknowledged until it does.'
     return [{ code: 'database_down', text }]
   }
   if (facts === undefined) throw noSuchQueue(queue)

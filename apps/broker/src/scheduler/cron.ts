@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { type PayloadCipher, schedulePlace } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
 import { type DueTicks, dueTicks } from './cron-ticks.ts'
-import type { Chore } from './service.ts'
+import type { Job } from './service.ts'
 
 const schedulesMax = 100
 /** Limits the queues that may fail in one run. Each may have waited a quarter of a second. */
@@ -21,7 +21,7 @@ export interface CronOptions {
 }
 
 /** Fires the schedules that are due. Every node tries; the lock on the schedule's row admits one. */
-export function createCron(options: CronOptions): Chore {
+export function createCron(options: CronOptions): Job {
   const { pool, log, cipher, newMessageId, onWoken, onNext } = options
 
   /** Returns true if a schedule has more ticks to fire at once. */
@@ -76,7 +76,7 @@ export function createCron(options: CronOptions): Chore {
             const reason = (error as Error).message
             log.warn(
               { schedule: schedule.name, queue: schedule.queue, reason },
-              'a schedule could not fire',
+              'schedule could not fire',
             )
           }
         }

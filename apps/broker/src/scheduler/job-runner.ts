@@ -1,7 +1,7 @@
 import type { Logger } from '../log.ts'
-import type { Chore, FiredBy } from './service.ts'
+import type { FiredBy, Job } from './service.ts'
 
-export interface ChoreRunner {
+export interface JobRunner {
   /**
    * Runs the job now, or once more after the current run, which may have started too early for the new work.
    */
@@ -11,7 +11,7 @@ export interface ChoreRunner {
   readonly runs: number
 }
 
-export function oneAtATime(name: string, chore: Chore, log: Logger): ChoreRunner {
+export function oneAtATime(name: string, job: Job, log: Logger): JobRunner {
   let waiting: FiredBy | undefined
   let running: Promise<void> | undefined
   let stopped = false
@@ -24,12 +24,12 @@ export function oneAtATime(name: string, chore: Chore, log: Logger): ChoreRunner
       waiting = undefined
       runs += 1
       try {
-        if (await chore.run(firedBy)) waiting ??= firedBy
+        if (await job.run(firedBy)) waiting ??= firedBy
         failing = false
       } catch (error) {
         // The database is unavailable, or the job lost a race for a lock: the next due poll retries.
         if (!failing && !stopped) {
-          log.warn({ chore: name, reason: (error as Error).message }, 'a chore failed')
+          log.warn({ job: name, reason: (error as Error).message }, 'job failed')
         }
         failing = true
         waiting = undefined

@@ -33,7 +33,7 @@ export class Listener implements Service {
   #client: pg.Client | undefined
   #running = false
   #isUp = false
-  #isTold = false
+  #isLossLogged = false
   #failures = 0
   #echoes = 0
   #timer: NodeJS.Timeout | undefined
@@ -96,8 +96,8 @@ export class Listener implements Service {
     if (this.#client !== client) return
     this.#isUp = true
     this.#failures = 0
-    if (this.#isTold) log.info('LISTEN is back')
-    this.#isTold = false
+    if (this.#isLossLogged) log.info('LISTEN restored')
+    this.#isLossLogged = false
     this.#beatLater(client, echo)
     onUp()
   }
@@ -141,8 +141,9 @@ export class Listener implements Service {
   #tryLater(reason: string): void {
     const { log, random, onDown } = this.#options
     if (!this.#running) return
-    if (!this.#isTold) log.warn({ reason }, 'LISTEN is lost; SQL producers are found by looking')
-    this.#isTold = true
+    if (!this.#isLossLogged)
+      log.warn({ reason }, 'LISTEN lost; polling for messages from SQL producers')
+    this.#isLossLogged = true
     onDown()
     const pauseMs = Math.min(pauseMsMax, pauseMsMin * 2 ** this.#failures) * (0.5 + random() / 2)
     this.#failures += 1
@@ -158,6 +159,6 @@ export class Listener implements Service {
 async function refusePooler(client: pg.Client): Promise<void> {
   if (!(await isPooled(client))) return
   throw new Error(
-    'a pooler is in between, and LISTEN needs PostgreSQL itself: set ROUSE_LISTEN_URL',
+    'LISTEN does not work through a pooler: set ROUSE_LISTEN_URL to PostgreSQL itself',
   )
 }

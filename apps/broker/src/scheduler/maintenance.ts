@@ -12,63 +12,63 @@ import type { Due } from '../ipc.ts'
 import type { Logger } from '../log.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { DeadlineList } from './due-list.ts'
-import { type ChoreRunner, oneAtATime } from './job-runner.ts'
-import type { Chore, FiredBy, Service } from './service.ts'
+import { type JobRunner, oneAtATime } from './job-runner.ts'
+import type { FiredBy, Job, Service } from './service.ts'
 
-export const choreNames = ['reap', 'promote', 'cron', 'retain'] as const
-export type ChoreName = (typeof choreNames)[number]
+export const jobNames = ['reap', 'promote', 'cron', 'retain'] as const
+export type JobName = (typeof jobNames)[number]
 
-const lookEveryMs = 1_000
+const pollEveryMs = 1_000
 /** More than the poll interval, so that a time one second ahead has been seen when it comes. */
 const horizonMs = 1_500
 /**
  * Notices are kept this far ahead. Once the horizon would do, because later polls see everything committed.
  * Twice, because a poll may be slow or fail, and nodes know the database's clock only to within a round trip.
  */
-const toldHorizonMs = 2 * horizonMs
+const noticeHorizonMs = 2 * horizonMs
 /** Limits due polls to forty a second, however many are requested. */
-const lookGapMs = 25
+const pollGapMs = 25
 /** Something overdue that could not be moved is locked at the moment. */
 const overdueAgainMs = 50
 const overdueAgainMsMax = 800
 const never = Number.POSITIVE_INFINITY
 
 export interface TimersOptions {
-  readonly look: (horizonMs: number) => Promise<DueTimes>
-  readonly chores: Readonly<Record<ChoreName, Chore>>
+  readonly readDueTimes: (horizonMs: number) => Promise<DueTimes>
+  readonly jobs: Readonly<Record<JobName, Job>>
   readonly clock: Clock
   readonly log: Logger
 }
 
 export class Timers implements Service {
   readonly #options: TimersOptions
-  readonly #runners: Readonly<Record<ChoreName, ChoreRunner>>
-  readonly #due = new DeadlineList<ChoreName>()
+  readonly #runners: Readonly<Record<JobName, JobRunner>>
+  readonly #due = new DeadlineList<JobName>()
   readonly #databaseClock = new DatabaseClock()
   #running = false
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = never
-  #lookAtMs = never
-  #lookBegunMs = Number.NEGATIVE_INFINITY
-  #looking: Promise<void> | undefined
+  #pollAtMs = never
+  #pollStartedMs = Number.NEGATIVE_INFINITY
+  #polling: Promise<void> | undefined
   /** Notices that arrived during a poll, which may not have seen them. */
-  #toldMeanwhile = new DeadlineList<ChoreName>()
-  #askedMeanwhile = false
+  #noticesMeanwhile = new DeadlineList<JobName>()
+  #requestedMeanwhile = false
   #overdueMs = overdueAgainMs
   #hasWindows = false
   #failing = false
-  #looks = 0
+  #polls = 0
   /** Jobs that were not started by a due poll. */
-  readonly #unseen = new Set<ChoreName>()
+  readonly #notPolled = new Set<JobName>()
 
   constructor(options: TimersOptions) {
-    const { chores, log } = options
+    const { jobs, log } = options
     this.#options = options
     this.#runners = {
-      reap: oneAtATime('reap', this.#lookingAfter('reap', chores.reap), log),
-      promote: oneAtATime('promote', this.#lookingAfter('promote', chores.promote), log),
-      cron: oneAtATime('cron', chores.cron, log),
-      retain: oneAtATime('retain', chores.retain, log),
+      reap: oneAtATime('reap', this.#pollingAfter('reap', jobs.reap), log),
+      promote: oneAtATime('promote', this.#pollingAfter('promote', jobs.promote), log),
+      cron: oneAtATime('cron', jobs.cron, log),
+      retain: oneAtATime('retain', jobs.retain, log),
     }
   }
 
@@ -76,32 +76,32 @@ export class Timers implements Service {
   async start(): Promise<void> {
     if (this.#running) return
     this.#running = true
-    this.#looking = this.#lookAround()
-    await this.#looking
+    this.#polling = this.#poll()
+    await this.#polling
   }
 
   async stop(): Promise<void> {
     this.#running = false
     clearTimeout(this.#timer)
-    await this.#looking
-    await Promise.all(choreNames.map((chore) => this.#runners[chore].stop()))
+    await this.#polling
+    await Promise.all(jobNames.map((job) => this.#runners[job].stop()))
   }
 
   /** Something falls due at this time of the database's clock. False: too far ahead, left to polls. */
-  expect(dueAtMs: number, chore: ChoreName = 'promote'): boolean {
+  expect(dueAtMs: number, job: JobName = 'promote'): boolean {
     if (this.#isFar(dueAtMs)) return false
-    if (this.#looking !== undefined) this.#toldMeanwhile.add(dueAtMs, chore)
-    this.#due.add(dueAtMs, chore)
+    if (this.#polling !== undefined) this.#noticesMeanwhile.add(dueAtMs, job)
+    this.#due.add(dueAtMs, job)
     this.#arm()
     return true
   }
 
   /** Like `expect`, after a delay. Undefined if it is far ahead or the database's clock is not known yet. */
-  expectIn(inMs: number, chore: ChoreName = 'promote'): number | undefined {
+  expectIn(inMs: number, job: JobName = 'promote'): number | undefined {
     const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
     if (nowMs === undefined) return undefined
     const dueAtMs = Math.ceil(nowMs + inMs)
-    return this.expect(dueAtMs, chore) ? dueAtMs : undefined
+    return this.expect(dueAtMs, job) ? dueAtMs : undefined
   }
 
   /** A worker's notice. The result is for peers, which poll for themselves if it is far ahead. */
@@ -111,22 +111,22 @@ export class Timers implements Service {
   }
 
   /** Something may be due, or fall due, at an unknown time. */
-  look(inMs = 0): void {
-    this.#askedMeanwhile = true
-    const soonestMs = Math.max(this.#options.clock.nowMs() + inMs, this.#lookBegunMs + lookGapMs)
-    this.#lookAtMs = Math.min(this.#lookAtMs, soonestMs)
+  pollDueTimes(inMs = 0): void {
+    this.#requestedMeanwhile = true
+    const soonestMs = Math.max(this.#options.clock.nowMs() + inMs, this.#pollStartedMs + pollGapMs)
+    this.#pollAtMs = Math.min(this.#pollAtMs, soonestMs)
     this.#arm()
   }
 
   /** A pop that finds nothing may have closed a lane for the rest of its queue's window. */
   popFoundNothing(): void {
-    if (this.#hasWindows) this.look()
+    if (this.#hasWindows) this.pollDueTimes()
   }
 
-  run(chore: ChoreName, firedBy: FiredBy): void {
+  run(job: JobName, firedBy: FiredBy): void {
     if (!this.#running) return
-    this.#unseen.add(chore)
-    this.#runners[chore].run(firedBy)
+    this.#notPolled.add(job)
+    this.#runners[job].run(firedBy)
   }
 
   stats(): Readonly<Record<string, unknown>> {
@@ -134,20 +134,20 @@ export class Timers implements Service {
     const databaseMs = this.#databaseClock.earliestMs(clock.nowMs())
     return {
       known: this.#due.size,
-      looks: this.#looks,
-      runs: Object.fromEntries(choreNames.map((chore) => [chore, this.#runners[chore].runs])),
+      looks: this.#polls,
+      runs: Object.fromEntries(jobNames.map((job) => [job, this.#runners[job].runs])),
       skewMs: databaseMs === undefined ? null : Math.round(databaseMs - clock.wallMs()),
       roundTripMs: this.#databaseClock.roundTripMs() ?? null,
     }
   }
 
   /** A job skips locked rows. A due poll afterwards shows whether it did, and repeats while it does. */
-  #lookingAfter(name: ChoreName, chore: Chore): Chore {
+  #pollingAfter(name: JobName, job: Job): Job {
     return {
       run: async (firedBy) => {
-        const isUnseen = this.#unseen.delete(name)
-        const isMore = await chore.run(firedBy)
-        if (isUnseen) this.look(overdueAgainMs)
+        const isNotPolled = this.#notPolled.delete(name)
+        const isMore = await job.run(firedBy)
+        if (isNotPolled) this.pollDueTimes(overdueAgainMs)
         return isMore
       },
     }
@@ -156,18 +156,18 @@ export class Timers implements Service {
   /** True only if it is certain: never before the database's clock is known. */
   #isFar(dueAtMs: number): boolean {
     const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
-    return nowMs !== undefined && dueAtMs > nowMs + toldHorizonMs
+    return nowMs !== undefined && dueAtMs > nowMs + noticeHorizonMs
   }
 
   /** One timer, for the earliest deadline. */
   #arm(): void {
     const dueAtMs = this.#databaseClock.toLocal(this.#due.firstDueAt()) ?? never
-    const atMs = Math.min(dueAtMs, this.#looking === undefined ? this.#lookAtMs : never)
+    const atMs = Math.min(dueAtMs, this.#polling === undefined ? this.#pollAtMs : never)
     if (!this.#running || atMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
     const inMs = Math.max(0, Math.ceil(atMs - this.#options.clock.nowMs()))
-    this.#timer = setTimeout(() => this.#wake(), Math.min(inMs, lookEveryMs))
+    this.#timer = setTimeout(() => this.#wake(), Math.min(inMs, pollEveryMs))
   }
 
   #wake(): void {
@@ -175,46 +175,47 @@ export class Timers implements Service {
     const nowMs = this.#options.clock.nowMs()
     const databaseMs = this.#databaseClock.earliestMs(nowMs)
     if (databaseMs !== undefined) {
-      for (const chore of this.#due.takeDue(databaseMs)) this.run(chore, 'timer')
+      for (const job of this.#due.takeDue(databaseMs)) this.run(job, 'timer')
     }
-    if (nowMs >= this.#lookAtMs && this.#looking === undefined) this.#looking = this.#lookAround()
+    if (nowMs >= this.#pollAtMs && this.#polling === undefined) this.#polling = this.#poll()
     this.#arm()
   }
 
-  async #lookAround(): Promise<void> {
-    const { clock, log, look } = this.#options
+  async #poll(): Promise<void> {
+    const { clock, log, readDueTimes } = this.#options
     const sentAtMs = clock.nowMs()
-    this.#lookBegunMs = sentAtMs
-    this.#looks += 1
-    this.#toldMeanwhile = new DeadlineList()
-    this.#askedMeanwhile = false
-    let againMs = lookEveryMs
+    this.#pollStartedMs = sentAtMs
+    this.#polls += 1
+    this.#noticesMeanwhile = new DeadlineList()
+    this.#requestedMeanwhile = false
+    let againMs = pollEveryMs
     try {
-      const times = await look(horizonMs)
+      const times = await readDueTimes(horizonMs)
       const receivedAtMs = clock.nowMs()
       this.#databaseClock.sample({ sentAtMs, receivedAtMs, databaseMs: times.nowMs })
       againMs = this.#take(times)
       this.#failing = false
     } catch (error) {
       if (this.#running && !this.#failing) {
-        log.warn({ reason: (error as Error).message }, 'could not look for what is due')
+        log.warn({ reason: (error as Error).message }, 'due poll failed')
       }
       this.#failing = true
     }
-    this.#looking = undefined
-    this.#lookAtMs = sentAtMs + (this.#askedMeanwhile ? lookGapMs : Math.max(lookGapMs, againMs))
+    this.#polling = undefined
+    this.#pollAtMs =
+      sentAtMs + (this.#requestedMeanwhile ? pollGapMs : Math.max(pollGapMs, againMs))
     this.#arm()
   }
 
   /** Returns the delay until the next poll. */
   #take(times: DueTimes): number {
     this.#due.forgetUntil(times.completeUntilMs)
-    this.#due.addAll(this.#toldMeanwhile)
+    this.#due.addAll(this.#noticesMeanwhile)
     this.#hasWindows = times.hasWindows
-    for (const chore of choreNames) {
-      for (const dueAtMs of times[chore]) {
-        if (dueAtMs > times.nowMs) this.#due.add(dueAtMs, chore)
-        else if (this.#running) this.#runners[chore].run('timer')
+    for (const job of jobNames) {
+      for (const dueAtMs of times[job]) {
+        if (dueAtMs > times.nowMs) this.#due.add(dueAtMs, job)
+        else if (this.#running) this.#runners[job].run('timer')
       }
     }
     const isOverdue = [...times.reap, ...times.promote].some((dueAtMs) => dueAtMs <= times.nowMs)
@@ -222,6 +223,6 @@ export class Timers implements Service {
       ? Math.min(this.#overdueMs * 2, overdueAgainMsMax)
       : overdueAgainMs / 2
     const endsInMs = times.completeUntilMs - times.nowMs
-    return Math.min(lookEveryMs, endsInMs, isOverdue ? this.#overdueMs : lookEveryMs)
+    return Math.min(pollEveryMs, endsInMs, isOverdue ? this.#overdueMs : pollEveryMs)
   }
 }

@@ -18,7 +18,7 @@ import { createRemover } from './jobs/remove.ts'
 import { createRetention, type Retention } from './jobs/retain.ts'
 import { Listener } from './listener.ts'
 import { Timers } from './maintenance.ts'
-import type { Chore, Service } from './service.ts'
+import type { Job, Service } from './service.ts'
 
 type Host = Pick<
   SharedStateHost,
@@ -49,8 +49,8 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   const executor = poolExecutor(pool, config.prepare)
   const listens = config.notify === 'on'
   const onUnknown = () => host.outcomeUnknown()
-  const announced = (chore: Chore) => reportUnknownOutcome(chore, onUnknown)
-  const shared = createSharedChores(options, (inMs) => timers.expectIn(inMs, 'retain'))
+  const withUnknownOutcome = (job: Job) => reportUnknownOutcome(job, onUnknown)
+  const shared = createSharedJobs(options, (inMs) => timers.expectIn(inMs, 'retain'))
 
   const promoter = createPromoter({
     executor,
@@ -59,15 +59,15 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
     onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
   })
   const timers: Timers = new Timers({
-    look: (horizonMs) => dueTimes(pool, horizonMs),
+    readDueTimes: (horizonMs) => dueTimes(pool, horizonMs),
     clock,
     log,
-    chores: {
-      reap: announced(
+    jobs: {
+      reap: withUnknownOutcome(
         createReaper({ executor, onWoken: (woken) => host.notifyFree(woken, 'timer') }),
       ),
       promote: promoter,
-      cron: announced(
+      cron: withUnknownOutcome(
         createCron({
           pool,
           log,
@@ -77,7 +77,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
           onNext: (atMs) => timers.expect(atMs, 'cron'),
         }),
       ),
-      retain: announced(together(shared.others, shared.retention)),
+      retain: withUnknownOutcome(together(shared.others, shared.retention)),
     },
   })
 
@@ -102,11 +102,11 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
 }
 
 /** A job whose connection was lost before the answer may have released messages without a hint. */
-function reportUnknownOutcome(chore: Chore, onOutcomeUnknown: () => void): Chore {
+function reportUnknownOutcome(job: Job, onOutcomeUnknown: () => void): Job {
   return {
     async run(firedBy) {
       try {
-        return await chore.run(firedBy)
+        return await job.run(firedBy)
       } catch (error) {
         if (!provesNotCommitted(error)) onOutcomeUnknown()
         throw error
@@ -116,10 +116,10 @@ function reportUnknownOutcome(chore: Chore, onOutcomeUnknown: () => void): Chore
 }
 
 /** Jobs that one node does for the cluster. Their rows share a table, so one due poll finds them all. */
-function createSharedChores(
+function createSharedJobs(
   { config, pool, log, clock, host }: TimeServicesOptions,
   onNext: (inMs: number) => void,
-): { readonly others: Chore; readonly retention: Retention } {
+): { readonly others: Job; readonly retention: Retention } {
   const holder = config.nodeId
   const onWoken = (woken: readonly WakeHint[]) => host.notifyAvailable(woken, 'timer')
   return {
@@ -166,7 +166,7 @@ function createListener(
     onUp() {
       host.listenerBack()
       timers.run('promote', 'notify')
-      timers.look()
+      timers.pollDueTimes()
     },
     onDown: () => host.listenerLost(),
   })

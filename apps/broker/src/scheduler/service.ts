@@ -8,6 +8,6 @@ export interface Service {
 export type FiredBy = 'timer' | 'notify'
 
 /** A job of the scheduler. `run` resolves to whether there may be more work at once. */
-export interface Chore {
+export interface Job {
   run(firedBy: FiredBy): Promise<boolean>
 }

@@ -46,14 +46,14 @@ export function createWorkerDrain(options: {
       phase.isDraining = true
       const timer = setTimeout(() => {
         const underWay = pool.totalCount - pool.idleCount
-        log.warn({ underWay }, 'did not finish in time')
+        log.warn({ underWay }, 'drain timed out')
         process.exit(underWay === 0 ? 0 : unfinishedExitCode)
       }, drainMsMax)
       timer.unref()
       drain().then(
         () => process.exit(0),
         (error: unknown) => {
-          log.error({ err: error }, 'the drain failed')
+          log.error({ err: error }, 'drain failed')
           process.exit(unfinishedExitCode)
         },
       )

@@ -82,7 +82,7 @@ function isRedelivered({ status }: AckItem): boolean {
 }
 
 function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {
-  outbox.post({ type: 'look' })
+  outbox.post({ type: 'pollDue' })
 }
 
 /**
@@ -98,7 +98,7 @@ function notifyScheduled(
     if (status !== 'scheduled') continue
     const item = items[i] as PushItem
     const due = dueOf(item)
-    if (told !== undefined || due === undefined) return outbox.post({ type: 'look' })
+    if (told !== undefined || due === undefined) return outbox.post({ type: 'pollDue' })
     told = { queue: item.queue, due }
   }
   if (told !== undefined) outbox.post({ type: 'scheduled', ...told })

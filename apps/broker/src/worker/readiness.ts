@@ -42,13 +42,13 @@ export function createReadiness(options: {
 async function inTime(asked: Promise<Readiness>): Promise<RouseError | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('no answer in time')), answerMsMax)
+    timer = setTimeout(() => reject(new Error('the database did not answer in time')), answerMsMax)
   })
   try {
     const { writable, schemaVersion } = await Promise.race([asked, late])
     if (!writable) return new RouseError('database_unavailable', 'the database is read-only')
     if (schemaVersion > 0) return undefined
-    return new RouseError('database_unavailable', 'the database has no schema of ours')
+    return new RouseError('database_unavailable', 'the database schema is missing or out of date')
   } catch (error) {
     return new RouseError('database_unavailable', undefined, { cause: error })
   } finally {

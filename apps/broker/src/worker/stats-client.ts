@@ -3,11 +3,11 @@
 import { RouseError } from '@rouse/protocol'
 import type { SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
-import type { Outbox, WorkerFigures, WorkerMessage } from '../ipc.ts'
+import type { Outbox, WorkerMessage, WorkerStats } from '../ipc.ts'
 
 type Stats = Readonly<Record<string, unknown>>
 
-const figuresMs = 1_000
+const reportMs = 1_000
 /** The primary answers in a millisecond unless it is gone or very busy. Then the last answer is used. */
 const answerMsMax = 250
 
@@ -31,10 +31,10 @@ export function createStatsClient(options: {
   let lastId = 0
   let lastStats: Stats | undefined
   let timer: NodeJS.Timeout | undefined
-  let rates: WorkerFigures['queriesPerSecond'] = {}
-  let counted: { readonly queries: WorkerFigures['queries']; readonly atMs: number } | undefined
+  let rates: WorkerStats['queriesPerSecond'] = {}
+  let counted: { readonly queries: WorkerStats['queries']; readonly atMs: number } | undefined
 
-  function figures(): WorkerFigures {
+  function workerStats(): WorkerStats {
     const { totalCount, idleCount, waitingCount, options } = pool
     return {
       ...sidecar.stats(),
@@ -44,24 +44,24 @@ export function createStatsClient(options: {
     }
   }
 
-  function tell(): void {
+  function report(): void {
     const { queries } = sidecar.stats()
     const atMs = nowMs()
     if (counted !== undefined) rates = ratesOf(counted.queries, queries, atMs - counted.atMs)
     counted = { queries, atMs }
-    outbox.post({ type: 'figures', figures: figures() })
+    outbox.post({ type: 'workerStats', stats: workerStats() })
   }
 
   return {
     start() {
-      timer ??= setInterval(tell, figuresMs)
-      tell()
+      timer ??= setInterval(report, reportMs)
+      report()
     },
     stop: () => clearInterval(timer),
     ask() {
       lastId += 1
       const id = lastId
-      outbox.post({ type: 'figures', figures: figures() })
+      outbox.post({ type: 'workerStats', stats: workerStats() })
       outbox.post({ type: 'askStats', id })
       return new Promise((resolve, reject) => {
         const timeout = setTimeout(() => {
@@ -84,8 +84,8 @@ export function createStatsClient(options: {
 }
 
 function ratesOf(
-  before: WorkerFigures['queries'],
-  after: WorkerFigures['queries'],
+  before: WorkerStats['queries'],
+  after: WorkerStats['queries'],
   ms: number,
 ): Record<string, number> {
   const rates = Object.entries(after).map(([name, count]) => {

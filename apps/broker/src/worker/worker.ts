@@ -70,7 +70,7 @@ export async function runWorker(config: Config): Promise<void> {
     sidecar: encrypted.wrap(withDueNotices(sidecar, outbox)),
     cipher,
     coordinator,
-    requestDuePoll: () => outbox.post({ type: 'look' }),
+    requestDuePoll: () => outbox.post({ type: 'pollDue' }),
     tellConfigured: (hint, version, hasMoved) =>
       outbox.post({ type: 'configured', hint, version, hasMoved }),
     holder: `${config.nodeId}/${workerId}`,

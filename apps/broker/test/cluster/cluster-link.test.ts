@@ -70,7 +70,7 @@ test('so is one that says goodbye, and it is not missed', async (t) => {
 
 test('so is one that falls silent, twice, and it is missed', async (t) => {
   const { a, b, database } = await startPair(t)
-  await a.link.stop({ goodbye: false })
+  await a.link.stop({ leave: false })
   const listed = await database.pool.query(`select from rouse.nodes where id = 'a'`)
   t.equal(listed.rowCount, 1)
   await eventually(() => b.state() === 'suspect', patience)

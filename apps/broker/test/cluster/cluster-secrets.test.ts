@@ -43,7 +43,9 @@ test('a secret is replaced on running nodes without a datagram refused', { timeo
   }
   await writeFile(files[0], 'short')
   a.child.kill('SIGHUP')
-  await eventually(() => a.log.some(({ msg }) => msg === 'the old gossip secret stays'))
+  await eventually(() =>
+    a.log.some(({ msg }) => msg === 'could not reload the gossip secret; keeping the old one'),
+  )
   await wake(a, b)
   const workersReady = () => a.log.filter(({ msg }) => msg === 'worker is ready')
   process.kill(workersReady()[0]?.workerPid as number, 'SIGKILL')
@@ -139,7 +141,7 @@ test('a gossip port that is taken ends the start', { timeout }, async (t) => {
 })
 
 function renewals(node: RunningBroker): number {
-  return node.log.filter(({ msg }) => msg === 'the gossip secret was read anew').length
+  return node.log.filter(({ msg }) => msg === 'gossip secret reloaded').length
 }
 
 let queues = 0

@@ -41,21 +41,24 @@ test('figures of all nodes are added up', async (t) => {
 test('a peer that answers something else is named as unreachable, and the others are told of', async (t) => {
   const good = figuresOf('b')
   const odd: readonly [string, unknown][] = [
-    ['its answer is not that of a node', null],
-    ['its answer is not that of a node', []],
-    ['its answer is not that of a node', 'fine'],
+    ['its response is not that of a node', null],
+    ['its response is not that of a node', []],
+    ['its response is not that of a node', 'fine'],
     [
-      'its answer is not that of a node: node, local_sidecars, requests, wakes, queries_per_second, mode, peers, waiting, group_backoff',
+      'its response is not that of a node: node, local_sidecars, requests, wakes, queries_per_second, mode, peers, waiting, group_backoff',
       {},
     ],
-    ['its answer is not that of a node: node', { ...good, node: 7 }],
-    ['its answer is not that of a node: requests', { ...good, requests: '10' }],
-    ['its answer is not that of a node: wakes', { ...good, wakes: [1] }],
-    ['its answer is not that of a node: queries_per_second', { ...good, queries_per_second: null }],
-    ['its answer is not that of a node: waiting', { ...good, waiting: { total: null } }],
-    ['its answer is not that of a node: group_backoff', { ...good, group_backoff: {} }],
+    ['its response is not that of a node: node', { ...good, node: 7 }],
+    ['its response is not that of a node: requests', { ...good, requests: '10' }],
+    ['its response is not that of a node: wakes', { ...good, wakes: [1] }],
     [
-      'its answer is not that of a node: group_backoff',
+      'its response is not that of a node: queries_per_second',
+      { ...good, queries_per_second: null },
+    ],
+    ['its response is not that of a node: waiting', { ...good, waiting: { total: null } }],
+    ['its response is not that of a node: group_backoff', { ...good, group_backoff: {} }],
+    [
+      'its response is not that of a node: group_backoff',
       { ...good, group_backoff: { groups: [{}] } },
     ],
   ]
@@ -80,7 +83,7 @@ test('a peer without an address is unreachable, a dead one is named and not aske
   const stats = await clusterStats(own, async (url) => void asked.push(url))
   t.match(stats.unreachable, [
     { id: 'b', error: 'its address is not known yet' },
-    { id: 'd', state: 'dead', error: /^it has been silent/ },
+    { id: 'd', state: 'dead', error: /^no gossip from it/ },
   ])
   t.same(asked, [])
 })
@@ -97,6 +100,6 @@ test('one that only our datagrams do not reach is asked: it writes to the databa
   const ask = answering({ 'http://b': figuresOf('b'), 'http://c': figuresOf('c') })
   t.match(await clusterStats(own, ask), {
     nodes: [{ node: 'a' }, { node: 'b' }],
-    unreachable: [{ id: 'c', error: 'it has been silent for 9 s' }],
+    unreachable: [{ id: 'c', error: 'no gossip from it for 9 s' }],
   })
 })

@@ -55,7 +55,7 @@ test('a process that drains goes on draining when it learns that its successor s
   // Does at once what the successor does as soon as it can: the pop cannot be held back for ever.
   const { incarnation } = await joinCluster(database.pool)
   await exchangeNodes(database.pool, { ...unsettled, id: 'node-1', incarnation }, hourMs)
-  const learned = 'a later process has the id of this node'
+  const learned = 'another process with this node id started later'
   await eventually(() => older.log.some(({ msg }) => msg === learned), patience)
   await barrier.release()
   t.equal((await popping).status, 200)
@@ -75,7 +75,7 @@ test('a node that was killed comes back under its id', { timeout }, async (t) =>
   t.same(complaints(again), [])
 })
 
-test('a chore that hangs keeps a node neither from draining nor from ending', {
+test('a job that hangs keeps a node neither from draining nor from ending', {
   timeout,
 }, async (t) => {
   const database = await testDatabase(t)

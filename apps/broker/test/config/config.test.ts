@@ -86,7 +86,9 @@ test('what other programs set is left alone', async (t) => {
 test('a port by a wrong name is no link to a service', async (t) => {
   for (const name of ['ROUSE_GOSIP_PORT', 'ROUSE_HTTP_PORT', 'ROUSE_NODE_2_PORT', 'ROUSE_PRT']) {
     for (const value of ['4700', '', 'tcp:4700']) {
-      t.throws(() => load({ [name]: value }), { message: new RegExp(`^${name} is no setting`) })
+      t.throws(() => load({ [name]: value }), {
+        message: new RegExp(`^${name} is an unknown setting`),
+      })
     }
   }
   t.throws(() => load({ ROUSE_GOSIP_PORT: '4700' }), { message: /did you mean ROUSE_GOSSIP_PORT/ })
@@ -95,19 +97,19 @@ test('a port by a wrong name is no link to a service', async (t) => {
 test('only a port can be a link to a service', async (t) => {
   const link = 'tcp://10.0.0.1:5432'
   t.throws(() => load({ ROUSE_DATABASE_URL: link }), { message: /must be a postgres:\/\/ URL/ })
-  t.throws(() => load({ ROUSE_HOST: link }), { message: /^ROUSE_HOST is no address/ })
+  t.throws(() => load({ ROUSE_HOST: link }), { message: /^ROUSE_HOST is not an address/ })
 })
 
 test('what is no address is refused as such', async (t) => {
   for (const [name, value, problem] of [
-    ['ROUSE_HOST', 'nope..', /no address and no name/],
-    ['ROUSE_HOST', 'http://one', /no address and no name/],
-    ['ROUSE_GOSSIP_HOST', '[::1]', /no address and no name.*without brackets/],
-    ['ROUSE_GOSSIP_HOST', '999.1.1.1', /no address and no name/],
-    ['ROUSE_GOSSIP_ADVERTISE', '0.0.0.0', /every address of this machine/],
-    ['ROUSE_GOSSIP_ADVERTISE', '0.0.0.0:4601', /every address of this machine/],
-    ['ROUSE_GOSSIP_ADVERTISE', '::', /every address of this machine/],
-    ['ROUSE_GOSSIP_ADVERTISE', '[::]:4601', /every address of this machine/],
+    ['ROUSE_HOST', 'nope..', /not an address or host name/],
+    ['ROUSE_HOST', 'http://one', /not an address or host name/],
+    ['ROUSE_GOSSIP_HOST', '[::1]', /not an address or host name.*without brackets/],
+    ['ROUSE_GOSSIP_HOST', '999.1.1.1', /not an address or host name/],
+    ['ROUSE_GOSSIP_ADVERTISE', '0.0.0.0', /can be bound but not advertised/],
+    ['ROUSE_GOSSIP_ADVERTISE', '0.0.0.0:4601', /can be bound but not advertised/],
+    ['ROUSE_GOSSIP_ADVERTISE', '::', /can be bound but not advertised/],
+    ['ROUSE_GOSSIP_ADVERTISE', '[::]:4601', /can be bound but not advertised/],
     ['ROUSE_ADVERTISE_URL', 'foo', /http:\/\/ or https:\/\//],
     ['ROUSE_ADVERTISE_URL', 'foo:4600', /http:\/\/ or https:\/\//],
   ] as const) {
@@ -159,7 +161,7 @@ test('a secret may come from a file, but not from two places', async (t) => {
   t.equal(load({ ...env, ROUSE_DATABASE_URL: '' }).databaseUrl, databaseUrl)
   t.throws(() => load(env), { message: /both set/ })
   t.throws(() => load({ ROUSE_GOSSIP_SECRET_FILE: 'nowhere' }), {
-    message: /ROUSE_GOSSIP_SECRET_FILE names a file that cannot be read/,
+    message: /ROUSE_GOSSIP_SECRET_FILE names an unreadable file/,
   })
 })
 
@@ -202,7 +204,7 @@ test('gossip beyond this machine needs a secret, and says so', async (t) => {
   t.match(load(secret), { gossipHost: '0.0.0.0' })
   t.notMatch(describeConfig(load(secret)), /letters/)
   t.equal(load({}, ['--gossip-secret-file=url.secret']).gossipSecret, databaseUrl)
-  t.throws(() => load({}, ['--gossip-secret-file=nowhere']), { message: /cannot be read/ })
+  t.throws(() => load({}, ['--gossip-secret-file=nowhere']), { message: /unreadable file/ })
 })
 
 test('what gossip would refuse is refused by name, with a way out and no word of a secret', async (t) => {
@@ -271,7 +273,7 @@ test('connections that cannot be right are refused by name, with a way out', asy
   t.throws(() => load(both), { message: /^ROUSE_CONNECTIONS_MAX and ROUSE_POOL_MAX are both set/ })
   t.throws(() => load({ ROUSE_CONNECTIONS_MAX: '17', ROUSE_WORKERS: '2' }), {
     message:
-      /^ROUSE_CONNECTIONS_MAX is 17, and 2 workers need at least 18: raise it, or lower ROUSE_WORKERS$/,
+      /^ROUSE_CONNECTIONS_MAX is 17, but 2 workers need at least 18: raise it, or lower ROUSE_WORKERS$/,
   })
   t.equal(load({ ROUSE_CONNECTIONS_MAX: '18', ROUSE_WORKERS: '2' }).connectionsMax, 18)
 })

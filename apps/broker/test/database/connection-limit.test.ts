@@ -48,7 +48,7 @@ test('a node at the limit of its role fails no request, and says so once', async
   t.same(new Set(statuses), new Set([200, 201]))
 
   const limited = () =>
-    node.log.filter(({ msg }) => /no room for more connections/.test(String(msg)))
+    node.log.filter(({ msg }) => /rejects further connections/.test(String(msg)))
   const processes = new Set(limited().map(({ process }) => process))
   t.ok(processes.size > 0, 'it is in the log')
   t.equal(limited().length, processes.size, 'once for each process')

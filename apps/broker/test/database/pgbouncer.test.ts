@@ -118,7 +118,7 @@ test(
       mode: { mode: 'aggressive', why: ['listener_lost'] },
     })
     t.match(
-      node.log.find(({ msg }) => String(msg).startsWith('LISTEN is lost')),
+      node.log.find(({ msg }) => String(msg).startsWith('LISTEN lost')),
       { reason: /pooler.*ROUSE_LISTEN_URL/ },
     )
     const waiting = apiOf(node.url).pop('q', '?wait=true&timeout=20000')

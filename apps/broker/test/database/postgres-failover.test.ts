@@ -56,7 +56,7 @@ test('the primary is killed and its standby promoted', async (t) => {
   t.same(load.odd, [], 'no answer but 201 and 503')
   t.equal(node.child.exitCode, null, 'the node did not end')
   t.notOk(
-    node.log.some(({ msg }) => String(msg).startsWith('worker ended')),
+    node.log.some(({ msg }) => String(msg).startsWith('worker exited')),
     'nor its workers',
   )
 })
@@ -138,7 +138,7 @@ test('a node that starts in the middle of a failover waits for its end', async (
   })
   const said: unknown[] = []
   createInterface({ input: child.stdout }).on('line', (line) => said.push(JSON.parse(line).msg))
-  await eventually(() => said.includes('PostgreSQL is not there yet'), patience)
+  await eventually(() => said.includes('waiting for PostgreSQL'), patience)
   await pair.promoteStandby()
   await eventually(() => said.includes('node is ready'), patience)
   t.equal(child.exitCode, null)

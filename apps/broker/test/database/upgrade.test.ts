@@ -84,7 +84,9 @@ test(
 
     await user.query('commit')
     const newer = await starting
-    const waits = newer.log.filter(({ msg }) => msg === 'the database cannot be prepared yet')
+    const waits = newer.log.filter(
+      ({ msg }) => msg === 'waiting for a lock before migrating the database',
+    )
     t.equal(waits.length, 1, 'one line a minute')
     t.match(waits[0], { level: 'warn', reason: /rouse\.scheduled/ })
 

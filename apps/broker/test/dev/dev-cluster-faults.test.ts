@@ -80,7 +80,7 @@ test('a node killed while it first starts is started again', { timeout }, async 
   })
   process.kill(pid, 'SIGKILL')
   const { nodes, url } = await untilReady(cluster)
-  t.match(cluster.output(), /node-1 ended \(SIGKILL\); starting it again in one second/)
+  t.match(cluster.output(), /node-1 exited \(SIGKILL\); restarting in one second/)
   t.not(nodes[0]?.pid, pid)
   t.equal((await fetch(`${url}/ready`)).status, 200)
 })

@@ -42,7 +42,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     },
     time: {
       scheduled: () => {},
-      look: () => {
+      pollDueTimes: () => {
         looks += 1
       },
       popFoundNothing: () => {},
@@ -90,7 +90,7 @@ test('where the word of it may be lost with others, all is read anew', async (t)
     ['hints of a peer were lost', (host) => host.heardEverything()],
     ['a worker died', (host) => host.workerGone(1, 'died')],
     ['a write has an unknown outcome', (host) => host.handle(1, [{ type: 'outcomeUnknown' }])],
-    ['a chore has', (host) => host.outcomeUnknown()],
+    ['a job has', (host) => host.outcomeUnknown()],
     ['the channel of a worker was full', (host) => host.handle(1, [{ type: 'hintsLost' }])],
   ]
   for (const [what, doubt] of doubts) {

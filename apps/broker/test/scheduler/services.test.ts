@@ -14,15 +14,15 @@ async function count(database: TestDatabase, table: string): Promise<number> {
 
 /** Resolves when a whole round of each kind began and ended after now. */
 async function untilRound(database: TestDatabase): Promise<void> {
-  const chores = `name in ('retention', 'dedup', 'history')`
+  const jobs = `name in ('retention', 'dedup', 'history')`
   await database.pool.query(
-    `update rouse.chores set next_at = rouse.now(), position = 0, last_at = null where ${chores}`,
+    `update rouse.chores set next_at = rouse.now(), position = 0, last_at = null where ${jobs}`,
   )
   await eventually(
     async () => {
       await database.advanceClock(50) // a frozen one would leave the next step in the future
       const { rows } = await database.pool.query(
-        `select from rouse.chores where ${chores} and (last_at is null or position <> 0)`,
+        `select from rouse.chores where ${jobs} and (last_at is null or position <> 0)`,
       )
       return rows.length === 0
     },
@@ -242,24 +242,24 @@ test('two nodes: the one that does retention is killed, and the other goes on wi
       return startBroker(t, { database, env })
     }),
   )
-  const chore = async (): Promise<{ holder: string; steps: string }> => {
+  const job = async (): Promise<{ holder: string; steps: string }> => {
     const { rows } = await database.pool.query(
       "select holder, steps from rouse.chores where name = 'retention'",
     )
     return rows[0]
   }
   const { holder } = await eventually(async () => {
-    const now = await chore()
+    const now = await job()
     return now.holder === null ? undefined : now
   })
   const victim = nodes[holder === 'a' ? 0 : 1]
   const killedAt = performance.now()
   victim?.child.kill('SIGKILL')
   await victim?.exited
-  const before = await chore()
+  const before = await job()
   const other = holder === 'a' ? 'b' : 'a'
   await eventually(async () => {
-    const now = await chore()
+    const now = await job()
     return now.holder === other && Number(now.steps) > Number(before.steps)
   })
   const tookMs = performance.now() - killedAt

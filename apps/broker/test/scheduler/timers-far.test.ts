@@ -30,7 +30,7 @@ function setUp(t: Test, roundTripMs: () => number = () => roundTripMsMax) {
   const timers = new Timers({
     clock: { nowMs: () => nowMs, wallMs: () => nowMs },
     log: createLogger({ level: 'silent', node: 'n', process: 'p' }),
-    chores: {
+    jobs: {
       reap: nothing,
       cron: nothing,
       retain: nothing,
@@ -45,7 +45,7 @@ function setUp(t: Test, roundTripMs: () => number = () => roundTripMsMax) {
         },
       },
     },
-    async look(horizonMs) {
+    async readDueTimes(horizonMs) {
       const tookMs = roundTripMs()
       const thereMs = Math.floor(tookMs / 2)
       await later(thereMs)

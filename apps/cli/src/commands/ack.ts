@@ -34,6 +34,6 @@ rouse ack LEASE_ID --all --status failed`,
       if (!output.isHuman) output.json(body)
       else if (options.all === true) output.line(`all that the pop still held ended as ${status}`)
       else output.line(`${body.length - failed.length} of ${body.length} ended as ${status}`)
-      if (failed.length > 0) throw new CliError('server', failed[0].error ?? 'the lease is lost')
+      if (failed.length > 0) throw new CliError('server', failed[0].error ?? 'lease lost')
     })
 }

@@ -14,7 +14,7 @@ import {
   promoteScheduled,
 } from '@rouse/storage'
 import type { Logger } from '../../log.ts'
-import type { Chore, FiredBy } from '../service.ts'
+import type { FiredBy, Job } from '../service.ts'
 
 const rowsMax = 1_000
 const lockMs = 200
@@ -29,7 +29,7 @@ export interface PromoterOptions {
   readonly onUnknown: () => void
 }
 
-export interface Promoter extends Chore {
+export interface Promoter extends Job {
   /** Resolves when no promotion waits for a lock. No promotion starts afterwards. */
   stop(): Promise<void>
 }
@@ -46,7 +46,7 @@ export function createPromoter(options: PromoterOptions): Promoter {
       const key = keyOf({ queue, partition })
       if (failing.get(key) === reason) continue
       failing.set(key, reason)
-      log.warn({ queue, partition, reason }, 'scheduled messages could not be moved to the log')
+      log.warn({ queue, partition, reason }, 'could not move scheduled messages to the log')
     }
   }
 

@@ -1,6 +1,6 @@
 import type { WakeHint } from '@rouse/protocol'
 import { type Executor, reapStep } from '@rouse/storage'
-import type { Chore } from '../service.ts'
+import type { Job } from '../service.ts'
 
 const leasesMax = 1_000
 
@@ -8,7 +8,7 @@ const leasesMax = 1_000
 export function createReaper(options: {
   readonly executor: Executor
   readonly onWoken: (woken: readonly WakeHint[]) => void
-}): Chore {
+}): Job {
   return {
     async run() {
       const { woken, isMore } = await reapStep(options.executor, leasesMax)

@@ -1,7 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import { redriveStep } from '@rouse/storage'
 import type pg from 'pg'
-import type { Chore } from '../service.ts'
+import type { Job } from '../service.ts'
 
 /** Takes the redrive steps that are due. Progress is in the database, so any node can take the next one. */
 export function createRedriver(options: {
@@ -10,7 +10,7 @@ export function createRedriver(options: {
   readonly onWoken: (woken: readonly WakeHint[]) => void
   /** Called with the delay until the next step. */
   readonly onNext: (inMs: number) => void
-}): Chore {
+}): Job {
   const { pool, holder, onWoken, onNext } = options
   return {
     async run() {
@@ -24,10 +24,10 @@ export function createRedriver(options: {
 }
 
 /** Runs jobs that share a due time. If one fails, the others still run. */
-export function together(...chores: readonly Chore[]): Chore {
+export function together(...jobs: readonly Job[]): Job {
   return {
     async run(firedBy) {
-      const runs = await Promise.allSettled(chores.map((chore) => chore.run(firedBy)))
+      const runs = await Promise.allSettled(jobs.map((job) => job.run(firedBy)))
       const failed = runs.find((run) => run.status === 'rejected')
       if (failed !== undefined) throw failed.reason as Error
       return runs.some((run) => run.status === 'fulfilled' && run.value)

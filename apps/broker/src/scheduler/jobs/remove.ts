@@ -1,7 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import { removalStep } from '@rouse/storage'
 import type pg from 'pg'
-import type { Chore } from '../service.ts'
+import type { Job } from '../service.ts'
 
 /** Removes purged or deleted messages. Progress is in the database, so any node can take the next step. */
 export function createRemover(options: {
@@ -10,7 +10,7 @@ export function createRemover(options: {
   readonly onWoken: (woken: readonly WakeHint[]) => void
   /** Called with the delay until the next step. */
   readonly onNext: (inMs: number) => void
-}): Chore {
+}): Job {
   const { pool, holder, onWoken, onNext } = options
   return {
     async run() {

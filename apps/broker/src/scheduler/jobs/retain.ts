@@ -2,14 +2,14 @@ import type { RetainOptions } from '@rouse/storage'
 import { type IdleGroup, idleGroups, retentionStep, takeLetGoGroups } from '@rouse/storage'
 import type pg from 'pg'
 import type { Logger } from '../../log.ts'
-import type { Chore } from '../service.ts'
+import type { Job } from '../service.ts'
 
 /** The limit of one step. Usually its 50 ms end first: a step holds the partitions it removes from. */
 const bounds = { rows: 10_000, partitions: 1_000 }
 /** Limits the idle groups in `/stats`, and the warnings after one step. */
 const groupsMax = 20
 
-export interface Retention extends Chore {
+export interface Retention extends Job {
   /** The consumer groups that hold back retention, as known to this node. */
   readonly holding: readonly IdleGroup[]
 }
@@ -33,7 +33,7 @@ export function createRetention(options: {
     for (const group of await takeLetGoGroups(pool, groupsMax)) {
       log.warn(
         group,
-        'a consumer group without a request for ROUSE_IDLE_GROUP_SECONDS no longer holds messages that the others have completed',
+        'consumer group idle for ROUSE_IDLE_GROUP_SECONDS; it no longer holds messages that all other groups have completed',
       )
     }
   }

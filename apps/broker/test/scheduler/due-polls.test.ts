@@ -5,32 +5,32 @@ import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { systemClock } from '../../src/clock.ts'
 import { createLogger } from '../../src/log.ts'
-import { type ChoreName, Timers } from '../../src/scheduler/maintenance.ts'
+import { type JobName, Timers } from '../../src/scheduler/maintenance.ts'
 import { pass } from '../support/node-state.ts'
 
 const nothing = { reap: [], promote: [], cron: [], retain: [], hasWindows: false }
 
 /** Timers on a database that knows nothing, unless told; each look can be held up. */
 function setUp(known: Partial<DueTimes> = {}) {
-  const runs: { chore: ChoreName; atMs: number }[] = []
+  const runs: { job: JobName; atMs: number }[] = []
   let looks = 0
   let held: Promise<void> = Promise.resolve()
-  const chore = (name: ChoreName) => ({
+  const job = (name: JobName) => ({
     async run() {
-      runs.push({ chore: name, atMs: Date.now() })
+      runs.push({ job: name, atMs: Date.now() })
       return false
     },
   })
   const timers = new Timers({
     clock: systemClock,
     log: createLogger({ level: 'silent', node: 'n', process: 'p' }),
-    chores: {
-      reap: chore('reap'),
-      promote: chore('promote'),
-      cron: chore('cron'),
-      retain: chore('retain'),
+    jobs: {
+      reap: job('reap'),
+      promote: job('promote'),
+      cron: job('cron'),
+      retain: job('retain'),
     },
-    async look(horizonMs) {
+    async readDueTimes(horizonMs) {
       looks += 1
       const nowMs = Date.now()
       await held
@@ -52,7 +52,7 @@ function setUp(known: Partial<DueTimes> = {}) {
   }
 }
 
-test('a due time that is told fires its chore at that time', async (t) => {
+test('a due time that is told fires its job at that time', async (t) => {
   const { timers, runs } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())
@@ -60,7 +60,7 @@ test('a due time that is told fires its chore at that time', async (t) => {
   timers.expect(dueAtMs, 'cron')
   await eventually(() => runs.length > 0)
   t.same(
-    runs.map(({ chore }) => chore),
+    runs.map(({ job }) => job),
     ['cron'],
   )
   t.ok((runs[0]?.atMs ?? 0) >= dueAtMs, 'not early')
@@ -82,12 +82,12 @@ test('what is told while a look is under way is not forgotten by its answer', as
   await timers.start()
   t.teardown(() => timers.stop())
   const release = hold()
-  timers.look()
+  timers.pollDueTimes()
   await eventually(() => looks() === 2)
   timers.expect(Date.now() + 300)
   release()
   await eventually(() => runs.length === 1)
-  t.equal(runs[0]?.chore, 'promote')
+  t.equal(runs[0]?.job, 'promote')
 })
 
 test('a look knows better than what was told before it', async (t) => {
@@ -95,7 +95,7 @@ test('a look knows better than what was told before it', async (t) => {
   await timers.start()
   t.teardown(() => timers.stop())
   timers.expect(Date.now() + 1_000)
-  timers.look()
+  timers.pollDueTimes()
   await eventually(() => looks() >= 2)
   await eventually(() => looks() >= 4, { timeoutMs: 10_000 })
   t.same(runs, [], 'nothing is due, so nothing ran')
@@ -105,7 +105,7 @@ test('a thousand who ask for a look get a few', async (t) => {
   const { timers, looks } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())
-  for (let i = 0; i < 1_000; i += 1) timers.look()
+  for (let i = 0; i < 1_000; i += 1) timers.pollDueTimes()
   await eventually(() => looks() >= 2)
   t.ok(looks() <= 3, `${looks()} looks`)
 })
@@ -131,7 +131,7 @@ test('timers that were stopped run nothing any more', async (t) => {
   t.same(runs, [])
 })
 
-test('a chore that somebody called for is looked after: it may have passed over what was locked', async (t) => {
+test('a job that somebody called for is looked after: it may have passed over what was locked', async (t) => {
   const { timers, runs, looks } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())

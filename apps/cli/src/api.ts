@@ -1,8 +1,8 @@
-// Calls of the HTTP API, and what their failures say to a person.
+// Calls the HTTP API and turns failures into one-line messages.
 import { CliError } from './cli-error.ts'
 import { parseExact, stringifyExact } from './exact-json.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: verbs print answers of every shape
+// biome-ignore lint/suspicious/noExplicitAny: verbs print responses of every shape
 export type Json = any
 
 export interface ApiAnswer {
@@ -20,7 +20,7 @@ export class Api {
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
       throw new CliError(
         'usage',
-        `${JSON.stringify(url)} is no URL of a node, such as http://127.0.0.1:4600`,
+        `${JSON.stringify(url)} is not a URL of a node, such as http://127.0.0.1:4600`,
       )
     }
     this.url = url.replace(/\/+$/, '')
@@ -30,7 +30,7 @@ export class Api {
     return this.#ask('GET', path, undefined, options.timeoutMs)
   }
 
-  /** All pages of a list, one after the other. */
+  /** Reads all pages of a list. */
   async all(path: string, list: string): Promise<Json[]> {
     const found: Json[] = []
     let cursor: string | undefined
@@ -66,7 +66,7 @@ export class Api {
     const text = await response.text()
     const parsed = text === '' ? undefined : parseJson(text)
     if (response.ok) return { status: response.status, body: parsed }
-    const detail = parsed?.detail ?? parsed?.title ?? `it answered ${response.status}`
+    const detail = parsed?.detail ?? parsed?.title ?? `the server answered ${response.status}`
     throw new CliError(
       'server',
       `${detail}${parsed?.code === undefined ? '' : ` (${parsed.code})`}`,
@@ -74,7 +74,7 @@ export class Api {
   }
 }
 
-/** A part of a path: names may hold anything. */
+/** Encodes a path segment: names may contain any character. */
 export function segment(name: string): string {
   return encodeURIComponent(name)
 }

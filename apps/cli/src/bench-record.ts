@@ -1,4 +1,4 @@
-// What a bench pushed and got, message by message.
+// Records the messages that a bench pushed and received.
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface Latency {
@@ -8,7 +8,7 @@ export interface Latency {
   readonly max: number
 }
 
-export interface BenchFigures {
+export interface BenchStats {
   readonly seconds: number
   readonly pushed: number
   readonly consumed: number
@@ -28,7 +28,7 @@ export class BenchRecord {
   readonly #received = new Set<number>()
   readonly #pushMs: number[] = []
   readonly #endToEndMs: number[] = []
-  /** By partition, the messages in the order of their arrival. */
+  /** The messages of each partition in order of arrival. */
   readonly #arrivals = new Map<number, number[]>()
   #last = -1
   #duplicated = 0
@@ -75,7 +75,7 @@ export class BenchRecord {
     return { pushed, consumed: this.#received.size, perSecond: Math.round(pushed / seconds) }
   }
 
-  figures(): BenchFigures {
+  stats(): BenchStats {
     const seconds = (this.#pushedAt - this.#startedAt) / 1_000
     const consuming = Math.max(seconds, (this.#consumedAt - this.#startedAt) / 1_000)
     let lost = 0
@@ -95,7 +95,7 @@ export class BenchRecord {
   }
 
   /**
-   * The client joins pushes of a queue into requests in the order of the calls, so within a partition the numbers rise.
+   * The client batches pushes in call order, so the numbers within a partition increase.
    */
   #outOfOrder(): number {
     let count = 0

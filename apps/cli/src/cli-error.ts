@@ -1,4 +1,4 @@
-/** What a shell can branch on. `rouse --help` lists them. */
+/** The exit codes, listed in `rouse --help`. */
 export const exitCodes = {
   usage: 1,
   server: 2,
@@ -7,7 +7,7 @@ export const exitCodes = {
   failed: 5,
 } as const
 
-/** Ends the program with one line for a person, and a code for a script. */
+/** Ends the program with a one-line message and an exit code. */
 export class CliError extends Error {
   readonly code: keyof typeof exitCodes
 

@@ -1,4 +1,4 @@
-/** The wall clock: ages of messages, and how far the database is from it. */
+/** The wall clock, for the age of messages and the clock skew of the database. */
 export function nowMs(): number {
   return Date.now()
 }

@@ -1,4 +1,4 @@
-// The only reader of the environment.
+// The only file that reads the environment.
 export interface GlobalOptions {
   readonly url: string
   readonly json?: boolean

@@ -1,19 +1,19 @@
 // JSON whose numbers keep all their digits. JavaScript reads 12345678901234567890 as 12345678901234567000 and 1e400 as
-// Infinity, which it writes as null; a payload must neither be stored nor shown like that. A number that would lose
-// something is a text in between, with a mark before it that no other process knows.
+// Infinity, which it writes as null; a payload must neither be stored nor shown like that. While parsed, a number
+// that would lose digits is a string with a random prefix that no other process knows.
 import { randomUUID } from 'node:crypto'
 
 const mark = `${randomUUID()} `
 const marked = new RegExp(`"${mark}([^"]*)"`, 'g')
 
-/** Cheap, and true too often rather than too seldom. */
+/** A cheap test with false positives but no false negatives. */
 const mayLoseDigits = /[\d.]{16}|\d[eE][+-]?\d{3}/
 
 const numberAt = /-?\d[\d.eE+-]*/y
 
-/** As JSON.parse, but what is made of a number that JavaScript cannot hold is only fit for `stringifyExact`. */
+/** Like JSON.parse, but numbers that JavaScript cannot hold become values for `stringifyExact` only. */
 export function parseExact(text: string): unknown {
-  // What is no JSON is found first: the text is then known to be well-formed.
+  // Throws on invalid JSON first, so that the text is known to be well-formed.
   const value: unknown = JSON.parse(text)
   return mayLoseDigits.test(text) ? JSON.parse(markNumbers(text)) : value
 }

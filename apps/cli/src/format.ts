@@ -1,4 +1,4 @@
-// How values are read from a command line and shown to a person.
+// Parses values of the command line and formats values for a terminal.
 import { InvalidArgumentError } from 'commander'
 import type { Json } from './api.ts'
 import { stringifyExact } from './exact-json.ts'
@@ -35,12 +35,12 @@ export function since(time: string | null | undefined, nowMs: number): string {
   return time === null || time === undefined ? '–' : ago(nowMs - Date.parse(time))
 }
 
-/** Of a node that is missing in the figures of all. */
+/** Describes a node that is missing from the cluster stats. */
 export function absence({ id, state, error }: Json): string {
   return `${id} ${state === 'dead' ? 'is dead' : 'does not answer'}: ${error}`
 }
 
-/** On one line, and no longer than fits. */
+/** Formats a value on one line, cut to a maximum length. */
 export function brief(value: unknown, most = 60): string {
   const text = stringifyExact(value)
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`

@@ -1,10 +1,10 @@
-// The way in: `rouse VERB`. Data goes to standard output, everything else to standard error.
+// The entry point of `rouse VERB`. Data goes to standard output, everything else to standard error.
 import { CommanderError } from 'commander'
 import { CliError, exitCodes } from './cli-error.ts'
 import { leaseIdsLast } from './lease-id-args.ts'
 import { createProgram } from './program.ts'
 
-// Whoever reads us may stop reading (`| head`); that is no failure.
+// The reader may close the pipe early (`| head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

@@ -1,17 +1,17 @@
-// Where answers go: a table on a terminal, compact JSON in a pipe or with --json.
+// Output: a table on a terminal, compact JSON in a pipe or with --json.
 import colors from 'picocolors'
 import { stringifyExact } from './exact-json.ts'
 import { formatTable, type TableColumn } from './table.ts'
 
 export interface Output {
-  /** Whether somebody reads a screen. */
+  /** Whether the output is a terminal and --json is not set. */
   readonly isHuman: boolean
-  /** One document. */
+  /** Prints one JSON document. */
   json(value: unknown): void
-  /** For a person. */
+  /** Prints a line of text. */
   line(text?: string): void
   table<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[], nothing: string): void
-  /** Beside the data. */
+  /** Prints to standard error, apart from the data. */
   note(text: string): void
 }
 
@@ -30,7 +30,7 @@ export function createOutput(options: { readonly json?: boolean | undefined }): 
   }
 }
 
-/** A terminal that does not know its width says 0. */
+/** A terminal of unknown width reports 0. */
 function screenWidth(): number | undefined {
   return process.stdout.columns || undefined
 }

@@ -20,8 +20,8 @@ import { topVerb } from './commands/top.ts'
 import { whyVerb } from './commands/why.ts'
 import { defaultUrl } from './config.ts'
 
-/** In the order of `rouse --help`: run it, use it, look at it, keep it well. */
-// biome-ignore format: one line a purpose
+/** In the order of `rouse --help`: run, use, inspect, maintain. */
+// biome-ignore format: one line per purpose
 const verbs = [
   devVerb, serveVerb,
   pushVerb, popVerb, ackVerb, tailVerb,
@@ -32,19 +32,19 @@ const verbs = [
 export function createProgram(): Command {
   const program = new Command('rouse')
     .description('A clustered message queue on PostgreSQL.')
-    .option('-u, --url <url>', 'a node, or the balancer before them (ROUSE_URL)', defaultUrl)
-    .option('--json', 'compact JSON, also on a terminal')
-    .showHelpAfterError('(--help shows how it is used)')
+    .option('-u, --url <url>', 'URL of a node or of the balancer (ROUSE_URL)', defaultUrl)
+    .option('--json', 'print compact JSON, also on a terminal')
+    .showHelpAfterError('(use --help for usage)')
     .showSuggestionAfterError()
     .exitOverride()
     .addHelpText(
       'after',
       `
-A table on a terminal, JSON in a pipe.
-Exit codes: 0 done · 1 wrong usage · 2 the server refused or is out of reach · 4 there was nothing · 5 a check failed`,
+Prints a table on a terminal, JSON in a pipe.
+Exit codes: 0 success · 1 wrong usage · 2 server error or unreachable · 4 no messages · 5 a check failed`,
     )
   for (const add of verbs) add(program)
   for (const command of program.commands)
-    command.exitOverride().showHelpAfterError('(--help shows how it is used)')
+    command.exitOverride().showHelpAfterError('(use --help for usage)')
   return program
 }

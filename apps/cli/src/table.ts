@@ -8,7 +8,7 @@ export interface TableColumn<Row> {
 
 const gap = '  '
 
-/** Columns as wide as they need to be, no lines between them, no row longer than the screen. */
+/** Aligns the columns and cuts rows at the width of the screen. */
 export function formatTable<Row>(
   rows: readonly Row[],
   columns: readonly TableColumn<Row>[],
@@ -30,7 +30,7 @@ export function formatTable<Row>(
 function show(value: string | number | null | undefined): string {
   if (value === null || value === undefined || value === '') return '–'
   if (typeof value === 'number') return value.toLocaleString('en-US')
-  // A name with a line break or an escape code in it is shown, not obeyed.
+  // Neutralises line breaks and escape codes in names.
   return value.replaceAll(/\p{Cc}/gu, '·')
 }
 

@@ -3,14 +3,14 @@ import { Api } from './api.ts'
 import type { GlobalOptions } from './config.ts'
 import { createOutput, type Output } from './output.ts'
 
-/** What every verb works with. */
+/** The dependencies of every verb. */
 export interface Session<Options> {
   readonly api: Api
   readonly output: Output
   readonly options: Options & GlobalOptions
 }
 
-/** Every verb says what it does and shows how it is used. */
+/** Every verb has a description and an example. */
 export function verb(parent: Command, name: string, description: string, example: string): Command {
   return parent
     .command(name)

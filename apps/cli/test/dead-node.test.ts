@@ -1,4 +1,4 @@
-// A node that died is named by every verb that shows the cluster.
+// Every verb that shows the cluster names a dead node.
 import { createServer } from 'node:http'
 import { test } from 'tap'
 import { plain, rouse, rouseOnTerminal, terminalMissing } from './support/rouse.ts'
@@ -7,18 +7,18 @@ const skip = await terminalMissing()
 const env = { ROUSE_URL: await listen() }
 const words = 'node-2 is dead: no gossip from it for 42 s'
 
-test('the doctor warns of a dead node, and knows it from one that does not answer', async (t) => {
+test('the doctor distinguishes a dead node from one that does not answer', async (t) => {
   const { out, err } = await rouse(['doctor'], { env })
   const findings = JSON.parse(out) as { check: string; what: string; fix: string }[]
   t.match(
     findings.find(({ check }) => check === 'dead'),
-    { state: 'warning', what: words, fix: /start it again/ },
+    { state: 'warning', what: words, fix: /restart it/ },
   )
   t.match(
     findings.find(({ check }) => check === 'http'),
     { state: 'problem', what: 'node-3 does not answer over HTTP: it answered 500' },
   )
-  t.match(err, /1 to mend/, 'which is not the dead one')
+  t.match(err, /1 problem found/, 'the dead node is a warning only')
 })
 
 test('top and stats show a dead node', { skip }, async (t) => {
@@ -32,7 +32,7 @@ test('top and stats show a dead node', { skip }, async (t) => {
   }
 })
 
-/** What a node says whose two peers are dead and broken. */
+/** The stats of a node with one dead and one failing peer. */
 async function listen(): Promise<string> {
   const own = {
     node: 'node-1',

@@ -6,38 +6,42 @@ import { rouse } from './support/rouse.ts'
 const node = await sharedNode(['--retention-interval-ms=200'])
 const options = { skip: pgbouncerMissing, timeout: 60_000 }
 
-test('the doctor knows a pooler, and whether nodes would LISTEN through it', options, async (t) => {
-  const { url } = await testDatabase(t, { instrumented: false })
-  const pgbouncer = await startPgbouncer(url)
-  t.teardown(() => pgbouncer.stop())
-  const through = { ROUSE_DATABASE_URL: pgbouncer.through(url) }
-  for (const [env, pooler, listen] of [
-    [{ ROUSE_DATABASE_URL: url }, /^no pooler/, 'ok'],
-    [through, /^a pooler is in between/, 'warning'],
-    [{ ...through, ROUSE_LISTEN_URL: url }, /^a pooler is in between/, 'ok'],
-  ] as const) {
-    const { findings } = await doctor(env)
-    t.match(
-      findings.find(({ check }) => check === 'pooler'),
-      { state: 'ok', what: pooler },
-    )
-    t.match(
-      findings.find(({ check }) => check === 'listen'),
-      { state: listen },
-    )
-  }
-})
+test(
+  'the doctor detects a pooler, and whether nodes would LISTEN through it',
+  options,
+  async (t) => {
+    const { url } = await testDatabase(t, { instrumented: false })
+    const pgbouncer = await startPgbouncer(url)
+    t.teardown(() => pgbouncer.stop())
+    const through = { ROUSE_DATABASE_URL: pgbouncer.through(url) }
+    for (const [env, pooler, listen] of [
+      [{ ROUSE_DATABASE_URL: url }, /^no pooler/, 'ok'],
+      [through, /^behind a pooler/, 'warning'],
+      [{ ...through, ROUSE_LISTEN_URL: url }, /^behind a pooler/, 'ok'],
+    ] as const) {
+      const { findings } = await doctor(env)
+      t.match(
+        findings.find(({ check }) => check === 'pooler'),
+        { state: 'ok', what: pooler },
+      )
+      t.match(
+        findings.find(({ check }) => check === 'listen'),
+        { state: listen },
+      )
+    }
+  },
+)
 
-test('a database that is not there is a finding, not a crash', async (t) => {
+test('an unreachable database is a finding, not a crash', async (t) => {
   const { findings, err } = await doctor({ ROUSE_DATABASE_URL: 'postgres://127.0.0.1:9/rouse' })
   t.match(
     findings.find(({ check }) => check === 'database'),
     { state: 'problem', what: /ECONNREFUSED/ },
   )
-  t.equal(err, 'rouse: 2 to mend\n')
+  t.equal(err, 'rouse: 2 problems found\n')
 })
 
-test('an address to LISTEN at that makes no sense hides nothing else', async (t) => {
+test('an invalid LISTEN address does not hide other findings', async (t) => {
   const { url } = await testDatabase(t, { instrumented: false })
   const env = { ROUSE_DATABASE_URL: url, ROUSE_LISTEN_URL: 'postgres://one,,two/rouse' }
   const { findings } = await doctor(env)
@@ -51,7 +55,7 @@ test('an address to LISTEN at that makes no sense hides nothing else', async (t)
   )
 })
 
-test('the doctor names the nodes that disagree about defaults, with what each says', async (t) => {
+test('the doctor names nodes with different defaults, and the value of each', async (t) => {
   const first = await sharedNode(['--node-id=node-1', '--default-ttl=60', '--default-priority=1'])
   const flags = ['--node-id=node-2', '--default-retry-backoff-ms=1,2', '--default-priority=1']
   await sharedNode(flags, first.database)
@@ -68,7 +72,7 @@ test('the doctor names the nodes that disagree about defaults, with what each sa
   )
 })
 
-test('defaults that no running node has are named: a node that has gone left them', async (t) => {
+test('the doctor names defaults that no running node has', async (t) => {
   const left = await sharedNode(['--node-id=node-1', '--default-priority=1'])
   const gone = await sharedNode(['--default-ttl=60', '--default-priority=1'], left.database)
   await gone.stop()
@@ -84,7 +88,9 @@ test('defaults that no running node has are named: a node that has gone left the
   t.equal(findings.filter(({ check }) => check === 'defaults').length, 1)
 })
 
-test('a consumer group that holds back retention is named', { timeout: 60_000 }, async (t) => {
+test('the doctor names a consumer group that holds back retention', {
+  timeout: 60_000,
+}, async (t) => {
   const items = [{ queue: 'orders', payload: 1 }]
   await node.call('POST', '/api/v1/push', { items })
   await node.call('GET', '/api/v1/pop/queue/orders?consumerGroup=gone&partitions=1&autoAck=true')
@@ -107,7 +113,7 @@ test('a consumer group that holds back retention is named', { timeout: 60_000 },
   ])
 })
 
-test('the doctor names every setting that nodes must change, and how to take it back', async (t) => {
+test('the doctor names every setting that nodes must override, and how to reset it', async (t) => {
   const { url, pool } = await testDatabase(t, { instrumented: false })
   const name = url.split('/').at(-1)
   const clean = await doctor({ ROUSE_DATABASE_URL: url })
@@ -152,7 +158,7 @@ test('the doctor names every setting that nodes must change, and how to take it 
   )
 })
 
-test('a timeout that is too short for the doctor itself is named, and hides nothing else', async (t) => {
+test('a timeout too short for the doctor itself is reported and does not hide other findings', async (t) => {
   const { url, pool } = await testDatabase(t, { instrumented: false })
   const name = url.split('/').at(-1)
   const { rows } = await pool.query(
@@ -176,7 +182,7 @@ test('a timeout that is too short for the doctor itself is named, and hides noth
   )
 })
 
-/** No node is there, which is a finding of its own. */
+/** There is no node, which is also a finding. */
 async function doctor(env: Readonly<Record<string, string>>) {
   const { out, err } = await rouse(['doctor', '--url', 'http://127.0.0.1:9'], { env })
   return {

@@ -1,4 +1,4 @@
-// PostgreSQL 14 is refused at the start, by its code, and nothing is written to it.
+// PostgreSQL 14 is rejected at the start with an error code, and nothing is written to it.
 import { createPool } from '@rouse/database'
 import { postgresMissing, startTestPostgres, testServerSettings } from '@rouse/testkit'
 import { test } from 'tap'
@@ -6,7 +6,7 @@ import { rouse } from './support/rouse.ts'
 
 const tooOld = /PostgreSQL 14\.\d+ is too old: Rouse needs 15 or newer \(postgres_too_old\)/
 
-test('a server older than PostgreSQL 15 is refused', { skip: postgresMissing(14) }, async (t) => {
+test('a server older than PostgreSQL 15 is rejected', { skip: postgresMissing(14) }, async (t) => {
   const server = await startTestPostgres({ major: 14, settings: testServerSettings })
   t.teardown(() => server.stop())
   const env = { ROUSE_DATABASE_URL: server.url }
@@ -28,7 +28,7 @@ test('a server older than PostgreSQL 15 is refused', { skip: postgresMissing(14)
     )
     t.notOk(
       findings.some(({ check }) => check === 'schema'),
-      'the rest is not looked at',
+      'the other checks are skipped',
     )
     t.equal(code, 5)
   })

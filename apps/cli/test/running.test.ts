@@ -1,4 +1,4 @@
-// The two verbs that run until a signal ends them: one node, and a cluster with its own PostgreSQL.
+// The verbs that run until a signal: serve (one node) and dev (a cluster with an embedded PostgreSQL).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,11 +19,11 @@ interface Described {
   readonly postgres: { readonly pid: number }
 }
 
-/** Below those that systems hand out, and far from what a process with a number close by would take. */
+/** Below the ephemeral range, and far from the ports of a process with a similar pid. */
 const port = 20_000 + ((process.pid * 617) % 1_000) * 10
 const timeout = 240_000
 const patience = { timeoutMs: 60_000 }
-/** A test that fails because the program does not end must not leave it behind. */
+/** A failed test must not leave the program running. */
 const stopMsMax = 40_000
 
 test('rouse serve serves until SIGTERM', { timeout }, async (t) => {
@@ -51,7 +51,9 @@ test('rouse dev runs a cluster until SIGINT', { timeout }, async (t) => {
   await t.rejects(described(data), { code: 'ENOENT' })
 })
 
-test('rouse dev that is told to end while it starts leaves nothing', { timeout }, async (t) => {
+test('rouse dev leaves nothing running when a signal interrupts its start', {
+  timeout,
+}, async (t) => {
   const data = await dataFolder(t)
   const { child } = run(t, ['dev', '--nodes', '1', '--port', `${port}`, '--data', data])
   const file = join(data, 'postgres', 'postmaster.pid')
@@ -66,7 +68,7 @@ test('rouse dev that is told to end while it starts leaves nothing', { timeout }
   await t.rejects(described(data), { code: 'ENOENT' })
 })
 
-test('rouse dev says in one line what it cannot use', { timeout }, async (t) => {
+test('rouse dev rejects invalid arguments in one line', { timeout }, async (t) => {
   for (const [flags, code, problem] of [
     [['--nodes', '99'], 1, /^rouse: --nodes must be a whole number from 1 to 16\n$/],
     [['--nodes', '1.5'], 1, /Write a whole number/],
@@ -77,7 +79,7 @@ test('rouse dev says in one line what it cannot use', { timeout }, async (t) => 
   }
 })
 
-/** In the background, without the loaders that tap puts into every process; it ends with the test at the latest. */
+/** Runs in the background without tap's loaders, and ends with the test at the latest. */
 function run(t: Test, args: readonly string[]): Running {
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(
@@ -113,7 +115,7 @@ async function worksAt(t: Test, url: string): Promise<void> {
   t.match(JSON.parse(out), { messages: [{ data: { n: 1 } }] })
 }
 
-/** Open to PostgreSQL, which is no root: it would keep its data outside, where nobody removes them. */
+/** Accessible to PostgreSQL, which does not run as root; otherwise it would keep its data elsewhere. */
 async function dataFolder(t: Test): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
   await chmod(path, 0o755)

@@ -1,5 +1,5 @@
-// Every verb as its user sees it: a table on a terminal, compact JSON in a pipe. What differs from run to run is masked.
-// ROUSE_TEST_SNAPSHOTS=write writes test/snapshots anew; look at the difference before you commit it.
+// The output of every verb: a table on a terminal, compact JSON in a pipe. Values that change between runs
+// are masked. ROUSE_TEST_SNAPSHOTS=write rewrites test/snapshots; check the diff before you commit it.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,16 +14,16 @@ const skip = await terminalMissing()
 const folder = fileURLToPath(new URL('./snapshots/', import.meta.url))
 const queues = '{"queues":[{"queue":"applied","options":{"leaseTime":42}}]}'
 
-/** What the last pop was given. */
+/** The lease id of the last pop. */
 let lease = ''
 
 interface Step {
   readonly args: readonly string[]
-  /** Documents of the API, which are not this program's to fix: only that it is one line of JSON counts. */
+  /** A document of the API: checks only that it is one line of JSON. */
   readonly isWhole?: false
 }
 
-/** In the order of a small story; `<lease>` stands for what the pop before it was given, `<file>` for a file of queues. */
+/** In the order of use. `<lease>` is the lease of the pop before, `<file>` a file of queues. */
 const story: readonly Step[] = [
   { args: ['queues'] },
   { args: ['push', 'orders', '{"n":1}', '--partition', 'eu'] },
@@ -50,11 +50,13 @@ const story: readonly Step[] = [
   { args: ['migrate', '--dry-run'] },
 ]
 
-test('on a terminal', { timeout, skip }, (t) => play(t, 'terminal', rouseOnTerminal))
+test('the output on a terminal matches its snapshot', { timeout, skip }, (t) =>
+  play(t, 'terminal', rouseOnTerminal),
+)
 
-test('in a pipe', { timeout }, (t) => play(t, 'pipe', rouse))
+test('the output in a pipe matches its snapshot', { timeout }, (t) => play(t, 'pipe', rouse))
 
-test('what a node or a machine says of itself is one compact document in a pipe', {
+test('verbs whose output depends on the node or machine print one compact document in a pipe', {
   timeout,
 }, async (t) => {
   for (const args of [
@@ -103,7 +105,7 @@ function isCompactJson(text: string): boolean {
   }
 }
 
-/** Without ids, times and the spaces that depend on their length. */
+/** Masks ids, times and the spaces that depend on their length. */
 function masked(text: string): string {
   return (
     plain(text)
@@ -114,7 +116,7 @@ function masked(text: string): string {
       .replaceAll(/\b\d+(\.\d)?s\b|\b\d+m\d\ds\b/g, '<ago>')
       .replaceAll(/127\.0\.0\.1:\d+/g, '<address>')
       .replaceAll(/ {2,}/g, '  ')
-      // Which options queues have is for the API to say.
+      // The API decides which options a queue has.
       .replace(/(OPTION {2}VALUE\n)(.+\n)+/, '$1…\n')
       .replaceAll(/ +$/gm, '')
   )

@@ -1,4 +1,4 @@
-// The live screen, on a terminal with somebody at its keys.
+// The live screen, on a terminal with keyboard input.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { sharedNode } from './support/node.ts'

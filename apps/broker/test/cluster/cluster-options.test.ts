@@ -151,7 +151,9 @@ test('nodes that disagree about defaults say so; the last to start decides for n
   t.match(await optionsOf(a, 'after'), { ttl: 90, ordering: 'none' })
 
   const warned = (node: RunningBroker) =>
-    node.log.find(({ level, msg }) => level === 'warn' && /different queue defaults/.test(String(msg)))
+    node.log.find(
+      ({ level, msg }) => level === 'warn' && /different queue defaults/.test(String(msg)),
+    )
   await eventually(async () => warned(first) !== undefined && warned(second) !== undefined, {
     timeoutMs: 30_000,
   })

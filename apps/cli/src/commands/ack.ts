@@ -13,12 +13,12 @@ export function ackVerb(program: Command): void {
   verb(
     program,
     'ack',
-    'end a message that pop delivered',
+    'acknowledge a message that pop delivered',
     `rouse ack LEASE_ID
 rouse ack LEASE_ID --all --status failed`,
   )
-    .argument('<leaseId>', 'of the message, as pop printed it')
-    .option('--all', 'end everything that the pop of this message still holds')
+    .argument('<leaseId>', 'the lease id that pop printed')
+    .option('--all', 'acknowledge everything that the pop of this message still holds')
     .option('-s, --status <status>', statuses.join(', '), 'completed')
     .action(async (leaseId: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
@@ -32,8 +32,8 @@ rouse ack LEASE_ID --all --status failed`,
           : await api.post('/api/v1/ack', { receipt: leaseId, status })
       const failed = body.filter(({ success }: { success: boolean }) => !success)
       if (!output.isHuman) output.json(body)
-      else if (options.all === true) output.line(`all that the pop still held ended as ${status}`)
-      else output.line(`${body.length - failed.length} of ${body.length} ended as ${status}`)
+      else if (options.all === true) output.line(`everything that the pop still held: ${status}`)
+      else output.line(`${body.length - failed.length} of ${body.length} ${status}`)
       if (failed.length > 0) throw new CliError('server', failed[0].error ?? 'lease lost')
     })
 }

@@ -21,14 +21,14 @@ export function applyVerb(program: Command): void {
   verb(
     program,
     'apply',
-    'make queues as a file describes them (YAML or JSON)',
+    'create or change queues from a YAML or JSON file',
     `rouse apply -f queues.yaml --dry-run`,
   )
     .requiredOption(
       '-f, --file <file>',
       '{queues: [{queue, namespace?, task?, options?}]}; - is standard input',
     )
-    .option('--dry-run', 'only say what would change')
+    .option('--dry-run', 'show what would change')
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const wanted = await readQueues(options.file)
@@ -43,7 +43,7 @@ export function applyVerb(program: Command): void {
         const names = Object.entries(changed).map(([name, { from, to }]) => {
           return `${name} ${JSON.stringify(from) ?? '–'} → ${JSON.stringify(to)}`
         })
-        output.line(`${queue}: ${names.join(', ') || 'as it is'}`)
+        output.line(`${queue}: ${names.join(', ') || 'unchanged'}`)
       }
     })
 }
@@ -58,12 +58,12 @@ async function readQueues(file: string): Promise<readonly WantedQueue[]> {
   }
   const queues: unknown = document?.queues
   if (!Array.isArray(queues) || queues.some((one) => typeof one?.queue !== 'string')) {
-    throw new CliError('usage', `${file} must hold {queues: [{queue, options}]}`)
+    throw new CliError('usage', `${file} must contain {queues: [{queue, options}]}`)
   }
   return queues as readonly WantedQueue[]
 }
 
-/** What is not so yet. A queue that does not exist differs in everything. */
+/** The options that differ from the file. For a missing queue, all of them. */
 async function changesOf(
   api: Api,
   { queue, options = {} }: WantedQueue,

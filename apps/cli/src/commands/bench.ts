@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Rouse } from '@rouse/client'
 import type { Command } from 'commander'
 import { segment } from '../api.ts'
-import { type BenchFigures, BenchRecord } from '../bench-record.ts'
+import { BenchRecord, type BenchStats } from '../bench-record.ts'
 import { CliError } from '../cli-error.ts'
 import { count, durationMs } from '../format.ts'
 import { type Session, sessionOf, verb } from '../verb.ts'
@@ -29,29 +29,29 @@ export function benchVerb(program: Command): void {
   verb(
     program,
     'bench',
-    'push and consume for a while, and measure it',
+    'push and consume for a while, and measure rate and latency',
     `rouse bench --seconds 10 --verify`,
   )
-    .option('-s, --seconds <seconds>', 'push so long', durationMs, 10_000)
-    .option('--verify', 'check that every message came, once and in order')
-    .option('--in-flight <count>', 'pushes and handlers at a time', count, 64)
-    .option('--partitions <count>', 'over so many partitions', count, 16)
-    .option('--size <bytes>', 'of a payload', count, 100)
-    .option('--queue <name>', 'absent: one of its own, deleted afterwards')
+    .option('-s, --seconds <seconds>', 'duration of the pushes', durationMs, 10_000)
+    .option('--verify', 'check that every message arrives once and in order')
+    .option('--in-flight <count>', 'concurrent pushes and handlers', count, 64)
+    .option('--partitions <count>', 'number of partitions', count, 16)
+    .option('--size <bytes>', 'payload size', count, 100)
+    .option('--queue <name>', 'default: a temporary queue')
     .action(async (_options: Options, command: Command) => {
       const session = sessionOf<Options>(command)
       await session.api.get('/ready')
-      const figures = await run(session)
+      const stats = await run(session)
       const { output, options } = session
-      if (!output.isHuman) output.json(figures)
-      else tell(session, figures)
-      if (options.verify === true && figures.lost + figures.duplicated + figures.outOfOrder > 0) {
-        throw new CliError('failed', 'messages were lost, doubled or out of order')
+      if (!output.isHuman) output.json(stats)
+      else printStats(session, stats)
+      if (options.verify === true && stats.lost + stats.duplicated + stats.outOfOrder > 0) {
+        throw new CliError('failed', 'messages were lost, duplicated or out of order')
       }
     })
 }
 
-async function run({ api, output, options }: Session<Options>): Promise<BenchFigures> {
+async function run({ api, output, options }: Session<Options>): Promise<BenchStats> {
   const name = options.queue ?? `rouse-bench-${randomUUID()}`
   const rouse = new Rouse<Record<string, Payload>>({ urls: [api.url] })
   const queue = rouse.queue(name)
@@ -90,10 +90,10 @@ async function run({ api, output, options }: Session<Options>): Promise<BenchFig
       await api.delete(`/api/v1/resources/queues/${segment(name)}`).catch(() => {})
     }
   }
-  return record.figures()
+  return record.stats()
 }
 
-/** A bar, the rate, and how far consumers are behind. */
+/** Shows a bar, the rate, and the lag of the consumers. */
 function showProgress(
   isHuman: boolean,
   record: BenchRecord,
@@ -109,8 +109,8 @@ function showProgress(
   )
 }
 
-function tell({ output, options }: Session<Options>, figures: BenchFigures): void {
-  const { pushed, consumed, pushPerSecond, consumePerSecond } = figures
+function printStats({ output, options }: Session<Options>, stats: BenchStats): void {
+  const { pushed, consumed, pushPerSecond, consumePerSecond } = stats
   output.line(
     `pushed    ${pushed.toLocaleString('en-US')}  ${pushPerSecond.toLocaleString('en-US')}/s`,
   )
@@ -120,8 +120,8 @@ function tell({ output, options }: Session<Options>, figures: BenchFigures): voi
   output.line()
   output.table(
     [
-      { what: 'push', ...figures.pushMs },
-      { what: 'end to end', ...figures.endToEndMs },
+      { what: 'push', ...stats.pushMs },
+      { what: 'end to end', ...stats.endToEndMs },
     ],
     [
       { title: 'LATENCY (ms)', value: ({ what }) => what },
@@ -133,7 +133,7 @@ function tell({ output, options }: Session<Options>, figures: BenchFigures): voi
     '',
   )
   if (options.verify !== true) return
-  const { lost, duplicated, outOfOrder } = figures
+  const { lost, duplicated, outOfOrder } = stats
   output.line()
   output.line(`lost ${lost}  duplicated ${duplicated}  out of order ${outOfOrder}`)
 }

@@ -8,7 +8,7 @@ export function completionVerb(program: Command): void {
   verb(
     program,
     'completion',
-    'print what makes a shell complete verbs and flags',
+    'print a completion script for your shell',
     `source <(rouse completion bash)
 rouse completion fish > ~/.config/fish/completions/rouse.fish`,
   )

@@ -14,12 +14,12 @@ export function devVerb(program: Command): void {
   verb(
     program,
     'dev',
-    'run a cluster on a PostgreSQL of its own, until Ctrl-C',
+    'run a cluster with an embedded PostgreSQL, until Ctrl-C',
     'rouse dev --nodes 3',
   )
-    .option('--nodes <count>', 'how many', count, 3)
-    .option('--port <port>', 'the balanced one', count, 4600)
-    .option('--data <folder>', 'where everything is kept', folder, '.rouse')
+    .option('--nodes <count>', 'number of nodes', count, 3)
+    .option('--port <port>', 'port of the balancer', count, 4600)
+    .option('--data <folder>', 'data folder', folder, '.rouse')
     .action(async (options: Options) => {
       const stopped = new Promise<void>((done) => {
         for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => done())
@@ -38,15 +38,15 @@ export function devVerb(program: Command): void {
           await dev.stop()
         }
       } catch (error) {
-        throw forReader(error)
+        throw toCliError(error)
       }
     })
 }
 
-/** A code means that the message is meant for whoever reads it here. */
-function forReader(error: unknown): unknown {
+/** An error with a code has a message for the user. */
+function toCliError(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error)) return error
-  // What was given up may still be under way, and would keep this process.
+  // An abandoned start may still be running and would keep this process alive.
   if (error.code === 'stuck') setImmediate(() => process.exit())
   return new CliError(error.code === 'bad_argument' ? 'usage' : 'failed', error.message)
 }

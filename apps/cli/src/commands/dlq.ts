@@ -23,7 +23,7 @@ export function dlqVerb(program: Command): void {
   const dlq = verb(
     program,
     'dlq',
-    'look at dead letters and bring them back',
+    'list and redrive dead letters',
     `rouse dlq list orders
 rouse dlq errors orders
 rouse dlq redrive orders --dry-run`,
@@ -34,10 +34,10 @@ rouse dlq redrive orders --dry-run`,
 }
 
 function addList(dlq: Command): void {
-  verb(dlq, 'list [queue]', 'the letters, newest first', 'rouse dlq list orders --limit 10')
-    .option('-g, --group <name>', 'of this consumer group')
-    .option('-n, --limit <count>', 'at most so many', count, 50)
-    .option('--offset <count>', 'leave out so many', count, 0)
+  verb(dlq, 'list [queue]', 'list dead letters, newest first', 'rouse dlq list orders --limit 10')
+    .option('-g, --group <name>', 'only this consumer group')
+    .option('-n, --limit <count>', 'maximum number', count, 50)
+    .option('--offset <count>', 'skip this many', count, 0)
     .action(async (queue: string | undefined, _options: ListOptions, command: Command) => {
       const { api, output, options } = sessionOf<ListOptions>(command)
       const { group: consumerGroup, limit, offset } = options
@@ -57,12 +57,12 @@ function addList(dlq: Command): void {
         ],
         'no dead letters',
       )
-      output.note(`${body.total} in all`)
+      output.note(`${body.total} in total`)
     })
 }
 
 function addErrors(dlq: Command): void {
-  verb(dlq, 'errors [queue]', 'how many died of what', 'rouse dlq errors orders').action(
+  verb(dlq, 'errors [queue]', 'count dead letters by error', 'rouse dlq errors orders').action(
     async (queue: string | undefined, _options: object, command: Command) => {
       const { api, output } = sessionOf(command)
       const { body } = await api.get(`/api/v1/dlq/groups${query({ queue })}`)
@@ -86,15 +86,15 @@ function addRedrive(dlq: Command): void {
   verb(
     dlq,
     'redrive <queue>',
-    'put dead letters back into their partitions, attempts at zero',
+    'deliver dead letters again, with attempts counted from zero',
     `rouse dlq redrive orders --dry-run
 rouse dlq redrive orders --error E_TIMEOUT --rate 100`,
   )
-    .option('-g, --group <name>', 'of this consumer group')
-    .option('--id <id>', 'this one only: the ID that dlq list shows, or the id of the message')
-    .option('--error <code>', 'those that died of this')
-    .option('--rate <count>', 'so many a second', count)
-    .option('--dry-run', 'only say how many')
+    .option('-g, --group <name>', 'only this consumer group')
+    .option('--id <id>', 'only this one: the ID that dlq list shows, or the id of the message')
+    .option('--error <code>', 'only this error code')
+    .option('--rate <count>', 'maximum per second', count)
+    .option('--dry-run', 'show how many')
     .action(async (queue: string, _options: RedriveOptions, command: Command) => {
       const { api, output, options } = sessionOf<RedriveOptions>(command)
       const { group: consumerGroup, id, error: errorCode, rate, dryRun } = options
@@ -105,14 +105,14 @@ rouse dlq redrive orders --error E_TIMEOUT --rate 100`,
         throw new CliError('nothing', `no dead letter of ${queue} has the id ${id}`)
       }
       if (!output.isHuman) return
-      if (dryRun === true) output.line(`would bring back ${body.total ?? body.matched}`)
-      else output.line(`bringing back ${body.total ?? body.matched}  (${body.id})`)
+      if (dryRun === true) output.line(`would redrive ${body.total ?? body.matched}`)
+      else output.line(`redriving ${body.total ?? body.matched}  (${body.id})`)
     })
 }
 
 const letterOrMessageId = /^(?:[1-9]\d{0,17}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
 
-/** The number of a letter, the UUID of a message, or else the transactionId that it was pushed with. */
+/** A dead letter's number, a message's UUID, or the transactionId of its push. */
 function whereId(id: string | undefined): Json {
   if (id === undefined) return {}
   return letterOrMessageId.test(id) ? { ids: [id] } : { transactionId: id }

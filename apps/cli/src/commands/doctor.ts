@@ -23,18 +23,14 @@ export function doctorVerb(program: Command): void {
   verb(
     program,
     'doctor',
-    'look for what is wrong, and say how to mend it',
+    'find problems and say how to fix them',
     `rouse doctor
 ROUSE_DATABASE_URL=postgres://… rouse doctor`,
   )
-    .option(
-      '--database-url <url>',
-      'look into the database as well (ROUSE_DATABASE_URL)',
-      databaseUrl,
-    )
+    .option('--database-url <url>', 'also check the database (ROUSE_DATABASE_URL)', databaseUrl)
     .option(
       '--listen-url <url>',
-      'where nodes LISTEN, if the database is behind a pooler (ROUSE_LISTEN_URL)',
+      'direct address for LISTEN, if the database is behind a pooler (ROUSE_LISTEN_URL)',
       listenUrl,
     )
     .action(async (_options: Options, command: Command) => {
@@ -52,6 +48,7 @@ ROUSE_DATABASE_URL=postgres://… rouse doctor`,
         }
       }
       const problems = findings.filter(({ state }) => state === 'problem').length
-      if (problems > 0) throw new CliError('failed', `${problems} to mend`)
+      if (problems > 0)
+        throw new CliError('failed', `${problems} problem${problems === 1 ? '' : 's'} found`)
     })
 }

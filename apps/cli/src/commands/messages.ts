@@ -15,14 +15,14 @@ export function messagesVerb(program: Command): void {
   verb(
     program,
     'messages',
-    'look at messages without taking them',
+    'list messages without taking them',
     'rouse messages orders --status pending',
   )
     .argument('<queue>')
-    .option('-p, --partition <name>', 'of this one')
-    .option('-s, --status <status>', 'in this state only')
-    .option('-n, --limit <count>', 'at most so many', count)
-    .option('--cursor <cursor>', 'go on where the last answer ended')
+    .option('-p, --partition <name>', 'only this partition')
+    .option('-s, --status <status>', 'only this status')
+    .option('-n, --limit <count>', 'maximum number', count)
+    .option('--cursor <cursor>', 'continue after the last page')
     .action(async (queue: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const { partition, status, cursor, limit } = options
@@ -40,7 +40,7 @@ export function messagesVerb(program: Command): void {
           { title: 'AGE', align: 'right', value: ({ createdAt }) => since(createdAt, now) },
           { title: 'DATA', value: ({ data }) => brief(data) },
         ],
-        'no such messages',
+        'no matching messages',
       )
       if (body.cursor) output.note(`more: --cursor ${body.cursor}`)
     })

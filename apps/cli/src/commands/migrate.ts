@@ -12,19 +12,16 @@ export function migrateVerb(program: Command): void {
   verb(
     program,
     'migrate',
-    "bring a database to this version's schema",
+    'migrate a database to the schema of this version',
     `rouse migrate --dry-run
 ROUSE_DATABASE_URL=postgres://… rouse migrate`,
   )
-    .option('--dry-run', 'only say what would be done')
+    .option('--dry-run', 'show what would be applied')
     .option('--database-url <url>', 'the database (ROUSE_DATABASE_URL)', databaseUrl)
     .action(async (_options: Options, command: Command) => {
       const { output, options } = sessionOf<Options>(command)
       if (options.databaseUrl === undefined) {
-        throw new CliError(
-          'usage',
-          'no database is given: set ROUSE_DATABASE_URL or --database-url',
-        )
+        throw new CliError('usage', 'no database given: set ROUSE_DATABASE_URL or --database-url')
       }
       const { describeMigrationWait, migrate } = await import('@rouse/database')
       const dryRun = options.dryRun === true
@@ -42,6 +39,6 @@ ROUSE_DATABASE_URL=postgres://… rouse migrate`,
       for (const name of [...applied, ...functions])
         output.line(`${dryRun ? 'would apply' : 'applied'}  ${name}`)
       if (applied.length + functions.length === 0)
-        output.line('nothing to do: the database is at this version')
+        output.line('nothing to do: the schema is up to date')
     })
 }

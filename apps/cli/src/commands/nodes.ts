@@ -22,7 +22,7 @@ export function nodesVerb(program: Command): void {
         ],
         'there are no nodes',
       )
-      output.note('* is the node that answered; the others are as it sees them')
+      output.note('* answered this request; the states of the others are its view')
     },
   )
 }

@@ -24,13 +24,13 @@ export function popVerb(program: Command): void {
 rouse pop orders -n 10 --group billing --json`,
   )
     .argument('<queue>')
-    .option('-a, --ack', 'acknowledge at delivery')
-    .option('-w, --wait <seconds>', 'wait so long for a message', durationMs)
-    .option('-n, --batch <count>', 'at most so many', count, 1)
-    .option('--partitions <count>', 'from at most so many partitions', count, 1)
-    .option('-p, --partition <name>', 'from this one')
-    .option('-g, --group <name>', 'for this consumer group')
-    .option('--lease <duration>', 'hold them so long', durationMs)
+    .option('-a, --ack', 'acknowledge on delivery')
+    .option('-w, --wait <seconds>', 'wait this long for a message', durationMs)
+    .option('-n, --batch <count>', 'maximum number of messages', count, 1)
+    .option('--partitions <count>', 'maximum number of partitions', count, 1)
+    .option('-p, --partition <name>', 'only this partition')
+    .option('-g, --group <name>', 'consumer group')
+    .option('--lease <duration>', 'lease time', durationMs)
     .action(async (queue: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const place =
@@ -52,7 +52,7 @@ rouse pop orders -n 10 --group billing --json`,
       )
       if (status === 204) {
         if (!output.isHuman) output.json({ messages: [] })
-        throw new CliError('nothing', output.isHuman ? 'nothing to take' : '')
+        throw new CliError('nothing', output.isHuman ? 'no messages' : '')
       }
       if (!output.isHuman) return output.json(body)
       for (const { id, partition, attempt, data, leaseId } of body.messages) {

@@ -12,7 +12,7 @@ interface Options {
   readonly header?: readonly string[]
 }
 
-/** What a push may hold by default; a character is at most three bytes of the 4 MiB. */
+/** The default limits of a push. A character takes at most three bytes of the 4 MiB. */
 const itemsMax = 1_000
 const requestCharsMax = 1_000_000
 
@@ -27,12 +27,12 @@ cat orders.ndjson | rouse push orders -`,
     .argument('<queue>')
     .argument(
       '<json>',
-      'the payload; @FILE reads it from a file, - reads one a line from standard input',
+      'the payload; @FILE reads it from a file, - reads one per line from standard input',
     )
-    .option('-p, --partition <name>', 'messages of a partition stay in order')
-    .option('-d, --delay <duration>', 'deliver it no sooner than that', durationMs)
+    .option('-p, --partition <name>', 'messages of a partition keep their order')
+    .option('-d, --delay <duration>', 'deliver it after this time', durationMs)
     .option('--dedupe <key>', 'a second push with the same key stores nothing')
-    .option('-H, --header <name=value>', 'may be given several times', collect)
+    .option('-H, --header <name=value>', 'may be repeated', collect)
     .action(async (queue: string, json: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const more = {
@@ -43,7 +43,7 @@ cat orders.ndjson | rouse push orders -`,
       }
       const payloads = payloadsOf(json)
       if (payloads.length > 1 && options.dedupe !== undefined) {
-        throw new CliError('usage', '--dedupe is for one message')
+        throw new CliError('usage', '--dedupe works with a single message only')
       }
       const items = payloads.map((payload) => ({ queue, payload, ...more }))
       const stored: { message_id: string; status: string; transaction_id: string }[] = []
@@ -59,7 +59,7 @@ cat orders.ndjson | rouse push orders -`,
     })
 }
 
-/** In order; an item that is too large for any request goes alone. */
+/** Splits the items into requests, in order. An item that is too large for any request goes alone. */
 function requestsOf<Item>(items: readonly Item[]): Item[][] {
   const requests: Item[][] = []
   let chars = 0
@@ -76,7 +76,7 @@ function requestsOf<Item>(items: readonly Item[]): Item[][] {
   return requests
 }
 
-/** Whoever repeats the whole input would store the first of it twice. */
+/** Reports how many were stored, because repeating the whole input would store those twice. */
 function partly(error: unknown, stored: number, count: number): unknown {
   if (!(error instanceof CliError) || stored === 0) return error
   return new CliError(
@@ -103,7 +103,7 @@ function parse(text: string, what: string): unknown {
   try {
     return parseExact(text)
   } catch {
-    throw new CliError('usage', `${what} is no JSON; a text needs quotes of its own: '"hello"'`)
+    throw new CliError('usage', `${what} is not JSON; a string needs quotes of its own: '"hello"'`)
   }
 }
 
@@ -112,7 +112,7 @@ function headersOf(pairs: readonly string[]): Record<string, string> {
     pairs.map((pair) => {
       const at = pair.indexOf('=')
       if (at < 1)
-        throw new CliError('usage', `${JSON.stringify(pair)} is no header: write name=value`)
+        throw new CliError('usage', `${JSON.stringify(pair)} is not a header: write name=value`)
       return [pair.slice(0, at), pair.slice(at + 1)]
     }),
   )

@@ -9,7 +9,7 @@ export function queuesVerb(program: Command): void {
   const queues = verb(
     program,
     'queues',
-    'list the queues, or look after one',
+    'list the queues, or manage one',
     `rouse queues
 rouse queues get orders
 rouse queues pause orders`,
@@ -18,16 +18,17 @@ rouse queues pause orders`,
     const { api, output } = sessionOf(command)
     const all = await api.all('/api/v1/resources/queues', 'queues')
     if (!output.isHuman) return output.json(all)
-    output.table(all, queueColumns(nowMs()), 'there are no queues yet')
+    output.table(all, queueColumns(nowMs()), 'no queues yet')
   })
 
-  verb(queues, 'get <queue>', 'one queue, with its options', 'rouse queues get orders').action(
+  verb(queues, 'get <queue>', 'show one queue with its options', 'rouse queues get orders').action(
     async (queue: string, _options: object, command: Command) => {
       const { api, output } = sessionOf(command)
       const { body } = await api.get(`/api/v1/resources/queues/${segment(queue)}`)
       if (!output.isHuman) return output.json(body)
       output.table([body], queueColumns(nowMs()), '')
-      if (body.purging !== undefined) output.line(`being purged since ${body.purging.requestedAt}`)
+      if (body.purging !== undefined)
+        output.line(`purge in progress since ${body.purging.requestedAt}`)
       output.line()
       const options = Object.entries(body.options)
       output.table(
@@ -42,9 +43,9 @@ rouse queues pause orders`,
   )
 
   for (const [name, description] of [
-    ['pause', 'deliver nothing from it for now'],
-    ['resume', 'deliver again'],
-    ['purge', 'drop what is in it'],
+    ['pause', 'stop delivery'],
+    ['resume', 'resume delivery'],
+    ['purge', 'delete its messages'],
   ] as const) {
     verb(queues, `${name} <queue>`, description, `rouse queues ${name} orders`).action(
       async (queue: string, _options: object, command: Command) => {
@@ -56,7 +57,7 @@ rouse queues pause orders`,
     )
   }
 
-  verb(queues, 'rm <queue>', 'delete it with everything in it', 'rouse queues rm orders').action(
+  verb(queues, 'rm <queue>', 'delete the queue and its messages', 'rouse queues rm orders').action(
     async (queue: string, _options: object, command: Command) => {
       const { api, output } = sessionOf(command)
       const { body } = await api.delete(`/api/v1/resources/queues/${segment(queue)}`)
@@ -68,11 +69,11 @@ rouse queues pause orders`,
 
 function purgedLine(queue: string, { purged, purging }: Json): string {
   return purging === true
-    ? `${queue}: a large queue, being purged in the background; "rouse queues get ${queue}" shows when it is done`
-    : `${purged} messages dropped`
+    ? `${queue}: the queue is large and is purged in the background; "rouse queues get ${queue}" shows when that is done`
+    : `${purged} messages deleted`
 }
 
-/** One line a queue: its groups added up, the slowest deciding the lag. */
+/** One row per queue: the sum of its groups, and the lag of the slowest. */
 export function queueColumns(now: number): TableColumn<Json>[] {
   const sum = (field: string) => (queue: Json) =>
     queue.groups.reduce((total: number, group: Json) => total + group[field], 0)

@@ -7,15 +7,15 @@ export function serveVerb(program: Command): void {
   verb(
     program,
     'serve',
-    'run one node; settings by ROUSE_* or flags',
+    'run one node, configured by ROUSE_* or flags',
     `ROUSE_DATABASE_URL=postgres://… rouse serve
 rouse serve --check-config`,
   )
     .allowUnknownOption()
     .helpOption(false)
-    .argument('[flags...]', 'as apps/broker/src/config/settings.ts lists them')
+    .argument('[flags...]', 'the settings of apps/broker/src/config/settings.ts')
     .action(async (flags: readonly string[]) => {
-      // The node runs as itself: its workers too, and nothing of the command line is in their way.
+      // Runs the broker's own entry point, in its workers too, so that they do not load the command line.
       const main = fileURLToPath(import.meta.resolve('@rouse/broker/main'))
       process.argv.splice(1, process.argv.length, main, ...flags)
       cluster.setupPrimary({ exec: main, args: [...flags] })

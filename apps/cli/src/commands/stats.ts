@@ -11,11 +11,11 @@ export function statsVerb(program: Command): void {
   verb(
     program,
     'stats',
-    'the figures of a node, or of all',
+    'show the stats of a node or of the cluster',
     `rouse stats
 rouse stats --cluster --json`,
   )
-    .option('--cluster', 'of every node')
+    .option('--cluster', 'stats of every node')
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const { body } = await api.get(options.cluster === true ? '/stats?scope=cluster' : '/stats')
@@ -37,7 +37,7 @@ rouse stats --cluster --json`,
           { title: 'PEERS', align: 'right', value: ({ peers }) => peers.length },
           { title: 'REQUESTS', align: 'right', value: ({ requests }) => requests },
         ],
-        'no figures',
+        'no stats',
       )
       for (const node of (body.unreachable ?? []) as readonly Json[]) output.note(absence(node))
     })

@@ -14,12 +14,12 @@ export function tailVerb(program: Command): void {
   verb(
     program,
     'tail',
-    'print messages as they come, one JSON a line, without taking them',
+    'print messages as they arrive, one JSON document per line, without taking them',
     'rouse tail orders',
   )
     .argument('<queue>')
-    .option('-p, --partition <name>', 'of this one')
-    .option('--all', 'begin with those that are there')
+    .option('-p, --partition <name>', 'only this partition')
+    .option('--all', 'start with the existing messages')
     .action(async (queue: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const { partition } = options

@@ -22,37 +22,39 @@ export function topVerb(program: Command): void {
   verb(
     program,
     'top',
-    'the cluster on one screen, every second',
+    'show the cluster live',
     `rouse top
 rouse top --once --json`,
   )
-    .option('--once', 'print it once and end')
+    .option('--once', 'print once and exit')
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
-      const look = async (): Promise<{ cluster: Json; queues: Json[] }> => {
+      const readCluster = async (): Promise<{ cluster: Json; queues: Json[] }> => {
         const [stats, queues] = await Promise.all([
           api.get('/stats?scope=cluster'),
           api.all('/api/v1/resources/queues', 'queues'),
         ])
         return { cluster: stats.body, queues }
       }
-      if (!output.isHuman) return output.json(await look())
-      if (options.once === true) return output.line(screenOf(await look(), 200).join('\n'))
-      await runScreen(look)
+      if (!output.isHuman) return output.json(await readCluster())
+      if (options.once === true) return output.line(screenOf(await readCluster(), 200).join('\n'))
+      await runScreen(readCluster)
     })
 }
 
-async function runScreen(look: () => Promise<{ cluster: Json; queues: Json[] }>): Promise<void> {
+async function runScreen(
+  readCluster: () => Promise<{ cluster: Json; queues: Json[] }>,
+): Promise<void> {
   const stopped = new AbortController()
   const stop = (): void => stopped.abort()
   process.once('SIGINT', stop)
   process.once('SIGTERM', stop)
-  const letGoOfKeys = onKeys(['q', ctrlC], stop)
+  const releaseKeys = onKeys(['q', ctrlC], stop)
   process.stdout.write(enterScreen)
   try {
     while (!stopped.signal.aborted) {
-      const lines = await look().then(
-        // A terminal that does not know its height says 0.
+      const lines = await readCluster().then(
+        // A terminal of unknown height reports 0.
         (seen) => screenOf(seen, process.stdout.rows || undefined),
         (error: unknown) => [colors.red((error as Error).message)],
       )
@@ -61,11 +63,11 @@ async function runScreen(look: () => Promise<{ cluster: Json; queues: Json[] }>)
     }
   } finally {
     process.stdout.write(leaveScreen)
-    letGoOfKeys()
+    releaseKeys()
   }
 }
 
-/** Keys come one by one, and Ctrl-C is one of them; until the returned function is called. */
+/** Reads single keys, including Ctrl-C, until the returned function is called. */
 function onKeys(keys: readonly string[], act: () => void): () => void {
   const { stdin } = process
   if (!stdin.isTTY) return () => {}
@@ -104,10 +106,8 @@ function screenOf(
       { title: 'BY FALLBACK', align: 'right', value: ({ wakes }) => wakes.fallback },
     ]),
     '',
-    ...(busiest.length === 0
-      ? ['there are no queues yet']
-      : formatTable(busiest, queueColumns(nowMs()))),
+    ...(busiest.length === 0 ? ['no queues yet'] : formatTable(busiest, queueColumns(nowMs()))),
     '',
-    colors.dim('q or Ctrl-C ends'),
+    colors.dim('q or Ctrl-C to quit'),
   ].slice(0, Math.max(5, rows))
 }

@@ -7,9 +7,9 @@ interface Options {
 }
 
 export function whyVerb(program: Command): void {
-  verb(program, 'why', 'say in words why nothing moves', 'rouse why orders')
+  verb(program, 'why', 'explain why nothing moves', 'rouse why orders')
     .argument('<queue>')
-    .option('-g, --group <name>', 'for this consumer group')
+    .option('-g, --group <name>', 'only this consumer group')
     .action(async (queue: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const asked = query({ consumerGroup: options.group })

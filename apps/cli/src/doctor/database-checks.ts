@@ -14,23 +14,23 @@ import { checkSession } from './session-checks.ts'
 const skewMsMax = 1_000
 const listenMsMax = 1_000
 
-/** The settings that decide whether a commit is a commit. */
+/** The settings that make a commit durable. */
 const durability = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' }
 
-/** What a node was told: its defaults, and how many connections it may open; undefined where an older one does not say. */
-export interface ToldNode extends NodeDefaults {
+/** The configuration of a node: its defaults and connection limit. Undefined if an older node does not report them. */
+export interface ConfiguredNode extends NodeDefaults {
   readonly connections: number | undefined
 }
 
-/** `listenUrl`: where nodes LISTEN, if that is not the database's own URL. */
+/** `listenUrl` is the address for LISTEN, if it differs from `url`. */
 export async function checkDatabase(
   url: string | undefined,
   listenUrl: string | undefined,
-  nodes: readonly ToldNode[],
+  nodes: readonly ConfiguredNode[],
 ): Promise<Finding[]> {
   if (url === undefined) {
-    const fix = 'set ROUSE_DATABASE_URL to have it looked at'
-    return [warning('database', 'the database was not looked at', fix)]
+    const fix = 'set ROUSE_DATABASE_URL to check it'
+    return [warning('database', 'the database was not checked', fix)]
   }
   const { createPool } = await import('@rouse/database')
   let pool: Pool | undefined
@@ -88,7 +88,7 @@ async function checkSettings(pool: Pool): Promise<Finding[]> {
     findings.push(
       problem(
         'autovacuum',
-        'autovacuum is off: tables will only grow',
+        'autovacuum is off: tables will grow without limit',
         'alter system set autovacuum = on',
       ),
     )
@@ -96,8 +96,8 @@ async function checkSettings(pool: Pool): Promise<Finding[]> {
   return findings
 }
 
-/** Whether the server has room for what all nodes may open, beside what it keeps for administrators. */
-async function checkConnections(pool: Pool, nodes: readonly ToldNode[]): Promise<Finding[]> {
+/** Checks that the server allows the connections of all nodes, beside those reserved for administrators. */
+async function checkConnections(pool: Pool, nodes: readonly ConfiguredNode[]): Promise<Finding[]> {
   const wants = nodes.flatMap(({ connections }) => (connections === undefined ? [] : [connections]))
   if (wants.length === 0) return []
   const max = Number(await readSetting(pool, 'max_connections'))
@@ -114,7 +114,7 @@ async function checkConnections(pool: Pool, nodes: readonly ToldNode[]): Promise
   return [
     warning(
       'connections',
-      `the nodes may want ${sums} connections, and PostgreSQL has ${room} (max_connections ${max}, ${reserved} reserved)`,
+      `the nodes may open ${sums} connections, but PostgreSQL has ${room} (max_connections ${max}, ${reserved} reserved)`,
       `alter system set max_connections = ${wanted + reserved} and restart PostgreSQL, or ROUSE_CONNECTIONS_MAX=${each} on each node`,
     ),
   ]
@@ -124,8 +124,7 @@ async function checkSchema(pool: Pool): Promise<Finding> {
   const { migrate } = await import('@rouse/database')
   try {
     const { applied, functions } = await migrate({ pool, dryRun: true })
-    if (applied.length + functions.length === 0)
-      return fine('schema', 'the schema is at this version')
+    if (applied.length + functions.length === 0) return fine('schema', 'the schema is up to date')
     return warning(
       'schema',
       `${applied.length} migrations and ${functions.length} function files are missing`,
@@ -135,14 +134,14 @@ async function checkSchema(pool: Pool): Promise<Finding> {
     return problem(
       'schema',
       (error as Error).message,
-      'upgrade this program, or look at what changed the schema',
+      'upgrade this program, or find out what changed the schema',
     )
   }
 }
 
 async function checkPooler(pool: Pool): Promise<Finding> {
-  if (!(await isBehindPooler(pool))) return fine('pooler', 'no pooler is in between')
-  return fine('pooler', 'a pooler is in between: statements are not prepared by name there')
+  if (!(await isBehindPooler(pool))) return fine('pooler', 'no pooler')
+  return fine('pooler', 'behind a pooler: statements are not prepared by name')
 }
 
 async function checkListen(url: string): Promise<Finding> {
@@ -152,12 +151,16 @@ async function checkListen(url: string): Promise<Finding> {
   try {
     pool = createPool({ url, max: 1, applicationName: 'rouse doctor' })
     if (await isBehindPooler(pool)) {
-      return warning('listen', 'nodes would LISTEN through a pooler, where it is not heard', fix)
+      return warning(
+        'listen',
+        'nodes would LISTEN through a pooler, which does not forward notifications',
+        fix,
+      )
     }
     if (await isListenHeard(pool, listenMsMax)) return fine('listen', 'LISTEN works')
-    return warning('listen', 'LISTEN is not heard', fix)
+    return warning('listen', 'LISTEN receives no notifications', fix)
   } catch (error) {
-    return problem('listen', `PostgreSQL cannot be listened to: ${(error as Error).message}`, fix)
+    return problem('listen', `LISTEN failed: ${(error as Error).message}`, fix)
   } finally {
     await pool?.end()
   }
@@ -171,5 +174,9 @@ async function checkClock(pool: Pool): Promise<Finding> {
     return fine('clock', 'this machine and the database agree on the time')
   }
   const fix = 'run a time service (chrony, ntpd)'
-  return warning('clock', `this machine is ${skewMs} ms from the database`, fix)
+  return warning(
+    'clock',
+    `the clock of this machine differs by ${skewMs} ms from the database`,
+    fix,
+  )
 }

@@ -1,21 +1,21 @@
-// The defaults of queue options are in the database, and the node that started last wrote them. They stay when it has gone, so
-// new queues may get what no running node was told.
+// The node that started last writes the defaults of queue options to the database. They stay after it is
+// gone, so new queues may get defaults that no running node has.
 import { type Pool, readServerDefaults } from '@rouse/storage'
 import { type Finding, warning } from './finding.ts'
 
 export interface NodeDefaults {
   readonly node: string
-  /** Undefined: a node of an earlier release, which does not say. */
+  /** Undefined for a node of an earlier release, which does not report them. */
   readonly defaults: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Where nodes disagree with each other is told by the checks of nodes. */
+/** Differences between nodes are reported by the node checks. */
 export async function checkServerDefaults(
   pool: Pool,
   nodes: readonly NodeDefaults[],
 ): Promise<Finding[]> {
   const known = nodes.filter(({ defaults }) => defaults !== undefined)
-  // A schema that cannot be read is a finding of its own.
+  // An unreadable schema is reported by another check.
   const written =
     known.length === 0 ? undefined : await readServerDefaults(pool).catch(() => undefined)
   if (written === undefined) return []
@@ -30,7 +30,7 @@ export async function checkServerDefaults(
     return [
       warning(
         'defaults',
-        `new queues get ${isSet(written[name]) ? value : 'the built-in default'} for ${name}, which a node that is gone left in the database (${nodesSay})`,
+        `new queues get ${isSet(written[name]) ? value : 'the built-in default'} for ${name}, which a former node left in the database (${nodesSay})`,
         'restart a node: the one that starts last writes its ROUSE_DEFAULT_*',
       ),
     ]

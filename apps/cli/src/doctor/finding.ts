@@ -2,9 +2,9 @@ export interface Finding {
   readonly check: string
   readonly state: 'ok' | 'warning' | 'problem'
   readonly what: string
-  /** Of the error that a program would end with, where there is one. */
+  /** The code of the error, if there is one. */
   readonly code?: string
-  /** What to do about it. */
+  /** How to fix it. */
   readonly fix?: string
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { type Finding, fine, warning } from './finding.ts'
 
-/** Each waiting pop is a connection, and each connection a file. */
+/** Each waiting pop holds a connection, which is an open file. */
 const filesWanted = 16_384
 
 export function checkMachine(): Finding[] {
@@ -13,14 +13,14 @@ function checkFiles(): Finding {
   try {
     text = execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim()
   } catch {
-    return warning('files', 'the limit of open files is not known', 'ulimit -n shows it')
+    return warning('files', 'the limit on open files is unknown', 'ulimit -n shows it')
   }
   const limit = text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text)
-  if (limit >= filesWanted) return fine('files', `up to ${text} open files`)
+  if (limit >= filesWanted) return fine('files', `the limit on open files is ${text}`)
   return warning(
     'files',
-    `only ${text} open files: with as many waiting pops, connections are refused`,
-    `ulimit -n ${filesWanted}, or LimitNOFILE=${filesWanted} in the unit of a node`,
+    `the limit on open files is only ${text}: with that many waiting pops, connections are refused`,
+    `ulimit -n ${filesWanted}, or LimitNOFILE=${filesWanted} in the node's systemd unit`,
   )
 }
 

@@ -1,6 +1,6 @@
 import type { Api, Json } from '../api.ts'
 import { absence } from '../format.ts'
-import type { ToldNode } from './database-checks.ts'
+import type { ConfiguredNode } from './database-checks.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
 const skewMsMax = 1_000
@@ -9,14 +9,14 @@ export async function checkNodes(api: Api): Promise<Finding[]> {
   try {
     await api.get('/live')
   } catch (error) {
-    const fix = 'start one (npm start, rouse serve), or give its address by --url or ROUSE_URL'
+    const fix = 'start one (npm start, rouse serve), or set its address with --url or ROUSE_URL'
     return [problem('node', (error as Error).message, fix)]
   }
   return [await checkReady(api), ...(await checkCluster(api))]
 }
 
-/** What each node that answers was told. */
-export async function readNodes(api: Api): Promise<ToldNode[]> {
+/** Reads the configuration of each node that answers. */
+export async function readNodes(api: Api): Promise<ConfiguredNode[]> {
   try {
     const { body } = await api.get('/stats?scope=cluster')
     return body.nodes.map(
@@ -34,10 +34,10 @@ export async function readNodes(api: Api): Promise<ToldNode[]> {
 async function checkReady(api: Api): Promise<Finding> {
   try {
     await api.get('/ready')
-    return fine('ready', `${api.url} takes messages`)
+    return fine('ready', `${api.url} accepts messages`)
   } catch (error) {
-    const fix = 'look at PostgreSQL, and at the log of the node'
-    return problem('ready', `${api.url} takes no messages: ${(error as Error).message}`, fix)
+    const fix = 'check PostgreSQL and the log of the node'
+    return problem('ready', `${api.url} does not accept messages: ${(error as Error).message}`, fix)
   }
 }
 
@@ -60,8 +60,8 @@ function checkMode({ node, mode }: Json): Finding {
   if (mode.mode === 'healthy') return fine('mode', `${node} is healthy`)
   return warning(
     'mode',
-    `${node} looks for messages more often than it should have to: ${mode.why.join(', ')}`,
-    'peer_silent: gossip does not get through; listener_lost: LISTEN does not; the others pass by themselves',
+    `${node} polls faster than usual: ${mode.why.join(', ')}`,
+    'peer_silent: gossip is blocked; listener_lost: LISTEN is broken; other reasons go away by themselves',
   )
 }
 
@@ -69,29 +69,33 @@ function checkPeer({ node }: Json, { id, state, hearsUs, rttMs }: Json): Finding
   if (state === 'left' || state === 'dead') return []
   if (state === 'alive' && hearsUs === true) {
     return [
-      fine('gossip', `${node} and ${id} hear each other (${Number(rttMs ?? 0).toFixed(1)} ms)`),
+      fine(
+        'gossip',
+        `${node} and ${id} reach each other by gossip (${Number(rttMs ?? 0).toFixed(1)} ms)`,
+      ),
     ]
   }
-  const what = state === 'alive' ? `${id} does not hear ${node}` : `${node} does not hear ${id}`
+  const what =
+    state === 'alive' ? `${id} gets no gossip from ${node}` : `${node} gets no gossip from ${id}`
   return [
     problem(
       'gossip',
       what,
-      'let UDP through between the nodes; the same ROUSE_GOSSIP_SECRET on each?',
+      'allow UDP between the nodes, and check that each has the same ROUSE_GOSSIP_SECRET',
     ),
   ]
 }
 
-/** A dead one may be meant to be gone: nobody tells apart who was killed and who was taken away. */
+/** Only a warning: a dead node may have been removed on purpose, which looks the same as a crash. */
 function checkAbsent({ id, state, error }: Json): Finding {
   if (state === 'dead') {
-    const fix = 'start it again; if it is gone for good, it is forgotten after an hour'
+    const fix = 'restart it; a node that was removed permanently is dropped after an hour'
     return warning('dead', absence({ id, state, error }), fix)
   }
   return problem(
     'http',
     `${id} does not answer over HTTP: ${error}`,
-    'is it running, and its ROUSE_ADVERTISE_URL right?',
+    'check that it is running and that its ROUSE_ADVERTISE_URL is right',
   )
 }
 
@@ -101,7 +105,7 @@ function versionsOf(nodes: readonly Json[]): Finding[] {
   return [warning('version', `the nodes run ${versions.join(' and ')}`, 'finish the upgrade')]
 }
 
-/** A node of an earlier release does not say what its defaults are. */
+/** A node of an earlier release does not report its defaults. */
 function checkDefaults(nodes: readonly Json[]): Finding[] {
   const known = nodes.filter((node) => node.queue_defaults !== undefined)
   const names = [...new Set(known.flatMap((node) => Object.keys(node.queue_defaults)))].sort()
@@ -112,14 +116,14 @@ function checkDefaults(nodes: readonly Json[]): Finding[] {
     return [
       warning(
         'defaults',
-        `the nodes disagree about the default of ${name} for new queues (${said.join(', ')})`,
+        `the nodes have different defaults of ${name} for new queues (${said.join(', ')})`,
         'give every node the same ROUSE_DEFAULT_*; until then the node that started last decides',
       ),
     ]
   })
 }
 
-/** As far as the node tells its distance from the database's clock. */
+/** Skips nodes that do not report their clock skew. */
 function checkSkew({ node, database_clock: clock }: Json): Finding[] {
   const skewMs = Number(clock?.offsetMs ?? Number.NaN)
   if (Number.isNaN(skewMs)) return []
@@ -128,13 +132,13 @@ function checkSkew({ node, database_clock: clock }: Json): Finding[] {
   return [
     warning(
       'clock',
-      `${node} is ${Math.round(skewMs)} ms from the database`,
+      `the clock of ${node} differs by ${Math.round(skewMs)} ms from the database`,
       'run a time service (chrony, ntpd)',
     ),
   ]
 }
 
-/** Nodes name the same groups, as each read them a minute ago at most. */
+/** Merges the reports: every node lists the same groups, read at most a minute ago. */
 function checkRetention(nodes: readonly Json[]): Finding[] {
   const groups = new Map<string, Json>()
   for (const group of nodes.flatMap(({ retention }) => retention?.held_by ?? [])) {
@@ -145,11 +149,11 @@ function checkRetention(nodes: readonly Json[]): Finding[] {
 
 function checkHolding(group: Json): Finding {
   const { queue, consumerGroup, lastSeenAt, messages, isPartial, oldestAt, until } = group
-  const end = until === null ? 'for ever' : `until ${until}`
+  const end = until === null ? 'permanently' : `until ${until}`
   return warning(
     'retention',
     `consumer group "${consumerGroup}" of queue "${queue}" has made no request since ${lastSeenAt} and keeps ` +
       `${isPartial ? 'at least ' : ''}${messages} messages from retention, the oldest of ${oldestAt}, ${end}`,
-    'start its consumers, or delete the group if it is not needed; ROUSE_IDLE_GROUP_SECONDS sets how long it may keep them',
+    'start its consumers, or delete the group if it is not needed; ROUSE_IDLE_GROUP_SECONDS limits how long it keeps them',
   )
 }

@@ -1,5 +1,5 @@
-// Settings of the role, the database or the server that a node does not work with. Nodes set their own connections right,
-// so none of them is a problem; behind a pooler that costs two round trips a statement.
+// Finds settings of the role, the database or the server that nodes cannot work with. Nodes override them on
+// their own connections, so they are warnings only; behind a pooler that costs two round trips per statement.
 import { type Pool, type RoleSetting, readRoleSettings, withoutTimeouts } from '@rouse/storage'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
@@ -24,7 +24,7 @@ export async function checkSession(url: string): Promise<Finding[]> {
     })
     return findings.length > 0
       ? findings
-      : [fine('settings', 'the role and the database have no setting that nodes must change')]
+      : [fine('settings', 'the role and the database have no settings that nodes must override')]
   } finally {
     await pool?.end()
   }
@@ -32,7 +32,7 @@ export async function checkSession(url: string): Promise<Finding[]> {
 
 function isHarmfulSetting(setting: RoleSetting, harm: string): Finding {
   const { name, value } = setting
-  const what = `${name} is ${value}: ${harm}; nodes set it themselves, users' sessions and a pooler do not`
+  const what = `${name} is ${value}: ${harm}; nodes override it, but user sessions and a pooler do not`
   return warning('settings', what, resetOf(setting))
 }
 
@@ -40,7 +40,7 @@ function isReadOnly(setting: RoleSetting): Finding {
   return problem('settings', `${readOnly} is on: nothing can be written`, resetOf(setting))
 }
 
-/** By where the value comes from. */
+/** The command depends on the source of the value. */
 function resetOf({ name, source, role, database }: RoleSetting): string {
   switch (source) {
     case 'database':
@@ -52,10 +52,10 @@ function resetOf({ name, source, role, database }: RoleSetting): string {
     case 'global':
       return `alter role all reset ${name}`
     case 'client':
-      return `take ${name} out of the database's URL, PGOPTIONS and the pooler`
+      return `remove ${name} from the database's URL, PGOPTIONS and the pooler`
     case 'session':
-      return `alter system reset ${name}, or take it out of postgresql.conf, the database's URL, PGOPTIONS and the pooler`
+      return `alter system reset ${name}, or remove it from postgresql.conf, the database's URL, PGOPTIONS and the pooler`
     default:
-      return `alter system reset ${name}, or take it out of postgresql.conf`
+      return `alter system reset ${name}, or remove it from postgresql.conf`
   }
 }

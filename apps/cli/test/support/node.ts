@@ -7,14 +7,14 @@ import { bin } from './rouse.ts'
 export interface TestNode {
   readonly url: string
   readonly database: TestDatabase
-  /** One call of the API; the body of the answer, parsed. */
-  // biome-ignore lint/suspicious/noExplicitAny: the tests look into answers of every shape
+  /** Calls the API and returns the parsed body. */
+  // biome-ignore lint/suspicious/noExplicitAny: the tests read responses of every shape
   call(method: string, path: string, body?: unknown): Promise<any>
-  /** Drains and ends it. */
+  /** Drains and stops the node. */
   stop(): Promise<unknown>
 }
 
-/** A node for all tests of a file, by `rouse serve`, on a database of its own unless one is given. */
+/** Starts a node with `rouse serve` for all tests of a file, on its own database unless one is given. */
 export async function sharedNode(
   more: readonly string[] = [],
   given?: TestDatabase,

@@ -14,28 +14,28 @@ export interface Run {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
-  /** What the terminal says of itself; else 100 columns and 40 rows. */
+  /** The size that the terminal reports. Default: 100 columns and 40 rows. */
   readonly size?: { readonly columns: number; readonly rows: number }
 }
 
-/** In a pipe, without the loaders that tap puts into every process. */
+/** Runs `rouse` in a pipe, without tap's loaders. */
 export function rouse(args: readonly string[], options: RunOptions = {}): Promise<Run> {
   return run(['env', '-i', ...environment(options.env), process.execPath, bin, ...args], options)
 }
 
-/** On a terminal. */
+/** Runs `rouse` on a terminal. */
 export function rouseOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Run> {
   return run(terminalOf(args, options), options)
 }
 
 export interface LiveRun {
-  /** What the terminal got so far, with all its control characters. */
+  /** The terminal output so far, with all control characters. */
   readonly out: () => string
   readonly type: (keys: string) => void
   readonly exited: Promise<number | null>
 }
 
-/** On a terminal where somebody sits: it ends with the test at the latest. */
+/** Runs `rouse` on an interactive terminal. It ends with the test at the latest. */
 export function liveOnTerminal(
   t: Test,
   args: readonly string[],
@@ -56,7 +56,7 @@ export function liveOnTerminal(
   }
 }
 
-/** False where a terminal can be made, else the reason; for the `skip` of a test. */
+/** The `skip` of a test: false if a terminal can be created, else the reason. */
 export async function terminalMissing(): Promise<string | false> {
   const { code } = await rouseOnTerminal(['--help']).catch(() => ({ code: null }))
   return code === 0 ? false : 'there is no `script` here to make a terminal'
@@ -97,5 +97,5 @@ function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`
 }
 
-/** As a person reads it: no colours. */
+/** Removes colours. */
 export const plain = stripVTControlCharacters

@@ -1,4 +1,4 @@
-// The verbs that look without taking: messages, tail, why, dead letters.
+// The verbs that read messages without taking them: messages, tail, why, dlq.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
@@ -23,7 +23,7 @@ async function deadQueue(): Promise<string> {
   return queue
 }
 
-test('messages and why, in a pipe', { timeout }, async (t) => {
+test('messages and why print JSON in a pipe', { timeout }, async (t) => {
   const queue = unique()
   await push({ queue, payload: { n: 1 } })
   const messages = JSON.parse((await rouse(['messages', queue], { env })).out)
@@ -33,7 +33,7 @@ test('messages and why, in a pipe', { timeout }, async (t) => {
   t.match(JSON.parse(why.out).reasons[0], { code: 'paused', text: String })
 })
 
-test('dead letters are listed, counted and brought back', { timeout }, async (t) => {
+test('dlq lists, counts and redrives dead letters', { timeout }, async (t) => {
   const queue = await deadQueue()
   const of = async (...args: string[]) => JSON.parse((await rouse(['dlq', ...args], { env })).out)
   t.match(await of('list', queue), { total: 2, messages: [{ errorCode: 'E_BROKEN' }, {}] })
@@ -44,23 +44,23 @@ test('dead letters are listed, counted and brought back', { timeout }, async (t)
   t.match(JSON.parse(back.out).messages, [{ data: { n: 1 } }])
 })
 
-test('all of it on a terminal', { timeout, skip }, async (t) => {
+test('messages, why and dlq print tables and text on a terminal', { timeout, skip }, async (t) => {
   const queue = await deadQueue()
   const shown = async (...args: string[]) => plain((await rouseOnTerminal(args, { env })).out)
   t.match(await shown('dlq', 'list', queue), /^ID +QUEUE +GROUP +ATTEMPTS.*E_BROKEN/s)
   t.match(await shown('dlq', 'errors', queue), /E_BROKEN +it broke +2/)
-  t.match(await shown('dlq', 'redrive', queue, '--dry-run'), /^would bring back 2/)
+  t.match(await shown('dlq', 'redrive', queue, '--dry-run'), /^would redrive 2/)
   t.match(await shown('messages', queue), /^ID +PARTITION +STATUS/)
   t.match(await shown('why', queue), /dead/)
 })
 
-test('a terminal that does not know its width gets whole tables', { timeout, skip }, async (t) => {
+test('a terminal of unknown width gets whole tables', { timeout, skip }, async (t) => {
   const size = { columns: 0, rows: 0 }
   const shown = plain((await rouseOnTerminal(['nodes'], { env, size })).out)
   t.match(shown, /^NODE +STATE +URL.*VERSION\r?\n.*alive +http/)
 })
 
-test('tail prints what comes, one document a line, and takes nothing', { timeout }, async (t) => {
+test('tail prints new messages, one document per line, and takes none', { timeout }, async (t) => {
   const queue = unique()
   await push({ queue, payload: 'before' })
   const child = spawn(process.execPath, [bin, 'tail', queue, '--all', '--url', node.url])

@@ -56,19 +56,19 @@ async function startPair(t: Test) {
   return { a, b, atFirst, database }
 }
 
-test('a peer that joins is a reason to look: before, it told us of nothing', async (t) => {
+test('a peer that joins causes a poll, because it sent us no hints before', async (t) => {
   const { atFirst } = await startPair(t)
   t.ok(atFirst.includes('everything'))
 })
 
-test('so is one that says goodbye, and it is not missed', async (t) => {
+test('a peer that leaves causes a poll and is not silent', async (t) => {
   const { a, b } = await startPair(t)
   await a.link.stop()
   await eventually(() => b.state() === 'left', patience)
   t.same(new Set(b.heard), new Set(['everything']))
 })
 
-test('so is one that falls silent, twice, and it is missed', async (t) => {
+test('a peer that becomes unreachable causes two polls and is silent', async (t) => {
   const { a, b, database } = await startPair(t)
   await a.link.stop({ leave: false })
   const listed = await database.pool.query(`select from rouse.nodes where id = 'a'`)

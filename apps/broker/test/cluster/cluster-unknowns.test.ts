@@ -44,7 +44,7 @@ async function pushAboutToCommit(t: Test) {
   return { database, a, b, waiting, barrier, pushed }
 }
 
-test('a worker dies after its commit, before it told anybody', { timeout }, async (t) => {
+test('a worker dies after its commit, before it sent a hint', { timeout }, async (t) => {
   const { database, a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
   const [worker] = childrenOf(a.child.pid as number) as [number]
   process.kill(worker, 'SIGSTOP')
@@ -61,7 +61,7 @@ test('a worker dies after its commit, before it told anybody', { timeout }, asyn
   t.equal(wakes.fallback, 0)
 })
 
-test('a worker dies, and what it had sent commits when peers have looked', {
+test('a worker dies, and its statement commits after peers have polled', {
   timeout,
 }, async (t) => {
   const { a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
@@ -78,7 +78,7 @@ test('a worker dies, and what it had sent commits when peers have looked', {
   t.equal(wakes.fallback, 0)
 })
 
-test('a node is killed after its commit, before it told anybody', { timeout }, async (t) => {
+test('a node is killed after its commit, before it sent a hint', { timeout }, async (t) => {
   const { database, a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
   const [worker] = childrenOf(a.child.pid as number) as [number]
   process.kill(worker, 'SIGSTOP')

@@ -75,7 +75,7 @@ test('a node that was killed comes back under its id', { timeout }, async (t) =>
   t.same(complaints(again), [])
 })
 
-test('a job that hangs keeps a node neither from draining nor from ending', {
+test('a job that hangs blocks neither the drain nor the exit of a node', {
   timeout,
 }, async (t) => {
   const database = await testDatabase(t)

@@ -41,19 +41,19 @@ function known(nodeId: string, state: PeerView['state'], more: Partial<PeerView>
   }
 }
 
-test('a node that is heard and hears us is not missed, however long we know it', async (t) => {
+test('a peer that is reachable in both directions is never silent', async (t) => {
   const silent = new SilentPeers()
   for (const nowMs of [0, graceMs, 10 * graceMs]) {
     t.same(silent.find([listed('b')], [known('b', 'alive')], nowMs), [])
   }
 })
 
-test('one that does not hear us is missed at once: our hints do not reach it', async (t) => {
+test('a peer that does not receive our gossip is silent at once', async (t) => {
   const deaf = known('b', 'alive', { hearsUs: false })
   t.same(new SilentPeers().find([listed('b')], [deaf], 0), ['b'])
 })
 
-test('a node that was never heard has time to be, from when it was first listed', async (t) => {
+test('a new node has a grace period from when it is first listed', async (t) => {
   const silent = new SilentPeers()
   const beginsMs = 5_000
   t.same(silent.find([listed('b')], [], beginsMs), [])
@@ -61,7 +61,7 @@ test('a node that was never heard has time to be, from when it was first listed'
   t.same(silent.find([listed('b')], [], beginsMs + graceMs), ['b'])
 })
 
-test('each has its own time, and a new life of a node has it anew', async (t) => {
+test('each node has its own grace period, and a restart begins a new one', async (t) => {
   const silent = new SilentPeers()
   t.same(silent.find([listed('b')], [], 0), [])
   t.same(silent.find([listed('b'), listed('c')], [], graceMs), ['b'])
@@ -69,26 +69,26 @@ test('each has its own time, and a new life of a node has it anew', async (t) =>
   t.same(silent.find([listed('b', 2), listed('c')], [], 3 * graceMs), ['b', 'c'])
 })
 
-test('one that was no longer listed has its time anew when it is listed again', async (t) => {
+test('a node that is listed again gets a new grace period', async (t) => {
   const silent = new SilentPeers()
   t.same(silent.find([listed('b')], [], 0), [])
   t.same(silent.find([], [], graceMs), [])
   t.same(silent.find([listed('b')], [], 2 * graceMs), [])
 })
 
-test('a node that was heard and fell silent is missed at once', async (t) => {
+test('a known peer that becomes unreachable is silent at once', async (t) => {
   for (const state of ['suspect', 'unreachable', 'dead'] as const) {
     t.same(new SilentPeers().find([listed('b')], [known('b', state)], 0), ['b'], state)
   }
 })
 
-test('one that said goodbye is not missed, though it is listed a while longer', async (t) => {
+test('a node that sent a leave message is not silent while it is still listed', async (t) => {
   const silent = new SilentPeers()
   t.same(silent.find([listed('b')], [known('b', 'left')], 0), [])
   t.same(silent.find([listed('b')], [known('b', 'left')], 10 * graceMs), [])
 })
 
-test('its next life has time to be heard, and is missed then', async (t) => {
+test('its restart gets a grace period and is silent after that', async (t) => {
   for (const state of ['left', 'dead'] as const) {
     const silent = new SilentPeers()
     t.same(silent.find([listed('b', 2)], [known('b', state)], 0), [], state)
@@ -96,6 +96,6 @@ test('its next life has time to be heard, and is missed then', async (t) => {
   }
 })
 
-test('a peer that gossip knows and the database does not list is nobody to be missed', async (t) => {
+test('a peer that the database does not list is not silent', async (t) => {
   t.same(new SilentPeers().find([], [known('b', 'dead')], 0), [])
 })

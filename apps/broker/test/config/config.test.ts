@@ -29,7 +29,7 @@ function load(
   return loadConfig({ env: given, args, readFile, ...sources }).config
 }
 
-test('without anything but a database, the documented defaults hold', async (t) => {
+test('with only a database set, the documented defaults apply', async (t) => {
   t.match(load(), {
     host: '127.0.0.1',
     port: 4600,
@@ -47,7 +47,7 @@ test('without anything but a database, the documented defaults hold', async (t) 
   t.match(load().nodeId, /-4600$/)
 })
 
-test('a file goes over defaults, the environment over the file, a flag over all', async (t) => {
+test('a file overrides defaults, the environment overrides the file, a flag overrides all', async (t) => {
   const env = { ROUSE_CONFIG: 'rouse.json' }
   t.equal(load(env).port, 5000)
   t.equal(load(env).workers, 3)
@@ -57,7 +57,7 @@ test('a file goes over defaults, the environment over the file, a flag over all'
   t.equal(load({}, ['--config=rouse.json', '--port=7001']).port, 7001)
 })
 
-test('an unknown key is refused with what was probably meant', async (t) => {
+test('an unknown key is rejected with a suggestion', async (t) => {
   t.throws(() => load({ ROUSE_PROT: '1' }), { message: /ROUSE_PROT .*did you mean ROUSE_PORT\?/ })
   t.throws(() => load({ ROUSE_DEFAULT_LEASETIME: '1' }), { message: /ROUSE_DEFAULT_LEASE_TIME/ })
   t.throws(() => load({}, ['--wrokers=2']), { message: /did you mean --workers\?/ })
@@ -65,7 +65,7 @@ test('an unknown key is refused with what was probably meant', async (t) => {
   t.throws(() => load({ ROUSE_PORT_FILE: 'url.secret' }), { message: /ROUSE_PORT_FILE/ })
 })
 
-test('what other programs set is left alone', async (t) => {
+test('variables of other programs are ignored', async (t) => {
   const links = {
     ROUSE_URL: 'http://127.0.0.1:4600',
     ROUSE_TEST_DATABASE_URL: 'postgres://x',
@@ -83,7 +83,7 @@ test('what other programs set is left alone', async (t) => {
   t.match(load(links), { port: 4600, gossipPort: 4601 })
 })
 
-test('a port by a wrong name is no link to a service', async (t) => {
+test('a mistyped port setting is not taken for a service link', async (t) => {
   for (const name of ['ROUSE_GOSIP_PORT', 'ROUSE_HTTP_PORT', 'ROUSE_NODE_2_PORT', 'ROUSE_PRT']) {
     for (const value of ['4700', '', 'tcp:4700']) {
       t.throws(() => load({ [name]: value }), {
@@ -94,13 +94,13 @@ test('a port by a wrong name is no link to a service', async (t) => {
   t.throws(() => load({ ROUSE_GOSIP_PORT: '4700' }), { message: /did you mean ROUSE_GOSSIP_PORT/ })
 })
 
-test('only a port can be a link to a service', async (t) => {
+test('only a port setting can be a service link', async (t) => {
   const link = 'tcp://10.0.0.1:5432'
   t.throws(() => load({ ROUSE_DATABASE_URL: link }), { message: /must be a postgres:\/\/ URL/ })
   t.throws(() => load({ ROUSE_HOST: link }), { message: /^ROUSE_HOST is not an address/ })
 })
 
-test('what is no address is refused as such', async (t) => {
+test('an invalid address is rejected', async (t) => {
   for (const [name, value, problem] of [
     ['ROUSE_HOST', 'nope..', /not an address or host name/],
     ['ROUSE_HOST', 'http://one', /not an address or host name/],
@@ -132,7 +132,7 @@ test('what is no address is refused as such', async (t) => {
   }
 })
 
-test('a value beyond its bounds or of another kind is refused by name', async (t) => {
+test('a value out of bounds or of the wrong type is rejected by name', async (t) => {
   for (const [name, value] of [
     ['ROUSE_PORT', '65536'],
     ['ROUSE_PORT', '4600.5'],
@@ -195,7 +195,7 @@ test('the description names every setting and hides the secrets', async (t) => {
   t.notMatch(text, /hush|quiet/)
 })
 
-test('gossip beyond this machine needs a secret, and says so', async (t) => {
+test('gossip beyond this machine requires a secret, and the error says so', async (t) => {
   t.throws(() => load({ ROUSE_GOSSIP_HOST: '0.0.0.0' }), {
     message: /ROUSE_GOSSIP_SECRET is not set.*openssl rand -base64 32/,
   })
@@ -228,7 +228,7 @@ test('what gossip would refuse is refused by name, with a way out and no word of
   }
 })
 
-test('what gossip takes is taken', async (t) => {
+test('settings that gossip accepts are accepted', async (t) => {
   const secrets = ['a', 'b', 'c'].map((letter) => letter.repeat(16)).join(' , ')
   const peers = 'one:4601,10.0.0.5:1,[fd00::5]:4601,srv:_gossip._udp.rouse'
   t.equal(load({ ROUSE_GOSSIP_SECRET: secrets }).gossipSecret, secrets)
@@ -268,7 +268,7 @@ test('connections are given for the node as a whole, and divided among its proce
   t.same(of({ ROUSE_POOL_MAX: '3' }, 100), { node: 20, worker: 3 }, 'the older setting')
 })
 
-test('connections that cannot be right are refused by name, with a way out', async (t) => {
+test('impossible connection settings are rejected by name, with a fix', async (t) => {
   const both = { ROUSE_CONNECTIONS_MAX: '40', ROUSE_POOL_MAX: '10', ROUSE_WORKERS: '2' }
   t.throws(() => load(both), { message: /^ROUSE_CONNECTIONS_MAX and ROUSE_POOL_MAX are both set/ })
   t.throws(() => load({ ROUSE_CONNECTIONS_MAX: '17', ROUSE_WORKERS: '2' }), {

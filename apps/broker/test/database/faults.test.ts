@@ -75,7 +75,7 @@ test('a killed worker takes nothing with it', async (t) => {
   t.match(redelivered.body.messages, [{ data: 'held', attempt: 2 }], 'its lease ran out')
 })
 
-test('a primary that stalled does not accuse a worker that had answered', async (t) => {
+test('a stalled primary does not blame a worker that had answered', async (t) => {
   const timeoutMs = 4_000
   const node = await startBroker(t, { env: { NOTIFY_DELIVERY_TIMEOUT_MS: String(timeoutMs) } })
   const primary = node.child.pid as number
@@ -229,7 +229,7 @@ test('PostgreSQL is killed and restarted under load', async (t) => {
   t.same(lost, [], `${acknowledged.length} acknowledged pushes, none lost`)
 })
 
-test('a drain answers those who wait, closes connections, and ends with code 0', async (t) => {
+test('a drain answers waiting pops, closes connections, and exits with code 0', async (t) => {
   const node = await startBroker(t)
   const api = apiOf(node.url)
   const waiting = Array.from({ length: 30 }, () => api.pop('q', '?wait=true&timeout=60000'))

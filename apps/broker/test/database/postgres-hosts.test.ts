@@ -33,7 +33,7 @@ function write(pool: pg.Pool, line: string): Promise<unknown> {
   return pool.query('insert into public.log values ($1)', [line])
 }
 
-test('whatever the order of the hosts, the one that takes writes is used', async (t) => {
+test('the host that accepts writes is used, whatever the order of the hosts', async (t) => {
   const { pair, pool } = await pairWithPool(t, ({ primary, standby }) => {
     return `postgres://postgres@127.0.0.1:${standby.port},127.0.0.1:${primary.port}/postgres`
   })
@@ -59,7 +59,7 @@ test('a pool follows a failover, and the old primary is not written to again', a
   t.equal(rows.length, 10, 'the old one has it by streaming only')
 })
 
-test('a frozen server is left, and what it was asked has an unknown outcome', async (t) => {
+test('a frozen server is abandoned, and its open calls have an unknown outcome', async (t) => {
   const { pair, pool } = await pairWithPool(t)
   await Promise.all(Array.from({ length: 4 }, (_, i) => write(pool, `before ${i}`)))
   t.equal(pool.idleCount, 4)
@@ -74,14 +74,14 @@ test('a frozen server is left, and what it was asked has an unknown outcome', as
   t.equal(pair.standby.running, true, 'the old one still stands frozen')
 })
 
-test('a slow statement of a server that lives is waited for', async (t) => {
+test('a slow statement on a live server is not abandoned', async (t) => {
   const { pool } = await pairWithPool(t)
   // Longer than the silence after which a server is suspected, and than a suspicion takes.
   const { rows } = await pool.query(`select 'done' as said from pg_sleep(7)`)
   t.same(rows, [{ said: 'done' }])
 })
 
-test('a server that answers "read-only" is left for one that takes writes', async (t) => {
+test('a read-only server is abandoned for one that accepts writes', async (t) => {
   const { pair, pool } = await pairWithPool(t)
   const held = await pool.connect()
   await held.query('select 1')

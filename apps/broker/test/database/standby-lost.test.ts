@@ -83,7 +83,7 @@ test('while the standby is away', async (t) => {
     },
   )
 
-  await t.test('whoever comes later is refused at once and takes no connection', async (tt) => {
+  await t.test('later requests are rejected at once and take no connection', async (tt) => {
     const more = Array.from({ length: 50 }, (_, i) => push(`more-${i}`, `p${i % 5}`))
     for (const answer of await Promise.all(more)) tt.match(answer, refused)
     tt.equal(await hanging(), 2, 'no commit but the first two hangs')

@@ -131,7 +131,7 @@ test(
   },
 )
 
-test('a node that is stopped while it waits for the database ends with 0', options, async (t) => {
+test('a node that is stopped while it waits for the database exits with 0', options, async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const user = await database.pool.connect()
   t.teardown(() => user.release(true))

@@ -41,7 +41,7 @@ test('a connection goes to the node with the fewest', async (t) => {
   t.equal(await ask(url), first === 'a' ? 'b' : 'a')
 })
 
-test('a node that is not ready is passed over while another is', async (t) => {
+test('a node that is not ready is skipped while another is ready', async (t) => {
   const [a, b] = [await startServer(t, 'a'), await startServer(t, 'b')]
   const url = await balancerOf(t, [a, b], ({ port }) => port === b.port)
   for (let i = 0; i < 5; i += 1) t.equal(await ask(url), 'b')
@@ -80,7 +80,7 @@ test('a client that leaves takes its connection to the node along', async (t) =>
   t.ok(closed)
 })
 
-test('a balancer that is closed refuses newcomers and lets the others finish', async (t) => {
+test('a closed balancer rejects new connections and lets open ones finish', async (t) => {
   const a = await startServer(t, 'a')
   const balancer = await startBalancer({ host, port: 0, backends: [a], isReady: () => true })
   t.teardown(() => balancer.stop())

@@ -61,7 +61,7 @@ test('a log that cannot be written is refused in one line', { timeout }, async (
   t.match(output(), /^Rouse: --data .* cannot be used: EISDIR.*node-1\.log'\n$/m)
 })
 
-test('a start that hangs does not keep a stop', async (t) => {
+test('a start that hangs does not block stop', async (t) => {
   const dataDir = await newDataFolder(t)
   const file = join(dataDir, 'cluster.json')
   execFileSync('mkfifo', [file])
@@ -72,7 +72,7 @@ test('a start that hangs does not keep a stop', async (t) => {
   await Promise.all([writeFile(file, ''), starting])
 })
 
-test('a node killed while it first starts is started again', { timeout }, async (t) => {
+test('a node that is killed during its first start is restarted', { timeout }, async (t) => {
   const cluster = await startDevCluster(t, { nodes: 1, port })
   const pid = await eventually(() => cluster.pidOf('--node-id=node-1') ?? false, {
     ...patience,
@@ -85,7 +85,7 @@ test('a node killed while it first starts is started again', { timeout }, async 
   t.equal((await fetch(`${url}/ready`)).status, 200)
 })
 
-test('a log that is lost is said once, and the node goes on', { timeout }, async (t) => {
+test('a lost log is reported once, and the node keeps running', { timeout }, async (t) => {
   const dataDir = await newDataFolder(t)
   symlinkSync('/dev/full', join(dataDir, 'node-1.log'))
   const cluster = await startDevCluster(t, { nodes: 1, port, dataDir })

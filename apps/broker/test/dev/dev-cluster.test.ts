@@ -19,7 +19,9 @@ const timeout = 240_000
 /** Above all numbers that a process can have. */
 const nobody = 2 ** 22 + 1
 
-test('a development cluster tells where it is and mends what is killed', { timeout }, async (t) => {
+test('a development cluster prints its addresses and restarts killed processes', {
+  timeout,
+}, async (t) => {
   const cluster = await startDevCluster(t, { nodes: 2, port })
   const before = await untilReady(cluster)
   const url = `http://127.0.0.1:${port}`
@@ -62,7 +64,7 @@ test('a development cluster tells where it is and mends what is killed', { timeo
   await t.rejects(fetch(`${url}/live`))
 })
 
-test('a port that is taken is said in so many words', { timeout }, async (t) => {
+test('a port that is taken is named in the error', { timeout }, async (t) => {
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(port + 510, '127.0.0.1', resolve))
   t.teardown(() => taken.close())
@@ -91,7 +93,7 @@ for (const [stage, signal, isReached] of stages) {
   })
 }
 
-test('a second cluster in the same folder is refused and harms nothing', { timeout }, async (t) => {
+test('a second cluster in the same folder is rejected and does no harm', { timeout }, async (t) => {
   const first = await startDevCluster(t, { nodes: 1, port })
   const before = await untilReady(first)
   const second = await startDevCluster(t, { nodes: 1, port: port + 100, dataDir: first.dataDir })

@@ -61,7 +61,7 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
   }
 }
 
-test('it is read before a worker serves, and again when options have changed', async (t) => {
+test('the cache is read before a worker serves, and again when options change', async (t) => {
   const { queues, encrypt, seals } = memory(t)
   encrypt('q')
   await queues.start()
@@ -73,7 +73,7 @@ test('it is read before a worker serves, and again when options have changed', a
   t.equal(await seals('other'), true)
 })
 
-test('a change that nobody told of is known after a while', async (t) => {
+test('a change without a notification is found after a while', async (t) => {
   const { queues, encrypt, seals } = memory(t, { everyMs: 20 })
   encrypt('q')
   await queues.start()
@@ -83,7 +83,7 @@ test('a change that nobody told of is known after a while', async (t) => {
   await eventually(() => seals('q'))
 })
 
-test('an answer of before the change is not the last word', async (t) => {
+test('a result from before the change is replaced', async (t) => {
   const { queues, encrypt, seals, hold } = memory(t)
   encrypt('q')
   await queues.start()
@@ -97,7 +97,7 @@ test('an answer of before the change is not the last word', async (t) => {
   t.equal(await seals('q'), false)
 })
 
-test('a flood of changes costs two readings: the one under way and one more', async (t) => {
+test('a flood of changes costs two reads: the current one and one more', async (t) => {
   const { queues, reads, hold } = memory(t)
   await queues.start()
   const before = reads()
@@ -108,7 +108,7 @@ test('a flood of changes costs two readings: the one under way and one more', as
   t.equal(reads() - before, 2)
 })
 
-test('a node without a key never asks', async (t) => {
+test('a node without a key never queries', async (t) => {
   const { queues, reads } = memory(t, { everyMs: 1, keys: [] })
   await queues.start()
   await queues.refresh()

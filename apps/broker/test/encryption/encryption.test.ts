@@ -49,7 +49,7 @@ test('keys are renewed: the first seals, all open', async (t) => {
   t.throws(() => cipherOf(fresh).open(place, before), { code: 'encryption_unavailable' })
 })
 
-test('a node does not start with a key that is none', async (t) => {
+test('a node does not start with an invalid key', async (t) => {
   const load = (env: Record<string, string>) =>
     loadConfig({ env: { ROUSE_DATABASE_URL: 'postgres://localhost/x', ...env }, args: [] })
   const hex = randomBytes(32).toString('hex')

@@ -28,7 +28,7 @@ test('the messages of one tick leave in one send', async (t) => {
   t.same(sent, [['a', 'b']])
 })
 
-test('while a send is under way the next messages wait and leave together', async (t) => {
+test('messages that arrive during a send wait for it and leave together', async (t) => {
   const { outbox, sent, tick, finish } = manual()
   outbox.post('a')
   tick()

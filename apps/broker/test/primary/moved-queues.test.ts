@@ -26,7 +26,7 @@ function startMoved(t: Test, onTold: () => void = () => {}) {
   return { moved, toldOf, tooMany: () => tooMany }
 }
 
-test('a queue that moved is looked at five times more', async (t) => {
+test('a queue that moved is hinted five more times', async (t) => {
   const { moved, toldOf } = startMoved(t)
   moved.add({ queue: 'q', namespace: 'new' })
   t.equal(toldOf('new'), 0, 'whoever moved it has looked already')
@@ -37,7 +37,7 @@ test('a queue that moved is looked at five times more', async (t) => {
   await eventually(() => toldOf('newer') === 5)
 })
 
-test('one that moves on is looked at where it is now, from the start', async (t) => {
+test('a queue that moves again is hinted at its new location, from the first round', async (t) => {
   const { moved, toldOf } = startMoved(t, () => {
     if (toldOf('first') === 2 && toldOf('second') === 0) {
       moved.add({ queue: 'q', namespace: 'second' })
@@ -50,7 +50,7 @@ test('one that moves on is looked at where it is now, from the start', async (t)
   t.equal(toldOf('elsewhere'), 5)
 })
 
-test('of more queues than it keeps it says so, and keeps those it has', async (t) => {
+test('more moved queues than the limit are reported, and the tracked ones are kept', async (t) => {
   const { moved, toldOf, tooMany } = startMoved(t)
   for (let i = 0; i < 1_000; i += 1) moved.add({ queue: `q${i}`, namespace: 'all' })
   t.equal(tooMany(), 0)
@@ -61,7 +61,7 @@ test('of more queues than it keeps it says so, and keeps those it has', async (t
   t.equal(toldOf('late'), 0)
 })
 
-test('nothing is told after it was stopped', async (t) => {
+test('no hint is sent after stop', async (t) => {
   const { moved, toldOf } = startMoved(t)
   moved.add({ queue: 'q', namespace: 'n' })
   moved.stop()

@@ -27,7 +27,7 @@ test('SIGTERM answers waiting pops, finishes, and ends with code 0', async (t) =
   t.ok(performance.now() - began < 10_000)
 })
 
-test('while it drains a node is not ready, and finishes what is under way', async (t) => {
+test('a draining node is not ready and finishes its requests', async (t) => {
   const { url, database, stop, exited } = await startBroker(t, { instrumented: true })
   const api = apiOf(url)
   await api.push({ queue: 'q', payload: 0 })
@@ -64,7 +64,7 @@ test('a client that never ends its request holds a drain up, and leaves nothing 
   t.comment(`ended after ${Math.round(performance.now() - began)} ms`)
 })
 
-test('a worker that dies is replaced, and what it held is free', async (t) => {
+test('a worker that dies is replaced, and its leases are freed', async (t) => {
   const { url, log, child } = await startBroker(t)
   const api = apiOf(url)
   const pids = () =>

@@ -61,7 +61,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
   return { host, toWorkers, toPeers, looks: () => looks, stats }
 }
 
-test('options changed through a worker: all workers read anew, timers look, peers are told', async (t) => {
+test('options changed by a worker: all workers refresh, timers poll, peers are notified', async (t) => {
   const { host, toWorkers, toPeers, looks } = startHost(t)
   host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: false }])
   t.same(toWorkers, [{ type: 'configured' }])
@@ -69,7 +69,7 @@ test('options changed through a worker: all workers read anew, timers look, peer
   t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
 })
 
-test('a queue moved: peers are told to look again at where it is now', async (t) => {
+test('a queue that moved is hinted to peers at its new location', async (t) => {
   const { host, toPeers } = startHost(t)
   host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: true }])
   t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
@@ -77,7 +77,7 @@ test('a queue moved: peers are told to look again at where it is now', async (t)
   t.same(toPeers[1], { kind: 'free', hint })
 })
 
-test('options changed through a peer: the same, and nobody is told again', async (t) => {
+test('options changed by a peer: the same, and no peer is notified again', async (t) => {
   const { host, toWorkers, toPeers, looks } = startHost(t)
   host.heardConfigured(hint)
   t.same(toWorkers, [{ type: 'configured' }])
@@ -85,7 +85,7 @@ test('options changed through a peer: the same, and nobody is told again', async
   t.same(toPeers, [])
 })
 
-test('where the word of it may be lost with others, all is read anew', async (t) => {
+test('lost hints make all workers refresh', async (t) => {
   const doubts: readonly [string, (host: SharedStateHost) => void][] = [
     ['hints of a peer were lost', (host) => host.heardEverything()],
     ['a worker died', (host) => host.workerGone(1, 'died')],
@@ -101,7 +101,7 @@ test('where the word of it may be lost with others, all is read anew', async (t)
   }
 })
 
-test('plain wakes are no reason to read anything anew', async (t) => {
+test('plain wake hints refresh nothing', async (t) => {
   const { host, toWorkers, looks } = startHost(t)
   const woken = [{ queue: 'q', partition: 'p', group: null, namespace: null, task: null, count: 1 }]
   host.handle(1, [
@@ -113,7 +113,7 @@ test('plain wakes are no reason to read anything anew', async (t) => {
   t.equal(looks(), 0)
 })
 
-test('whoever a worker lets wait has a place here, each in a group of its own', async (t) => {
+test('every waiter that a worker accepts has a place, even if each has its own wait group', async (t) => {
   const count = 100_001
   const { host, stats } = startHost(t, { ROUSE_WORKERS: '1', ROUSE_WAITERS_MAX: `${count}` })
   for (let index = 0; index < count; index += 1) {

@@ -52,7 +52,7 @@ function setUp(known: Partial<DueTimes> = {}) {
   }
 }
 
-test('a due time that is told fires its job at that time', async (t) => {
+test('a due notice runs its job at that time', async (t) => {
   const { timers, runs } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())
@@ -77,7 +77,7 @@ test('an earlier time replaces a later one', async (t) => {
   t.ok((runs[0]?.atMs ?? 0) < now + 2_000)
 })
 
-test('what is told while a look is under way is not forgotten by its answer', async (t) => {
+test('a notice that arrives during a due poll survives its result', async (t) => {
   const { timers, runs, looks, hold } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())
@@ -90,7 +90,7 @@ test('what is told while a look is under way is not forgotten by its answer', as
   t.equal(runs[0]?.job, 'promote')
 })
 
-test('a look knows better than what was told before it', async (t) => {
+test('a due poll replaces earlier notices', async (t) => {
   const { timers, runs, looks } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())
@@ -101,7 +101,7 @@ test('a look knows better than what was told before it', async (t) => {
   t.same(runs, [], 'nothing is due, so nothing ran')
 })
 
-test('a thousand who ask for a look get a few', async (t) => {
+test('a thousand requests for a due poll cause only a few', async (t) => {
   const { timers, looks } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())
@@ -110,7 +110,7 @@ test('a thousand who ask for a look get a few', async (t) => {
   t.ok(looks() <= 3, `${looks()} looks`)
 })
 
-test('what is overdue is done at once, and looked for again soon', async (t) => {
+test('an overdue job runs at once and is polled again soon', async (t) => {
   const { timers, runs, looks } = setUp({ promote: [1] })
   const begun = performance.now()
   await timers.start()
@@ -120,7 +120,7 @@ test('what is overdue is done at once, and looked for again soon', async (t) => 
   t.ok(runs.length >= 2)
 })
 
-test('timers that were stopped run nothing any more', async (t) => {
+test('stopped timers run no jobs', async (t) => {
   const { timers, runs } = setUp()
   await timers.start()
   timers.expect(Date.now() + 50)
@@ -131,7 +131,7 @@ test('timers that were stopped run nothing any more', async (t) => {
   t.same(runs, [])
 })
 
-test('a job that somebody called for is looked after: it may have passed over what was locked', async (t) => {
+test('a requested job is followed by a due poll, because it may have skipped locked rows', async (t) => {
   const { timers, runs, looks } = setUp()
   await timers.start()
   t.teardown(() => timers.stop())
@@ -147,7 +147,7 @@ test('a job that somebody called for is looked after: it may have passed over wh
   t.ok(tookMs < (rounds * 1_000) / 2, `${tookMs} ms, not a second each`)
 })
 
-test('one that a look called for is not: the look comes again by itself', async (t) => {
+test('a job started by a due poll is not, because the poll repeats by itself', async (t) => {
   const { timers, runs, looks } = setUp({ promote: [1] })
   await timers.start()
   t.teardown(() => timers.stop())

@@ -85,7 +85,7 @@ test('an enqueue with a delay is delivered when it is due, by a timer that NOTIF
   t.match(wakes, { timer: 1, notify: 0, fallback: 0 })
 })
 
-test('a direct INSERT into scheduled is heard as well', async (t) => {
+test('a direct INSERT into scheduled is notified as well', async (t) => {
   const queue = unique()
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)

@@ -32,7 +32,7 @@ test('the LISTEN connection is killed, and comes back', async (t) => {
   t.equal(wakes.notify, 1, 'it listens again')
 })
 
-test('without LISTEN a node looks more often, and calms down after it is back', async (t) => {
+test('without LISTEN a node polls faster, and slows down when LISTEN is restored', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const way = await cuttableWay(t, database.url)
   const own = await startBroker(t, {
@@ -69,7 +69,7 @@ test('without LISTEN a node looks more often, and calms down after it is back', 
   t.match(wakes, { notify: 1, fallback: 0 })
 })
 
-test('what was enqueued while nobody listened is delivered when LISTEN is back, at the latest', async (t) => {
+test('messages enqueued without a listener are delivered when LISTEN is restored, at the latest', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const way = await cuttableWay(t, database.url)
   const own = await startBroker(t, { database, env: { ROUSE_LISTEN_URL: way.url } })
@@ -101,7 +101,7 @@ test('the listener stops though its server is silent', async (t) => {
   t.equal(listener.state(), 'down')
 })
 
-test('with ROUSE_NOTIFY=off nobody listens, nothing is notified, and a look finds it within a second or so', async (t) => {
+test('with ROUSE_NOTIFY=off nothing is notified, and a due poll finds messages within about a second', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const own = await startBroker(t, { database, env: { ROUSE_NOTIFY: 'off' } })
   const user = await sqlUser(t, database.url)

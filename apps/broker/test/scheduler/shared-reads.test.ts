@@ -24,7 +24,7 @@ function manual() {
   }
 }
 
-test('one that comes alone is read for at once', async (t) => {
+test('a single caller is read for at once', async (t) => {
   const { read, begun, end } = manual()
   const first = read()
   t.equal(begun(), 1)
@@ -36,7 +36,7 @@ test('one that comes alone is read for at once', async (t) => {
   await second
 })
 
-test('a reading that had begun before does not count for those who ask during it', async (t) => {
+test('a read in progress is not shared with later callers', async (t) => {
   const { read, begun, end, most } = manual()
   const early = read()
   let isAnswered = false
@@ -56,7 +56,7 @@ test('a reading that had begun before does not count for those who ask during it
   t.equal(most(), 1)
 })
 
-test('whoever asks just when one is over and the next has not begun shares that one', async (t) => {
+test('a caller between two reads shares the next one', async (t) => {
   const { read, begun, end, most } = manual()
   const asked: Promise<void>[] = []
   const early = read()
@@ -73,7 +73,7 @@ test('whoever asks just when one is over and the next has not begun shares that 
   t.equal(most(), 1)
 })
 
-test('one that fails is over as well', async (t) => {
+test('a failed read ends like any other', async (t) => {
   const { read, begun, end, ends } = manual()
   const [failing, next] = [read(), read()]
   ends[0]?.reject(new Error('no database'))

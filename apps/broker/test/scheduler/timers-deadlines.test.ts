@@ -18,7 +18,7 @@ test('an earlier deadline comes before a later one that was there first', async 
   t.equal(list.firstDueAt(), Number.POSITIVE_INFINITY)
 })
 
-test('a time that is told twice is one deadline, of all kinds it was told for', async (t) => {
+test('a time that is added twice is one deadline with all its kinds', async (t) => {
   const list = new DeadlineList<string>()
   list.add(100, 'a')
   list.add(100, 'a')
@@ -27,7 +27,7 @@ test('a time that is told twice is one deadline, of all kinds it was told for', 
   t.same([...list.takeDue(100)].sort(), ['a', 'b'])
 })
 
-test('in a full list the latest gives way to an earlier one', async (t) => {
+test('a full list evicts the latest entry for an earlier one', async (t) => {
   const list = new DeadlineList<string>(2)
   t.ok(list.add(100, 'a'))
   t.ok(list.add(200, 'b'))
@@ -121,7 +121,7 @@ test('the shortest round trip counts, until it is old', async (t) => {
   t.equal(clock.roundTripMs(), 40, 'after minutes the drift is worse than that')
 })
 
-test('a clock that was set is believed at once', async (t) => {
+test('a clock that was set is followed at once', async (t) => {
   const clock = new DatabaseClock()
   ask(clock, 0, 0, 1, 2)
   ask(clock, 1_000, 3_600_000, 20, 40)

@@ -98,7 +98,7 @@ test('short delays are on time beside more far ones than a node keeps', async (t
   }
 })
 
-test('a far time is not kept, and on time all the same', async (t) => {
+test('a far due time is not kept, but its job is still on time', async (t) => {
   const { start, schedule, pass, lateMs, known } = setUp(t)
   await start()
   const dueAtMs = schedule(10_000)
@@ -107,7 +107,7 @@ test('a far time is not kept, and on time all the same', async (t) => {
   t.ok((lateMs.get(dueAtMs) ?? dayMs) <= lateMsMax, `${lateMs.get(dueAtMs)} ms late`)
 })
 
-test('whenever it is told and however far ahead, a time is not lost between looks', async (t) => {
+test('a due time is not lost between polls, whenever its notice arrives and however far ahead it is', async (t) => {
   const random = seededRandom(11)
   const { start, schedule, pass, lateMs } = setUp(t, () => 1 + random.below(roundTripMsMax))
   await start()
@@ -141,7 +141,7 @@ test('before the clock of the database is known, near ones have their place amon
   t.ok(known() <= deadlinesMax)
 })
 
-test('peers hear of what is due soon only', async (t) => {
+test('peers get notices only for times that are due soon', async (t) => {
   const { timers, start, databaseMs } = setUp(t)
   await start()
   const soonMs = databaseMs() + 1_500

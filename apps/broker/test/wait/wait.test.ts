@@ -43,7 +43,7 @@ test('as many messages as waiters, in partitions of their own: each gets one', a
   )
 })
 
-test('a waiter that leaves is forgotten', async (t) => {
+test('a waiter that leaves is removed', async (t) => {
   const queue = unique()
   const gone = new AbortController()
   const waiting = fetch(api.at(`/pop/queue/${queue}?wait=true`), { signal: gone.signal })
@@ -83,7 +83,7 @@ test('clients that leave while their messages are being popped lose none of them
   t.ok(performance.now() - began < 2_000, `took ${performance.now() - began} ms`)
 })
 
-test('a message in the log was claimed, and completed or failed', async (t) => {
+test('the log shows a message as claimed, and as completed or failed', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 'secret' })
   const first = await api.pop(queue)
@@ -104,7 +104,7 @@ test('a message in the log was claimed, and completed or failed', async (t) => {
   t.notMatch(JSON.stringify(log), /secret/)
 })
 
-test('so it is where a whole lease ended, or a transaction ended it', async (t) => {
+test('the log shows this for an acknowledged lease and a transaction, too', async (t) => {
   const [whole, part] = [unique(), unique()]
   await api.push({ queue: whole, payload: 1 }, { queue: whole, payload: 2 })
   await api.push({ queue: part, payload: 3 })

@@ -1,4 +1,4 @@
-/** Rises evenly, whatever happens to the time of day. */
+/** A monotonic clock, independent of the time of day. */
 export function steadyNowMs(): number {
   return performance.now()
 }

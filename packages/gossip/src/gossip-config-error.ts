@@ -4,7 +4,7 @@ export type GossipConfigErrorCode =
   | 'gossip_address_invalid'
   | 'gossip_name_invalid'
 
-/** What was configured cannot work. The message says how to put it right. */
+/** The configuration cannot work. The message says how to fix it. */
 export class GossipConfigError extends Error {
   override readonly name = 'GossipConfigError'
   readonly code: GossipConfigErrorCode

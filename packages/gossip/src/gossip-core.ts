@@ -1,13 +1,13 @@
-// One node's gossip, without socket, timer or clock. Bytes and time come in as calls, datagrams and news go
-// out through ports, so the same code runs in production and a thousandfold in a simulation.
+// One node's gossip, without a socket, a timer or a clock. Bytes and times come in as calls; datagrams and
+// events go out through ports. Production and the simulation run the same code.
 //
-//   receive(bytes, from)      signature and replay first, then what each message asks for
-//   tick()                    heartbeats, verdicts, greetings, hints and interest that are due
-//   nextTickAt()              when tick has something to do; look again after every call
-//   hint(), setInterest(), discovered(), leave(), fallSilent()   what the node has to say
+//   receive(bytes, from)      checks the signature and replays, then handles each message
+//   tick()                    sends due heartbeats, hellos, hints and interest; judges silent members
+//   nextTickAt()              when tick has work next; read it again after every call
+//   hint(), setInterest(), discovered(), leave(), fallSilent()   what the owner of the core asks for
 //
-// The parts: handshake.ts (who is a member), heartbeats.ts and silence-watch.ts (who still is),
-// hint-outbox.ts and hint-inbox.ts (hints), own-interest.ts and peer-interest.ts (who wants them).
+// The parts: handshake.ts (joining), heartbeats.ts and silence-watch.ts (failure detection), hint-outbox.ts
+// and hint-inbox.ts (hints), own-interest.ts and peer-interest.ts (which peer gets which hints).
 
 import type { GossipParts } from './gossip-parts.ts'
 import type { OutgoingHint } from './hints/hint.ts'
@@ -38,7 +38,7 @@ export interface GossipStats {
   readonly bytesSent: number
   readonly datagramsReceived: number
   readonly drops: Drops
-  /** How often the event loop, or the machine, stood still. */
+  /** How often the event loop, or the machine, stalled. */
   readonly stalls: number
   readonly candidates: number
 }
@@ -54,7 +54,7 @@ export class GossipCore {
   readonly #inbound: Inbound
   #stalls = 0
   #dueAt = Number.POSITIVE_INFINITY
-  /** When to say goodbye; undefined while there is no wish to. */
+  /** When to send leave messages; undefined until `leave` is called. */
   #leaveAt: number[] | undefined
   #isFallingSilent = false
 
@@ -80,19 +80,20 @@ export class GossipCore {
     })
   }
 
-  /** Addresses where nodes may be, in place of those that the same source named before. */
+  /** Addresses to try. They replace those that the same source reported before. */
   discovered(addresses: Iterable<Address>, nowMs: number, source = 'database'): void {
     this.#parts.candidates.replace(source, addresses, this.#time.read(nowMs))
     this.#plan()
   }
 
-  /** What this node waits for. Each version is greater than the one before. */
+  /** The keys this node waits for. Each version must be greater than the one before. */
   setInterest(interest: Interest, nowMs: number): void {
     this.#interest.set(interest, this.#time.read(nowMs))
     this.#plan()
   }
 
-  /** Tells the peers. It leaves with the next tick, which is due at once unless hints are frequent. */
+  /** Queues a hint for the peers. The next tick sends it; that tick is due at once unless hints are
+   * frequent. */
   hint(hint: OutgoingHint, nowMs: number): void {
     const now = this.#time.read(nowMs)
     if (this.#leaveAt !== undefined) return
@@ -101,7 +102,7 @@ export class GossipCore {
     this.#plan()
   }
 
-  /** Says goodbye, now and in the next ticks; after the last one `nextTickAt` is Infinity. */
+  /** Sends leave messages, now and in the next ticks. After the last one `nextTickAt` is Infinity. */
   leave(nowMs: number): void {
     const now = this.#time.read(nowMs)
     this.#leaveAt ??= this.#parts.preset.leaveAtMs.map((afterMs) => now + afterMs)
@@ -109,7 +110,8 @@ export class GossipCore {
     this.tick(nowMs)
   }
 
-  /** Ends without a goodbye: peers shall miss it. After the last hints are out `nextTickAt` is Infinity. */
+  /** Stops without a leave message, so peers detect the silence. After the last hints `nextTickAt` is
+   * Infinity. */
   fallSilent(nowMs: number): void {
     this.#isFallingSilent = true
     this.#inbound.isLeaving = true
@@ -123,13 +125,13 @@ export class GossipCore {
 
   tick(nowMs: number): void {
     const now = this.#time.read(nowMs)
-    if (this.#leaveAt !== undefined) this.#sayGoodbye(this.#leaveAt, now)
+    if (this.#leaveAt !== undefined) this.#sendLeave(this.#leaveAt, now)
     else if (this.#isFallingSilent) this.#sendHints(now)
     else this.#tick(now)
     this.#plan()
   }
 
-  /** Infinity for never. */
+  /** Infinity if nothing is planned. */
   nextTickAt(): number {
     return this.#time.outside(this.#dueAt)
   }
@@ -138,7 +140,7 @@ export class GossipCore {
     return this.#parts.members.size
   }
 
-  /** Whether a hint with these keys goes to a peer. */
+  /** Whether a hint with these keys goes to this peer. */
   tells(nodeId: string, keys: readonly string[]): boolean {
     const { members, preset } = this.#parts
     const member = members.all().find((one) => one.nodeId === nodeId)
@@ -146,7 +148,7 @@ export class GossipCore {
     return members.size < preset.everyoneMax || member.interest.wants(keys.map(keyHash))
   }
 
-  /** Members, and those who were lately. */
+  /** Current members, and those that left or died recently. */
   peers(nowMs: number): PeerView[] {
     return this.#roster.views(this.#time.read(nowMs))
   }
@@ -167,11 +169,11 @@ export class GossipCore {
     this.#forgiveStall(now)
     this.#sendHints(now)
     if (this.#parts.candidates.nextAt <= now) this.#handshake.greet(now)
-    this.#silence.look(this.#heartbeats.beat(now), now)
+    this.#silence.judge(this.#heartbeats.beat(now), now)
     this.#interest.tick(now)
   }
 
-  /** While we stood still nobody could be heard: that time counts against nobody. */
+  /** During a stall this node could hear no peer, so the stalled time does not count as silence. */
   #forgiveStall(now: number): void {
     const lateMs = now - this.#dueAt
     if (lateMs < this.#parts.intervalMs() / 2) return
@@ -202,7 +204,7 @@ export class GossipCore {
     }
   }
 
-  #sayGoodbye(leaveAt: number[], now: number): void {
+  #sendLeave(leaveAt: number[], now: number): void {
     if ((leaveAt[0] ?? Number.POSITIVE_INFINITY) > now) return
     leaveAt.shift()
     this.#parts.wire.sendTo(this.#parts.members.all(), [{ type: 'leave' }])

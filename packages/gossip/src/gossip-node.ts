@@ -1,4 +1,4 @@
-// The edge: a GossipCore with a socket, a clock and a timer.
+// A GossipCore with a socket, a clock and a timer.
 import { randomBytes } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
 import { steadyNowMs } from './clock.ts'
@@ -28,7 +28,7 @@ export class GossipNode {
   #started: Promise<Address> | undefined
   #stopped: Promise<void> | undefined
 
-  /** Throws a GossipConfigError where the options cannot work. */
+  /** Throws a GossipConfigError if the options cannot work. */
   constructor(options: GossipNodeOptions) {
     checkOptions(options)
     this.#options = options
@@ -48,39 +48,39 @@ export class GossipNode {
     this.#discovery.set('static', options.peers ?? [])
   }
 
-  /** Resolves, with the address to be told to others, when datagrams can come. There is no start after the stop: a
-   * life that has ended is known to peers as such. */
+  /** Resolves with the advertised address once datagrams can arrive. A stopped node cannot start again:
+   * peers know that this incarnation has ended. */
   start(): Promise<Address> {
     if (this.#stopped !== undefined) return Promise.reject(new Error('gossip was stopped'))
     this.#started ??= this.#start()
     return this.#started
   }
 
-  /** Says goodbye, unless peers shall miss it like one that was killed. Resolves when nothing is left running. */
-  stop({ goodbye = true }: { readonly goodbye?: boolean } = {}): Promise<void> {
-    this.#stopped ??= this.#stop(goodbye)
+  /** Sends leave messages first. With `leave: false` peers see it as killed. Resolves when nothing is
+   * left running. */
+  stop({ leave = true }: { readonly leave?: boolean } = {}): Promise<void> {
+    this.#stopped ??= this.#stop(leave)
     return this.#stopped
   }
 
-  /** Addresses of peers from the database, by number or by name; all of them each time. */
+  /** Peer addresses from the database, numeric or by name. Each call replaces the whole list. */
   discovered(addresses: readonly string[]): void {
     this.#discovery.set('database', addresses)
   }
 
-  /** What this node waits for. Each version is greater than the one before. */
+  /** The keys this node waits for. Each version must be greater than the one before. */
   setInterest(interest: Interest): void {
     this.#core.setInterest(interest, steadyNowMs())
     this.#timer.plan()
   }
 
-  /** Tells the peers: at the end of this turn of the event loop, or when hints are frequent a little
-   * later. */
+  /** Sends a hint at the end of this turn of the event loop, or a little later when hints are frequent. */
   hint(hint: OutgoingHint): void {
     this.#core.hint(hint, steadyNowMs())
     this.#timer.plan()
   }
 
-  /** Takes effect at once: `[old, new]` on all nodes, then `[new, old]`, then `[new]`. */
+  /** Takes effect at once. Rotate with `[old, new]` on all nodes, then `[new, old]`, then `[new]`. */
   replaceSecrets(secrets: readonly string[]): void {
     checkOptions({ ...this.#options, secrets })
     this.#keyRing.replace(secrets)
@@ -107,11 +107,11 @@ export class GossipNode {
     return this.#address
   }
 
-  async #stop(goodbye: boolean): Promise<void> {
+  async #stop(leave: boolean): Promise<void> {
     await this.#started?.catch(() => undefined)
-    // Goodbye comes first: peers hear of it though a name service takes its time.
+    // Leave first: peers get the message even if the name service is slow to answer.
     const resolved = this.#discovery.stop()
-    if (goodbye) this.#core.leave(steadyNowMs())
+    if (leave) this.#core.leave(steadyNowMs())
     else this.#core.fallSilent(steadyNowMs())
     await this.#timer.idle()
     this.#timer.stop()
@@ -145,11 +145,11 @@ export class GossipNode {
 }
 
 export interface GossipNodeStats extends GossipStats {
-  /** A secret may be removed when nothing is verified with it any more. */
+  /** A secret can be removed once its count stops growing. */
   readonly verifiedByKey: ReturnType<KeyRing['verifiedByKey']>
-  /** Datagrams that could not be sent, and errors of the socket. */
+  /** Datagrams that could not be sent, and socket errors. */
   readonly sendFailures: number
-  /** What the system grants for datagrams that wait to be read. Linux names twice what it was asked for. */
+  /** The receive buffer that the system granted. Linux reports twice the requested size. */
   readonly receiveBufferBytes: number
 }
 

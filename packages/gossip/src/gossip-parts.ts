@@ -7,7 +7,7 @@ import type { GossipPreset } from './preset.ts'
 import type { TokenClock } from './wire/token-clock.ts'
 import type { Wire } from './wire/wire.ts'
 
-/** What the parts of one core share. */
+/** State shared by the parts of one core. */
 export interface GossipParts {
   readonly preset: GossipPreset
   readonly random: () => number
@@ -17,6 +17,6 @@ export interface GossipParts {
   readonly candidates: Candidates
   readonly interest: OwnInterest
   readonly outbox: HintOutbox<Member>
-  /** T: how often each member gets a heartbeat. */
+  /** T: the heartbeat interval for each member. */
   intervalMs(): number
 }

@@ -17,25 +17,25 @@ import { nodeIdBytesMax } from './wire/message-reader.ts'
 
 export interface GossipNodeOptions extends Omit<GossipPorts, 'send'> {
   readonly clusterId: string
-  /** Unique in the cluster, the same after a restart. */
+  /** Unique in the cluster, and the same after a restart. */
   readonly nodeId: string
-  /** Greater with every start; a sequence in the database is a good source. */
+  /** Greater at every start, for example from a sequence in the database. */
   readonly incarnation: number | bigint
-  /** The first signs, all verify; see key-ring.ts. None: only on loopback. */
+  /** The first signs, all verify; see key-ring.ts. May be empty only on loopback. */
   readonly secrets: readonly string[]
   readonly bind: HostAndPort
-  /** `host[:port]` where peers reach us, if that is not where we are bound. */
+  /** `host[:port]` where peers reach us, if it differs from `bind`. */
   readonly advertise?: string | undefined
-  /** `host:port`, by number or name, or `srv:name`. Peers in the database come by `discovered`. */
+  /** `host:port`, numeric or a name, or `srv:name`. Peers from the database come through `discovered`. */
   readonly peers?: readonly string[] | undefined
   readonly preset?: PresetName | GossipPreset | undefined
-  /** In place of UDP. */
+  /** Replaces UDP. */
   readonly transport?: Transport | undefined
   readonly names?: NameService | undefined
 }
 
-/** Every rule throws a GossipConfigError that says what to change. Whoever reads settings asks them one by one, before
- * there is a cluster. */
+/** Each check throws a GossipConfigError that says what to change. The settings parser calls the checks one
+ * by one, before there is a cluster. */
 export function checkOptions(options: GossipNodeOptions): void {
   if (options.clusterId === '') {
     throw new GossipConfigError('gossip_name_invalid', 'A cluster needs a name.')
@@ -51,7 +51,7 @@ export function checkNodeId(nodeId: string): void {
   if (bytes > 0 && bytes <= nodeIdBytesMax) return
   throw new GossipConfigError(
     'gossip_name_invalid',
-    `The id of a node has 1 to ${nodeIdBytesMax} bytes, and ${JSON.stringify(nodeId)} has ${bytes}.`,
+    `A node id has 1 to ${nodeIdBytesMax} bytes, but ${JSON.stringify(nodeId)} has ${bytes}.`,
   )
 }
 
@@ -63,8 +63,8 @@ export function checkSecrets(secrets: readonly string[], boundHost: string): voi
         'one (openssl rand -base64 32), or bind gossip to 127.0.0.1.',
     )
   }
-  // What a ring refuses in every cluster. Two ids of secrets may be the same in one cluster and not in another: that is
-  // seen when its name is known.
+  // Checks what a ring refuses in every cluster. Whether two secrets share a key id depends on the cluster's
+  // name, so the ring checks that later.
   for (const secret of secrets) makeRing([secret])
   if (secrets.length > secretsMax || new Set(secrets).size < secrets.length) makeRing(secrets)
 }
@@ -74,7 +74,7 @@ export function checkPeers(peers: readonly string[]): void {
   if (wrong === undefined) return
   throw new GossipConfigError(
     'gossip_address_invalid',
-    `${JSON.stringify(wrong)} is no address of a peer: write host:port, [v6]:port or srv:name.`,
+    `${JSON.stringify(wrong)} is not a peer address: write host:port, [v6]:port or srv:name.`,
   )
 }
 
@@ -82,7 +82,7 @@ export function checkAdvertise(advertise: string): void {
   parseAdvertised(advertise, longestPort)
 }
 
-/** Where peers are told to find us. */
+/** The address where peers can reach us. */
 export function advertisedAddress(advertise: string | undefined, bound: Address): Address {
   const { host, port } = parseAddress(bound) ?? { host: bound, port: 0 }
   if (advertise !== undefined) return parseAdvertised(advertise, port)
@@ -90,7 +90,7 @@ export function advertisedAddress(advertise: string | undefined, bound: Address)
 }
 
 const longestPort = 65_535
-/** No name of a host is longer. */
+/** The longest valid host name. */
 const hostBytesMax = 253
 
 function parseAdvertised(advertise: string, boundPort: number): Address {
@@ -103,7 +103,7 @@ function parseAdvertised(advertise: string, boundPort: number): Address {
   throw new GossipConfigError(
     'gossip_address_invalid',
     `${JSON.stringify(advertise)} cannot be advertised: write host, host:port or [v6]:port, ` +
-      `the host of ${hostBytesMax} bytes at most.`,
+      `with a host of at most ${hostBytesMax} bytes.`,
   )
 }
 
@@ -111,7 +111,7 @@ function makeRing(secrets: readonly string[]): KeyRing {
   return new KeyRing('any cluster', secrets)
 }
 
-/** The first address that others may reach, IPv4 before IPv6. */
+/** The first external address, IPv4 before IPv6. */
 function ownHost(): string {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
   const outside = all.filter(({ internal, address }) => !internal && !address.startsWith('fe80'))

@@ -6,9 +6,9 @@ import type { Signer } from './wire/frame.ts'
 
 export interface GossipCoreOptions {
   readonly clusterId: string
-  /** Unique in the cluster, the same after a restart. */
+  /** Unique in the cluster, and the same after a restart. */
   readonly nodeId: string
-  /** Greater with every start; a sequence in the database is a good source. */
+  /** Greater at every start, for example from a sequence in the database. */
   readonly incarnation: number | bigint
   /** Where peers reach this node; known once the socket is bound. */
   readonly advertise: () => Address
@@ -19,18 +19,18 @@ export interface GossipCoreOptions {
   readonly random: () => number
 }
 
-/** What the core does to the world. None of these may throw, or call the core back at once. */
+/** The outputs of the core. They must not throw, and must not call the core synchronously. */
 export interface GossipPorts {
   send(bytes: Uint8Array, to: Address): void
   onHint(hint: Hint, fromNodeId: string): void
-  /** `joined` and `dead` or `left` come in pairs; a node that restarted is dead before it joins again. */
+  /** `joined` is always followed by `dead` or `left`; a node that restarted is dead before it joins again. */
   onPeer?(peer: PeerView, state: PeerEvent): void
-  /** A peer sent hints that never came. Look at everything once. */
+  /** Hints from a peer were lost. Check everything once. */
   onHintsLost?(fromNodeId: string, count: number): void
-  /** Every peer holds this version of our interest, or a later one. It can be less than before. */
+  /** Every peer holds this version of our interest, or a later one. The version can go down. */
   onInterestEchoed?(version: number): void
-  /** A later life of this node's id is in the cluster: this one is passed over by everybody. Called once for
-   * each such life, never for what was recorded. */
+  /** A later incarnation of this node's id is in the cluster, and every peer ignores this one. Called once
+   * per incarnation, never for recorded traffic. */
   onSuperseded?(incarnation: number): void
 }
 

@@ -1,25 +1,25 @@
-/** The pace of gossip. T below is the interval of heartbeats: at least `heartbeatMs`, and more in a
- * cluster so large that everybody would be talking all the time. */
+/** The timing of gossip. T is the heartbeat interval: at least `heartbeatMs`, and more in large clusters,
+ * to bound the traffic. */
 export interface GossipPreset {
   readonly heartbeatMs: number
   readonly heartbeatPerNodeMs: number
-  /** In T: silence until a member is suspect, until others are asked about it, until it is dead. */
+  /** In T: the silence after which a member is suspect, peers are asked about it, and it is dead. */
   readonly suspectAfter: number
   readonly askAfter: number
   readonly deadAfter: number
-  /** An address that does not answer is tried again after this, then after twice that, … */
+  /** The first retry interval for an address that does not answer; it doubles up to the maximum. */
   readonly helloFirstMs: number
   readonly helloMaxMs: number
-  /** Hints wait this long for company, except for the first one. */
+  /** How long hints wait to be sent together, except for the first one. */
   readonly hintHoldMs: number
-  /** Hints are sent a second time with the next ones, or after this. */
+  /** When the second copy of a batch is sent at the latest. */
   readonly rideAfterMs: number
   readonly interestGapMs: number
-  /** How long peers are told of an interest that has ended; it often returns. */
+  /** How long a withdrawn key stays in our interest; it often returns. */
   readonly interestLingerMs: number
-  /** In a cluster of so many nodes everybody gets every hint. */
+  /** Up to this cluster size every node gets every hint. */
   readonly everyoneMax: number
-  /** When a leaving node says so. */
+  /** When a leaving node sends leave messages. */
   readonly leaveAtMs: readonly number[]
 }
 

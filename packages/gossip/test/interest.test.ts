@@ -28,7 +28,7 @@ test('a peer that holds the digest wants every key of the last 10 s, and no othe
           if (until > now) wantedUntil.set(key, Math.min(until, now + lingerMs))
         for (const key of keys) wantedUntil.set(key, Infinity)
         own.set({ version: version + 1, keys: keys.map((key) => `q/${key}`) }, now)
-        if (own.refresh(now)) peer.receive(own.news)
+        if (own.refresh(now)) peer.receive(own.message)
         for (const [key, until] of wantedUntil) {
           if (until > now && !peer.wants([keyHash(`q/${key}`)])) throw new Error(`${key} at ${now}`)
         }
@@ -45,19 +45,19 @@ test('more keys than fit a datagram become everything, and fewer a list again', 
   const many = Array.from({ length: interestKeysMax + 1 }, (_, index) => `q/${index}`)
   own.set({ version: 1, keys: many.slice(1) }, 0)
   own.refresh(0)
-  t.equal(own.news.hashes.length, interestKeysMax * 6)
+  t.equal(own.message.hashes.length, interestKeysMax * 6)
   own.set({ version: 2, keys: many }, 1)
   t.equal(own.refresh(1), true)
-  t.equal(own.news.hashes, 'all')
+  t.equal(own.message.hashes, 'all')
   own.set({ version: 3, keys: [...many, 'q/more'] }, 2)
   t.equal(own.refresh(2), false, 'everything is everything')
-  t.equal(own.callerVersion(own.news.version), 3)
+  t.equal(own.callerVersion(own.message.version), 3)
   own.set({ version: 4, keys: ['q/0'] }, 3)
   own.refresh(3)
-  t.equal(own.news.hashes, 'all', 'withdrawn keys linger')
+  t.equal(own.message.hashes, 'all', 'withdrawn keys linger')
   t.equal(own.dirtyAt, 3 + lingerMs)
   own.refresh(3 + lingerMs)
-  t.equal(own.news.hashes.length, 6)
+  t.equal(own.message.hashes.length, 6)
 })
 
 test('in doubt a peer wants the hint', async (t) => {
@@ -69,7 +69,7 @@ test('in doubt a peer wants the hint', async (t) => {
   t.ok(peer.wants(undefined), 'everybody is meant')
   t.notOk(peer.receive({ type: 'interest', version: 2, hashes: 'all' }), 'an old one')
   t.notOk(peer.wants([1]))
-  peer.announce(4)
+  peer.noteVersion(4)
   t.ok(peer.wants([1]), 'there is a newer one')
 })
 

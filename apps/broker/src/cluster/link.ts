@@ -140,7 +140,7 @@ export class ClusterLink {
   /** Without a leave message peers count us as missing until our row expires, as after a kill. */
   async stop({ leave = true }: { readonly leave?: boolean } = {}): Promise<void> {
     clearInterval(this.#watch)
-    await Promise.all([this.#gossip.stop({ goodbye: leave }), this.#registry?.stop({ leave })])
+    await Promise.all([this.#gossip.stop({ leave }), this.#registry?.stop({ leave })])
   }
 
   broadcast(hint: WakeHint, kind: keyof typeof gossipKinds): void {

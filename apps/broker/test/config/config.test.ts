@@ -213,7 +213,7 @@ test('what gossip would refuse is refused by name, with a way out and no word of
     ['ROUSE_GOSSIP_SECRET', 'hushed', /16 characters or more.*openssl rand/],
     ['ROUSE_GOSSIP_SECRET', `${one},hushed`, /16 characters or more/],
     ['ROUSE_GOSSIP_SECRET', `${one},${two},${three},${four}`, /Remove the oldest/],
-    ['ROUSE_GOSSIP_SECRET', `${one},${one}`, /Make another one/],
+    ['ROUSE_GOSSIP_SECRET', `${one},${one}`, /Generate another one/],
     ['ROUSE_GOSSIP_SECRET', ',', /openssl rand/, { ROUSE_GOSSIP_HOST: '0.0.0.0' }],
     ['ROUSE_GOSSIP_SECRET_FILE', 'short.secret', /^ROUSE_GOSSIP_SECRET .*16 characters/],
     ['ROUSE_GOSSIP_PEERS', 'one:4601,10.0.0.5', /"10\.0\.0\.5" .*write host:port/],

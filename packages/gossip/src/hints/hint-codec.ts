@@ -1,7 +1,7 @@
 import { isCount, isText } from '../wire/wire-values.ts'
 import { type Hint, type HintLabels, hintKinds, hintLimits } from './hint.ts'
 
-/** [kind, scope, part, count, value, labels]; what is absent at the end is left out. */
+/** [kind, scope, part, count, value, labels]; absent fields at the end are omitted. */
 export function hintToArray({ kind, scope, part, count, value, labels }: Hint): unknown[] {
   const fields: unknown[] = [hintKinds.indexOf(kind), scope, part ?? null, count]
   if (value !== undefined || labels !== undefined) fields.push(value ?? null)
@@ -28,12 +28,12 @@ export function hintFromArray(fields: unknown): Hint | undefined {
   }
 }
 
-/** A later version may have kinds of which this one knows nothing, and needs to know nothing. */
+/** A later version may add kinds. This version ignores them. */
 export function isOfKnownKind(fields: unknown): boolean {
   return !Array.isArray(fields) || !isCount(fields[0]) || fields[0] < hintKinds.length
 }
 
-/** An upper bound of what a hint takes on the wire. */
+/** An upper bound for the size of a hint on the wire. */
 export function hintBytes({ scope, part, labels }: Hint): number {
   const names = [scope, part, ...(labels ?? [])]
   return names.reduce((sum, name) => sum + 3 + Buffer.byteLength(name ?? ''), 24)

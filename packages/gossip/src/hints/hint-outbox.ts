@@ -1,6 +1,6 @@
-// Hints on their way out. The first one leaves at once; while flushes follow each other closely they
-// are held together. Every batch is sent twice: again with the next flush if there is room, else on its own
-// a little later. So a loss of p becomes one of p², without acknowledgements or timers for each peer.
+// Outgoing hints. The first one is sent at once; when flushes follow each other closely, hints are held and
+// sent together. Every batch is sent twice: again with the next flush if there is room, otherwise on its own
+// a little later. A loss rate of p becomes p², without acknowledgements or timers per peer.
 
 import type { PeerInterest } from '../interest/peer-interest.ts'
 import type { HintBatch } from '../wire/messages.ts'
@@ -13,7 +13,7 @@ import {
   PendingHints,
 } from './pending-hints.ts'
 
-/** At 5,000 datagrams a second flushes become rarer. */
+/** Beyond 5,000 datagrams per second flushes become less frequent. */
 const msPerDatagram = 0.2
 const batchOverheadBytes = 16
 
@@ -21,13 +21,13 @@ export interface Recipient {
   readonly interest: PeerInterest
   hintsSent: number
   batchesSent: number
-  /** The last batch before it became a recipient. */
+  /** The last batch before this peer became a recipient. */
   readonly countedFrom: number
 }
 
 export interface Parcel<To> {
   readonly to: readonly To[]
-  /** Whoever else hears it got the same. */
+  /** Every other recipient got the same content. */
   readonly isForAll: boolean
   readonly batches: readonly HintBatch[]
 }
@@ -36,9 +36,9 @@ interface Batch<To> {
   readonly number: number
   readonly bytes: number
   readonly rideAt: number
-  /** Every recipient gets all of it. */
+  /** Every recipient gets the whole batch. */
   readonly isForAll: boolean
-  /** What each recipient got the first time. Equal lists are the same list. */
+  /** What each recipient got the first time. Equal lists are the same object. */
   readonly audience: Map<To, PendingHint[]>
 }
 
@@ -50,7 +50,7 @@ interface OutboxSettings {
 export class HintOutbox<To extends Recipient> {
   readonly #settings: OutboxSettings
   readonly #pending = new PendingHints()
-  /** Sent once, oldest first. */
+  /** Batches sent once, oldest first. */
   #rides: Batch<To>[] = []
   #flushAt = Number.POSITIVE_INFINITY
   #heldUntil = Number.NEGATIVE_INFINITY
@@ -64,12 +64,12 @@ export class HintOutbox<To extends Recipient> {
     return Math.min(this.#flushAt, this.#rides[0]?.rideAt ?? Number.POSITIVE_INFINITY)
   }
 
-  /** Every batch up to this number has been sent, at least once. */
+  /** Every batch up to this number has been sent at least once. */
   get lastBatch(): number {
     return (this.#flushNumber + 1) * batchesPerFlushMax - 1
   }
 
-  /** What a recipient is told, to find out what it missed. */
+  /** The counts that let a recipient detect lost batches. */
   countFor(recipient: To): BatchCount {
     const [oldest] = this.#rides
     const unsettled = this.#rides.filter(({ audience }) => audience.has(recipient)).length
@@ -80,12 +80,12 @@ export class HintOutbox<To extends Recipient> {
     }
   }
 
-  /** What one who is no recipient yet would be told if it were one from now on. */
+  /** The counts for a peer that becomes a recipient now. */
   countForNewcomer(): BatchCount {
     return { countedFrom: this.lastBatch, settledBatch: this.lastBatch, batchesSent: 0 }
   }
 
-  /** There was a hint and nobody to be told: a batch without recipients. */
+  /** A hint with no peer to send it to: takes a batch number without recipients. */
   skip(): void {
     this.#flushNumber += 1
   }
@@ -95,7 +95,7 @@ export class HintOutbox<To extends Recipient> {
     this.#flushAt = Math.min(this.#flushAt, Math.max(now, this.#heldUntil))
   }
 
-  /** What is to be sent now. `toEveryone`: whatever they are interested in. */
+  /** The parcels to send now. `toEveryone` ignores the recipients' interest. */
   take(now: number, recipients: Iterable<To>, toEveryone: boolean): Parcel<To>[] {
     const isFlush = this.#flushAt <= now
     const fresh = isFlush ? this.#flush(now, Array.from(recipients), toEveryone) : []
@@ -126,8 +126,8 @@ export class HintOutbox<To extends Recipient> {
     })
   }
 
-  /** One list of batches for each datagram: every fresh one, and second rides where there is room. None
-   * overtakes an older one: what is settled is told by the number of the last. */
+  /** One list of batches per datagram: every new batch, and second copies where there is room. Batches stay
+   * in order, because one number tells recipients which batches are settled. */
   #withRides(fresh: Batch<To>[], now: number): Batch<To>[][] {
     const datagrams = fresh.map((batch) => ({ batches: [batch], bytes: batch.bytes }))
     const staying: Batch<To>[] = []
@@ -173,7 +173,7 @@ function isWhole<To>(audience: Map<To, PendingHint[]>, recipients: readonly To[]
   return audience.size === recipients.length && new Set(audience.values()).size === 1
 }
 
-/** Recipients who get the same are served with the same bytes. */
+/** Recipients of the same content share the same bytes. */
 function parcelsOf<To>(batches: readonly Batch<To>[]): Parcel<To>[] {
   const numbers = new Map<PendingHint[], number>()
   const parcels = new Map<string, Parcel<To> & { readonly to: To[] }>()

@@ -1,8 +1,8 @@
-// A hint says that something may be worth a look. It may be lost, come twice or come late; acting on
-// it must cost no more than one look.
+// A hint says that a pop may find something. It can be lost, duplicated or late. Acting on a hint must cost
+// no more than one check.
 
 export const hintKinds = [
-  'EVERYTHING', // more happened than fits: look at everything
+  'EVERYTHING', // more changes than fit: check everything
   'MESSAGE_AVAILABLE',
   'PARTITION_FREE',
   'SCHEDULED',
@@ -13,22 +13,23 @@ export type HintKind = (typeof hintKinds)[number]
 
 export interface Hint {
   readonly kind: HintKind
-  /** What it is about, a queue for example. */
+  /** The subject of the hint, for example a queue. */
   readonly scope: string
-  /** Absent: any part of it. */
+  /** Absent: any part of the scope. */
   readonly part?: string | undefined
-  /** How many; hints that are sent together are added up. */
+  /** How many; hints that are merged add up. */
   readonly count: number
-  /** For SCHEDULED when it is due: the least stays. Else a version, say: the greatest stays. */
+  /** For SCHEDULED the due time, merged to the minimum. Otherwise for example a version, merged to the
+   * maximum. */
   readonly value?: number | undefined
-  /** Passed on as they are. Absent: not known. Hints with different labels are not put together. */
+  /** Passed on unchanged. Absent: not known. Hints with different labels are not merged. */
   readonly labels?: HintLabels | undefined
 }
 
 export type HintLabels = readonly (string | null)[]
 
 export interface OutgoingHint extends Hint {
-  /** A peer gets the hint if it is interested in one of these. Absent: every peer gets it. */
+  /** A peer gets the hint if it is interested in one of these keys. Absent: every peer gets it. */
   readonly keys?: readonly string[] | undefined
 }
 

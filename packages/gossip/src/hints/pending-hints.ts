@@ -1,20 +1,20 @@
-// Hints that wait for the next flush. Those about the same thing become one. A flush is four datagrams at
-// most: what does not fit loses its part and labels first (any part of the scope), and then everything
-// becomes one hint to look at everything. Nothing is dropped.
+// Hints that wait for the next flush. Hints about the same subject are merged. A flush has four datagrams at
+// most: if the hints do not fit, they first lose part and labels (any part of the scope), then they all
+// become one EVERYTHING hint. No hint is dropped.
 
 import { keyHash } from '../interest/peer-interest.ts'
 import { type Hint, type HintLabels, hintLimits, type OutgoingHint } from './hint.ts'
 import { hintBytes } from './hint-codec.ts'
 
-/** What one batch may take on the wire; it must fit into a datagram together with its frame and recipients. */
+/** The size limit of one batch. With its frame and recipients it must fit into a datagram. */
 export const batchBytesMax = 1_070
 export const batchesPerFlushMax = 4
 
 export interface PendingHint {
-  /** The same for hints that are put together. */
+  /** Equal for hints that can be merged. */
   readonly identity: string
   hint: Hint
-  /** Of the keys it touches; undefined: everybody is meant. */
+  /** Hashes of the hint's keys; undefined: for every peer. */
   hashes: Set<number> | undefined
   readonly bytes: number
 }
@@ -32,7 +32,7 @@ export class PendingHints {
     if (this.#isOverfull) this.#widenToEverything()
   }
 
-  /** All of them, in batches that fit a datagram each. */
+  /** Takes all hints, in batches that each fit into a datagram. */
   take(): PendingHint[][] {
     const batches: PendingHint[][] = []
     let bytes = Number.POSITIVE_INFINITY
@@ -97,8 +97,8 @@ function toPending({ keys, ...outgoing }: OutgoingHint): PendingHint {
   return { identity: identityOf(hint), hint, hashes, bytes: hintBytes(hint) }
 }
 
-/** Names too long for the wire are left out, which makes the hint mean more, and numbers are made whole: receivers refuse
- * a datagram with others, and all that goes with it. Rather more of them than fewer, rather due too early than late. */
+/** Omits names that are too long for the wire, which widens the hint, and rounds numbers to integers:
+ * receivers refuse a whole datagram for one bad field. Rounds counts up and due times down. */
 function fitted(hint: Hint): Hint {
   const { kind, scope } = hint
   const count = whole(Math.ceil(hint.count)) ?? 1
@@ -122,7 +122,7 @@ function fits(name: string): boolean {
   return Buffer.byteLength(name) <= hintLimits.nameBytesMax
 }
 
-/** Undefined for what is no number. */
+/** Undefined for NaN. */
 function whole(number: number): number | undefined {
   if (Number.isNaN(number)) return undefined
   return Math.min(Math.max(0, Math.floor(number)), Number.MAX_SAFE_INTEGER)

@@ -1,12 +1,13 @@
-// A batch of hints has one number for everybody, and each gets of it what it wants. So what goes to some says to whom:
-// recorded and sent to another, it would pass there for that one's part of the batch, and the part itself for a second
-// copy. What goes to all in the same words needs no names.
+// A batch has one number for all peers, but each peer gets only the hints it wants. A datagram that goes to
+// some peers therefore names them. Otherwise an attacker could replay it to another peer, which would take it
+// for its own part of the batch and drop the real part as a duplicate. A datagram with the same content for
+// all needs no names.
 import type { SenderKey } from '../wire/frame.ts'
 
-/** So many share a datagram; the names of more would take the room of hints. */
+/** Recipients per datagram. More names would take space from hints. */
 export const recipientsMax = 12
-/** Of a sender key. In one of eight thousand clusters of a thousand nodes two share them: these are as they would be
- * without names. */
+/** The first bytes of a sender key. In one of 8,000 clusters with 1,000 nodes two nodes share them. Such a
+ * pair has the protection it would have without names. */
 export const recipientBytes = 4
 
 export function writeRecipients(senders: readonly SenderKey[]): Uint8Array {
@@ -22,7 +23,7 @@ export function isAmong(sender: SenderKey, recipients: Uint8Array): boolean {
   return false
 }
 
-/** The same, in groups that share a datagram. */
+/** Splits recipients into groups that share a datagram. */
 export function inGroups<To>(recipients: readonly To[]): To[][] {
   const count = Math.ceil(recipients.length / recipientsMax)
   return Array.from({ length: count }, (_, index) => {

@@ -2,11 +2,11 @@ import type { GossipParts } from '../gossip-parts.ts'
 import type { Member } from '../membership/member.ts'
 import type { Interest } from './own-interest.ts'
 
-/** In larger clusters the interest changes, and is compared with what peers hold, less often. */
+/** In larger clusters interest is sent, and compared with what peers hold, less often. */
 const gapPerNodeMs = 0.5
 const resendAfterMs = 50
 
-/** Tells peers what this node waits for, and its caller what they hold of it. */
+/** Sends this node's interest to its peers, and reports to the caller which version they hold. */
 export class InterestSync {
   readonly #parts: GossipParts
   readonly #onEchoed: (version: number) => void
@@ -34,18 +34,19 @@ export class InterestSync {
     if (this.#compareAt <= now) this.#compare()
   }
 
-  /** A member came, went, or holds another version. */
+  /** A member joined, left, or holds another version. */
   membersChanged(now: number): void {
     const gapMs = this.#parts.members.size > 64 ? this.#gapMs() : 0
     this.#compareAt = Math.min(this.#compareAt, now + gapMs)
   }
 
-  /** A member holds less than there is: its copy was lost, or is on its way. */
+  /** A member holds an old version: its copy was lost or is in flight. */
   sendIfBehind(member: Member, now: number): void {
-    const { news } = this.#parts.interest
-    if (member.interestHeld === news.version || now - member.interestSentAt < resendAfterMs) return
+    const { message } = this.#parts.interest
+    if (member.interestHeld === message.version || now - member.interestSentAt < resendAfterMs)
+      return
     member.interestSentAt = now
-    this.#parts.wire.sendTo([member], [news])
+    this.#parts.wire.sendTo([member], [message])
   }
 
   #sendIfNew(now: number): void {
@@ -53,7 +54,7 @@ export class InterestSync {
     if (interest.refresh(now)) {
       this.#sentAt = now
       for (const member of members.all()) member.interestSentAt = now
-      wire.sendTo(members.all(), [interest.news])
+      wire.sendTo(members.all(), [interest.message])
     }
     this.#planSending(now)
     this.membersChanged(now)
@@ -70,7 +71,7 @@ export class InterestSync {
     const { interest, members } = this.#parts
     let least: number | 'no peers' = 'no peers'
     for (const { state, interestHeld } of members.all()) {
-      // Who cannot be heard cannot send hints either.
+      // A peer that we cannot hear cannot send us hints either.
       if (state === 'unreachable') continue
       least = least === 'no peers' ? interestHeld : Math.min(least, interestHeld)
     }

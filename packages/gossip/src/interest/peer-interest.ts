@@ -1,11 +1,11 @@
-import type { InterestNews } from '../wire/messages.ts'
+import type { InterestMessage } from '../wire/messages.ts'
 
 const hashBytes = 6
 
-/** What a peer waits for, as far as it told us. In doubt it gets the hint. */
+/** A peer's interest, as far as we received it. When it is unknown or outdated, the peer gets the hint. */
 export class PeerInterest {
   #version = 0
-  #announced = 0
+  #latestVersion = 0
   #wanted: Set<number> | 'all' | 'unknown' = 'unknown'
 
   get version(): number {
@@ -16,28 +16,28 @@ export class PeerInterest {
     return typeof this.#wanted === 'string' ? this.#wanted : this.#wanted.size
   }
 
-  /** False: held already. */
-  receive({ version, hashes }: InterestNews): boolean {
+  /** False if it is held already. */
+  receive({ version, hashes }: InterestMessage): boolean {
     if (version <= this.#version) return false
     this.#version = version
-    this.#announced = Math.max(this.#announced, version)
+    this.#latestVersion = Math.max(this.#latestVersion, version)
     this.#wanted = hashes === 'all' ? 'all' : new Set(readHashes(hashes))
     return true
   }
 
-  announce(version: number): void {
-    this.#announced = Math.max(this.#announced, version)
+  noteVersion(version: number): void {
+    this.#latestVersion = Math.max(this.#latestVersion, version)
   }
 
-  /** Without hashes everybody is meant. */
+  /** Without hashes every peer is meant. */
   wants(hashes: readonly number[] | undefined): boolean {
     const wanted = this.#wanted
     if (hashes === undefined || typeof wanted === 'string') return true
-    return this.#announced > this.#version || hashes.some((hash) => wanted.has(hash))
+    return this.#latestVersion > this.#version || hashes.some((hash) => wanted.has(hash))
   }
 }
 
-/** 48 bits. Two keys with the same hash cost a hint too many. */
+/** 48 bits. A collision costs one unnecessary hint. */
 export function keyHash(key: string): number {
   let a = 0xdead_beef
   let b = 0x41c6_ce57

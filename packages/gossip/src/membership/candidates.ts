@@ -3,37 +3,38 @@ import type { Address } from '../transport/address.ts'
 import type { SenderKey } from '../wire/frame.ts'
 
 export const candidatesMax = 4_096
-/** So many of them may be known by a datagram alone. A recorded one can be sent from anywhere, so what it
- * tells must neither take the room of others nor bring its source many greetings. */
+/** How many candidates may be known only from a datagram. A recorded datagram can be replayed from any
+ * address, so it must neither take the place of other candidates nor cause many hellos to its source. */
 export const overheardMax = 256
 const overheardForMs = 2_000
-/** So many are greeted at once; the rest a moment later. */
+/** Hellos per burst; the rest follow a moment later. */
 const burstMax = 64
 const burstGapMs = 5
-/** How long an address that only a peer told of is tried. */
+/** How long to try an address that only a peer reported. */
 const learnedForMs = 600_000
 
 interface Candidate {
   readonly address: Address
   learnedUntil: number
-  /** Who answered there last. */
+  /** The node that answered there last. */
   owner: SenderKey | undefined
   helloAt: number
   backoffMs: number
-  /** Whoever is there takes us for a member, and is none of ours. */
+  /** The node there takes us for a member, but is not a member of ours. */
   isStranger: boolean
 }
 
-/** Addresses where a node may be. Those that a source lists are never given up, so a cluster that was cut
- * in two grows together by itself; where there is no room for them the others go. */
+/** Addresses to try. Those that a source lists are never dropped, so the two sides of a split cluster find
+ * each other again without help. When space runs out, unlisted addresses are dropped. */
 export class Candidates {
   readonly #preset: GossipPreset
   readonly #candidates = new Map<Address, Candidate>()
-  /** Per source, not per candidate: thousands of small sets would be most of what a node keeps. */
+  /** Per source, not per candidate: thousands of small sets would take most of a node's memory. */
   readonly #listed = new Map<string, Set<Address>>()
-  /** Of those that nobody else told of. */
+  /** Addresses known only from a datagram. */
   readonly #overheard = new Set<Address>()
-  /** Owners whose addresses are greeted anew. They are looked up together, as many may fall silent at once. */
+  /** Owners whose addresses get hellos again soon. Collected and handled together, as many members may fall
+   * silent at once. */
   readonly #retried = new Set<SenderKey>()
   #nextAt = Number.POSITIVE_INFINITY
   #tookAt = Number.NEGATIVE_INFINITY
@@ -50,7 +51,7 @@ export class Candidates {
     return this.#candidates.size
   }
 
-  /** What a source lists now, in place of what it listed before. */
+  /** The list from one source. It replaces the list that the source gave before. */
   replace(source: string, addresses: Iterable<Address>, now: number): void {
     const before = this.#listed.get(source)
     const listed = new Set(addresses)
@@ -66,7 +67,7 @@ export class Candidates {
     }
   }
 
-  /** A peer told of it. */
+  /** A peer reported this address. */
   learn(address: Address, now: number): void {
     const candidate = this.#open(address, now)
     if (candidate === undefined) return
@@ -74,7 +75,7 @@ export class Candidates {
     candidate.learnedUntil = now + learnedForMs
   }
 
-  /** A datagram came from there. */
+  /** A datagram came from this address. */
   overhear(address: Address, now: number): void {
     const isNew = !this.#candidates.has(address)
     if (isNew && this.#overheard.size >= overheardMax) return
@@ -84,13 +85,13 @@ export class Candidates {
     candidate.learnedUntil = Math.max(candidate.learnedUntil, now + overheardForMs)
   }
 
-  /** Somebody there speaks to us whom we do not know: greet, even where we believe another to be. */
+  /** An unknown node talks to us from there: send a hello, even if another member is believed to be there. */
   heardStranger(address: Address, now: number): void {
     this.overhear(address, now)
     const candidate = this.#candidates.get(address)
     if (candidate === undefined || candidate.isStranger) return
     candidate.isStranger = true
-    // At an address that is listed it is likely a node that we gave up while it stood still.
+    // At a listed address it is probably a node that stalled and that we declared dead.
     const waitMs = this.#isListed(address) ? this.#preset.helloFirstMs : candidate.backoffMs
     candidate.helloAt = Math.min(candidate.helloAt, now + waitMs)
     this.#nextAt = Math.min(this.#nextAt, candidate.helloAt)
@@ -101,21 +102,21 @@ export class Candidates {
     if (candidate !== undefined) candidate.owner = owner
   }
 
-  /** A datagram of our own came from there. It may be ours by another name, or a recorded one that somebody sent
-   * again from anywhere: so it is greeted seldom, not never. */
+  /** A datagram of ours came from there. It may be an alias of our own address, or a replay from any
+   * address. So it rarely gets hellos, but still gets some. */
   slowDown(address: Address): void {
     const candidate = this.#candidates.get(address)
     if (candidate !== undefined) candidate.backoffMs = this.#preset.helloMaxMs
   }
 
-  /** A member is silent or gone: it is found soon where else it is, or who comes up next where it was. */
+  /** A member is silent or dead: soon try its other addresses, and its last address for a successor. */
   retry(owner: SenderKey, address: Address, now: number): void {
     this.learn(address, now)
     this.#retried.add(owner)
-    this.#lookSoon(now)
+    this.#passSoon(now)
   }
 
-  /** It left: there is nobody to be expected there for now. */
+  /** It left, so no node is expected at its addresses for now. */
   rest(owner: SenderKey, now: number): void {
     this.#retried.delete(owner)
     for (const candidate of this.#candidates.values()) {
@@ -126,7 +127,7 @@ export class Candidates {
     }
   }
 
-  /** The addresses to greet now. */
+  /** The addresses to send a hello to now. */
   take(
     now: number,
     isTaken: (address: Address, owner: SenderKey | undefined) => boolean,
@@ -168,12 +169,13 @@ export class Candidates {
       isStranger: false,
     }
     this.#candidates.set(address, candidate)
-    this.#lookSoon(now)
+    this.#passSoon(now)
     return candidate
   }
 
-  /** A look goes over all of them. While a large cluster joins every datagram tells of somebody new, so one look serves many. */
-  #lookSoon(now: number): void {
+  /** Schedules a pass over all candidates. While a large cluster forms, every datagram reports new
+   * addresses, so one pass serves many. */
+  #passSoon(now: number): void {
     this.#nextAt = Math.min(this.#nextAt, Math.max(now, this.#tookAt + burstGapMs))
   }
 
@@ -182,7 +184,7 @@ export class Candidates {
     candidate.backoffMs = Math.min(candidate.backoffMs * 2, this.#preset.helloMaxMs)
   }
 
-  /** Whole intervals, so that one look serves many. */
+  /** Rounds to whole intervals, so that one pass serves many. */
   #postpone(candidate: Candidate, now: number): void {
     const { helloMaxMs, helloFirstMs } = this.#preset
     candidate.helloAt = (Math.floor(now / helloMaxMs) + 2) * helloMaxMs

@@ -1,6 +1,6 @@
-// From what people write down to addresses that can be tried: `10.0.0.5:4601`, `rouse.internal:4601`
-// (every answer counts, so that one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`.
-// Names are asked for again and again, quickly while nobody has answered yet.
+// Turns configured peers into addresses: `10.0.0.5:4601`, `rouse.internal:4601` (every address of the name
+// counts, so one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`. Names are resolved
+// repeatedly, and more often until a peer has answered.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Address, normalAddress } from '../transport/address.ts'
 import { candidatesMax } from './candidates.ts'
@@ -8,16 +8,16 @@ import { isName, NameLookup, type NameService } from './name-lookup.ts'
 
 const resolveEveryMs = 15_000
 const resolveEveryAloneMs = 1_000
-/** There is no room for the addresses of more. */
+/** Candidates have no room for the addresses of more names. */
 const namesMax = candidatesMax
 const resolvedAtOnce = 32
-/** What was asked cannot always be taken back, and nobody waits for the answer any more. */
+/** A lookup cannot always be cancelled, and its result is no longer needed. */
 const stopMsMax = 500
 
 export interface DiscoveryOptions {
   readonly names: NameService
   readonly random: () => number
-  /** Whether any peer has answered. */
+  /** Whether no peer has answered yet. */
   readonly isAlone: () => boolean
   readonly onAddresses: (source: string, addresses: readonly Address[]) => void
 }
@@ -29,7 +29,7 @@ export class Discovery {
   #timer: NodeJS.Timeout | undefined
   #isRunning = false
   #resolving: Promise<void> | undefined
-  /** A name came while others were being resolved. */
+  /** A name was added while others were being resolved. */
   #isDueAgain = false
 
   constructor(options: DiscoveryOptions) {
@@ -37,13 +37,13 @@ export class Discovery {
     this.#lookup = new NameLookup(options.names)
   }
 
-  /** What a source lists now. Numeric addresses are tried at once, names when they are resolved. */
+  /** The list from one source. Numeric addresses are tried at once, names when they are resolved. */
   set(source: string, texts: readonly string[]): void {
     this.#sources.set(source, texts)
     this.#tell(source, texts)
     const names = this.#names()
     const isUnknown = (name: string) => this.#lookup.addressesOf(name).length === 0
-    // With no names left nobody asks again; a name that returns was answered long ago, if it was.
+    // With no names left the timer stops. A name that returns was resolved long ago, if ever.
     const isIdle = this.#timer === undefined && this.#resolving === undefined
     if (isIdle ? names.length > 0 : names.some(isUnknown)) this.#resolveSoon(0)
   }
@@ -95,7 +95,7 @@ export class Discovery {
     for (const [source, texts] of this.#sources) this.#tell(source, texts)
   }
 
-  /** One of several that take names from the same list. */
+  /** One of several concurrent loops that take names from the same iterator. */
   async #resolveEach(left: Iterator<string>): Promise<void> {
     for (let next = left.next(); next.done !== true; next = left.next()) {
       if (!this.#isRunning) return

@@ -1,14 +1,14 @@
-// How a node becomes a member: by sending back a token that it can only have from us, and that is fresh.
+// How a node becomes a member: it returns a fresh token that only we can have issued.
 //
 //   A → B   hello with token a
-//   B → A   hello, with token b and a sent back     A: B is a member
-//   A → B   hello, with b sent back                 B: A is a member
+//   B → A   hello with token b, returns a     A: B is a member
+//   A → B   hello, returns b                  B: A is a member
 //
-// A may know B already and be forgotten by it, after it stood still for long: it sends b back all the same.
+// After a long stall A may still know B while B has forgotten A. A returns b in that case, too.
 //
-// Recorded traffic never adds, revives or moves a member. Whoever answers a hello learns no more than the
-// hello itself told. A member that is silent is greeted again, wherever it ever answered: it moves to where it
-// answers from. One that is alive is reached where it is, and stays.
+// Recorded traffic never adds, revives or moves a member. The answer to a hello reveals no more than the
+// hello did. A silent member gets hellos at every address where it ever answered, and moves to the one that
+// answers now. A member that is alive keeps its address.
 
 import type { GossipParts } from '../gossip-parts.ts'
 import type { Address } from '../transport/address.ts'
@@ -18,22 +18,22 @@ import type { Heartbeat, Hello, Message } from '../wire/messages.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { Member, MemberOptions } from './member.ts'
 
-/** Less than it takes for a member to be given up: nothing that it said in life brings it back. */
+/** Less than the time until a member is declared dead, so old messages of a dead member cannot revive it. */
 const tokenLifeMs = 2_000
 const tokensMax = 8_192
 const repliesPerSecondMax = 2_000
 
 interface HandshakeOptions {
   readonly nodeId: string
-  /** Not told to anybody: a node is where its answers come from. */
+  /** Used only to skip our own address. Peers take a node's address from where its answers come from. */
   readonly advertise: () => Address
 }
 
-/** A token that came back: where it had been sent, and when. */
+/** A token that came back: where we sent it, and when. */
 export interface Proof {
   readonly to: Address
   readonly at: number
-  /** It went with a greeting of ours, not with an answer. */
+  /** It was sent in a hello of ours, not in an answer. */
   readonly isGreeting: boolean
 }
 
@@ -44,14 +44,14 @@ interface MemberHello {
   readonly now: number
 }
 
-/** The new member; or that it was answered; or why there is nothing to answer. */
+/** The new member, or `answered`, or the reason to drop the datagram. */
 export type Arrival = MemberOptions | DropReason | 'answered'
 
 export class Handshake {
   readonly #parts: GossipParts
   readonly #heartbeats: Heartbeats
   readonly #options: HandshakeOptions
-  /** Of hellos under way, by their tokens; oldest first. */
+  /** Hellos in flight by token, oldest first. */
   readonly #tokens = new Map<number, Proof>()
   #repliesLeft = repliesPerSecondMax
   #repliesFrom = 0
@@ -62,7 +62,7 @@ export class Handshake {
     this.#options = options
   }
 
-  /** Greets the addresses whose turn it is. */
+  /** Sends hellos to the addresses that are due. */
   greet(now: number): void {
     const { candidates, members, wire } = this.#parts
     const isTaken = (address: Address, owner: string | undefined) => {
@@ -75,7 +75,7 @@ export class Handshake {
     }
   }
 
-  /** A datagram of one who is no member: whether it is one now. */
+  /** Handles a datagram from a non-member. Returns whether the sender is a member now. */
   receive(frame: Frame, messages: readonly Message[], from: Address, now: number): Arrival {
     const hello = messages.find((message) => message.type === 'hello')
     if (hello === undefined) {
@@ -92,21 +92,21 @@ export class Handshake {
     return this.#mayReply(now) ? this.#reply(hello, undefined, from, now) : 'limit'
   }
 
-  /** A member greets: it does not know us (any more), or tries an address of ours. Or it answers our greeting, as one does
-   * that has given us up and waits for its token; that is answered once. */
+  /** A member sends a hello if it does not know us (any more) or tries another address of ours. It may also
+   * be answering our hello after it dropped us and waits for its token. We answer that once. */
   receiveFromMember(hello: Hello, { member, proof, from, now }: MemberHello): void {
     const isWaitedFor = !hello.isReply || proof?.isGreeting === true
     if (isWaitedFor && this.#mayReply(now)) this.#reply(hello, member, from, now)
   }
 
-  /** Tells a new member that it is one, with all that it needs. */
+  /** Confirms the membership of a new member and sends it what it needs. */
   welcome(member: Member, hello: Hello, more: readonly Message[], now: number): void {
     const own = this.#hello(member.address, true, now)
     const echo = this.#heartbeats.forHello(hello, member, own.token, now)
     this.#parts.wire.sendTo([member], [own, echo, ...more])
   }
 
-  /** What these messages prove, if they do. A token counts once. */
+  /** What the tokens in these messages prove, if anything. Each token counts once. */
   provenBy(messages: readonly Message[], now: number): Proof | undefined {
     const heartbeat = messages.find((message): message is Heartbeat => message.type === 'heartbeat')
     const proven = heartbeat && this.#tokens.get(heartbeat.echo)

@@ -1,6 +1,6 @@
-// Every T each member gets a heartbeat of its own: it says that we live, sends back the member's token, and
-// carries what lets either side notice lost hints, an outdated interest, or a member that is not known. Who
-// was sent hints gets some more of them soon after: they tell it what it should have got.
+// Every T each member gets a heartbeat. It shows that we are alive, returns the member's token, and lets
+// either side detect lost hints, outdated interest and unknown members. A member that was sent hints gets
+// extra heartbeats soon after, so that it detects a lost hint early.
 import type { GossipParts } from '../gossip-parts.ts'
 import { durationMsMax, peersBytesMax, peersMax } from '../wire/message-reader.ts'
 import type { Heartbeat, Hello, Message, Peers } from '../wire/messages.ts'
@@ -8,20 +8,20 @@ import type { Member } from './member.ts'
 
 const rttWeight = 0.2
 const jitter = 0.1
-/** Whoever lacks a member sees others than all who have it, and each of them tells it of so many. */
+/** How many peers a heartbeat names to a member whose view differs from ours. */
 const peersPerBeat = 3
 const textOverheadBytes = 2
-/** Answers out of turn to one member; the next heartbeat brings what they leave out. */
+/** Minimum gap between extra answers to one member; the next heartbeat carries what they leave out. */
 const answerGapMs = 100
 
-/** So many heartbeats follow a hint, seven times as often as others. */
+/** How many extra heartbeats follow a hint, at seven times the usual rate. */
 const eagerBeats = 8
 const eagerPace = 0.14
 
 export class Heartbeats {
   readonly #parts: GossipParts
   #nextAt = Number.POSITIVE_INFINITY
-  /** Members that were sent hints, and how many heartbeats they get soon. */
+  /** Members that were sent hints, with the number of extra heartbeats left. */
   readonly #eager = new Map<Member, number>()
   #eagerAt = Number.POSITIVE_INFINITY
 
@@ -33,13 +33,13 @@ export class Heartbeats {
     return Math.min(this.#nextAt, this.#eagerAt)
   }
 
-  /** Sends the heartbeats that are due, and answers whose turn it was. */
+  /** Sends the due heartbeats. Returns the members of this slice. */
   beat(now: number): Member[] {
     if (this.#eagerAt <= now) this.#beatEagerly(now)
     return this.#nextAt <= now ? this.#beatSlice(now) : []
   }
 
-  /** These were sent hints. */
+  /** Schedules extra heartbeats for members that were sent hints. */
   hurry(members: readonly Member[], now: number): void {
     for (const member of members) this.#eager.set(member, eagerBeats)
     if (this.#eagerAt === Number.POSITIVE_INFINITY && members.length > 0) {
@@ -67,7 +67,7 @@ export class Heartbeats {
     return slice
   }
 
-  /** There is a member now. */
+  /** Starts the heartbeats when the first member joins. */
   begin(now: number): void {
     this.#nextAt = Math.min(this.#nextAt, now + this.#parts.intervalMs() * this.#parts.random())
   }
@@ -78,7 +78,7 @@ export class Heartbeats {
     this.#parts.wire.sendTo([member], messages)
   }
 
-  /** Out of turn, so that the member need not wait to learn that it was heard. */
+  /** Sends an extra heartbeat, so that the member soon learns that it was heard. */
   answer(member: Member, now: number): void {
     if (now - member.answeredAt < answerGapMs) return
     member.answeredAt = now
@@ -90,7 +90,8 @@ export class Heartbeats {
     return this.#compose(member, token, member.token, tenths(now - member.tokenAt), now)
   }
 
-  /** Beside a hello with this token: sends back that of another hello. Its sender need not be a member. */
+  /** Goes with a hello that carries this token, and returns the token of the peer's hello. The peer need
+   * not be a member. */
   forHello(hello: Hello, member: Member | undefined, token: number, now: number): Heartbeat {
     return this.#compose(member, token, hello.token, 0, now)
   }
@@ -114,19 +115,19 @@ export class Heartbeats {
       countedFrom: count.countedFrom,
       settledBatch: count.settledBatch,
       batchesSent: count.batchesSent,
-      interestVersion: interest.news.version,
+      interestVersion: interest.message.version,
       interestHeld: member?.interest.version ?? 0,
       view: members.view,
     }
   }
 
-  /** Its numbers run over all its peers, so what a member said to another is as new here as what it said to
-   * us. But only we have the tokens that come back with what is for us. */
+  /** A member numbers its datagrams across all its peers, so a heartbeat for another peer is not a replay
+   * here. But only a heartbeat for us returns a token of ours. */
   isForUs({ echo }: Member, heartbeat: Heartbeat): boolean {
     return this.#parts.tokens.isOwn(heartbeat.echo, echo)
   }
 
-  /** Takes in what a member says. Answers how many batches of hints were lost. */
+  /** Handles a member's heartbeat. Returns how many batches of hints were lost. */
   receive(member: Member, heartbeat: Heartbeat, now: number): number {
     member.echo = Math.max(member.echo, heartbeat.echo)
     this.#noteEcho(member, heartbeat, now)
@@ -136,12 +137,12 @@ export class Heartbeats {
     member.intervalMs = heartbeat.intervalMs
     member.sinceHeardMs = heartbeat.sinceHeardMs
     member.view = heartbeat.view
-    member.interest.announce(heartbeat.interestVersion)
+    member.interest.noteVersion(heartbeat.interestVersion)
     member.interestHeld = heartbeat.interestHeld
     return member.inbox.compare(heartbeat)
   }
 
-  /** What came back of a hello shows an address that was tried, which need not be the member's. */
+  /** Ignores tokens of hellos: those went to an address on trial, which need not be the member's. */
   #noteEcho(member: Member, { echo, heldTenthMs }: Heartbeat, now: number): void {
     if (this.#parts.tokens.isForHello(echo)) return
     const issuedAt = this.#parts.tokens.issuedAt(echo, now)
@@ -151,7 +152,7 @@ export class Heartbeats {
     member.rttMs = member.rttMs === undefined ? rttMs : mix(member.rttMs, rttMs)
   }
 
-  /** Some members at random, for one who sees others than we do. */
+  /** Some random members, for a peer whose view differs from ours. */
   somePeers(to: Member, count = peersPerBeat): Peers[] {
     const all = this.#parts.members.all()
     const addresses = new Set<string>()

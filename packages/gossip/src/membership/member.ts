@@ -1,14 +1,14 @@
-// A node that proved to be there, as this node sees it. Nobody else's opinion counts.
+// A node that proved its presence, as this node sees it. The opinion of other nodes does not count.
 //
-//   (joined) → alive           it sent back a fresh token of ours
-//   alive → suspect            silent for 3 T; or for 10 T none of our tokens came back: it does not hear us
-//   suspect → alive            a fresh token came back
-//   suspect → unreachable      silent for 10 T, but a peer has heard it lately
+//   (joined) → alive           it returned a fresh token of ours
+//   alive → suspect            silent for 3 T; or it returned no token for 10 T: it does not hear us
+//   suspect → alive            it returned a fresh token
+//   suspect → unreachable      silent for 10 T, but a peer has heard it recently
 //   unreachable → suspect      heard again
-//   suspect, unreachable → (dead)   silent for 10 T, and nobody vouches
-//   any → (left)               it said so
+//   suspect, unreachable → (dead)   silent for 10 T, and no peer vouches for it
+//   any → (left)               it sent a leave message
 //
-// Hints go to all of them: a wrong verdict costs time, never a message.
+// Hints go to members in every state: a wrong verdict costs time, never a message.
 
 import { HintInbox } from '../hints/hint-inbox.ts'
 import type { Recipient } from '../hints/hint-outbox.ts'
@@ -25,9 +25,9 @@ export interface MemberOptions {
   readonly sender: SenderKey
   readonly incarnation: number
   readonly address: Address
-  /** Of the datagram that proved it. */
+  /** The sequence number of the datagram with the token. */
   readonly sequence: number
-  /** When the token was sent that came back. */
+  /** When we sent the token that came back. */
   readonly echoedAt: number
 }
 
@@ -40,16 +40,16 @@ export class Member implements Recipient {
   since: number
   /** When it last sent a heartbeat that was for us. */
   heardAt: number
-  /** When the last token was sent that came back. */
+  /** When we sent the last token that came back. */
   echoedAt: number
   rttMs: number | undefined
-  /** The last token of ours that it sent back. */
+  /** The last token of ours that it returned. */
   echo = 0
-  /** Its last token, and when it came. */
+  /** Its last token, and when it arrived. */
   token = 0
   tokenAt = 0
   intervalMs = 0
-  /** How long ago it had heard us when it last spoke. */
+  /** How long ago it had heard us, in its last heartbeat. */
   sinceHeardMs = 0
   view = 0
   readonly window = new ReplayWindow()
@@ -84,7 +84,7 @@ export class Member implements Recipient {
 
 export type Verdict = MemberState | 'dead'
 
-/** What a member is, going by the time. Only a token that comes back makes one alive again. */
+/** The state of a member by elapsed time. Only a returned token makes a member alive again. */
 export function judge(member: Member, now: number, preset: GossipPreset, ownMs: number): Verdict {
   const intervalMs = Math.max(ownMs, member.intervalMs)
   const silentMs = now - member.heardAt
@@ -98,8 +98,8 @@ export function judge(member: Member, now: number, preset: GossipPreset, ownMs: 
   return member.state === 'unreachable' && isSilent ? 'unreachable' : 'suspect'
 }
 
-/** When to look at a member that is not alive again, and when to ask others about it. */
-export function nextLook(member: Member, preset: GossipPreset, ownMs: number): number {
+/** When to judge a member that is not alive again, and when to ask peers about it. */
+export function nextCheckAt(member: Member, preset: GossipPreset, ownMs: number): number {
   const intervalMs = Math.max(ownMs, member.intervalMs)
   const deadAt = Math.max(
     member.heardAt + preset.deadAfter * intervalMs,

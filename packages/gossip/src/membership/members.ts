@@ -4,12 +4,12 @@ import type { Member } from './member.ts'
 
 export const membersMax = 2_048
 const departedMax = 256
-/** How long statistics show a node that is gone. */
+/** How long stats show a departed node. */
 const departedForMs = 3_600_000
-/** How long what a node said before it left may still be under way. A token that brings a node back is
- * fresher than this, so nothing recorded does. */
+/** How long datagrams that a node sent before it left may still arrive. A token that brings a node back is
+ * fresher than this, so recorded traffic cannot. */
 const leftForMs = 10_000
-/** So many members are served by one heartbeat tick. */
+/** Members served by one heartbeat tick. */
 const sliceSize = 20
 
 export interface Departed {
@@ -18,7 +18,7 @@ export interface Departed {
   readonly at: number
 }
 
-/** The members by name and by address, in the order of their heartbeats, and those who were lately. */
+/** The members by sender and by address, in heartbeat order, and the departed ones. */
 export class Members {
   readonly #bySender = new Map<SenderKey, Member>()
   readonly #byAddress = new Map<Address, Member>()
@@ -48,7 +48,7 @@ export class Members {
     return this.#order
   }
 
-  /** Those who were members in the last hour, oldest first. */
+  /** Members that departed within the last hour, oldest first. */
   departed(now: number): Iterable<Departed> {
     for (const [sender, { at }] of this.#departed) {
       if (now - at < departedForMs) break
@@ -92,8 +92,8 @@ export class Members {
     if (this.#departed.size > departedMax && oldest !== undefined) this.#departed.delete(oldest)
   }
 
-  /** Whether a life of a node is over: it said so a moment ago. Not for ever, as a node whose numbers
-   * were set back, by a restored database for example, would be refused for ever. */
+  /** Whether this incarnation of a node left a moment ago. The answer expires: after a database restore a
+   * node's incarnation may go back, and peers would refuse it permanently. */
   hasLeft(sender: SenderKey, incarnation: number, now: number): boolean {
     const departed = this.#departed.get(sender)
     if (departed?.how !== 'left' || now - departed.at >= leftForMs) return false
@@ -104,7 +104,7 @@ export class Members {
     return Math.ceil(this.size / sliceSize)
   }
 
-  /** The next members to get a heartbeat; everybody has a turn in `sliceCount` calls. */
+  /** The next members to get a heartbeat. `sliceCount` calls cover all members. */
   nextSlice(): Member[] {
     const length = this.sliceCount === 0 ? 0 : Math.ceil(this.size / this.sliceCount)
     const slice = Array.from({ length }, (_, i) => this.#order[(this.#next + i) % this.size])

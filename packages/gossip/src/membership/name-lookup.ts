@@ -1,6 +1,6 @@
-// What the name service last said, question by question: IPv4, IPv6 and /etc/hosts for a host, SRV for a service.
-// A question that fails keeps its last answer: one family, or one host of a service, that nobody answers for takes
-// nothing back. Only "there is none" does.
+// The last answer of the name service to each question: IPv4, IPv6 and /etc/hosts for a host, SRV for a
+// service. A question that fails keeps its last answer, so an outage of one address family or one SRV host
+// removes no address. Only a definite "not found" does.
 import { lookup } from 'node:dns/promises'
 import {
   type Address,
@@ -11,15 +11,15 @@ import {
 } from '../transport/address.ts'
 
 const srvPrefix = 'srv:'
-/** There is none: of this name, or of this kind. */
+/** Definite: no such name, or no record of this type. */
 const noneCodes: readonly unknown[] = ['ENOTFOUND', 'ENODATA']
 
-/** Of node:dns/promises, or of a Resolver with servers of its own. */
+/** The subset of node:dns/promises, or of a Resolver with its own servers, that is used here. */
 export interface NameService {
   resolve4(name: string): Promise<string[]>
   resolve6(name: string): Promise<string[]>
   resolveSrv(name: string): Promise<{ readonly name: string; readonly port: number }[]>
-  /** Takes back what was asked. */
+  /** Cancels pending lookups. */
   cancel?(): void
 }
 
@@ -36,7 +36,7 @@ export class NameLookup {
     this.#names = names
   }
 
-  /** What `host:port` or `srv:name` stands for, as far as it is known. */
+  /** The known addresses of `host:port` or `srv:name`. */
   addressesOf(text: string): Address[] {
     return this.#targetsOf(text).flatMap(({ host, port }) => {
       return this.#hostsOf(host).map((one) => formatAddress({ host: one, port }))
@@ -69,7 +69,7 @@ export class NameLookup {
       this.#ask(v4, () => this.#names.resolve4(host)),
       this.#ask(v6, () => this.#names.resolve6(host)),
     ])
-    // The name service knows nothing of /etc/hosts.
+    // The name service does not read /etc/hosts.
     const isFound = this.#answerTo(v4).length + this.#answerTo(v6).length > 0
     if (!isFound) await this.#ask(local, () => lookupAll(host))
   }

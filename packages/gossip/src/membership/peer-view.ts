@@ -3,7 +3,7 @@ import type { Member, MemberState } from './member.ts'
 
 export type PeerState = MemberState | 'dead' | 'left'
 
-/** A peer as statistics show it. Times are in milliseconds, ago. */
+/** A peer as shown in stats. Times are ages in milliseconds. */
 export interface PeerView {
   readonly nodeId: string
   readonly address: Address
@@ -11,14 +11,14 @@ export interface PeerView {
   readonly state: PeerState
   readonly inStateMs: number
   readonly heardAgoMs: number
-  /** False: it says that it does not hear us. */
+  /** False if the peer reports that it does not hear us. */
   readonly hearsUs: boolean
   readonly rttMs: number | undefined
-  /** How many keys it waits for. Unknown: it gets every hint. */
+  /** How many keys it waits for. `unknown`: it gets every hint. */
   readonly interest: number | 'all' | 'unknown'
   readonly hintsSent: number
   readonly hintsReceived: number
-  /** Batches that it sent and that never came. */
+  /** Batches that it sent and that never arrived. */
   readonly hintBatchesLost: number
   readonly datagramsSent: number
   readonly datagramsReceived: number

@@ -5,7 +5,7 @@ import type { Address } from '../transport/address.ts'
 import { Member, type MemberOptions, type Verdict } from './member.ts'
 import { type PeerView, viewOf } from './peer-view.ts'
 
-/** Who comes and goes, and who is told of it. */
+/** Adds, moves and removes members, and reports the changes. */
 export class Roster {
   readonly #parts: GossipParts
   readonly #interest: InterestSync
@@ -17,11 +17,11 @@ export class Roster {
     this.#ports = ports
   }
 
-  /** Whoever had the name before lived before; whoever had the address is not there any more. */
+  /** Removes an earlier incarnation of the node, and any member that had its address. */
   admit(options: MemberOptions, now: number): Member {
     const { members, candidates, outbox } = this.#parts
-    const namesake = members.get(options.sender)
-    if (namesake !== undefined) this.remove(namesake, 'dead', now)
+    const earlier = members.get(options.sender)
+    if (earlier !== undefined) this.remove(earlier, 'dead', now)
     this.#vacate(options.address, now)
     const member = new Member(options, outbox.lastBatch, now)
     members.add(member)
@@ -31,7 +31,7 @@ export class Roster {
     return member
   }
 
-  /** It answered there, and where it was it does not. */
+  /** It answers at the new address and no longer at the old one. */
   move(member: Member, address: Address, now: number): void {
     if (member.address === address) return
     this.#vacate(address, now)

@@ -1,8 +1,8 @@
-// Looks after the members that are silent, and asks others about them before they are given up. In a full
-// mesh everybody watches everybody, so three peers that are asked stand for an indirect probe.
+// Watches silent members, and asks peers about them before they are declared dead. In a full mesh every node
+// watches every other, so three vouch requests replace an indirect probe.
 import type { GossipParts } from '../gossip-parts.ts'
 import type { Vouch, VouchRequest } from '../wire/messages.ts'
-import { isTimeToAsk, judge, type Member, nextLook, type Verdict } from './member.ts'
+import { isTimeToAsk, judge, type Member, nextCheckAt, type Verdict } from './member.ts'
 
 const askedPeers = 3
 
@@ -11,8 +11,8 @@ export class SilenceWatch {
   readonly #onVerdict: (member: Member, verdict: Verdict, now: number) => void
   /** Members that are not alive. */
   readonly #watched = new Set<Member>()
-  /** When to look at them. Being heard puts it off: then it is too early, which costs one look. To be asked for with
-   * every datagram, while half of a large cluster may be silent. */
+  /** When to judge them next. Hearing a member does not update it: an early check is cheaper than a scan on
+   * every datagram while half of a large cluster may be silent. */
   #nextAt = Number.POSITIVE_INFINITY
 
   constructor(
@@ -27,12 +27,12 @@ export class SilenceWatch {
     return this.#nextAt
   }
 
-  /** Judges these, and whoever was silent before. */
-  look(members: readonly Member[], now: number): void {
+  /** Judges these members, and those that were silent before. */
+  judge(members: readonly Member[], now: number): void {
     for (const member of members) if (member.state === 'alive') this.#judge(member, now)
     for (const member of Array.from(this.#watched)) {
       if (this.#parts.members.get(member.sender) !== member) {
-        // It left, or a later life of it took its place.
+        // It left, or a later incarnation replaced it.
         this.#watched.delete(member)
         continue
       }
@@ -42,7 +42,7 @@ export class SilenceWatch {
     this.#plan()
   }
 
-  /** A token of ours came back: it hears us, and we hear it. */
+  /** The member returned a token of ours: each side hears the other. */
   provenAlive(member: Member, now: number): void {
     if (member.state === 'alive') return
     const unheardMs = this.#parts.preset.deadAfter * this.#parts.intervalMs()
@@ -71,7 +71,7 @@ export class SilenceWatch {
     const ownMs = this.#parts.intervalMs()
     this.#nextAt = Number.POSITIVE_INFINITY
     for (const member of this.#watched) {
-      this.#nextAt = Math.min(this.#nextAt, nextLook(member, preset, ownMs))
+      this.#nextAt = Math.min(this.#nextAt, nextCheckAt(member, preset, ownMs))
     }
   }
 

@@ -1,5 +1,5 @@
-// Where a node is reached: `10.0.0.5:4601` or `[fd00::5]:4601`. Inside the core an address is this text
-// and nothing more, so it is its own key in a map.
+// The address of a node: `10.0.0.5:4601` or `[fd00::5]:4601`. In the core an address is this text, which also
+// serves as the key in maps.
 import { isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 export type Address = string
@@ -16,7 +16,7 @@ export function formatAddress({ host, port }: HostAndPort): Address {
   return isIPv6(plain) ? `[${plain}]:${port}` : `${plain}:${port}`
 }
 
-/** Undefined for anything that is not a host and a port. */
+/** Undefined for anything but a host and a port. */
 export function parseAddress(text: string): HostAndPort | undefined {
   const match = /^(?:\[([^\]]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text)
   const host = match?.[1] ?? match?.[2]
@@ -24,8 +24,8 @@ export function parseAddress(text: string): HostAndPort | undefined {
   return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port }
 }
 
-/** One text for one address, however people wrote it down: `[FD00:0::5]:1` is `[fd00::5]:1`, and `[::ffff:10.0.0.5]:1`
- * is `10.0.0.5:1`. What a socket tells is written so already. */
+/** The canonical form of an address: `[FD00:0::5]:1` becomes `[fd00::5]:1`, and `[::ffff:10.0.0.5]:1`
+ * becomes `10.0.0.5:1`. Addresses from a socket are canonical already. */
 export function normalAddress(text: string): Address | undefined {
   const parsed = parseAddress(text)
   return parsed && formatAddress({ host: normalHost(parsed.host), port: parsed.port })
@@ -47,7 +47,7 @@ function normalHost(host: string): string {
   return zone === undefined ? normal : `${normal}%${zone}`
 }
 
-/** A dual-stack socket names an IPv4 peer `::ffff:10.0.0.5`. */
+/** A dual-stack socket reports an IPv4 peer as `::ffff:10.0.0.5`. */
 function withoutMapping(host: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(host)?.[1]
   return mapped !== undefined && isIPv4(mapped) ? mapped : host

@@ -1,5 +1,5 @@
-// What becomes of a datagram. In this order, so that nothing is spent on what is not ours: the header, the
-// signature, whether the sender's life is over, whether it came before; only then is it decoded.
+// Handles a received datagram. The cheap checks come first: header, signature, whether the sender's
+// incarnation has ended, replay. Only then is the body decoded.
 
 import type { GossipParts } from '../gossip-parts.ts'
 import { isAmong } from '../hints/recipients.ts'
@@ -7,9 +7,9 @@ import type { InterestSync } from '../interest/interest-sync.ts'
 import type { Handshake, Proof } from '../membership/handshake.ts'
 import type { Heartbeats } from '../membership/heartbeats.ts'
 import type { Member } from '../membership/member.ts'
+import { NodeIdConflict } from '../membership/node-id-conflict.ts'
 import type { Roster } from '../membership/roster.ts'
 import type { SilenceWatch } from '../membership/silence-watch.ts'
-import { NodeIdConflict } from '../membership/supersession.ts'
 import type { GossipPorts } from '../ports.ts'
 import { type DropReason, type Drops, noDrops } from '../wire/drops.ts'
 import { type Frame, openFrame, type Signer } from '../wire/frame.ts'
@@ -35,14 +35,14 @@ export class Inbound {
   readonly #parts: GossipParts
   readonly drops: Drops = noDrops()
   datagrams = 0
-  /** Set by a node on its way out: it makes no more friends. */
+  /** Set while the node stops: it accepts no new members. */
   isLeaving = false
-  readonly #supersession: NodeIdConflict
+  readonly #conflict: NodeIdConflict
 
   constructor(options: InboundOptions) {
     this.#options = options
     this.#parts = options.parts
-    this.#supersession = new NodeIdConflict(options.parts, options.ports)
+    this.#conflict = new NodeIdConflict(options.parts, options.ports)
   }
 
   receive(bytes: Buffer, from: Address, now: number): void {
@@ -60,7 +60,7 @@ export class Inbound {
     if (members.hasLeft(sender, incarnation, now)) return 'stale'
     const latest = members.get(sender)
     if (latest !== undefined && incarnation < latest.incarnation) {
-      this.#supersession.answer(frame, latest.incarnation, from, now)
+      this.#conflict.answer(frame, latest.incarnation, from, now)
       return 'stale'
     }
     const member = latest?.incarnation === incarnation ? latest : undefined
@@ -74,13 +74,13 @@ export class Inbound {
     return this.isLeaving ? 'unknown' : this.#takeFromStranger(frame, messages, from, now)
   }
 
-  /** DNS and the database list this node, too. And another process may use its name. */
+  /** DNS and the database list this node, too. Another process may also use its id. */
   #takeOwn(frame: Frame, from: Address, now: number): DropReason {
     if (frame.incarnation === this.#parts.wire.origin.incarnation) {
       this.#parts.candidates.slowDown(from)
       return 'self'
     }
-    this.#supersession.heardNamesake(frame, from, now)
+    this.#conflict.heardDuplicate(frame, from, now)
     return 'stale'
   }
 
@@ -94,7 +94,7 @@ export class Inbound {
     const arrival = handshake.receive(frame, messages, from, now)
     if (arrival === 'answered') return undefined
     if (typeof arrival === 'string') {
-      this.#supersession.noteAll(messages, now)
+      this.#conflict.noteAll(messages, now)
       return arrival
     }
     if (this.#parts.members.isFull) return 'full'
@@ -126,7 +126,8 @@ export class Inbound {
       else if (message.type === 'heartbeat') heartbeat = message
       else if (message.type === 'hints' && !this.#isForUs(message)) return 'misdirected'
     }
-    // What goes to many in the same words may be recorded elsewhere: it does not show that a member lives.
+    // A datagram with the same content for many peers may be a replay from elsewhere, so it does not prove
+    // that a member is alive.
     if (heartbeat !== undefined) {
       if (!heartbeats.isForUs(member, heartbeat)) return 'misdirected'
       member.heardAt = now
@@ -142,7 +143,7 @@ export class Inbound {
     return undefined
   }
 
-  /** Only where its answer came from the very address that was tried may a member live there. */
+  /** A member moves only to an address that was tried and that answered itself. */
   #answeredAt(member: Member, { to, at }: Proof, from: Address, now: number): void {
     const { roster, silence } = this.#options
     this.#parts.candidates.answered(to, member.sender)
@@ -178,7 +179,7 @@ export class Inbound {
           silence.vouchedFor(message, now)
           break
         case 'stale':
-          this.#supersession.note(message, now)
+          this.#conflict.note(message, now)
           break
         case 'hello':
           break

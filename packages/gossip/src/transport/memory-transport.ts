@@ -1,7 +1,7 @@
 import type { Address } from './address.ts'
 import type { OnDatagram, Transport } from './transport.ts'
 
-/** A network in memory, for tests. Datagrams arrive in a later turn of the event loop. */
+/** An in-memory network for tests. Datagrams arrive in a later turn of the event loop. */
 export class MemoryNetwork {
   readonly #sockets = new Map<Address, MemoryTransport>()
   /** Decides which datagrams arrive. */

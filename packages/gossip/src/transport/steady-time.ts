@@ -1,4 +1,4 @@
-/** Turns whatever clock is handed in into one that never goes back. */
+/** Makes any clock monotonic. */
 export class SteadyTime {
   #last = Number.NEGATIVE_INFINITY
   #shift = 0
@@ -9,7 +9,7 @@ export class SteadyTime {
     return this.#last
   }
 
-  /** What the clock outside shows at a moment of this one. */
+  /** Converts a time of this clock to the outer clock. */
   outside(atMs: number): number {
     return atMs - this.#shift
   }

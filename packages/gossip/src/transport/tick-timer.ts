@@ -2,10 +2,10 @@ import type { GossipCore } from '../gossip-core.ts'
 
 const timeoutMsMax = 2 ** 31 - 1
 
-/** Calls a core's tick when it is due. A timer that fires waits for one look at the socket before it ticks: after a
- * stall Node runs timers first, while datagrams of peers lie in the socket unread. One look reads some thirty of
- * them, so it makes a short stall harmless; what keeps a node that stood still from blaming its peers is that the core
- * sees how late the tick is, and forgives. */
+/** Calls a core's tick when it is due. A timer that fires first lets the event loop read the socket once:
+ * after a stall Node runs timers first, while datagrams from peers are still unread. One read takes about
+ * thirty datagrams, enough for a short stall. After a long stall the core sees how late the tick is, and
+ * does not count the stalled time against its peers. */
 export class TickTimer {
   readonly #core: Pick<GossipCore, 'tick' | 'nextTickAt'>
   readonly #now: () => number
@@ -32,7 +32,7 @@ export class TickTimer {
     this.#onIdle?.()
   }
 
-  /** To be called whenever something happened to the core. */
+  /** Call this after every call of the core. */
   plan(): void {
     if (!this.#isRunning || this.#immediate !== undefined) return
     const dueAt = this.#core.nextTickAt()
@@ -44,7 +44,7 @@ export class TickTimer {
     else this.#timeout = setTimeout(() => this.#afterSocket(), Math.min(inMs, timeoutMsMax))
   }
 
-  /** Resolves when the core has nothing left to do, ever. */
+  /** Resolves when the core has nothing left to do. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
       this.#onIdle = resolve
@@ -58,7 +58,7 @@ export class TickTimer {
       try {
         this.#core.tick(this.#now())
       } finally {
-        // A port that throws is its caller's fault, and no reason to be silent from now on.
+        // A port that throws is the caller's bug. Gossip continues.
         this.#rearm()
       }
     })

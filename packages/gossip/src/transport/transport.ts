@@ -1,16 +1,16 @@
 import type { Address } from './address.ts'
 
-/** Carries datagrams. They may be lost, come twice, and overtake each other. */
+/** Carries datagrams. They may be lost, duplicated or reordered. */
 export interface Transport {
-  /** Where it is bound, once started. */
+  /** The bound address, once started. */
   readonly address: Address
   start(onDatagram: OnDatagram): Promise<void>
   stop(): Promise<void>
-  /** Never throws: what cannot be sent is lost. The bytes must not be changed afterwards. */
+  /** Never throws: what cannot be sent is lost. The caller must not change the bytes afterwards. */
   send(bytes: Uint8Array, to: Address): void
-  /** Datagrams that could not be sent, and errors of the socket. */
+  /** Datagrams that could not be sent, and socket errors. */
   readonly failures?: number
-  /** What the system grants for datagrams that wait to be read. */
+  /** The receive buffer that the system granted. */
   readonly receiveBufferBytes?: number
 }
 

@@ -1,6 +1,6 @@
-// Datagrams over one UDP socket. Of dgram-as-promised only createSocket with a callback, bind and close are
-// used: its recv() and iterator lose what arrives between two calls, a failed socket remembers its error for
-// the next call, and its send() makes a promise per datagram that nobody waits for.
+// Datagrams over one UDP socket. Only createSocket with a callback, bind and close of dgram-as-promised are
+// used: its recv() and iterator lose datagrams that arrive between two calls, a failed socket keeps its error
+// for the next call, and its send() creates a promise per datagram that no caller awaits.
 import * as dgram from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
@@ -14,14 +14,14 @@ import {
 } from './address.ts'
 import type { OnDatagram, Transport } from './transport.ts'
 
-/** A node that stands still for a second shall find its datagrams when it goes on. */
+/** Holds the datagrams that arrive while the node stalls for a second. */
 const receiveBufferBytes = 4 * 2 ** 20
 const sendBufferBytes = 2 ** 20
-/** Beyond this the network does not take what it is given; hints in it would be old. */
+/** With more than this queued the network is saturated, and the queued hints would be stale. */
 const queuedBytesMax = 256 * 2 ** 10
 const parsedMax = 8_192
 
-/** `node:dgram`, or what stands for it in a test. */
+/** `node:dgram`, or a replacement in a test. */
 type SocketMaker = typeof dgram
 
 export class UdpTransport implements Transport {
@@ -55,7 +55,7 @@ export class UdpTransport implements Transport {
       (bytes, { address, port }) => onDatagram(bytes, formatAddress({ host: address, port })),
     )
     socket.socket.on('error', this.#countFailure)
-    // Exclusive: in a cluster of processes the socket is this one's, and nobody else shares the port.
+    // Exclusive: in a cluster of processes this one does not share the port.
     const where = { address: host, port: this.#bind.port, exclusive: true }
     const bound = await socket.bind(where).catch(async (error: unknown) => {
       await socket.close()
@@ -92,7 +92,7 @@ export class UdpTransport implements Transport {
     if (error !== null) this.failures += 1
   }
 
-  /** Undefined: this socket cannot send there. */
+  /** Undefined if this socket cannot send there. */
   #target(to: Address): HostAndPort | undefined {
     if (this.#parsed.has(to)) return this.#parsed.get(to)
     const parsed = parseAddress(to)
@@ -108,7 +108,7 @@ export class UdpTransport implements Transport {
   }
 }
 
-/** Addresses are numbers already: without this each one is handed to the resolver. */
+/** Addresses are numeric. Without this Node passes each one to the resolver. */
 function asItIs(
   host: string,
   family: unknown,
@@ -121,14 +121,14 @@ async function numericHost(host: string): Promise<string> {
   return isNumeric(host) ? host : (await lookup(host)).address
 }
 
-/** Linux gives what it allows; others refuse what is too much. */
+/** Linux clamps the size; other systems refuse a size that is too large. */
 function setBuffer(size: number, set: (size: number) => void): void {
   for (let wanted = size; wanted >= 64 * 2 ** 10; wanted /= 2) {
     try {
       set(wanted)
       return
     } catch {
-      // Too much for this system.
+      // Too large for this system.
     }
   }
 }

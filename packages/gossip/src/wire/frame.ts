@@ -2,16 +2,16 @@
 //
 //   0  magic 'RG'        2  wire version      3  flags, 0          4  key id         5  reserved, 0
 //   6  total length      8  cluster           12 sender            20 incarnation    28 sequence number
-//   36 body: a MessagePack array of messages                       the last 16 bytes: HMAC-SHA256, cut
+//   36 body: a MessagePack array of messages                       last 16 bytes: truncated HMAC-SHA256
 //
-// Big-endian. The cluster is 4 bytes and the sender 8 bytes of a SHA-256 of their names. Before the MAC
-// holds nothing is decoded, allocated, answered or logged.
+// Big-endian. The cluster is 4 bytes and the sender 8 bytes of a SHA-256 of their names. Until the MAC is
+// verified, nothing is decoded, allocated, answered or logged.
 import { createHash } from 'node:crypto'
 import type { DropReason } from './drops.ts'
 
 /** Fits every path that IPv6 allows, tunnels included. */
 export const frameBytesMax = 1_200
-/** What others may send. */
+/** The largest accepted datagram; other versions may send more than we do. */
 export const acceptedBytesMax = 1_400
 export const headerBytes = 36
 export const tagBytes = 16
@@ -24,12 +24,12 @@ const uint32 = 2 ** 32
 export interface Signer {
   /** The id of the key that `sign` uses. */
   readonly keyId: number
-  /** Writes the tag over `bytes` up to `length` behind them. */
+  /** Writes the tag of the first `length` bytes directly behind them. */
   sign(bytes: Buffer, length: number): void
   verify(keyId: number, bytes: Buffer, length: number): 'genuine' | 'key' | 'mac'
 }
 
-/** Eight bytes as text: what stands for a node in the header of a frame. */
+/** Eight bytes as text: identifies a node in the frame header. */
 export type SenderKey = string
 
 export interface Frame {
@@ -59,7 +59,8 @@ export function sealFrame(
   body: Uint8Array,
   signer: Signer,
 ): Buffer {
-  if (body.length > bodyBytesMax) throw new RangeError(`a body of ${body.length} bytes`)
+  if (body.length > bodyBytesMax)
+    throw new RangeError(`a body of ${body.length} bytes exceeds ${bodyBytesMax}`)
   const signedBytes = headerBytes + body.length
   const bytes = Buffer.allocUnsafe(signedBytes + tagBytes)
   bytes.writeUInt16BE(magic, 0)
@@ -77,7 +78,7 @@ export function sealFrame(
   return bytes
 }
 
-/** The frame, or why it is none. The body is a view into `bytes`. */
+/** The frame, or the reason to drop the datagram. The body is a view into `bytes`. */
 export function openFrame(bytes: Buffer, cluster: number, signer: Signer): Frame | DropReason {
   const length = bytes.length
   if (length < headerBytes + tagBytes || length > acceptedBytesMax) return 'size'

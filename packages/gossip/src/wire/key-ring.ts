@@ -1,8 +1,8 @@
-// The secrets of a cluster, three at most. The first signs, every one verifies. To change the secret
-// of a running cluster give each node `[old, new]`, then each `[new, old]`, then each `[new]`.
+// The secrets of a cluster, three at most. The first signs, all verify. To rotate the secret of a running
+// cluster, give each node `[old, new]`, then each `[new, old]`, then each `[new]`.
 //
-// A secret is any text of 16 characters or more; `openssl rand -base64 32` makes a good one. Its id on
-// the wire is derived from it, so that there are no ids to hand out.
+// A secret is any text of 16 characters or more; `openssl rand -base64 32` makes a good one. Its id on the
+// wire is derived from it, so there are no ids to assign.
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { GossipConfigError } from '../gossip-config-error.ts'
 import { type Signer, tagBytes } from './frame.ts'
@@ -10,7 +10,7 @@ import { type Signer, tagBytes } from './frame.ts'
 export const secretsMax = 3
 export const secretLengthMin = 16
 
-/** Keeps an unsigned cluster on one machine apart from every signed one. */
+/** Separates an unsigned cluster on one machine from every signed one. */
 const openSecret = 'no secret: anybody on this machine may speak'
 
 interface Key {
@@ -28,7 +28,7 @@ export class KeyRing implements Signer {
     this.#keys = this.#derive(secrets)
   }
 
-  /** Takes effect with the next datagram. Throws, and changes nothing, if the secrets cannot be used. */
+  /** Takes effect with the next datagram. Throws, and changes nothing, if the secrets are not usable. */
   replace(secrets: readonly string[]): void {
     this.#keys = this.#derive(secrets)
   }
@@ -50,14 +50,14 @@ export class KeyRing implements Signer {
     return 'genuine'
   }
 
-  /** How many datagrams each key verified: an old one may go when its count stands still. */
+  /** Verified datagrams per key. An old key can be removed once its count stops growing. */
   verifiedByKey(): { readonly keyId: number; readonly verified: number }[] {
     return this.#keys.map(({ id, verified }) => ({ keyId: id, verified }))
   }
 
   #signing(): Key {
     const [key] = this.#keys
-    if (key === undefined) throw new Error('a ring without keys')
+    if (key === undefined) throw new Error('the key ring is empty')
     return key
   }
 
@@ -65,7 +65,7 @@ export class KeyRing implements Signer {
     if (secrets.length > secretsMax) {
       throw new GossipConfigError(
         'gossip_secret_invalid',
-        `${secrets.length} gossip secrets: a ring holds ${secretsMax}. Remove the oldest.`,
+        `${secrets.length} gossip secrets: a ring holds at most ${secretsMax}. Remove the oldest.`,
       )
     }
     const texts = secrets.length === 0 ? [openSecret] : secrets
@@ -73,7 +73,7 @@ export class KeyRing implements Signer {
     if (new Set(keys.map(({ id }) => id)).size < keys.length) {
       throw new GossipConfigError(
         'gossip_secret_invalid',
-        'Two gossip secrets are the same, or share the id derived from them. Make another one.',
+        'Two gossip secrets are equal or have the same derived key id. Generate another one.',
       )
     }
     return keys
@@ -83,7 +83,7 @@ export class KeyRing implements Signer {
     if (secret.length < secretLengthMin) {
       throw new GossipConfigError(
         'gossip_secret_invalid',
-        `A gossip secret needs ${secretLengthMin} characters or more; try: openssl rand -base64 32`,
+        `A gossip secret needs at least ${secretLengthMin} characters; try: openssl rand -base64 32`,
       )
     }
     const derived = Buffer.from(hkdfSync('sha256', secret, this.#clusterId, 'rouse gossip 1', 33))

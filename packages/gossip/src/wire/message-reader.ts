@@ -1,5 +1,5 @@
-// From bytes to messages. The bytes are signed, yet nothing about them is believed: whatever the decoder
-// makes of them is checked field by field, and any field out of bounds refuses the datagram.
+// Decodes messages. The bytes are signed but not trusted: every field is checked, and one field out of bounds
+// refuses the whole datagram.
 import { Unpackr } from 'msgpackr'
 import type { Hint } from '../hints/hint.ts'
 import { hintFromArray, isOfKnownKind } from '../hints/hint-codec.ts'
@@ -13,7 +13,7 @@ export const messagesMax = 16
 export const batchesMax = 64
 export const hintsMax = 400
 export const peersMax = 20
-/** What they may take: beside them go a hello and a heartbeat. */
+/** The size limit for peer addresses; a hello and a heartbeat go in the same datagram. */
 export const peersBytesMax = 900
 export const nodeIdBytesMax = 64
 const interestBytesMax = 1_200
@@ -67,7 +67,7 @@ function readHello([, isReply, nodeId, token, known]: readonly unknown[]): Messa
   return { type: 'hello', isReply, nodeId, token, known }
 }
 
-/** By far the most frequent, so it is read without intermediate lists. */
+/** By far the most frequent message, so it is read without intermediate arrays. */
 function readHeartbeat(fields: readonly unknown[]): Message | undefined {
   for (let index = 1; index <= heartbeatNumbers; index += 1) {
     if (!isCount(fields[index])) return undefined

@@ -1,6 +1,6 @@
-// What nodes say to each other. A node states facts about itself only; of others it passes on addresses
-// to try, and how long ago it heard them when it is asked. On the wire each message is a positional
-// array that begins with its type. Unknown types, and what follows the known fields, are passed over.
+// The messages between nodes. A node states facts about itself only. About others it passes on addresses to
+// try and, on request, how long ago it heard them. On the wire each message is a positional array that starts
+// with its type. Unknown types and extra fields are ignored.
 import { Packr } from 'msgpackr'
 import type { Hint } from '../hints/hint.ts'
 import { hintToArray } from '../hints/hint-codec.ts'
@@ -8,29 +8,29 @@ import type { BatchCount } from '../hints/hint-inbox.ts'
 import type { Address } from '../transport/address.ts'
 import type { SenderKey } from './frame.ts'
 
-/** To an address that is worth a try, and as the answer to it (`isReply`). */
+/** Sent to an address on trial, and as the answer (`isReply`). */
 export interface Hello {
   readonly type: 'hello'
   readonly isReply: boolean
   readonly nodeId: string
   readonly token: number
-  /** How many addresses its sender knows. */
+  /** How many addresses the sender knows. */
   readonly known: number
 }
 
 export interface Heartbeat extends BatchCount {
   readonly type: 'heartbeat'
-  /** To be sent back: it proves that we are heard, and gives the round trip. */
+  /** The receiver returns it, which proves that it hears us and measures the round trip. */
   readonly token: number
-  /** The receiver's last token, 0 for none, and how long ago it came. */
+  /** The receiver's last token, 0 for none, and how long ago it arrived. */
   readonly echo: number
   readonly heldTenthMs: number
   readonly sinceHeardMs: number
   readonly intervalMs: number
   readonly interestVersion: number
-  /** The version of the receiver's interest that is held here. */
+  /** The version of the receiver's interest that the sender holds. */
   readonly interestHeld: number
-  /** The same on two nodes that see the same members. */
+  /** Equal on two nodes that see the same members. */
   readonly view: number
 }
 
@@ -43,7 +43,7 @@ export interface Leave {
   readonly type: 'leave'
 }
 
-export interface InterestNews {
+export interface InterestMessage {
   readonly type: 'interest'
   readonly version: number
   /** Hashes of keys, 6 bytes each; or everything. */
@@ -58,15 +58,15 @@ export interface HintBatch {
 export interface Hints {
   readonly type: 'hints'
   readonly batches: readonly HintBatch[]
-  /** For whom; see recipients.ts. Absent: for everybody. */
+  /** The recipients; see recipients.ts. Absent: every peer. */
   readonly to?: Uint8Array | undefined
 }
 
-/** The receiver's id was seen in a later life. */
+/** A later incarnation of the receiver's id is known. */
 export interface Stale {
   readonly type: 'stale'
   readonly incarnation: number
-  /** The token of what was refused. */
+  /** The token of the refused datagram. */
   readonly echo: number
 }
 
@@ -74,7 +74,7 @@ export interface VouchRequest {
   readonly type: 'vouch request'
   readonly sender: SenderKey
   readonly incarnation: number
-  /** To be sent back: it shows who asked, and when. */
+  /** The answer returns it, which shows who asked and when. */
   readonly token: number
 }
 
@@ -83,7 +83,7 @@ export interface Vouch {
   readonly sender: SenderKey
   readonly incarnation: number
   readonly sinceHeardMs: number
-  /** The token of who asked. */
+  /** The token of the request. */
   readonly echo: number
 }
 
@@ -92,7 +92,7 @@ export type Message =
   | Heartbeat
   | Peers
   | Leave
-  | InterestNews
+  | InterestMessage
   | Hints
   | Stale
   | VouchRequest
@@ -110,8 +110,8 @@ export const messageTypes = {
   vouch: 11,
 } as const satisfies Record<Message['type'], number>
 
-/** A hello is padded together with its node id, so that the answer to a forged sender is no longer than the
- * question, whatever either is called and however far they have counted. */
+/** A hello is padded together with its node id. The answer to a forged sender is then no longer than the
+ * question, whatever the ids and counters are. */
 const paddedIdBytes = 171
 
 const packr = new Packr({ useRecords: false, structuredClone: false })

@@ -2,10 +2,10 @@ const words = 32
 const windowSize = words * 32
 const noneSeen: readonly number[] = Array.from({ length: words }, () => 0)
 
-/** Which numbers of a rising series were seen, over the last 1,024: each is accepted once, in any order;
- * whatever is older counts as seen. */
+/** Which of the last 1,024 numbers of a rising series were seen. Each is accepted once, in any order; older
+ * numbers count as seen. */
 export class ReplayWindow {
-  /** Signed words in a plain array, which takes two thirds of the memory of a typed one. */
+  /** Signed words in a plain array, which needs two thirds of the memory of a typed one. */
   readonly #bits: number[] = noneSeen.slice()
   #highest = -1
 
@@ -27,7 +27,7 @@ export class ReplayWindow {
     return true
   }
 
-  /** How many above `number` were accepted. */
+  /** How many numbers above `number` were accepted. */
   countAbove(number: number): number {
     let count = 0
     const least = Math.max(number + 1, this.#highest - windowSize + 1, 0)
@@ -35,8 +35,8 @@ export class ReplayWindow {
     return count
   }
 
-  /** A sender counts over all its peers, so in a large cluster its numbers come here hundreds apart:
-   * what lies between is forgotten a word at a time. */
+  /** A sender numbers its datagrams across all its peers, so in a large cluster the numbers arrive here
+   * hundreds apart. The gap is cleared one word at a time. */
   #advanceTo(number: number): void {
     if (number - this.#highest >= windowSize) {
       this.#bits.fill(0)

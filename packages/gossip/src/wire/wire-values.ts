@@ -1,4 +1,4 @@
-/** A whole number from 0 to 2⁵³ − 1. */
+/** An integer from 0 to 2⁵³ − 1. */
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }

@@ -4,7 +4,7 @@ import type { Address } from '../transport/address.ts'
 import { clusterNumber, type FrameOrigin, type SenderKey, sealFrame, senderKey } from './frame.ts'
 import { type Message, packMessages } from './messages.ts'
 
-/** Puts messages into signed, numbered datagrams. */
+/** Packs messages into signed, numbered datagrams. */
 export class Wire {
   readonly origin: FrameOrigin
   readonly #signer: GossipCoreOptions['signer']
@@ -29,7 +29,7 @@ export class Wire {
     this.#sendBytes(this.#seal(messages), to)
   }
 
-  /** The same bytes for all of them. */
+  /** Sends the same bytes to all of them. */
   sendTo(members: readonly Member[], messages: readonly Message[]): void {
     if (members.length === 0) return
     const bytes = this.#seal(messages)

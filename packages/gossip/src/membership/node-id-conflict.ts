@@ -1,5 +1,6 @@
-// Two processes with one id: the one with the higher incarnation is the node, and whoever knows it tells the
-// other so. It sends back a token of what it refused, so a notice counts for nobody else and not for long.
+// Two processes with one node id: the one with the higher incarnation wins, and any node that knows it
+// notifies the other. The notice returns a token of the refused datagram, so it is valid for its addressee
+// only, and not for long.
 
 import type { GossipParts } from '../gossip-parts.ts'
 import type { GossipPorts } from '../ports.ts'
@@ -15,7 +16,7 @@ export class NodeIdConflict {
   readonly #parts: GossipParts
   readonly #ports: GossipPorts
   #answeredAt = Number.NEGATIVE_INFINITY
-  /** The latest life of our id that there is to our knowledge. */
+  /** The latest known incarnation of our id. */
   #latest: number
 
   constructor(parts: GossipParts, ports: GossipPorts) {
@@ -24,7 +25,7 @@ export class NodeIdConflict {
     this.#latest = parts.wire.origin.incarnation
   }
 
-  /** Tells who sent the frame that a later life of it is known. */
+  /** Tells the sender of the frame that a later incarnation is known. */
   answer({ body }: Frame, incarnation: number, from: Address, now: number): void {
     if (now - this.#answeredAt < answerGapMs) return
     const messages = readMessages(body)
@@ -34,7 +35,7 @@ export class NodeIdConflict {
     this.#parts.wire.send([{ type: 'stale', incarnation, echo }], from)
   }
 
-  /** Tells the caller of each later life once. */
+  /** Reports each later incarnation to the caller once. */
   note({ incarnation, echo }: Stale, now: number): void {
     if (incarnation <= this.#latest) return
     const issuedAt = this.#parts.tokens.issuedAt(echo, now)
@@ -47,9 +48,9 @@ export class NodeIdConflict {
     for (const message of messages) if (message.type === 'stale') this.note(message, now)
   }
 
-  /** Somebody uses our id. What says so may be recorded, so the one is told and the other is asked: it tells
-   * us if it is there. */
-  heardNamesake(frame: Frame, from: Address, now: number): void {
+  /** Another process uses our id. Its datagram may be a replay, so an earlier incarnation gets a notice,
+   * and a later one gets a hello: it answers if it exists. */
+  heardDuplicate(frame: Frame, from: Address, now: number): void {
     const own = this.#parts.wire.origin.incarnation
     if (frame.incarnation < own) return this.answer(frame, own, from, now)
     const messages = readMessages(frame.body)

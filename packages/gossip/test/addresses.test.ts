@@ -1,4 +1,4 @@
-// Where a member is reached: it stays where it is alive, and is found again where it answers.
+// A member's address: it keeps the one where it is alive, and is found again where it answers.
 import { test } from 'tap'
 import type { OutgoingHint } from '../src/index.ts'
 import { headerBytes, tagBytes } from '../src/wire/frame.ts'
@@ -9,7 +9,7 @@ import { addressOf, type ClusterNode, VirtualCluster } from './support/virtual-c
 const hint: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }
 const detour = '10.6.6.6:666'
 
-/** A second way between two nodes, through an address that belongs to neither, for as long as it is open. */
+/** A second route between two nodes, through an address that belongs to neither, while it is open. */
 function openDetour(network: VirtualNetwork, one: ClusterNode, other: ClusterNode) {
   const way = { isOpen: true }
   network.onSend = (bytes, from, to) => {
@@ -38,7 +38,7 @@ function hintsThatCome(cluster: VirtualCluster, from: number, to: number): numbe
   return cluster.at(to).hints.length - before
 }
 
-test('a member that is alive stays where it is, whatever else answers for it', async (t) => {
+test('a member that is alive keeps its address, whatever else answers for it', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const way = openDetour(network, cluster.at(0), cluster.at(1))
@@ -51,7 +51,7 @@ test('a member that is alive stays where it is, whatever else answers for it', a
   t.equal(hintsThatCome(cluster, 0, 1), 10)
 })
 
-test('a member that was found on a second way is found on the first again', async (t) => {
+test('a member that was found on a second route is found on the first again', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const way = openDetour(network, cluster.at(0), cluster.at(1))
@@ -71,7 +71,7 @@ test('a member that was found on a second way is found on the first again', asyn
   t.equal(hintsThatCome(cluster, 0, 1), 10)
 })
 
-test('a member that has another address from one moment to the next is found there', async (t) => {
+test('a member whose address changes suddenly is found at the new one', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   network.runFor(1_000)
@@ -86,12 +86,12 @@ test('a member that has another address from one moment to the next is found the
   t.equal(cluster.at(1).stateOf('node-0'), 'alive')
   t.notOk(
     events.some(({ event }) => event === 'dead'),
-    'it was never given up',
+    'it was never declared dead',
   )
   t.equal(hintsThatCome(cluster, 0, 1), 10)
 })
 
-test('where a member moves to, nobody else is any more', async (t) => {
+test('a member that moves replaces the member that had the address', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
   network.runFor(1_000)
@@ -102,7 +102,7 @@ test('where a member moves to, nobody else is any more', async (t) => {
   t.equal(addressSeen(cluster, 0, 'node-1'), addressOf(2))
 })
 
-test('a node never greets the address it advertises, and seldom another of its own', async (t) => {
+test('a node never sends a hello to its advertised address, and rarely to an alias of it', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   const { node } = cluster.at(0)
@@ -122,22 +122,22 @@ test('a node never greets the address it advertises, and seldom another of its o
   t.equal(node.core.stats().drops.self, 5)
 })
 
-test('a member does not move to where it was tried when it answers from elsewhere', async (t) => {
+test('a member that answers from elsewhere does not move to the address on trial', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const alias = '10.5.5.5:4601'
   network.addAlias(cluster.at(1).node, alias)
   network.cut(addressOf(0), addressOf(1))
   network.runFor(7_000)
-  t.equal(cluster.at(0).stateOf('node-1'), 'suspect', 'it is heard, and does not hear')
+  t.equal(cluster.at(0).stateOf('node-1'), 'suspect', 'it is heard, but does not hear')
   const { answered } = watchAnswers(network)
   network.act(cluster.at(0).node, (core, now) => core.discovered([alias], now, 'static'))
   network.runFor(2_000)
-  t.ok(answered.size > 0, 'it answers what was sent to its other address')
+  t.ok(answered.size > 0, 'it answers the hello to its other address')
   t.equal(addressSeen(cluster, 0, 'node-1'), addressOf(1))
 })
 
-/** Where replies to greetings come from that went to node 0. */
+/** Where the replies to node 0's hellos come from. */
 function watchAnswers(network: VirtualNetwork) {
   const answered = new Set<string>()
   network.onSend = (bytes, from, to) => {

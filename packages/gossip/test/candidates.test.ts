@@ -18,7 +18,7 @@ test('an address is tried as long as one source lists it', async (t) => {
   t.equal(candidates.size, 0)
 })
 
-test('an address that a peer told of is given up in the end, a listed one never', async (t) => {
+test('an address that a peer reported expires, a listed one never does', async (t) => {
   const candidates = new Candidates(presets.lan)
   candidates.learn('learned:1', 0)
   candidates.replace('database', ['listed:1'], 0)
@@ -27,7 +27,7 @@ test('an address that a peer told of is given up in the end, a listed one never'
   t.same(candidates.take(2_000_000, nobody), ['listed:1'])
 })
 
-test('an address that a datagram came from is greeted a few times, and forgotten', async (t) => {
+test('an address that is known only from a datagram gets a few hellos and is forgotten', async (t) => {
   const candidates = new Candidates(presets.lan)
   let greetings = 0
   candidates.heardStranger('6.6.6.6:1', 0)
@@ -36,7 +36,7 @@ test('an address that a datagram came from is greeted a few times, and forgotten
   t.equal(candidates.size, 0)
 })
 
-test('so many datagrams from anywhere take a part of the room only', async (t) => {
+test('addresses known only from datagrams take a bounded part of the space', async (t) => {
   const candidates = new Candidates(presets.lan)
   for (const address of addresses(candidatesMax)) candidates.heardStranger(address, 0)
   t.equal(candidates.size, overheardMax)
@@ -48,7 +48,7 @@ test('so many datagrams from anywhere take a part of the room only', async (t) =
   t.same(candidates.take(3_000, nobody), ['10.0.0.1:1'], 'there is room again')
 })
 
-test('an address that is overheard and then told of stays', async (t) => {
+test('an address that is overheard and then reported by a peer stays', async (t) => {
   const candidates = new Candidates(presets.lan)
   for (const address of addresses(overheardMax)) candidates.overhear(address, 0)
   for (const address of addresses(overheardMax)) candidates.learn(address, 0)
@@ -58,7 +58,7 @@ test('an address that is overheard and then told of stays', async (t) => {
   t.equal(candidates.size, overheardMax)
 })
 
-test('somebody unknown at a listed address is greeted soon, though another is believed there', async (t) => {
+test('an unknown node at a listed address soon gets a hello, even if another member is believed there', async (t) => {
   const candidates = new Candidates(presets.lan)
   const everybody = () => true
   candidates.replace('database', ['a:1'], 0)
@@ -69,7 +69,7 @@ test('somebody unknown at a listed address is greeted soon, though another is be
   t.equal(candidates.size, 1)
 })
 
-test('a listed address finds room where others are only told of or overheard', async (t) => {
+test('a listed address replaces one that was only reported or overheard', async (t) => {
   const candidates = new Candidates(presets.lan)
   for (const address of addresses(candidatesMax - 10)) candidates.learn(address, 0)
   for (const address of addresses(100, 30_000)) candidates.overhear(address, 0)
@@ -83,10 +83,10 @@ test('a listed address finds room where others are only told of or overheard', a
   }
   t.ok(listed.every((address) => greeted.has(address)))
   candidates.replace('static', addresses(candidatesMax, 60_000), 0)
-  t.equal(candidates.size, candidatesMax, 'and never more than so many')
+  t.equal(candidates.size, candidatesMax, 'the limit holds')
 })
 
-test('an address is tried anew when its owner falls silent, and rests when it leaves', async (t) => {
+test('an address is tried again when its owner falls silent, and rests when its owner leaves', async (t) => {
   const candidates = new Candidates(presets.lan)
   const { helloFirstMs, helloMaxMs } = presets.lan
   candidates.replace('database', ['a:1', 'b:1'], 0)
@@ -104,11 +104,11 @@ test('an address is tried anew when its owner falls silent, and rests when it le
   t.same(candidates.take(2_000 + helloMaxMs, nobody), ['a:1', 'b:1'])
 })
 
-test('a full list has room again for what a source lists in place of others', async (t) => {
+test('a full list has room again when a source replaces its addresses', async (t) => {
   const candidates = new Candidates(presets.lan)
   candidates.replace('database', addresses(candidatesMax), 0)
   candidates.replace('static', ['late:1'], 0)
-  t.equal(candidates.size, candidatesMax, 'no more than so many')
+  t.equal(candidates.size, candidatesMax, 'the limit holds')
   candidates.replace('database', addresses(10, 30_000), 0)
   t.equal(candidates.size, 10, 'an address that found no room is not remembered')
   candidates.replace('static', ['late:1'], 0)

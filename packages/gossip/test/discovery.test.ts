@@ -12,7 +12,7 @@ async function discover(t: Test, zone: Zone) {
   return discoverWith(t, await startNameServer(t, zone))
 }
 
-/** What each source stands for, and how often that was told. */
+/** The addresses from each source, and how often they were reported. */
 function discoverWith(t: Test, names: NameService) {
   const found = new Map<string, readonly string[]>()
   const told = { count: 0 }
@@ -30,13 +30,13 @@ function discoverWith(t: Test, names: NameService) {
   return { discovery, found, told }
 }
 
-test('every answer to a name is an address to try', async (t) => {
+test('every address of a name is tried', async (t) => {
   const { discovery, found } = await discover(t, {
     a: { 'rouse.test': ['10.0.0.1', '10.0.0.2', '10.0.0.3'] },
     aaaa: { 'rouse.test': ['::5'] },
   })
   discovery.set('static', ['rouse.test:4601', '10.0.0.9:1', '[fd00::1]:2'])
-  t.same(found.get('static'), ['10.0.0.9:1', '[fd00::1]:2'], 'numbers need no answer')
+  t.same(found.get('static'), ['10.0.0.9:1', '[fd00::1]:2'], 'numeric addresses need no lookup')
   await eventually(() => found.get('static')?.length === 6)
   t.same(
     new Set(found.get('static')),
@@ -51,7 +51,7 @@ test('every answer to a name is an address to try', async (t) => {
   )
 })
 
-test('a service names hosts and ports', async (t) => {
+test('an SRV record yields hosts and ports', async (t) => {
   const { discovery, found } = await discover(t, {
     srv: {
       '_gossip._udp.rouse.test': [
@@ -66,7 +66,7 @@ test('a service names hosts and ports', async (t) => {
   t.same(found.get('static'), ['10.0.0.1:1', '10.0.0.2:2'])
 })
 
-test('names are asked for again, and no answer takes nothing back, but that there is none does', async (t) => {
+test('names are resolved again; a failed lookup keeps the last answer, a definite "not found" removes it', async (t) => {
   const zone: Zone = { a: { 'rouse.test': ['10.0.0.1'] } }
   const { discovery, found, told } = await discover(t, zone)
   discovery.set('database', ['rouse.test:1'])
@@ -76,7 +76,7 @@ test('names are asked for again, and no answer takes nothing back, but that ther
   zone.isBroken = true
   discovery.set('database', ['rouse.test:1', 'nobody.invalid:1'])
   const before = told.count
-  // The first of these rounds may have begun before.
+  // The first of these rounds may have started earlier.
   await eventually(() => told.count >= before + 2)
   t.same(found.get('database'), ['10.0.0.2:1', '10.0.0.3:1'])
   zone.isBroken = false
@@ -84,7 +84,7 @@ test('names are asked for again, and no answer takes nothing back, but that ther
   await eventually(() => found.get('database')?.length === 0)
 })
 
-/** Answers from tables; what is not in them fails. */
+/** Answers from tables; a lookup of anything else fails. */
 function tables(a: Record<string, string[]>, aaaa: Record<string, string[]>): NameService {
   const answer = async (table: Record<string, string[]>, name: string) => {
     const found = table[name]
@@ -101,7 +101,7 @@ function tables(a: Record<string, string[]>, aaaa: Record<string, string[]>): Na
   }
 }
 
-test('one family that fails takes back neither', async (t) => {
+test('a lookup that fails for one address family removes no address', async (t) => {
   const a: Record<string, string[]> = { 'rouse.test': ['10.0.0.1'] }
   const { discovery, found, told } = discoverWith(t, tables(a, { 'rouse.test': ['fd00::5'] }))
   discovery.set('static', ['rouse.test:1'])
@@ -112,7 +112,7 @@ test('one family that fails takes back neither', async (t) => {
   t.same(found.get('static'), ['10.0.0.1:1', '[fd00::5]:1'])
 })
 
-test('one host of a service that fails takes back neither', async (t) => {
+test('a lookup that fails for one SRV host removes no address', async (t) => {
   const a: Record<string, string[]> = { 'one.test': ['10.0.0.1'], 'two.test': ['10.0.0.2'] }
   const { discovery, found, told } = discoverWith(t, tables(a, {}))
   discovery.set('static', ['srv:_gossip._udp.test'])
@@ -124,7 +124,7 @@ test('one host of a service that fails takes back neither', async (t) => {
   t.same(found.get('static'), ['10.0.0.1:1', '10.0.0.3:2'])
 })
 
-test('every name is asked for, however many there are', async (t) => {
+test('every name is resolved, however many there are', async (t) => {
   const hosts = Array.from({ length: 150 }, (_, index) => `node-${index}.rouse.test`)
   const a = Object.fromEntries(hosts.map((host, index) => [host, [`10.0.0.${index + 1}`]]))
   const { discovery, found } = await discover(t, { a })
@@ -135,7 +135,7 @@ test('every name is asked for, however many there are', async (t) => {
   await eventually(() => found.get('database')?.length === hosts.length)
 })
 
-test('a name that comes while others are asked for is the next', async (t) => {
+test('a name that is added during a round is resolved next', async (t) => {
   const asked: string[] = []
   let answerFirst: ((addresses: string[]) => void) | undefined
   const names: NameService = {
@@ -168,7 +168,7 @@ test('a name that comes while others are asked for is the next', async (t) => {
   t.same(found.get('static'), ['10.0.0.1:1'])
 })
 
-test('a name that was taken off the list while it was asked for, and is back, is asked for again', async (t) => {
+test('a name that is removed and added again during its lookup is resolved again', async (t) => {
   const questions: ((addresses: string[]) => void)[] = []
   const names: NameService = {
     resolve4: () => new Promise((resolve) => questions.push(resolve)),
@@ -189,7 +189,7 @@ test('a name that was taken off the list while it was asked for, and is back, is
   await eventually(() => questions.length === 3)
 })
 
-test('the answer to a name that nobody lists is forgotten', async (t) => {
+test('the answer for a name that no source lists is forgotten', async (t) => {
   const zone: Zone = { a: { 'one.test': ['10.0.0.1'], 'two.test': ['10.0.0.2'] } }
   const { discovery, found } = await discover(t, zone)
   discovery.set('database', ['one.test:1'])
@@ -201,7 +201,7 @@ test('the answer to a name that nobody lists is forgotten', async (t) => {
   t.same(found.get('database'), [])
 })
 
-test('one name for all nodes, their own address among the answers', async (t) => {
+test('one name can stand for all nodes, including the node that resolves it', async (t) => {
   const names = await startNameServer(t, {
     a: { 'all.rouse.test': ['127.0.0.1', '127.0.0.2', '127.0.0.3'] },
   })
@@ -215,13 +215,13 @@ test('one name for all nodes, their own address among the answers', async (t) =>
   await eventually(() => nodes.every(({ gossip }) => alive(gossip).length === 2))
 })
 
-test('an address has one text, however it was written down', async (t) => {
+test('every spelling of an address has one canonical form', async (t) => {
   const { discovery, found } = await discover(t, {})
   discovery.set('static', [
     '[::FFFF:10.0.0.5]:4601',
     '[FD00:0::5]:1',
     '10.0.0.6:0001',
-    'no address',
+    'not an address',
   ])
   t.same(found.get('static'), ['10.0.0.5:4601', '[fd00::5]:1', '10.0.0.6:1'])
   t.equal(normalAddress('[::ffff:a00:5]:1'), '10.0.0.5:1')
@@ -230,14 +230,14 @@ test('an address has one text, however it was written down', async (t) => {
   t.equal(advertisedAddress('FD00:0::5', '[::]:7'), '[fd00::5]:7')
 })
 
-test('nodes meet where one is listed by an address of the other family', async (t) => {
+test('two nodes meet when one is listed by an address of the other family', async (t) => {
   const first = await startNode(t, 1, undefined)
   const port = first.address.split(':')[1]
   await startNode(t, 2, undefined, { peers: [`[::ffff:127.0.0.1]:${port}`] })
   await eventually(() => alive(first.gossip).length === 1)
 })
 
-test('addresses are read and written in both families', async (t) => {
+test('IPv4 and IPv6 addresses are parsed and formatted', async (t) => {
   t.same(parseAddress('10.0.0.1:4601'), { host: '10.0.0.1', port: 4601 })
   t.same(parseAddress('[fd00::1]:4601'), { host: 'fd00::1', port: 4601 })
   t.same(parseAddress('a.b-c:1'), { host: 'a.b-c', port: 1 })

@@ -67,7 +67,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   }),
 )
 
-test('what goes into a frame comes out of it', async (t) => {
+test('a sealed frame opens to the same content', async (t) => {
   fc.assert(
     fc.property(fc.array(message, { maxLength: 5 }), count, (messages, sequence) => {
       const body = packMessages(messages)
@@ -87,7 +87,7 @@ test('what goes into a frame comes out of it', async (t) => {
   )
 })
 
-test('no bit can be changed and no byte be cut off', async (t) => {
+test('a frame with any changed bit or missing byte is refused', async (t) => {
   const sealed = sealFrame(origin, 1, packMessages([{ type: 'leave' }]), ring)
   const reasons: Record<string, number> = {}
   const refuse = (changed: Buffer) => {
@@ -114,12 +114,12 @@ test('no bit can be changed and no byte be cut off', async (t) => {
   })
 })
 
-test('another key, another cluster name and another secret are told apart', async (t) => {
+test('a frame of another key, cluster or secret is refused', async (t) => {
   const body = packMessages([{ type: 'leave' }])
   const sealed = sealFrame(origin, 1, body, ring)
   t.equal(openFrame(sealed, cluster + 1, ring), 'cluster')
   t.equal(openFrame(sealed, cluster, new KeyRing('test', ['some other secret'])), 'key')
-  // The same id by force: the signature differs all the same.
+  // The same key id by force: the signature still differs.
   for (const other of [
     new KeyRing('elsewhere', ['the secret of this test']),
     new KeyRing('test', []),
@@ -130,7 +130,7 @@ test('another key, another cluster name and another secret are told apart', asyn
   }
 })
 
-test('a body that does not fit is a mistake of ours', async (t) => {
+test('sealing a body that is too large throws', async (t) => {
   t.throws(() => sealFrame(origin, 1, Buffer.alloc(bodyBytesMax + 1), ring), RangeError)
   t.equal(sealFrame(origin, 1, Buffer.alloc(bodyBytesMax), ring).length, 1_200)
 })

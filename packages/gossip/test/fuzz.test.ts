@@ -1,4 +1,5 @@
-// Datagrams with a valid signature whose content is anything: the decoder and the checks behind it stand alone.
+// Datagrams with a valid signature and arbitrary content: only the decoder and the checks behind it protect
+// the node.
 import { seededRandom } from '@rouse/testkit'
 import { Packr } from 'msgpackr'
 import { test } from 'tap'
@@ -11,7 +12,7 @@ const ring = new KeyRing('simulated', [])
 const packr = new Packr({ useRecords: false })
 const mutationCount = 10_000
 
-/** Bodies to begin with: real ones, and those known to have hurt decoders. */
+/** Seed bodies: real ones, and some that are known to break decoders. */
 const seeds: Uint8Array[] = [
   packMessages([{ type: 'leave' }]),
   packMessages([
@@ -46,7 +47,7 @@ const seeds: Uint8Array[] = [
   Buffer.concat([Buffer.alloc(1_100, 0x91), Buffer.from([1])]),
 ]
 
-test('nothing that is signed makes a node fall', async (t) => {
+test('no signed content crashes a node', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const { node } = cluster.at(0)
@@ -78,7 +79,7 @@ test('nothing that is signed makes a node fall', async (t) => {
   t.equal(Object.keys(node.core.stats().drops).length, 16)
 })
 
-test('whatever garbage comes, it is counted and not answered', async (t) => {
+test('garbage is counted and not answered', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   const { node } = cluster.at(0)

@@ -11,7 +11,7 @@ const orders: OutgoingHint = {
   keys: ['q/orders'],
 }
 
-test('nodes that know an address of each other are members within three datagrams', async (t) => {
+test('two nodes that know one address become members within three datagrams', async (t) => {
   const cluster = VirtualCluster.of(3)
   for (const index of [0, 1, 2]) {
     t.equal(Object.keys(cluster.statesSeenBy(index)).length, 2)
@@ -20,7 +20,7 @@ test('nodes that know an address of each other are members within three datagram
   }
 })
 
-test('a hint reaches every peer once, with all that it says', async (t) => {
+test('a hint reaches every peer once, with all its fields', async (t) => {
   const cluster = VirtualCluster.of(3)
   const sentAt = cluster.network.now
   cluster.network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))
@@ -35,7 +35,7 @@ test('a hint reaches every peer once, with all that it says', async (t) => {
   t.same(cluster.at(0).hints, [])
 })
 
-test('peers hold the interest, and the node is told which version', async (t) => {
+test('peers hold the interest, and the node learns which version they hold', async (t) => {
   const cluster = VirtualCluster.of(10)
   const [waiter] = cluster.nodes
   if (waiter === undefined) return
@@ -51,7 +51,7 @@ test('peers hold the interest, and the node is told which version', async (t) =>
   t.equal(waiter.hints.length, 1)
 })
 
-test('a node that falls silent has its last hints out, and is missed like one that died', async (t) => {
+test('a node that falls silent sends its last hints, and then looks dead to its peers', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { node } = cluster.at(0)
   const others = [cluster.at(1), cluster.at(2)]
@@ -75,7 +75,7 @@ test('a node that falls silent has its last hints out, and is missed like one th
   }
 })
 
-test('a node that leaves is gone at once', async (t) => {
+test('a node that leaves is removed at once', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { node } = cluster.at(0)
   cluster.network.act(node, (core, now) => core.leave(now))

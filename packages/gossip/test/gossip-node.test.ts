@@ -1,4 +1,4 @@
-// When a node starts and stops, and what of it is left.
+// The start and stop of a node, and what they leave behind.
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { GossipNode, MemoryNetwork, type PeerEvent, type Transport } from '../src/index.ts'
@@ -15,7 +15,7 @@ const options = {
   onHint: () => {},
 }
 
-/** Two nodes that know each other, and what becomes of the first one in the eyes of the second. */
+/** Two nodes that know each other, and the events that the second one sees about the first. */
 async function startTwo(t: Test, options: Parameters<typeof startNode>[3] = {}) {
   const network = new MemoryNetwork()
   const one = await startNode(t, 1, network.transport('10.0.0.1:1'), options)
@@ -28,7 +28,7 @@ async function startTwo(t: Test, options: Parameters<typeof startNode>[3] = {}) 
   return { one: one.gossip, network, seen }
 }
 
-test('a name service that never answers keeps nobody from saying goodbye, nor for long from the end', async (t) => {
+test('a name service that never answers neither delays the leave message nor blocks the stop for long', async (t) => {
   let asked = 0
   const never = () => {
     asked += 1
@@ -39,13 +39,13 @@ test('a name service that never answers keeps nobody from saying goodbye, nor fo
   await eventually(() => asked === 2)
   const order: string[] = []
   seen.onEvent = (event) => order.push(event)
-  // What waits for the name service comes after this.
+  // Anything that waits for the name service comes after this.
   setTimeout(() => order.push('timer'), 200)
   await one.stop()
   t.same(order, ['left', 'timer'])
 })
 
-test('stop takes back what was asked', async (t) => {
+test('stop cancels pending lookups', async (t) => {
   let isTakenBack = false
   let takeBack: ((reason: Error) => void) | undefined
   const names = {
@@ -67,7 +67,7 @@ test('stop takes back what was asked', async (t) => {
   t.ok(isTakenBack)
 })
 
-test('a node that was stopped does not start again, and leaves no socket', async (t) => {
+test('a stopped node does not start again, and leaves no socket behind', async (t) => {
   const transport = new MemoryNetwork().transport('10.0.0.1:1')
   const starts: unknown[] = []
   const counted = Object.assign(Object.create(transport) as Transport, {
@@ -82,7 +82,7 @@ test('a node that was stopped does not start again, and leaves no socket', async
   t.same(starts, [])
 })
 
-test('start and stop may be called twice', async (t) => {
+test('start and stop are idempotent', async (t) => {
   const node = new GossipNode({
     ...options,
     transport: new MemoryNetwork().transport('10.0.0.1:1'),
@@ -92,15 +92,15 @@ test('start and stop may be called twice', async (t) => {
   await t.rejects(node.start(), { message: 'gossip was stopped' })
 })
 
-test('stop waits until goodbye was said three times', async (t) => {
+test('stop resolves after three leave messages', async (t) => {
   const { one, network } = await startTwo(t)
-  let goodbyes = 0
+  let leaves = 0
   network.delivers = (bytes, from) => {
     const messages = readMessages(Buffer.from(bytes).subarray(headerBytes, -tagBytes))
-    const isGoodbye = typeof messages !== 'string' && messages.some(({ type }) => type === 'leave')
-    if (isGoodbye && from === '10.0.0.1:1') goodbyes += 1
+    const isLeave = typeof messages !== 'string' && messages.some(({ type }) => type === 'leave')
+    if (isLeave && from === '10.0.0.1:1') leaves += 1
     return false
   }
   await one.stop()
-  t.equal(goodbyes, 3)
+  t.equal(leaves, 3)
 })

@@ -1,4 +1,4 @@
-// Who becomes a member, and who does not.
+// Which nodes become members, and which do not.
 import { test } from 'tap'
 import { GossipCore, presets } from '../src/index.ts'
 import { membersMax } from '../src/membership/members.ts'
@@ -10,7 +10,7 @@ import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
 const repliesPerSecondMax = 2_000
 
-test('an answer proves nothing two seconds after the greeting', async (t) => {
+test('an answer that arrives more than two seconds after the hello proves nothing', async (t) => {
   for (const [afterMs, state] of [
     [1_900, 'alive'],
     [2_100, undefined],
@@ -25,14 +25,14 @@ test('an answer proves nothing two seconds after the greeting', async (t) => {
     network.onSend = (bytes, from) => {
       if (from === addressOf(1)) answer = Buffer.from(bytes)
     }
-    // Greeted at 0, 100, 300, … 6,300 and 12,700 ms: in between nothing sweeps tokens away.
+    // Hellos at 0, 100, 300, … 6,300 and 12,700 ms: no sweep removes tokens in between.
     network.runUntil(6_300 + afterMs)
     network.act(greeter.node, (core, now) => core.receive(answer, addressOf(1), now))
     t.equal(greeter.stateOf('node-1'), state, `after ${afterMs} ms`)
   }
 })
 
-test('a node on its way out makes no friends', async (t) => {
+test('a node that is leaving accepts no new members', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   network.act(cluster.at(0).node, (core, now) => core.leave(now))
@@ -43,7 +43,7 @@ test('a node on its way out makes no friends', async (t) => {
   t.equal(cluster.at(0).stateOf('node-2'), undefined)
 })
 
-/** A core alone, and strangers that answer whatever it says. */
+/** A single core, and unknown nodes that answer everything it sends. */
 function startAlone() {
   const replies: Message[][] = []
   const core = new GossipCore(
@@ -81,7 +81,7 @@ function startAlone() {
       known: 9_999,
     } as const
   }
-  /** Whether it was answered. */
+  /** Returns whether it was answered. */
   const greet = (stranger: number, now: number): boolean => {
     replies.length = 0
     say(stranger, [hello(stranger, false)], now)
@@ -95,7 +95,7 @@ function startAlone() {
   return { core, greet, answer }
 }
 
-test('there is room for so many members, and no more', async (t) => {
+test('the number of members is limited', async (t) => {
   const { core, greet, answer } = startAlone()
   for (let stranger = 0; stranger < membersMax + 3; stranger += 1) {
     const now = 1_000 + stranger
@@ -106,7 +106,7 @@ test('there is room for so many members, and no more', async (t) => {
   t.equal(core.stats().drops.full, 3)
 })
 
-test('so many strangers are answered in a second, and no more', async (t) => {
+test('the number of answers to unknown nodes per second is limited', async (t) => {
   const { core, greet } = startAlone()
   let answered = 0
   for (let stranger = 0; stranger < repliesPerSecondMax + 5; stranger += 1) {
@@ -114,5 +114,5 @@ test('so many strangers are answered in a second, and no more', async (t) => {
   }
   t.equal(answered, repliesPerSecondMax)
   t.equal(core.stats().drops.limit, 5)
-  t.ok(greet(0, 2_001), 'the next second they are again')
+  t.ok(greet(0, 2_001), 'the next second it answers again')
 })

@@ -1,11 +1,11 @@
-// What a sender says it sent, and what a receiver makes of it.
+// The counts that a sender reports, and how a receiver detects losses from them.
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
 import { type BatchCount, HintInbox } from '../src/hints/hint-inbox.ts'
 import { HintOutbox } from '../src/hints/hint-outbox.ts'
 import { PeerInterest } from '../src/interest/peer-interest.ts'
 
-test('hints of any size that all come raise no alarm', async (t) => {
+test('hints of any size that all arrive report no loss', async (t) => {
   const random = seededRandom(1)
   const outbox = new HintOutbox<ReturnType<typeof makePeer>>({ hintHoldMs: 1, rideAfterMs: 2 })
   const peer = makePeer()
@@ -30,7 +30,7 @@ test('hints of any size that all come raise no alarm', async (t) => {
   t.equal(inbox.lost, 0)
 })
 
-test('the example in hint-inbox.ts is as it says', async (t) => {
+test('the example in hint-inbox.ts holds', async (t) => {
   const outbox = new HintOutbox<ReturnType<typeof makePeer>>({ hintHoldMs: 1, rideAfterMs: 2 })
   const inbox = new HintInbox()
   const [us, others] = [
@@ -72,31 +72,31 @@ test('the example in hint-inbox.ts is as it says', async (t) => {
   t.equal(inbox.compare({ countedFrom: 23, settledBatch: 23, batchesSent: 0 }), 1)
 })
 
-test('a batch that comes late does not hide another that is lost', async (t) => {
+test('a batch that arrives late does not hide another lost one', async (t) => {
   const inbox = new HintInbox()
   t.equal(inbox.compare({ countedFrom: 3, settledBatch: 3, batchesSent: 0 }), 0)
-  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 7, batchesSent: 1 }), 1, '4 is under way')
+  t.equal(inbox.compare({ countedFrom: 3, settledBatch: 7, batchesSent: 1 }), 1, '4 is in flight')
   t.ok(inbox.accept(4))
   t.equal(inbox.compare({ countedFrom: 3, settledBatch: 11, batchesSent: 2 }), 1, '8 is lost')
   t.equal(inbox.compare({ countedFrom: 3, settledBatch: 11, batchesSent: 2 }), 0, 'once')
 })
 
-test('a sender that counts anew had given us up: that is one look', async (t) => {
+test('a sender that restarts its count dropped us in between: one loss is reported', async (t) => {
   const inbox = new HintInbox()
   inbox.compare({ countedFrom: 3, settledBatch: 3, batchesSent: 0 })
   t.equal(inbox.compare({ countedFrom: 15, settledBatch: 15, batchesSent: 0 }), 1)
   inbox.accept(16)
   t.equal(inbox.compare({ countedFrom: 15, settledBatch: 19, batchesSent: 1 }), 0)
   for (const number of [40, 44]) inbox.accept(number)
-  // It gave us up after 19, and what it said first when we were back is lost.
+  // It dropped us after 19, and its first messages after we returned were lost.
   const anew = { countedFrom: 39, settledBatch: 47, batchesSent: 2 }
   t.equal(inbox.compare(anew), 1)
-  t.ok(inbox.accept(20), 'under way since before')
+  t.ok(inbox.accept(20), 'sent before the restart')
   t.equal(inbox.compare(anew), 0)
   t.equal(inbox.compare({ ...anew, settledBatch: 51, batchesSent: 3 }), 1)
 })
 
-test('a sender that knew us longer than we know it may have told us much: that is one look', async (t) => {
+test('a sender that knew us before we knew it may have sent hints: one loss is reported', async (t) => {
   const inbox = new HintInbox()
   t.equal(inbox.compare({ countedFrom: 3, settledBatch: 4_003, batchesSent: 700 }), 1)
   t.equal(inbox.compare({ countedFrom: 3, settledBatch: 4_007, batchesSent: 700 }), 0)

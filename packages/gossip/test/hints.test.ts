@@ -26,7 +26,7 @@ const outgoing: fc.Arbitrary<OutgoingHint> = fc.record(
   { requiredKeys: ['kind', 'scope', 'count'] },
 )
 
-test('whatever is put together or widened, nothing submitted is left out', async () => {
+test('merging and widening never lose a submitted hint', async () => {
   fc.assert(
     fc.property(fc.array(outgoing, { maxLength: 400 }), (submitted) => {
       const pending = new PendingHints()
@@ -46,7 +46,7 @@ test('whatever is put together or widened, nothing submitted is left out', async
       const sum = (hints: readonly Hint[]) => hints.reduce((total, { count }) => total + count, 0)
       if (isCounted && sum(sent.map(({ hint }) => hint)) !== sum(submitted))
         throw new Error('count')
-      if (pending.take().length > 0) throw new Error('something stayed')
+      if (pending.take().length > 0) throw new Error('a hint was left behind')
     }),
     { numRuns: 200 },
   )
@@ -62,7 +62,7 @@ function covers(sent: Hint, hint: Hint): boolean {
   return sent.kind === 'SCHEDULED' ? sent.value <= hint.value : sent.value >= hint.value
 }
 
-test('every datagram of a flood fits, and the flood arrives', async (t) => {
+test('every datagram of a burst of hints fits, and all hints arrive', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   const sizes: number[] = []
@@ -77,10 +77,10 @@ test('every datagram of a flood fits, and the flood arrives', async (t) => {
   t.ok(sizes.length - before <= 2 * batchesPerFlushMax)
   const scopes = new Set(cluster.at(1).hints.map(({ hint }) => hint.scope))
   t.ok(scopes.size === 40 || cluster.at(1).hints.some(({ hint }) => hint.kind === 'EVERYTHING'))
-  t.ok(cluster.at(1).hints.length < 300, 'what did not fit was widened')
+  t.ok(cluster.at(1).hints.length < 300, 'the hints that did not fit were widened')
 })
 
-test('numbers that are not whole, or out of bounds, are made to fit and spoil no datagram', async (t) => {
+test('fractional and out-of-range numbers are adjusted and do not invalidate the datagram', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   const scheduled = { kind: 'SCHEDULED', count: 1 } as const
@@ -113,7 +113,7 @@ test('numbers that are not whole, or out of bounds, are made to fit and spoil no
   t.equal(cluster.at(1).node.core.stats().drops.shape, 0)
 })
 
-test('the first hint leaves at once, the next ones together', async (t) => {
+test('the first hint is sent at once, the next ones together', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   const { node } = cluster.at(0)
@@ -130,7 +130,7 @@ test('the first hint leaves at once, the next ones together', async (t) => {
   t.ok(new Set(hints.map(({ at }) => at)).size <= 6)
 })
 
-test('each hint is sent twice and told once', async (t) => {
+test('each hint is sent twice and delivered once', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   let datagrams = 0
@@ -144,7 +144,7 @@ test('each hint is sent twice and told once', async (t) => {
   t.same(cluster.at(1).lost, [])
 })
 
-test('a hint whose first ride is lost comes with the second', async (t) => {
+test('a hint whose first copy is lost arrives with the second', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   network.quality.loss = 1
@@ -157,7 +157,7 @@ test('a hint whose first ride is lost comes with the second', async (t) => {
   t.same(cluster.at(1).lost, [])
 })
 
-test('a heartbeat between the two rides of a hint raises no alarm', async (t) => {
+test('a heartbeat between the two copies of a hint reports no loss', async (t) => {
   const cluster = VirtualCluster.of(2, { preset: { ...presets.lan, rideAfterMs: 700 } })
   const { network } = cluster
   network.quality.loss = 1
@@ -171,7 +171,7 @@ test('a heartbeat between the two rides of a hint raises no alarm', async (t) =>
   t.same(cluster.at(1).lost, [])
 })
 
-test('hints that are lost twice are noticed once, within the interval of heartbeats', async (t) => {
+test('hints that are lost twice are reported once, within one heartbeat interval', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   network.runFor(1_000)
@@ -193,7 +193,7 @@ test('hints that are lost twice are noticed once, within the interval of heartbe
   t.equal(peer?.hintBatchesLost, 3)
 })
 
-test('a node that is greeted at a second address is not told of losses', async (t) => {
+test('a hello at a second address of a node causes no report of lost hints', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const waiter = cluster.at(0)
@@ -208,12 +208,12 @@ test('a node that is greeted at a second address is not told of losses', async (
   network.act(waiter.node, (core, now) => core.discovered([alias], now, 'static'))
   network.runFor(2_000)
   t.same(waiter.lost, [])
-  t.same(waiter.echoed, [5], 'nor does it seem that its interest was forgotten')
+  t.same(waiter.echoed, [5], 'its interest does not seem forgotten either')
   t.equal(waiter.hints.length, 7)
 })
 
 for (const count of [2, 3]) {
-  test(`one of ${count} nodes that was given up while it stood still has missed hints`, async (t) => {
+  test(`a node of ${count} that was declared dead while it stalled gets a report of lost hints`, async (t) => {
     const cluster = VirtualCluster.of(count)
     const { network } = cluster
     const frozen = cluster.at(0)
@@ -226,13 +226,13 @@ for (const count of [2, 3]) {
     t.equal(cluster.at(1).stateOf('node-0'), 'alive')
     t.ok(
       frozen.events.every(({ event }) => event === 'joined'),
-      'it does not know that it was',
+      'it does not know that it was declared dead',
     )
     t.same(frozen.lost, [{ from: 'node-1', count: 1 }])
   })
 }
 
-test('a node that was given up while nothing was said has missed nothing', async (t) => {
+test('a node that was declared dead while no hints were sent gets no report', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   network.act(cluster.at(1).node, (core, now) => core.hint(orders, now))
@@ -244,7 +244,7 @@ test('a node that was given up while nothing was said has missed nothing', async
   t.same(cluster.at(0).lost, [])
 })
 
-test('with nobody there hints are dropped', async (t) => {
+test('without peers hints are dropped', async (t) => {
   const cluster = VirtualCluster.of(1)
   const { network } = cluster
   network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))

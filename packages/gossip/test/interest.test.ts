@@ -40,7 +40,7 @@ test('a peer that holds the digest wants every key of the last 10 s, and no othe
   )
 })
 
-test('more keys than fit a datagram become everything, and fewer a list again', async (t) => {
+test('more keys than fit into a datagram become everything, and fewer become a list again', async (t) => {
   const own = new OwnInterest(lingerMs)
   const many = Array.from({ length: interestKeysMax + 1 }, (_, index) => `q/${index}`)
   own.set({ version: 1, keys: many.slice(1) }, 0)
@@ -50,7 +50,7 @@ test('more keys than fit a datagram become everything, and fewer a list again', 
   t.equal(own.refresh(1), true)
   t.equal(own.message.hashes, 'all')
   own.set({ version: 3, keys: [...many, 'q/more'] }, 2)
-  t.equal(own.refresh(2), false, 'everything is everything')
+  t.equal(own.refresh(2), false, 'everything covers the new key')
   t.equal(own.callerVersion(own.message.version), 3)
   own.set({ version: 4, keys: ['q/0'] }, 3)
   own.refresh(3)
@@ -60,20 +60,20 @@ test('more keys than fit a datagram become everything, and fewer a list again', 
   t.equal(own.message.hashes.length, 6)
 })
 
-test('in doubt a peer wants the hint', async (t) => {
+test('a peer whose interest is unknown or outdated wants every hint', async (t) => {
   const peer = new PeerInterest()
-  t.ok(peer.wants([1]), 'nothing known')
+  t.ok(peer.wants([1]), 'the interest is unknown')
   peer.receive({ type: 'interest', version: 3, hashes: new Uint8Array(6) })
   t.notOk(peer.wants([1]))
   t.ok(peer.wants([1, 0]))
-  t.ok(peer.wants(undefined), 'everybody is meant')
-  t.notOk(peer.receive({ type: 'interest', version: 2, hashes: 'all' }), 'an old one')
+  t.ok(peer.wants(undefined), 'the hint is for every peer')
+  t.notOk(peer.receive({ type: 'interest', version: 2, hashes: 'all' }), 'an old version')
   t.notOk(peer.wants([1]))
   peer.noteVersion(4)
-  t.ok(peer.wants([1]), 'there is a newer one')
+  t.ok(peer.wants([1]), 'a newer version exists')
 })
 
-test('in a cluster of more than eight only the interested are told', async (t) => {
+test('in a cluster of more than eight nodes only interested peers get a hint', async (t) => {
   const cluster = VirtualCluster.of(10)
   const { network } = cluster
   for (const [index, { node }] of cluster.nodes.entries()) {
@@ -92,7 +92,7 @@ test('in a cluster of more than eight only the interested are told', async (t) =
   t.ok(cluster.nodes.every(({ lost }) => lost.length === 0))
 })
 
-test('all who are interested are told, though they do not share one datagram', async (t) => {
+test('all interested peers get a hint, even if they do not fit into one datagram', async (t) => {
   const cluster = VirtualCluster.of(30)
   const { network } = cluster
   for (const [index, { node }] of cluster.nodes.entries()) {
@@ -104,7 +104,7 @@ test('all who are interested are told, though they do not share one datagram', a
   network.onSend = (bytes) => contents.add(Buffer.from(bytes).toString('latin1'))
   network.act(cluster.at(29).node, (core, now) => core.hint({ ...hint, keys: ['q/orders'] }, now))
   network.runFor(1)
-  t.equal(contents.size, 3, '26 of them in groups of 12')
+  t.equal(contents.size, 3, '26 recipients in groups of 12')
   network.runFor(2_000)
   t.same(
     cluster.nodes.map(({ hints }) => hints.length),
@@ -113,7 +113,7 @@ test('all who are interested are told, though they do not share one datagram', a
   t.ok(cluster.nodes.every(({ lost }) => lost.length === 0))
 })
 
-test('in a cluster of eight everybody is told', async (t) => {
+test('in a cluster of eight nodes every peer gets a hint', async (t) => {
   const cluster = VirtualCluster.of(8)
   const { network } = cluster
   for (const { node } of cluster.nodes) {
@@ -125,7 +125,7 @@ test('in a cluster of eight everybody is told', async (t) => {
   t.ok(cluster.nodes.slice(1).every(({ hints }) => hints.length === 1))
 })
 
-test('the version that all hold falls when a node joins, and rises when it knows', async (t) => {
+test('the version that all peers hold drops when a node joins, and rises when the node has it', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const waiter = cluster.at(0)
@@ -138,7 +138,7 @@ test('the version that all hold falls when a node joins, and rises when it knows
   t.same(waiter.echoed, [5, 0, 5])
 })
 
-test('an interest that was lost is sent again, and held back only by who is heard', async (t) => {
+test('a lost interest is sent again, and only peers that are heard hold the version back', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const waiter = cluster.at(0)
@@ -157,7 +157,7 @@ test('an interest that was lost is sent again, and held back only by who is hear
   t.same(waiter.echoed, [1, 2])
 })
 
-test('a member that cannot be heard does not hold the version back', async (t) => {
+test('an unreachable member does not hold the version back', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
   const waiter = cluster.at(0)
@@ -169,7 +169,7 @@ test('a member that cannot be heard does not hold the version back', async (t) =
   t.equal(waiter.echoed.at(-1), 1)
 })
 
-test('a heartbeat that was overtaken by a later one says nothing any more', async (t) => {
+test('a heartbeat that arrives after a later one is ignored', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   const waiter = cluster.at(0)
@@ -187,8 +187,8 @@ test('a heartbeat that was overtaken by a later one says nothing any more', asyn
   const { drops } = waiter.node.core.stats()
   network.act(waiter.node, (core, now) => core.receive(overtaken, addressOf(1), now))
   network.runFor(100)
-  t.same(waiter.node.core.stats().drops, drops, 'it was read')
-  t.same(waiter.echoed, [1], 'and does not take back that the interest is held')
+  t.same(waiter.node.core.stats().drops, drops, 'it was decoded')
+  t.same(waiter.echoed, [1], 'and does not revoke that the interest is held')
 })
 
 test('a peer that knows of a newer interest than it holds sends every hint', async (t) => {
@@ -204,7 +204,7 @@ test('a peer that knows of a newer interest than it holds sends every hint', asy
   network.cut(waiter.address, sender.address)
   setInterest(2, 'q/new')
   network.runFor(10)
-  // The news is lost, and the waiter does not hear that it is missing.
+  // The interest is lost, and the waiter does not learn that it is missing.
   network.mendAll()
   network.cut(sender.address, waiter.address)
   network.runFor(600)

@@ -24,7 +24,7 @@ test('a ring signs with its first secret and verifies with all', async (t) => {
   t.equal(both.verify(new KeyRing('c', [second]).keyId, bytes, 80), 'key')
 })
 
-test('secrets that cannot be used are refused with a way out', async (t) => {
+test('unusable secrets are refused with a message that says what to do', async (t) => {
   const ring = new KeyRing('c', [first])
   t.throws(() => ring.replace(['short']), {
     code: 'gossip_secret_invalid',
@@ -34,10 +34,10 @@ test('secrets that cannot be used are refused with a way out', async (t) => {
   t.throws(() => ring.replace([first, second, 'x'.repeat(20), 'y'.repeat(20)]), {
     code: 'gossip_secret_invalid',
   })
-  t.equal(ring.keyId, new KeyRing('c', [first]).keyId, 'and the ring is as before')
+  t.equal(ring.keyId, new KeyRing('c', [first]).keyId, 'the ring is unchanged')
 })
 
-test('without a secret gossip stays on this machine', async (t) => {
+test('without a secret gossip binds to loopback only', async (t) => {
   const options = {
     clusterId: 'c',
     nodeId: 'n',
@@ -64,7 +64,7 @@ test('without a secret gossip stays on this machine', async (t) => {
   })
 })
 
-test('the secret of a running cluster changes and no genuine datagram is refused', async (t) => {
+test('rotating the secret of a running cluster refuses no genuine datagram', async (t) => {
   const rings = [0, 1, 2, 3].map(() => new KeyRing('simulated', [first]))
   const cluster = new VirtualCluster()
   for (const [index, signer] of rings.entries()) cluster.start(index, undefined, signer)
@@ -97,6 +97,6 @@ test('the secret of a running cluster changes and no genuine datagram is refused
   const late = cluster.start(4, undefined, new KeyRing('simulated', [first]))
   cluster.discoverAll()
   cluster.network.runFor(1_000)
-  t.same(late.events, [], 'who has only the old secret is a stranger')
+  t.same(late.events, [], 'a node with only the old secret is not a member')
   t.ok(cluster.at(0).node.core.stats().drops.key > 0)
 })

@@ -41,10 +41,10 @@ test('a node that only others hear is unreachable, not dead', async (t) => {
   network.cut(cluster.at(0).node.address, cluster.at(1).node.address)
   network.runFor(20_000)
   t.equal(cluster.at(1).stateOf('node-0'), 'unreachable')
-  t.equal(cluster.at(0).stateOf('node-1'), 'suspect', 'it is heard, and does not hear')
+  t.equal(cluster.at(0).stateOf('node-1'), 'suspect', 'it is heard, but does not hear')
   const peers = cluster.at(0).node.core.peers(network.now)
   t.equal(peers.find(({ nodeId }) => nodeId === 'node-1')?.hearsUs, false)
-  t.ok(cluster.at(1).node.core.tells('node-0', ['q/any']), 'hints go there all the same')
+  t.ok(cluster.at(1).node.core.tells('node-0', ['q/any']), 'hints still go there')
   network.mendAll()
   network.runFor(1_500)
   t.equal(cluster.at(1).stateOf('node-0'), 'alive')
@@ -54,7 +54,7 @@ test('a node that only others hear is unreachable, not dead', async (t) => {
   t.equal(cluster.at(1).stateOf('node-0'), 'dead')
 })
 
-test('a restarted node takes its own place at once', async (t) => {
+test('a restarted node replaces its earlier incarnation at once', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   network.crash(cluster.at(0).node)
@@ -73,7 +73,7 @@ test('a restarted node takes its own place at once', async (t) => {
   )
 })
 
-test('another node at the same address takes the place of the one before', async (t) => {
+test('a new node at the same address replaces the previous one', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   network.crash(cluster.at(0).node)
@@ -84,7 +84,7 @@ test('another node at the same address takes the place of the one before', async
   t.equal(cluster.at(1).stateOf('node-7'), 'alive')
 })
 
-test('two processes with one id: the earlier learns that it is passed over', async (t) => {
+test('of two processes with one id the earlier learns that it is superseded', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   const earlier = cluster.at(0)
@@ -100,7 +100,7 @@ test('two processes with one id: the earlier learns that it is passed over', asy
   t.match(seen, { incarnation: 4, state: 'alive', address: '10.7.7.7:4601' })
 })
 
-test('two processes with one id tell each other, with nobody else there', async (t) => {
+test('two processes with one id notify each other when they are alone', async (t) => {
   const cluster = new VirtualCluster()
   const { network } = cluster
   const earlier = cluster.start(0)
@@ -117,7 +117,7 @@ test('two processes with one id tell each other, with nobody else there', async 
   t.same([later.superseded, latest.superseded], [[], []])
 })
 
-test('a node that is gone is shown for an hour', async (t) => {
+test('a departed node is shown for an hour', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   network.act(cluster.at(0).node, (core, now) => core.leave(now))
@@ -130,7 +130,7 @@ test('a node that is gone is shown for an hour', async (t) => {
   t.same(cluster.statesSeenBy(1), {})
 })
 
-test('who left stays away, though its datagrams still come', async (t) => {
+test('a node that left stays away although its datagrams still arrive', async (t) => {
   const cluster = VirtualCluster.of(3)
   const { network } = cluster
   network.runFor(1_000)
@@ -147,7 +147,7 @@ for (const [greeter, answerer] of [
   ['a', 'z'.repeat(64)],
   ['z'.repeat(64), 'a'],
 ] as const) {
-  const title = `the answer to a greeting is no longer than it, ${greeter.length} bytes of id to ${answerer.length}`
+  const title = `the answer to a hello is no longer than the hello, ${greeter.length} bytes of id to ${answerer.length}`
   test(title, async (t) => {
     const { network } = new VirtualCluster()
     const sizes: number[] = []
@@ -163,7 +163,7 @@ for (const [greeter, answerer] of [
   })
 }
 
-test('a node is a member whatever name it advertises elsewhere', async (t) => {
+test('a node becomes a member whatever address it advertises', async (t) => {
   const cluster = VirtualCluster.of(2)
   const { network } = cluster
   const advertise = `rouse-0.${'rouse-headless.production.'.repeat(9)}svc.cluster.local:4601`
@@ -175,7 +175,7 @@ test('a node is a member whatever name it advertises elsewhere', async (t) => {
   t.equal(cluster.at(1).stateOf('named'), 'alive')
 })
 
-test('nodes that know one seed only find each other through it', async (t) => {
+test('nodes that know only one seed find each other through it', async (t) => {
   const cluster = new VirtualCluster()
   const { network } = cluster
   for (let index = 0; index < 12; index += 1) {
@@ -189,7 +189,7 @@ test('nodes that know one seed only find each other through it', async (t) => {
   }
 })
 
-test('who knows everybody is welcomed without names of others', async (t) => {
+test('a node that knows every peer is welcomed without a list of peers', async (t) => {
   const cluster = VirtualCluster.of(6)
   let told = 0
   cluster.network.onSend = (bytes) => {
@@ -205,7 +205,7 @@ test('who knows everybody is welcomed without names of others', async (t) => {
   t.equal(told, 0)
 })
 
-test('a stalled node blames nobody', async (t) => {
+test('a stalled node suspects no peer', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
   network.runFor(1_000)
@@ -215,10 +215,10 @@ test('a stalled node blames nobody', async (t) => {
   network.runFor(20_000)
   t.same(events.slice(before), [])
   t.equal(node.core.stats().stalls, 1)
-  t.equal(cluster.at(1).stateOf('node-0'), 'alive', 'and is taken in again')
+  t.equal(cluster.at(1).stateOf('node-0'), 'alive', 'the stalled node joins again')
 })
 
-test('a clock that is set neither kills nor revives', async (t) => {
+test('a clock change neither kills nor revives a member', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
   for (const stepMs of [3_600_000, -3_600_000, 7_000, -20_000]) {
@@ -232,7 +232,7 @@ test('a clock that is set neither kills nor revives', async (t) => {
   t.equal(cluster.at(0).stateOf('node-1'), 'dead')
 })
 
-test('a node that was given up while it stood still is found soon after it goes on', async (t) => {
+test('a node that was declared dead while it stalled is found soon after it resumes', async (t) => {
   for (const frozenMs of [8_000, 14_000, 22_000, 24_000, 40_000, 94_000]) {
     const cluster = VirtualCluster.of(3)
     const { network } = cluster
@@ -245,6 +245,6 @@ test('a node that was given up while it stood still is found soon after it goes 
     t.same(seen, ['alive', 'alive', 'alive'], `frozen for ${frozenMs} ms`)
     const before = frozen.events.length
     network.runFor(10_000)
-    t.equal(frozen.events.length, before, 'and nothing changes after that')
+    t.equal(frozen.events.length, before, 'nothing changes after that')
   }
 })

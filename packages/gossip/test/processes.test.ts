@@ -1,4 +1,4 @@
-// Real processes and sockets: what a signal, a stall and a flood of forged datagrams do.
+// Real processes and sockets: the effects of a signal, a stall and a flood of forged datagrams.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ async function startPeer(t: Test, index: number, ...more: string[]): Promise<Chi
   return child
 }
 
-/** A node of this process, and what it was told of others. */
+/** A node in this process, and the peer events it sees. */
 async function startWatcher(t: Test, preset: PresetName = 'loopback') {
   const events: PeerEvent[] = []
   const onPeer = (_: unknown, event: PeerEvent) => events.push(event)
@@ -41,7 +41,7 @@ test('a killed process is suspect, then dead', async (t) => {
   t.same(events.slice(0, 2), ['joined', 'suspect'])
 })
 
-test('a frozen process is suspect, and alive again when it goes on', async (t) => {
+test('a frozen process is suspect, and alive again when it resumes', async (t) => {
   const { gossip, address, events } = await startWatcher(t)
   const child = await startPeer(t, 1, address)
   await eventually(() => alive(gossip).length === 1)
@@ -51,11 +51,11 @@ test('a frozen process is suspect, and alive again when it goes on', async (t) =
   await eventually(() => alive(gossip).length === 1)
 })
 
-test('a process that stood still blames nobody when it goes on', async (t) => {
+test('a process that stalled suspects no peer when it resumes', async (t) => {
   const { gossip, address, events } = await startWatcher(t, 'lan')
   await startPeer(t, 1, address, 'lan')
   await eventually(() => alive(gossip).length === 1)
-  // Longer than a member may be silent. The peer's heartbeats lie in the socket meanwhile.
+  // Longer than a member may be silent. Meanwhile the peer's heartbeats wait in the socket.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500)
   const received = gossip.stats().datagramsReceived
   await eventually(() => gossip.stats().datagramsReceived > received + 5)
@@ -63,7 +63,7 @@ test('a process that stood still blames nobody when it goes on', async (t) => {
   t.ok(gossip.stats().stalls >= 1)
 })
 
-test('a flood of forged datagrams is counted, and hints still come', async (t) => {
+test('a flood of forged datagrams is counted, and hints still arrive', async (t) => {
   const [one, two] = await Promise.all([startNode(t, 0, undefined), startNode(t, 1, undefined)])
   one.gossip.discovered([two.address])
   await eventually(() => alive(one.gossip).length === 1 && alive(two.gossip).length === 1)
@@ -89,7 +89,7 @@ test('a flood of forged datagrams is counted, and hints still come', async (t) =
   }
   await eventually(() => flooded() > floodCount * 0.5)
   const perSecond = (floodCount / (performance.now() - startedAt)) * 1_000
-  t.comment(`${Math.round(perSecond)} forged datagrams a second`)
+  t.comment(`${Math.round(perSecond)} forged datagrams per second`)
   two.gossip.hint({ kind: 'SCHEDULED', scope: 'x', count: 1, value: floodCount })
   await eventually(() => one.hints.some(({ value }) => value === floodCount))
   t.same(
@@ -101,7 +101,7 @@ test('a flood of forged datagrams is counted, and hints still come', async (t) =
   t.ok(one.hints.every(({ scope }) => scope === 'x'))
 })
 
-/** Hints of a member as they would be, but for the signature. */
+/** Hints as a member would send them, except for the signature. */
 function forgeries(): Buffer[] {
   const hints = { type: 'hints', batches: [{ number: 1, hints: [] }] } as const
   const origin = {
@@ -119,7 +119,7 @@ function forgeries(): Buffer[] {
   })
 }
 
-test('stop waits for a start that is under way, and for nothing that never was', async (t) => {
+test('stop waits for a pending start, and returns at once if there was none', async (t) => {
   const options = {
     clusterId: 'test',
     nodeId: 'n',

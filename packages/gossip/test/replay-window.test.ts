@@ -28,7 +28,7 @@ test('each number is accepted once, in any order', async () => {
   )
 })
 
-test('it agrees with a list of everything that came, as far back as it looks', async () => {
+test('the window agrees with a full list of received numbers, within its size', async () => {
   fc.assert(
     fc.property(fc.array(fc.nat(5_000), { maxLength: 200 }), fc.nat(5_000), (numbers, mark) => {
       const window = new ReplayWindow()
@@ -47,7 +47,7 @@ test('it agrees with a list of everything that came, as far back as it looks', a
   )
 })
 
-test('a window that starts later takes nothing from before', async (t) => {
+test('a window that starts later accepts nothing from before', async (t) => {
   const window = new ReplayWindow()
   window.startAfter(5_000)
   for (let number = 0; number <= 5_000; number += 1) {

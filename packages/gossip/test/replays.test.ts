@@ -1,4 +1,4 @@
-// What was recorded on the network and is sent again, to whom it was for and to others: nothing of it counts.
+// Recorded datagrams, replayed to their recipient and to others, have no effect.
 import fc from 'fast-check'
 import { test } from 'tap'
 import type { OutgoingHint } from '../src/index.ts'
@@ -13,7 +13,7 @@ interface Recorded {
 const elsewhere = '10.6.6.6:666'
 const hint: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }
 
-/** All datagrams between so many nodes, of which each says something of its own to each. */
+/** All datagrams between these nodes, where each sends something different to each. */
 function record(count = 3) {
   const cluster = new VirtualCluster({ secrets: ['a secret that was recorded'] })
   const { network } = cluster
@@ -46,7 +46,7 @@ function replay(
   }
 }
 
-/** All that a node knows and was told, but for how many datagrams it counted. */
+/** Everything a node knows and reported, except for datagram counters. */
 function knowledgeOf(cluster: VirtualCluster, index: number) {
   const { node, hints, events, lost, echoed, superseded } = cluster.at(index)
   const peers = node.core.peers(cluster.network.now).map((peer) => {
@@ -56,12 +56,12 @@ function knowledgeOf(cluster: VirtualCluster, index: number) {
   return structuredClone({ peers, candidates, hints, events, lost, echoed, superseded })
 }
 
-test('a node knows no more and no less after recorded traffic, in whatever order', async (t) => {
+test('recorded traffic in any order changes nothing that a node knows', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster
   network.onSend = undefined
   const before = knowledgeOf(cluster, 0)
-  // And one that knows nobody yet, and cannot be answered.
+  // And a node that knows no peer yet, and gets no answers.
   const fresh = cluster.start(7, '10.9.9.9:4601')
   const order = fc.shuffledSubarray(recorded, { minLength: recorded.length / 2 })
   fc.assert(
@@ -79,14 +79,14 @@ test('a node knows no more and no less after recorded traffic, in whatever order
   t.ok(drops.replay > 0 && drops.misdirected > 0 && drops.mac === 0)
 })
 
-test('what a member says to another is not taken as said to us', async (t) => {
+test('a heartbeat to another node does not count as one to us', async (t) => {
   const { cluster, recorded } = record(10)
   const { network } = cluster
   const waiter = cluster.at(0)
   network.cut(addressOf(0), addressOf(1))
   network.act(waiter.node, (core, now) => core.setInterest({ version: 2, keys: ['q/new'] }, now))
   network.runFor(100)
-  t.equal(waiter.echoed.at(-1), 1, 'node-1 has not heard of it')
+  t.equal(waiter.echoed.at(-1), 1, 'node-1 does not hold it yet')
   recorded.length = 0
   for (let round = 0; round < 100; round += 1) {
     network.runFor(10)
@@ -103,7 +103,7 @@ test('what a member says to another is not taken as said to us', async (t) => {
   t.ok(waiter.node.core.stats().drops.misdirected > 10)
 })
 
-test('a peer that has died is not revived by what it once said', async (t) => {
+test('recorded traffic of a dead peer does not revive it', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster
   network.onSend = undefined
@@ -120,7 +120,7 @@ test('a peer that has died is not revived by what it once said', async (t) => {
   t.equal(cluster.at(0).stateOf('node-1'), 'dead')
 })
 
-test('a peer that dies is given up in time, though it is heard as others heard it', async (t) => {
+test('a peer that dies is detected in time although its traffic to others is replayed', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster
   recorded.length = 0
@@ -135,7 +135,7 @@ test('a peer that dies is given up in time, though it is heard as others heard i
   t.equal(cluster.at(0).stateOf('node-1'), 'dead')
 })
 
-test('nobody is vouched for by what was said to another', async (t) => {
+test("a vouch for another node's request does not count", async (t) => {
   const { cluster, recorded } = record(4)
   const { network } = cluster
   recorded.length = 0
@@ -153,7 +153,7 @@ test('nobody is vouched for by what was said to another', async (t) => {
   t.equal(cluster.at(0).stateOf('node-3'), 'dead')
 })
 
-test('nobody is superseded by a notice to another, or by a life that is over', async (t) => {
+test('a notice for another node, or for an ended incarnation, supersedes no node', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster
   const earlier = cluster.at(0)
@@ -163,9 +163,9 @@ test('nobody is superseded by a notice to another, or by a life that is over', a
   t.same(earlier.superseded, [4])
   network.onSend = undefined
   for (const { node } of [earlier, later]) network.crash(node)
-  // Until nobody who lives would tell of them.
+  // Until no running node would report them.
   network.runFor(20_000)
-  // A database restored from a backup hands out lower numbers.
+  // A database restored from a backup assigns lower numbers.
   const name = { nodeId: 'node-0', address: addressOf(0), incarnation: 1 }
   const superseded: number[] = []
   const restored = network.start(name, {
@@ -181,7 +181,7 @@ test('nobody is superseded by a notice to another, or by a life that is over', a
   t.same(cluster.at(1).superseded, [])
 })
 
-test('recorded traffic sent from anywhere brings its sources few greetings, and takes no room', async (t) => {
+test('replayed traffic from arbitrary addresses causes few hellos and takes no space from others', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster
   const { node } = cluster.at(0)
@@ -194,7 +194,7 @@ test('recorded traffic sent from anywhere brings its sources few greetings, and 
   }
   replay(cluster, 0, said.slice(-1), elsewhere)
   network.runFor(60_000)
-  t.ok(greetings <= 5, `${greetings} greetings for one datagram`)
+  t.ok(greetings <= 5, `${greetings} hellos for one datagram`)
   for (let port = 1; port <= 5_000; port += 1) {
     replay(cluster, 0, said.slice(-1), `10.6.6.6:${port}`)
   }
@@ -205,7 +205,7 @@ test('recorded traffic sent from anywhere brings its sources few greetings, and 
   t.equal(cluster.at(0).stateOf('node-5'), 'alive')
 })
 
-test('who left may come back with a lower number, when what it said before has passed', async (t) => {
+test('a node that left can return with a lower incarnation once its old datagrams have expired', async (t) => {
   const { cluster, recorded } = record()
   const { network } = cluster
   const said = recorded.filter(({ from }) => from === addressOf(2))
@@ -217,7 +217,7 @@ test('who left may come back with a lower number, when what it said before has p
     replay(cluster, 0, said)
     network.runFor(1_000)
   }
-  t.equal(cluster.at(0).stateOf('node-2'), 'left', 'what it said does not bring it back')
+  t.equal(cluster.at(0).stateOf('node-2'), 'left', 'its old datagrams do not bring it back')
   const name = { nodeId: 'node-2', address: addressOf(2), incarnation: 1 }
   const lower = network.start(name, { onHint: () => undefined })
   network.act(lower, (core, now) => core.discovered([addressOf(0)], now))
@@ -226,14 +226,14 @@ test('who left may come back with a lower number, when what it said before has p
   t.equal(cluster.at(1).stateOf('node-2'), 'alive')
 })
 
-test('hints to another neither pass for ours nor hide that ours were lost', async (t) => {
+test('hints for another node neither count as ours nor hide the loss of ours', async (t) => {
   const { cluster, recorded } = record(10)
   const { network } = cluster
   for (const [index, { node }] of cluster.nodes.entries()) {
     const interest = { version: 50, keys: [`q/${index}`] }
     network.act(node, (core, now) => core.setInterest(interest, now))
   }
-  // Until the interests before are over, too.
+  // Until the earlier interests have expired, too.
   network.runFor(12_000)
   const tell = (...indexes: number[]) => {
     recorded.length = 0
@@ -249,7 +249,7 @@ test('hints to another neither pass for ours nor hide that ours were lost', asyn
   replay(cluster, 0, tell(0, 1))
   network.mendAll()
   network.runFor(1_000)
-  t.same(scopes().slice(-1), ['0'], 'the second ride comes')
+  t.same(scopes().slice(-1), ['0'], 'the second copy arrives')
   const before = cluster.at(0).hints.length
   network.cut(addressOf(9), addressOf(0))
   tell(0)
@@ -261,7 +261,7 @@ test('hints to another neither pass for ours nor hide that ours were lost', asyn
   t.same(cluster.at(0).lost, [{ from: 'node-9', count: 1 }])
 })
 
-test('our own datagrams that come from a peer do not keep us from meeting it again', async (t) => {
+test("our own datagrams, replayed from a peer's address, do not prevent meeting that peer again", async (t) => {
   const { cluster, recorded } = record(2)
   const { network } = cluster
   network.onSend = undefined

@@ -1,4 +1,4 @@
-// The rules of the simulation are no laxer than they say.
+// The rules of the simulation are as strict as they claim.
 import { test } from 'tap'
 import { presets } from '../src/index.ts'
 import { checkWhole } from './simulation/invariants.ts'
@@ -12,7 +12,7 @@ function ghostsIn(cluster: VirtualCluster): string[] {
   return checkWhole(running, cluster.network)
 }
 
-test('a life that ended may be seen until it must be missed, and not longer', async (t) => {
+test('an ended incarnation may be seen until its detection is due, and no longer', async (t) => {
   const cluster = VirtualCluster.of(3, { preset: { ...presets.lan, suspectAfter: 60 } })
   const { network } = cluster
   network.crash(cluster.at(2).node)
@@ -20,23 +20,23 @@ test('a life that ended may be seen until it must be missed, and not longer', as
   t.same(ghostsIn(cluster), [])
   network.runFor(2)
   t.same(ghostsIn(cluster), [
-    'node-0/1 misses nobody, sees ghosts node-2/3',
-    'node-1/2 misses nobody, sees ghosts node-2/3',
+    'node-0/1 misses no node, sees ghosts node-2/3',
+    'node-1/2 misses no node, sees ghosts node-2/3',
   ])
 })
 
-test('who stood still since may see it for that much longer', async (t) => {
+test('a node that stalled since then may see it for that much longer', async (t) => {
   const cluster = VirtualCluster.of(3, { preset: { ...presets.lan, suspectAfter: 60 } })
   const { network } = cluster
   network.crash(cluster.at(2).node)
   network.stall(cluster.at(0).node, 1_000)
   network.runFor(missedMs + 1)
-  t.same(ghostsIn(cluster), ['node-1/2 misses nobody, sees ghosts node-2/3'])
+  t.same(ghostsIn(cluster), ['node-1/2 misses no node, sees ghosts node-2/3'])
   network.runFor(1_000)
   t.match(ghostsIn(cluster), [/^node-0\/1 /, /^node-1\/2 /])
 })
 
-test('who is not seen is missed at once', async (t) => {
+test('a running node that is not seen breaks the rule at once', async (t) => {
   const cluster = VirtualCluster.of(2)
   cluster.start(2)
   t.match(ghostsIn(cluster), [

@@ -1,4 +1,4 @@
-// Nothing that is sent is longer than a datagram may be, however long names are and however far nodes have counted.
+// No datagram exceeds the size limit, however long the names and however large the counters are.
 import { test } from 'tap'
 import { hintLimits } from '../src/hints/hint.ts'
 import { PendingHints } from '../src/hints/pending-hints.ts'
@@ -32,13 +32,13 @@ function hello(isReply: boolean, idBytes: number): Hello {
   return { type: 'hello', isReply, nodeId: 'x'.repeat(idBytes), token: most, known: candidatesMax }
 }
 
-test('the longest answer is no longer than the shortest greeting', async (t) => {
+test('the longest answer is no longer than the shortest hello', async (t) => {
   const answer = packMessages([hello(true, nodeIdBytesMax), heartbeat]).length
   for (let idBytes = 1; idBytes <= nodeIdBytesMax; idBytes += 1) {
     const greeting = packMessages([{ ...hello(false, idBytes), token: 2 ** 50, known: 1 }]).length
     if (greeting < answer) t.fail(`${greeting} bytes with an id of ${idBytes}`)
   }
-  t.ok(packMessages([hello(false, nodeIdBytesMax)]).length < answer + 20, 'nor much shorter')
+  t.ok(packMessages([hello(false, nodeIdBytesMax)]).length < answer + 20, 'and not much shorter')
 })
 
 test('the longest welcome fits', async (t) => {
@@ -61,7 +61,7 @@ test('the longest interest and notices fit', async (t) => {
   t.ok(packMessages(rest).length <= bodyBytesMax)
 })
 
-test('the longest hints fit, together with those whom they are for', async (t) => {
+test('the longest hints fit, together with their recipients', async (t) => {
   const pending = new PendingHints()
   const name = 'x'.repeat(hintLimits.nameBytesMax)
   const hint = { kind: 'SCHEDULED', count: most, value: most } as const
@@ -76,7 +76,7 @@ test('the longest hints fit, together with those whom they are for', async (t) =
   }
 })
 
-test('nodes with the longest names and addresses meet, and tell each other of the longest hints', async (t) => {
+test('nodes with the longest names and addresses meet, and send each other the longest hints', async (t) => {
   const network = new VirtualNetwork({ seed: 1, signer: unsigned })
   let longest = 0
   network.onSend = (bytes) => {

@@ -3,7 +3,7 @@ import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { TickTimer } from '../src/transport/tick-timer.ts'
 
-/** A core that wants to tick so many times, at once each time. */
+/** A core that wants this many ticks, each of them at once. */
 function startTimer(t: Test, ticksWanted: number, onTick: (tick: number) => void) {
   const ticked = { count: 0 }
   const timer = new TickTimer(
@@ -21,7 +21,7 @@ function startTimer(t: Test, ticksWanted: number, onTick: (tick: number) => void
   return { timer, ticked }
 }
 
-test('a tick that throws is heard of, and the next one comes', async (t) => {
+test('a tick that throws is reported, and the next one still runs', async (t) => {
   const failed = new Error('a port that throws')
   const surfaced = once(process, 'uncaughtException')
   const { ticked } = startTimer(t, 2, (tick) => {
@@ -31,10 +31,10 @@ test('a tick that throws is heard of, and the next one comes', async (t) => {
   await eventually(() => ticked.count === 2)
 })
 
-test('the socket is looked at before every tick', async (t) => {
+test('the socket is read before every tick', async (t) => {
   const order: string[] = []
   startTimer(t, 1, () => order.push('tick'))
-  // What the poll phase brings, and what is due already, comes first.
+  // Events of the poll phase, and anything already due, come first.
   process.nextTick(() => order.push('this turn'))
   setImmediate(() => order.push('after'))
   await eventually(() => order.includes('after'))

@@ -4,7 +4,7 @@ import { TokenClock } from '../src/wire/token-clock.ts'
 
 const monthMs = 30 * 24 * 3_600_000
 
-test('a token tells when it was issued', async (t) => {
+test('a token encodes when it was issued', async (t) => {
   const clock = new TokenClock(() => 0.5, 1_000)
   const token = clock.issue(5_000)
   t.equal(clock.issuedAt(token, 9_000), 5_000)
@@ -12,7 +12,7 @@ test('a token tells when it was issued', async (t) => {
   t.equal(clock.issuedAt(0, 9_000), undefined, 'none')
 })
 
-test('no token is issued twice, and those of hellos are told apart', async (t) => {
+test('no token is issued twice, and tokens of hellos are distinct', async (t) => {
   const clock = new TokenClock(() => 0.7, 0)
   const tokens = Array.from({ length: 100 }, (_, index) => {
     return index % 3 === 0 ? clock.issueForHello(5) : clock.issue(5)
@@ -21,7 +21,7 @@ test('no token is issued twice, and those of hellos are told apart', async (t) =
   t.ok(tokens.every((token, index) => clock.isForHello(token) === (index % 3 === 0)))
 })
 
-test('a token may be overtaken by a later one, but not by far', async (t) => {
+test('a token may arrive after a later one, but not long after', async (t) => {
   const clock = new TokenClock(() => 0.5, 0)
   const [first, second, third] = [clock.issue(1_000), clock.issue(5_000), clock.issue(60_000)]
   t.ok(clock.isOwn(first, second))
@@ -29,7 +29,7 @@ test('a token may be overtaken by a later one, but not by far', async (t) => {
   t.notOk(clock.isOwn(first, third))
 })
 
-test('tokens of others, and of an earlier life, are not taken for our own', async (t) => {
+test('tokens of other nodes and of an earlier process are not mistaken for ours', async (t) => {
   const random = seededRandom(1)
   const lives = Array.from({ length: 100 }, (_, index) => {
     const clock = new TokenClock(() => random.next(), index)

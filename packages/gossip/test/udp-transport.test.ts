@@ -22,7 +22,7 @@ if (hasIPv6) {
   }))
 }
 
-test('a socket for both families speaks to either', { skip: !hasIPv6 }, async (t) => {
+test('a dual-stack socket sends to both families', { skip: !hasIPv6 }, async (t) => {
   const seen: string[] = []
   const both = new UdpTransport({ host: '::', port: 0 })
   await both.start((_, from) => seen.push(from))
@@ -41,24 +41,24 @@ test('a socket for both families speaks to either', { skip: !hasIPv6 }, async (t
   }
 })
 
-test('the socket keeps what comes while the process is busy', async (t) => {
+test('the socket buffers datagrams while the process is busy', async (t) => {
   let received = 0
   const busy = new UdpTransport({ host: '127.0.0.1', port: 0 })
   await busy.start(() => {
     received += 1
   })
   t.teardown(() => busy.stop())
-  // Linux says twice what was asked for, and no more than the machine allows.
+  // Linux reports twice the requested size, up to the limit of the machine.
   t.ok(busy.receiveBufferBytes >= 400_000, `${busy.receiveBufferBytes} bytes`)
   const sender = new UdpTransport({ host: '127.0.0.1', port: 0 })
   await sender.start(() => {})
   t.teardown(() => sender.stop())
-  // All of it leaves in this turn, before the receiver can look.
+  // All datagrams leave in this turn, before the receiver can read.
   for (let count = 0; count < 150; count += 1) sender.send(Buffer.alloc(1_200), busy.address)
   await eventually(() => received === 150)
 })
 
-test('a port that is taken is refused, and the next try is a new one', async (t) => {
+test('a port in use is refused, and the next try opens a new socket', async (t) => {
   const one = new UdpTransport({ host: '127.0.0.1', port: 0 })
   await one.start(() => {})
   const port = Number(one.address.split(':')[1])
@@ -77,7 +77,7 @@ test('a port that is taken is refused, and the next try is a new one', async (t)
   await other.stop()
 })
 
-/** A transport whose socket the test holds, and how it was asked for. */
+/** A transport with a socket that the test controls, and the options it was created with. */
 async function startWatched(t: Test) {
   const asked: { lookup?: SocketOptions['lookup']; bind?: BindOptions } = {}
   let socket: Socket | undefined
@@ -98,11 +98,11 @@ async function startWatched(t: Test) {
   } as typeof dgram)
   t.teardown(() => transport.stop())
   await transport.start(() => {})
-  if (socket === undefined) throw new Error('no socket was made')
+  if (socket === undefined) throw new Error('no socket was created')
   return { transport, socket, asked }
 }
 
-test('the socket is shared with no other process, and asks nobody for addresses', async (t) => {
+test('the socket is exclusive to the process and does not resolve addresses', async (t) => {
   const { asked } = await startWatched(t)
   t.equal(asked.bind?.exclusive, true)
   let isCalled = false
@@ -110,16 +110,16 @@ test('the socket is shared with no other process, and asks nobody for addresses'
     isCalled = true
     t.same([error, address, family], [null, '10.0.0.5', 4])
   })
-  t.ok(isCalled, 'at once')
+  t.ok(isCalled, 'synchronously')
 })
 
-test('an error of the socket is counted, and the node lives on', async (t) => {
+test('a socket error is counted, and the node keeps running', async (t) => {
   const { transport, socket } = await startWatched(t)
   socket.emit('error', new Error('the network is gone'))
   t.equal(transport.failures, 1)
 })
 
-test('what the network does not take is not piled up', async (t) => {
+test('the send queue is bounded when the network is saturated', async (t) => {
   const { transport, socket } = await startWatched(t)
   const sent: unknown[] = []
   socket.send = (...args: unknown[]) => sent.push(args)
@@ -131,7 +131,7 @@ test('what the network does not take is not piled up', async (t) => {
   t.equal(transport.failures, 1)
 })
 
-test('a socket counts what it cannot send', async (t) => {
+test('a socket counts datagrams that it cannot send', async (t) => {
   const one = new UdpTransport({ host: '127.0.0.1', port: 0 })
   await one.start(() => {})
   t.teardown(() => one.stop())
@@ -141,20 +141,20 @@ test('a socket counts what it cannot send', async (t) => {
   await eventually(() => one.failures === 3)
 })
 
-test('a node counts what its socket could not send, and tells what it may receive', async (t) => {
+test("a node reports its socket's send failures and receive buffer", async (t) => {
   const { gossip } = await startNode(t, 0, undefined, { peers: ['[fd00::1]:4601'] })
   await eventually(() => gossip.stats().sendFailures > 0)
   t.ok(gossip.stats().receiveBufferBytes >= 400_000)
 })
 
-test('nodes told of each other by name meet', async (t) => {
+test('nodes that know each other by name meet', async (t) => {
   const first = await startNode(t, 0, undefined)
   const port = first.address.split(':')[1]
   const second = await startNode(t, 1, undefined, { peers: [`localhost:${port}`] })
   await eventually(() => alive(first.gossip).length === 1 && alive(second.gossip).length === 1)
 })
 
-test('an advertised address is told in place of the bound one', async (t) => {
+test('an advertised address replaces the bound one', async (t) => {
   const { address } = await startNode(t, 0, undefined, { advertise: 'node-0.internal:7000' })
   t.equal(address, 'node-0.internal:7000')
   const other = await startNode(t, 1, undefined, { advertise: '10.9.8.7' })

@@ -1,4 +1,4 @@
-// Who is alive, suspect, unreachable or dead, where datagrams come late, on one way only, or from another life.
+// The state of a member when datagrams arrive late, in one direction only, or from another incarnation.
 import { test } from 'tap'
 import type { GossipParts } from '../src/gossip-parts.ts'
 import { presets } from '../src/index.ts'
@@ -12,10 +12,10 @@ import { addressOf, VirtualCluster } from './support/virtual-cluster.ts'
 
 const [zero, one] = [addressOf(0), addressOf(1)]
 
-test('an old token that comes back shows that a member is heard, not that it hears', async (t) => {
+test('an old token that comes back shows that a member is heard, not that it hears us', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
-  // Node 1 holds a token that did not come back yet when it is cut off; the others vouch for it.
+  // Node 1 is cut off while it holds a token that it has not returned; the others vouch for it.
   network.cut(one, zero)
   network.runFor(1_000)
   network.cut(zero, one)
@@ -34,7 +34,7 @@ test('an old token that comes back shows that a member is heard, not that it hea
   t.equal(cluster.at(0).stateOf('node-1'), 'alive')
 })
 
-test('nobody vouches for a life by another', async (t) => {
+test('a vouch counts for one incarnation only', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
   network.crash(cluster.at(1).node)
@@ -47,7 +47,7 @@ test('nobody vouches for a life by another', async (t) => {
   t.equal(cluster.at(0).stateOf('node-1'), 'dead')
 })
 
-test('a word for an earlier life, said before the next one came, is none for that', async (t) => {
+test('a vouch for an earlier incarnation does not count for the next one', async (t) => {
   const members = new Members('87654321')
   const tokens = new TokenClock(() => 0.5, 0)
   const parts = { members, tokens, preset: presets.lan, intervalMs: () => 500 } as GossipParts
@@ -63,7 +63,7 @@ test('a word for an earlier life, said before the next one came, is none for tha
   t.equal(member.vouchedAt, 110)
 })
 
-test('a node that stood still does not forget that a member was vouched for', async (t) => {
+test('a stalled node does not forget that a peer vouched for a member', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
   network.cut(one, zero)
@@ -77,7 +77,7 @@ test('a node that stood still does not forget that a member was vouched for', as
   t.equal(node.core.stats().stalls, 1)
 })
 
-test('a member that beats slower than we do is judged by its own pace', async (t) => {
+test('a member with slower heartbeats is judged by its own interval', async (t) => {
   const options = { nodeId: 'slow', sender: '12345678', incarnation: 1, address: one, sequence: 1 }
   const member = new Member({ ...options, echoedAt: 0 }, 0, 0)
   const judged = (now: number) => judge(member, now, presets.lan, 500)
@@ -86,7 +86,7 @@ test('a member that beats slower than we do is judged by its own pace', async (t
   t.same([5_999, 6_000, 19_999, 20_000].map(judged), ['alive', 'suspect', 'suspect', 'dead'])
 })
 
-test('the more nodes there are, the slower they beat', async (t) => {
+test('a larger cluster has a longer heartbeat interval', async (t) => {
   const preset = { ...presets.lan, heartbeatPerNodeMs: 200 }
   const cluster = VirtualCluster.of(10, { preset })
   const { network } = cluster

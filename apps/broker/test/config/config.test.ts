@@ -210,15 +210,15 @@ test('gossip beyond this machine requires a secret, and the error says so', asyn
 test('what gossip would refuse is refused by name, with a way out and no word of a secret', async (t) => {
   const [one, two, three, four] = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(20))
   for (const [name, value, wayOut, more] of [
-    ['ROUSE_GOSSIP_SECRET', 'hushed', /16 characters or more.*openssl rand/],
-    ['ROUSE_GOSSIP_SECRET', `${one},hushed`, /16 characters or more/],
+    ['ROUSE_GOSSIP_SECRET', 'hushed', /at least 16 characters.*openssl rand/],
+    ['ROUSE_GOSSIP_SECRET', `${one},hushed`, /at least 16 characters/],
     ['ROUSE_GOSSIP_SECRET', `${one},${two},${three},${four}`, /Remove the oldest/],
     ['ROUSE_GOSSIP_SECRET', `${one},${one}`, /Generate another one/],
     ['ROUSE_GOSSIP_SECRET', ',', /openssl rand/, { ROUSE_GOSSIP_HOST: '0.0.0.0' }],
     ['ROUSE_GOSSIP_SECRET_FILE', 'short.secret', /^ROUSE_GOSSIP_SECRET .*16 characters/],
     ['ROUSE_GOSSIP_PEERS', 'one:4601,10.0.0.5', /"10\.0\.0\.5" .*write host:port/],
     ['ROUSE_GOSSIP_ADVERTISE', 'one:two:4601', /"one:two:4601" .*write host/],
-    ['ROUSE_GOSSIP_ADVERTISE', 'x'.repeat(254), /253 bytes at most/],
+    ['ROUSE_GOSSIP_ADVERTISE', 'x'.repeat(254), /at most 253 bytes/],
     ['ROUSE_NODE_ID', 'x'.repeat(65), /1 to 64 bytes/],
   ] as const) {
     const make = () => load({ [name]: value, ...more })

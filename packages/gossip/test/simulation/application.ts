@@ -1,12 +1,12 @@
-// What runs on a simulated node above gossip: waiters for some keys, who look into a common store when they
-// are told to, and once a second anyway.
+// The application on a simulated node: waiters for some keys, which check a common store after a hint, and
+// once a second as a fallback.
 import type { OutgoingHint, PeerEvent, PeerView } from '../../src/index.ts'
 import type { VirtualNetwork } from './virtual-network.ts'
 import type { VirtualNode } from './virtual-node.ts'
 
 export const fallbackMs = 1_000
 
-/** What everybody shares, as the nodes of a cluster share a database. */
+/** Shared by all nodes, as the nodes of a cluster share a database. */
 export class Store {
   readonly #waiting = new Map<string, { readonly pushedAt: number }[]>()
   readonly latenciesMs: number[] = []
@@ -39,13 +39,13 @@ export class Application {
   readonly node: VirtualNode
   readonly #network: VirtualNetwork
   readonly #store: Store
-  /** Since when, and from which version of the interest on. */
+  /** Since when, and from which version of the interest. */
   readonly waits = new Map<string, { readonly since: number; readonly version: number }>()
-  /** When, as the node counts: with what its clock skipped. */
+  /** When, by the node's clock, including what the clock skipped. */
   readonly withdrawn = new Map<string, { readonly at: number; readonly version: number }>()
   version = 0
   echoed = 0
-  /** The members, as the node told of them: which life of each, and since when. */
+  /** The members that the node reported: which incarnation of each, and since when. */
   readonly peers = new Map<string, { readonly incarnation: number; readonly since: number }>()
   readonly #gone = new Map<string, { readonly incarnation: number; readonly at: number }>()
 
@@ -78,7 +78,7 @@ export class Application {
     this.#tellInterest()
   }
 
-  /** Who waits here takes it at once, else everybody is told. */
+  /** A local waiter takes it at once; otherwise the node sends a hint. */
   push(key: string): { readonly pushedAt: number } {
     const { now } = this.#network
     const message = this.#store.push(key, now)
@@ -95,7 +95,7 @@ export class Application {
     this.#gone.set(nodeId, { incarnation, at: now })
   }
 
-  /** When it was given up, if it ever was known. */
+  /** When the node removed this member, if it ever knew it. */
   gaveUpAt({ node }: Application): number {
     const gone = this.#gone.get(node.nodeId)
     return gone?.incarnation === node.incarnation ? gone.at : Number.NEGATIVE_INFINITY
@@ -114,7 +114,7 @@ export class Application {
     if (this.waits.has(key)) this.#store.take(key, this.#network.now, 'hint')
   }
 
-  look(how: 'loss' | 'fallback'): void {
+  check(how: 'loss' | 'fallback'): void {
     for (const key of this.waits.keys()) this.#store.take(key, this.#network.now, how)
   }
 
@@ -128,7 +128,7 @@ export class Application {
     const at = Math.max(this.#network.now + fallbackMs, stalledUntil)
     this.#network.at(at, () => {
       if (!this.node.isRunning) return
-      if (this.#network.now >= this.node.stalledUntil) this.look('fallback')
+      if (this.#network.now >= this.node.stalledUntil) this.check('fallback')
       this.#pollLater()
     })
   }

@@ -1,8 +1,7 @@
 const children = 4
 
-/** What happens when, in virtual time: a heap with four children to a parent, which of a hundred thousand events touches
- * few. What is due at the same moment happens in the order in which it was put in, so a run depends on its seed and on
- * nothing else. */
+/** Events in virtual time: a heap with four children per parent, which touches few of a hundred thousand
+ * events. Events that are due at the same time run in insertion order, so a run depends on its seed alone. */
 export class EventQueue<Event> {
   readonly #times: number[] = []
   readonly #orders: number[] = []
@@ -22,7 +21,7 @@ export class EventQueue<Event> {
     let hole = this.#events.push(event) - 1
     while (hole > 0) {
       const parent = Math.floor((hole - 1) / children)
-      // What is there already came first.
+      // The existing event came first.
       if ((this.#times[parent] ?? 0) <= at) break
       this.#move(parent, hole)
       hole = parent

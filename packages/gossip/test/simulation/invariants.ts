@@ -5,8 +5,8 @@ import { lifeOf, stalledMsSince } from './virtual-node.ts'
 
 const { lan } = presets
 
-/** Nobody is alive for a node but who lately heard it, and was heard after that; the time in which the node stood still
- * itself does not count. What the node says of it counts for nothing here. */
+/** A node takes a peer for alive only if the peer heard it recently, and was heard after that. The node's
+ * own stalls do not count. The node's own claims are not used here. */
 export function checkEchoes(
   checked: readonly Application[],
   network: VirtualNetwork,
@@ -24,8 +24,8 @@ export function checkEchoes(
   })
 }
 
-/** Who was silent is alive again only if it has heard the node lately, however lately it was heard. Here, too, the time in
- * which the node stood still itself does not count. */
+/** A silent peer becomes alive again only if it has heard the node recently, however recently it was heard.
+ * The node's own stalls do not count here either. */
 export function checkReturn(
   app: Application,
   peer: PeerView,
@@ -34,21 +34,21 @@ export function checkReturn(
 ): string[] {
   const { now } = network
   const answeredAt = lastAnswer(app, peer, network)
-  // A turn more: where a clock was set back, the time since its last tick is lost to the node.
+  // One T more: when a clock is set back, the node loses the time since its last tick.
   const allowedMs = (lan.deadAfter + 1) * intervalMs(nodeCount)
   if (now - answeredAt <= allowedMs + stalledMsSince(app.node, answeredAt, now)) return []
   return [`${lifeOf(peer)} came back for ${app.node.nodeId}, and heard it at ${answeredAt}`]
 }
 
-/** When the last datagram was sent to a peer that it heard before it sent one that came. */
+/** When the last datagram was sent to a peer that it received before it sent one that arrived. */
 function lastAnswer({ node }: Application, peer: PeerView, { lives }: VirtualNetwork): number {
   const other = lives.get(lifeOf(peer))
   return (other && node.answeredBy.get(other)) ?? Number.NEGATIVE_INFINITY
 }
 
-/** Where a node was told that every peer holds its interest, every peer it knows of sends it hints: for
- * what it waits for, and for what it waited for until 10 s ago. But for a peer that has given it up, and of which
- * it has not heard long enough to know. */
+/** Once a node has learned that every peer holds its interest, every peer it knows sends it hints: for the
+ * keys it waits for, and for those it waited for until 10 s ago. Exempt is a peer that dropped the node
+ * and has been silent too briefly for the node to know. */
 export function checkInterest(
   checked: readonly Application[],
   awake: readonly Application[],
@@ -72,10 +72,10 @@ export function checkInterest(
       const gaveUpAt = other.gaveUpAt(app)
       const noticedAfterMs = silenceMs(awake.length) + stalledMsSince(node, gaveUpAt, now)
       if (!other.knows(app) && now - gaveUpAt <= noticedAfterMs) return []
-      // It has just become a member, and our half of the handshake may be under way: we are about to hear that not
-      // every peer holds our interest.
+      // It has just become a member, and our half of the handshake may be in flight: we are about to learn
+      // that not every peer holds our interest.
       if (now - app.knownSince(other) <= justKnownMs(awake.length)) return []
-      return [`${peer.nodeId} does not tell ${node.nodeId} of ${missing}`]
+      return [`${peer.nodeId} does not send ${node.nodeId} hints about ${missing}`]
     })
   })
 }
@@ -85,12 +85,13 @@ function justKnownMs(nodeCount: number): number {
   return Math.max(lan.interestGapMs, 0.5 * nodeCount)
 }
 
-/** How long nothing may come back until a member is not taken for alive any more: it is judged once in T. */
+/** How long a member may return nothing and still count as alive: it is judged once per T. */
 function silenceMs(nodeCount: number): number {
   return (lan.deadAfter + 2) * intervalMs(nodeCount) * 1.1
 }
 
-/** How long a member may be gone until it is suspect: it is judged once in T, and where a clock was set back a turn is lost. */
+/** How long a member may be gone before it is suspect: it is judged once per T, and a clock set back costs
+ * one T. */
 function missedMs(nodeCount: number): number {
   return (lan.suspectAfter + 2) * intervalMs(nodeCount) * 1.1
 }
@@ -99,7 +100,8 @@ function intervalMs(nodeCount: number): number {
   return Math.max(lan.heartbeatMs, lan.heartbeatPerNodeMs * nodeCount)
 }
 
-/** Everybody sees everybody, and nobody else: but for a life that ended so lately that nobody can have missed it. */
+/** Every node sees every other running node and no ghosts, except for an incarnation that ended too
+ * recently to be detected. */
 export function checkWhole(
   running: readonly Pick<Application, 'node'>[],
   network: VirtualNetwork,
@@ -122,7 +124,7 @@ export function checkWhole(
     })
     if (missing.length === 0 && ghosts.length === 0) return []
     return [
-      `${own} misses ${missing.join(' ') || 'nobody'}, sees ghosts ${ghosts.join(' ') || '-'}`,
+      `${own} misses ${missing.join(' ') || 'no node'}, sees ghosts ${ghosts.join(' ') || '-'}`,
     ]
   })
 }

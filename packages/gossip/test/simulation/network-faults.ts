@@ -18,8 +18,8 @@ export function splitInTwo(
   }
 }
 
-/** One way fails before the other and comes back before it: what `there` sends back first is then old. `later` does
- * something after so many milliseconds, unless the network has healed by then. */
+/** One direction fails before the other and recovers before it, so the first token that `there` returns is
+ * old. `later` runs an action after a delay, unless the network has healed by then. */
 export function failInTurn(
   network: VirtualNetwork,
   { address: here }: VirtualNode,

@@ -1,14 +1,14 @@
-// Whether waiters learn what they should. A hint may be lost. But once all is well between the node that pushed
-// and the one that waits, heartbeats tell the latter within about T that it missed something, unless it was told
-// meanwhile that the other came or went. And where nothing was lost, nobody is told that it was.
+// Checks that waiters learn of pushes. A hint may be lost. But once the network between pusher and waiter is
+// fine, heartbeats report the loss within about T, unless the waiter meanwhile saw the other node join or
+// leave. And if no hint was lost, no loss is reported.
 import { presets } from '../../src/index.ts'
 import type { Application } from './application.ts'
 import type { VirtualNetwork } from './virtual-network.ts'
 
 const { lan } = presets
-/** In T: until the next heartbeat; members that come and go in between may put it off by a turn. */
+/** In T: until the next heartbeat; members that join or leave in between may delay it by one T. */
 const heartbeatsAfter = 2.2
-/** Datagrams on their way, and the time between two looks. */
+/** Datagrams in flight, and the time between two checks. */
 const extraMs = 300
 
 interface Untold {
@@ -21,20 +21,20 @@ interface Untold {
 export class NoticeWatch {
   readonly #network: VirtualNetwork
   readonly #untold = new Map<Application, Set<Untold>>()
-  /** Since when every datagram comes soon; Infinity while that is not so. */
+  /** Since when every datagram arrives soon; Infinity while that is not so. */
   #calmSince = 0
 
   constructor(network: VirtualNetwork) {
     this.#network = network
   }
 
-  /** A push of which every one of these who waits for the key has to learn. */
+  /** A push that each of these nodes has to learn of if it waits for the key. */
   pushed(sender: Application, key: string, running: readonly Application[]): void {
     const { now } = this.#network
     for (const app of running) {
       const wait = app.waits.get(key)
       if (app === sender || wait === undefined || wait.version > app.echoed) continue
-      // Whoever does not know the sender is told when it does.
+      // A node that does not know the sender yet learns of it when the sender joins.
       if (!app.knows(sender)) continue
       const untold = this.#untold.get(app) ?? new Set()
       this.#untold.set(app, untold)
@@ -42,7 +42,7 @@ export class NoticeWatch {
     }
   }
 
-  /** A hint about a key; or, without one, news that make a node look at everything. */
+  /** A hint about a key or, without one, an event that makes a node check everything. */
   told(app: Application, fromNodeId: string, key?: string): void {
     const untold = this.#untold.get(app)
     for (const one of untold ?? []) {
@@ -51,23 +51,23 @@ export class NoticeWatch {
     }
   }
 
-  /** A node was told that hints of another were lost: whether that cannot be. */
+  /** A node reported lost hints of another. Returns a violation if none can have been lost. */
   alarmed(app: Application, sender: Application | undefined): string[] {
     if (sender === undefined) return []
     const { now } = this.#network
     const knownSince = Math.max(app.knownSince(sender), sender.knownSince(app))
     const since = Math.max(this.#calmSince, knownSince)
     if (!(now - since > this.#boundMs(sender))) return []
-    return [`${app.node.nodeId} missed hints of ${sender.node.nodeId}, and none were lost`]
+    return [`${app.node.nodeId} reported lost hints of ${sender.node.nodeId}, but none were lost`]
   }
 
-  /** The network is another: what is under way may be lost or overtaken. */
+  /** The network changed: datagrams in flight may be lost or overtaken. */
   disturbed(): void {
     this.#calmSince = Number.POSITIVE_INFINITY
   }
 
-  /** To be called often, and whenever the network changed. Answers what nobody was told of. */
-  look(): string[] {
+  /** Call this often, and whenever the network changed. Returns the pushes that waiters did not learn of. */
+  check(): string[] {
     const { now } = this.#network
     if (!this.#network.isCalm) this.#calmSince = Number.POSITIVE_INFINITY
     else if (this.#calmSince === Number.POSITIVE_INFINITY) this.#calmSince = now
@@ -79,7 +79,7 @@ export class NoticeWatch {
         else if (now >= one.dueAt) {
           untold.delete(one)
           const { key, pushedAt, sender } = one
-          const names = `${app.node.nodeId} was not told of ${key} by ${sender.node.nodeId}`
+          const names = `${app.node.nodeId} did not learn of ${key} from ${sender.node.nodeId}`
           broken.push(`${names}, pushed at ${pushedAt}`)
         }
       }

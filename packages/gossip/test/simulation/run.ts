@@ -1,10 +1,10 @@
-// `npm run simulate -- --nodes 10 --seeds 1000 --seed 1` runs so many seeds, from the given one on, and takes
-// figures; `--jobs` says in how many processes. A seed that breaks a rule is printed at once with the command
-// that runs it again. It fails where a rule was broken or a target missed.
+// `npm run simulate -- --nodes 10 --seeds 1000 --seed 1` runs 1,000 seeds starting at 1, and takes
+// measurements; `--jobs` is the number of processes. A seed that breaks a rule is printed at once with the
+// command to repeat it. The run fails if a rule was broken or a target missed.
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import type { FiguresResult, SeedAnswer, SeedResult, SeedTask } from './seed-process.ts'
+import type { MeasurementsResult, SeedAnswer, SeedResult, SeedTask } from './seed-process.ts'
 import { missedTargets } from './targets.ts'
 
 const { values } = parseArgs({
@@ -14,7 +14,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     jobs: { type: 'string', default: `${availableParallelism()}` },
     signed: { type: 'boolean', default: false },
-    figures: { type: 'boolean', default: true },
+    measurements: { type: 'boolean', default: true },
   },
   allowNegative: true,
 })
@@ -22,31 +22,31 @@ const nodeCount = wholeNumber('nodes', 2)
 const seedCount = wholeNumber('seeds', 0)
 const firstSeed = wholeNumber('seed', 0)
 const jobs = wholeNumber('jobs', 1)
-/** Ten thousand seeds take most of an hour, twenty of a thousand nodes too. */
+/** Ten thousand seeds, or twenty seeds of a thousand nodes, take most of an hour. */
 const tellEveryMs = 60_000
-/** Datagrams under way outlive a small young generation: 16 MB took a tenth longer for a thousand nodes. */
+/** Datagrams in flight outlive a small young generation: with 16 MB a thousand nodes took a tenth longer. */
 const youngHeapMb = 128
 
 const startedAt = performance.now()
 let toldAt = startedAt
 const sums = { done: 0, failed: 0, datagrams: 0, hint: 0, loss: 0, fallback: 0 }
-let measured: FiguresResult | undefined
+let measured: MeasurementsResult | undefined
 
 const tasks = listTasks()
 await Promise.all(Array.from({ length: Math.min(jobs, seedCount + 1) }, runTasks))
 printSums()
-if (measured !== undefined) printFigures(measured)
+if (measured !== undefined) printMeasurements(measured)
 
-/** The figures come first: for a thousand nodes they take longer than any seed. */
+/** The measurements come first: for a thousand nodes they take longer than any seed. */
 function* listTasks(): Generator<SeedTask, undefined> {
   const task = { nodeCount, isSigned: values.signed }
-  if (values.figures) yield { ...task, kind: 'figures', seed: firstSeed }
+  if (values.measurements) yield { ...task, kind: 'measurements', seed: firstSeed }
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     yield { ...task, kind: 'seed', seed }
   }
 }
 
-/** One process, and the tasks it gets one after another. */
+/** One process, which works on one task after another. */
 function runTasks(): Promise<void> {
   const child = fork(new URL('./seed-process.ts', import.meta.url), {
     execArgv: [...process.execArgv, `--max-semi-space-size=${youngHeapMb}`],
@@ -58,13 +58,13 @@ function runTasks(): Promise<void> {
       else child.send(task)
     }
     child.on('message', (answer: SeedAnswer) => {
-      if (answer.kind === 'figures') measured = answer
+      if (answer.kind === 'measurements') measured = answer
       else note(answer)
       giveNext()
     })
     child.on('exit', (code) => {
       if (code === 0) resolve()
-      else reject(new Error(`a process of the simulation ended with ${code}`))
+      else reject(new Error(`a process of the simulation exited with ${code}`))
     })
     giveNext()
   })
@@ -78,7 +78,7 @@ function note({ seed, broken, datagrams, foundBy }: SeedResult): void {
     sums.failed += 1
     process.exitCode = 1
     for (const rule of broken) print(`seed ${seed} ${rule}`)
-    print(`  again: npm run simulate -- --nodes ${nodeCount} --seeds 1 --seed ${seed}`)
+    print(`  repeat: npm run simulate -- --nodes ${nodeCount} --seeds 1 --seed ${seed}`)
   }
   if (performance.now() - toldAt < tellEveryMs) return
   toldAt = performance.now()
@@ -91,12 +91,13 @@ function printSums(): void {
     `${sums.done} seeds of ${nodeCount} nodes: ${sums.failed} failed; ${sums.datagrams} datagrams, ${minutes.toFixed(1)} minutes`,
   )
   print(
-    `messages found by hint ${sums.hint}, by noticed loss ${sums.loss}, by fallback ${sums.fallback}`,
+    `messages found by hint ${sums.hint}, by reported loss ${sums.loss}, by fallback ${sums.fallback}`,
   )
 }
 
-function printFigures(result: FiguresResult): void {
-  for (const [name, value] of Object.entries(result.figures)) print(`${name} ${value.toFixed(1)}`)
+function printMeasurements(result: MeasurementsResult): void {
+  for (const [name, value] of Object.entries(result.measurements))
+    print(`${name} ${value.toFixed(1)}`)
   for (const { loss, within10Ms, p50Ms, maxMs } of result.wakes) {
     const share = (within10Ms * 100).toFixed(2)
     print(
@@ -112,7 +113,7 @@ function printFigures(result: FiguresResult): void {
 function wholeNumber(name: 'nodes' | 'seeds' | 'seed' | 'jobs', least: number): number {
   const number = Number(values[name])
   if (Number.isSafeInteger(number) && number >= least) return number
-  print(`--${name} takes a whole number from ${least}, not '${values[name]}'`)
+  print(`--${name} takes a whole number of at least ${least}, not '${values[name]}'`)
   process.exit(2)
 }
 

@@ -1,15 +1,15 @@
-// One of the processes among which `run.ts` divides its tasks: it takes one, does it, and answers.
-import { type Figures, measure, measureWakes, type WakeFigures } from './figures.ts'
+// A worker process of `run.ts`: takes a task, runs it, and sends the result.
+import { type Measurements, measure, measureWakes, type WakeMeasurements } from './measurements.ts'
 import { Simulation } from './simulation.ts'
 
 export interface SeedTask {
-  readonly kind: 'seed' | 'figures'
+  readonly kind: 'seed' | 'measurements'
   readonly seed: number
   readonly nodeCount: number
   readonly isSigned: boolean
 }
 
-export type SeedAnswer = SeedResult | FiguresResult
+export type SeedAnswer = SeedResult | MeasurementsResult
 
 export interface SeedResult {
   readonly kind: 'seed'
@@ -19,23 +19,23 @@ export interface SeedResult {
   readonly foundBy: { readonly hint: number; readonly loss: number; readonly fallback: number }
 }
 
-export interface FiguresResult {
-  readonly kind: 'figures'
-  readonly figures: Figures
-  readonly wakes: readonly (WakeFigures & { readonly loss: number })[]
+export interface MeasurementsResult {
+  readonly kind: 'measurements'
+  readonly measurements: Measurements
+  readonly wakes: readonly (WakeMeasurements & { readonly loss: number })[]
 }
 
 const wakesPerLoss = 2_000
 
-/** A thousand nodes send half a million datagrams in a second. So their runs are short: all join, some are cut off or
- * restart, the whole is mended. Every twentieth lasts until nodes were given up and interests withdrawn, and then
- * until the rarest greeting, one in 15 s, has come. */
+/** A thousand nodes send half a million datagrams per second, so their runs are short: all join, some are
+ * cut off or restart, the network heals. Every twentieth run lasts until nodes are declared dead and
+ * interests withdrawn, and then until the slowest hello interval, 15 s, has passed. */
 const large = { nodesMin: 200, longEvery: 20 }
 const short = { faultsMs: 2_000, faultGapMs: [300, 900], healingMs: 5_000 } as const
 const long = { faultsMs: 24_000, healingMs: 18_000 }
 
 process.on('message', (task: SeedTask) => {
-  process.send?.(task.kind === 'seed' ? runSeed(task) : takeFigures(task))
+  process.send?.(task.kind === 'seed' ? runSeed(task) : takeMeasurements(task))
 })
 
 function runSeed({ seed, nodeCount, isSigned }: SeedTask): SeedResult {
@@ -51,9 +51,9 @@ function runSeed({ seed, nodeCount, isSigned }: SeedTask): SeedResult {
   return { kind: 'seed', seed, broken, datagrams, foundBy: simulation.store.foundBy }
 }
 
-function takeFigures({ seed, nodeCount }: SeedTask): FiguresResult {
+function takeMeasurements({ seed, nodeCount }: SeedTask): MeasurementsResult {
   const wakes = [0, 0.01, 0.3].map((loss) => {
     return { loss, ...measureWakes(loss, seed, wakesPerLoss) }
   })
-  return { kind: 'figures', figures: measure(nodeCount, seed), wakes }
+  return { kind: 'measurements', measurements: measure(nodeCount, seed), wakes }
 }

@@ -1,6 +1,6 @@
-// One run, decided by its seed: nodes come, go, freeze and lose each other while messages are pushed and
-// waited for. Then everything heals, and the cluster must be whole again. All the while rules are checked;
-// `run` answers the first ones that were broken.
+// One run, determined by its seed: nodes start, stop, stall and lose each other while messages are pushed and
+// waited for. Then everything heals, and the cluster must be whole again. Rules are checked throughout; `run`
+// returns the first violations.
 import { type Random, seededRandom } from '@rouse/testkit'
 import { type GossipPreset, type Hint, presets } from '../../src/index.ts'
 import { Application, fallbackMs, Store } from './application.ts'
@@ -15,9 +15,9 @@ export interface SimulationOptions {
   readonly seed: number
   readonly nodeCount: number
   readonly faultsMs?: number
-  /** Between two faults, at least and at most. */
+  /** The minimum and maximum time between two faults. */
   readonly faultGapMs?: readonly [number, number]
-  /** Enough for the rarest greeting, one in 15 s, and the handshake. */
+  /** Enough for the slowest hello interval, 15 s, and the handshake. */
   readonly healingMs?: number
   readonly isSigned?: boolean
   /** How many nodes' views are checked each time; all by default. */
@@ -25,12 +25,12 @@ export interface SimulationOptions {
   readonly sabotage?: Sabotage
 }
 
-/** What is wrong with the nodes, to see whether the rules notice. */
+/** A defect in the nodes, to see whether the rules detect it. */
 export type Sabotage = Partial<GossipPreset> | 'no fallback' | 'losses unnoticed'
 
 const checkEveryMs = 500
 const watchEveryMs = 100
-/** In the end all is well, and some nodes are found at one more address each. */
+/** In the end the network is fine, and some nodes get one more address each. */
 const aliasedMs = 500
 const refreshEveryMs = 10_000
 const keyCount = 12
@@ -67,7 +67,7 @@ export class Simulation {
     this.#watch = new NoticeWatch(this.network)
   }
 
-  /** The rules that were broken. */
+  /** Returns the violations. */
   run(): readonly string[] {
     const { nodeCount, faultsMs, faultGapMs, healingMs } = this.#options
     for (let index = 0; index < nodeCount; index += 1) this.#start(index, addressOf(index))
@@ -77,10 +77,10 @@ export class Simulation {
     this.#repeat(100, 1_000, settledFrom, () => this.#changeInterest())
     this.#repeat(checkEveryMs, checkEveryMs, faultsMs + healingMs, () => this.#check())
     this.#repeat(refreshEveryMs, refreshEveryMs, faultsMs + healingMs, () => this.#refreshAll())
-    this.#repeat(watchEveryMs, watchEveryMs, faultsMs + healingMs, () => this.#look())
+    this.#repeat(watchEveryMs, watchEveryMs, faultsMs + healingMs, () => this.#checkNotices())
     this.network.runUntil(faultsMs)
     this.#heal()
-    // Who is frozen begins to heal when it goes on.
+    // A stalled node begins to heal when it resumes.
     const thawedAt = Math.max(faultsMs, ...this.running().map(({ node }) => node.stalledUntil))
     this.network.runUntil(thawedAt + healingMs - aliasedMs)
     this.#breaks(checkWhole(this.running(), this.network))
@@ -122,7 +122,7 @@ export class Simulation {
   #hinted(app: Application, { kind, scope }: Hint, from: string): void {
     const isEverything = kind === 'EVERYTHING'
     this.#watch.told(app, from, isEverything ? undefined : scope)
-    if (isEverything) app.look('loss')
+    if (isEverything) app.check('loss')
     else app.told(scope)
   }
 
@@ -131,14 +131,14 @@ export class Simulation {
     const sender = this.running().find(({ node }) => node.nodeId === from)
     this.#breaks(this.#watch.alarmed(app, sender))
     this.#watch.told(app, from)
-    app.look('loss')
+    app.check('loss')
   }
 
-  #look(): void {
-    this.#breaks(this.#watch.look())
+  #checkNotices(): void {
+    this.#breaks(this.#watch.check())
   }
 
-  /** What the list of nodes in the database is for. */
+  /** Stands for the list of nodes in the database. */
   #refresh({ node }: Application): void {
     const addresses = this.running().flatMap((app) => [app.node.address, ...app.node.aliases])
     this.network.act(node, (core, nowMs) => core.discovered(addresses, nowMs))
@@ -170,7 +170,7 @@ export class Simulation {
     this.#disturbed()
   }
 
-  /** Found by another name, behind another interface, … */
+  /** A second address, as from another name or interface. */
   #addAliases(apps: readonly Application[]): void {
     for (const { node } of apps) {
       const alias = `10.2.${this.#random.fault.below(65_536)}.1:4601`
@@ -183,7 +183,7 @@ export class Simulation {
     return this.apps.map(({ node }) => node)
   }
 
-  /** Another step of a fault, unless all is over by then. */
+  /** A later step of a fault, unless the faults are over by then. */
   #later(afterMs: number, action: () => void): void {
     const at = this.network.now + afterMs
     if (at >= this.#options.faultsMs) return
@@ -198,7 +198,7 @@ export class Simulation {
     for (const app of this.running()) this.#restart(app, { isGraceful: false })
   }
 
-  /** The same id comes back in a while, often at the same address. */
+  /** The same id comes back after a while, often at the same address. */
   #restart(app: Application, { isGraceful }: { readonly isGraceful: boolean }): void {
     const { node } = app
     if (!node.isRunning) return
@@ -223,7 +223,7 @@ export class Simulation {
 
   #disturbed(): void {
     this.#watch.disturbed()
-    this.#look()
+    this.#checkNotices()
   }
 
   #push(): void {
@@ -239,7 +239,9 @@ export class Simulation {
         (one) => (one.waits.get(key)?.since ?? Infinity) < now && this.#hasBeenAwake(one.node, now),
       )
       if (idle !== undefined) {
-        this.#breaks([`${idle.node.nodeId} waited for ${key} and missed a message of ${now}`])
+        this.#breaks([
+          `${idle.node.nodeId} waited for ${key} and missed a message pushed at ${now}`,
+        ])
       }
     })
   }

@@ -1,6 +1,6 @@
 import type { GossipCoreOptions } from '../../src/index.ts'
 
-/** Signs nothing: in a simulation nobody forges, and signatures would take most of the time. */
+/** Signs nothing: nothing is forged in a simulation, and signatures would take most of the time. */
 export const unsigned: GossipCoreOptions['signer'] = {
   keyId: 0,
   sign: (bytes, length) => {

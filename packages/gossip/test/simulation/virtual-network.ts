@@ -1,6 +1,6 @@
-// Nodes made of the production core, a virtual clock, and a network that loses, delays, doubles and reorders
-// as a seed decides. Each concern draws from a stream of its own: another draw for one of them does not
-// change what happens to the others.
+// Nodes with the production core, a virtual clock, and a network that loses, delays, duplicates and reorders
+// datagrams by a seed. Each concern has a separate random stream, so an extra draw for one does not change
+// the others.
 import { type Random, seededRandom } from '@rouse/testkit'
 import {
   type Address,
@@ -36,7 +36,7 @@ export interface NetworkOptions {
   readonly seed: number
   readonly preset?: GossipPreset
   readonly secrets?: readonly string[]
-  /** In place of real signatures, which cost more than everything else. */
+  /** Replaces real signatures, which cost more than everything else. */
   readonly signer?: GossipCoreOptions['signer']
   readonly recordsHeard?: boolean
 }
@@ -50,7 +50,7 @@ export interface NodeName {
 }
 
 const ipAndUdpBytes = 28
-/** No timer fires at once, and virtual time must go on. */
+/** No timer fires immediately, and virtual time must advance. */
 const leastMs = 0.001
 
 interface Sending {
@@ -64,16 +64,16 @@ interface Sending {
 export class VirtualNetwork {
   readonly quality: LinkQuality = { ...perfect }
   readonly nodes = new Map<Address, VirtualNode>()
-  /** All there ever were. */
+  /** All incarnations that ever started. */
   readonly lives = new Map<string, VirtualNode>()
   readonly #options: NetworkOptions
   readonly #events = new EventQueue<() => void>()
-  /** From whom to whom nothing comes through. */
+  /** Directions in which no datagram passes. */
   readonly #cuts = new Map<Address, Set<Address>>()
   readonly #random: Record<'loss' | 'delay' | 'duplicate' | 'reorder' | 'core', Random>
   now = 0
   datagrams = 0
-  /** Sees every datagram on its way. */
+  /** Sees every datagram that is sent. */
   onSend: ((bytes: Uint8Array, from: Address, to: Address) => void) | undefined
 
   constructor(options: NetworkOptions) {
@@ -88,7 +88,7 @@ export class VirtualNetwork {
     }
   }
 
-  /** Starts a node, or the next life of it. */
+  /** Starts a node, or its next incarnation. */
   start({ signer, advertise, ...name }: NodeName, ports: Omit<GossipPorts, 'send'>): VirtualNode {
     const { preset = presets.lan, secrets = [] } = this.#options
     const seed = this.#random.core.below(2 ** 32)
@@ -126,7 +126,7 @@ export class VirtualNetwork {
     return node
   }
 
-  /** Does something to a node's core, by the node's clock. */
+  /** Calls a node's core, by the node's clock. */
   act<Result>(node: VirtualNode, action: (core: GossipCore, nowMs: number) => Result): Result {
     const result = action(node.core, this.now + node.clockOffsetMs)
     this.#arm(node)
@@ -146,7 +146,7 @@ export class VirtualNetwork {
     this.nodes.set(address, node)
   }
 
-  /** From now on it is reached at another address, and its datagrams come from there. */
+  /** Moves a node to another address; its datagrams then come from there. */
   rebind(node: VirtualNode, address: Address): void {
     if (this.nodes.get(node.address) === node) this.nodes.delete(node.address)
     node.address = address
@@ -166,7 +166,7 @@ export class VirtualNetwork {
     this.#arm(node)
   }
 
-  /** One way. */
+  /** In one direction. */
   cut(from: Address, to: Address): void {
     const cut = this.#cuts.get(from) ?? new Set()
     this.#cuts.set(from, cut.add(to))
@@ -180,12 +180,12 @@ export class VirtualNetwork {
     this.#cuts.clear()
   }
 
-  /** Whether what is sent now arrives, perhaps late. */
+  /** Whether a datagram sent now arrives, perhaps late. */
   connects(from: VirtualNode, to: VirtualNode): boolean {
     return this.quality.loss === 0 && this.#cuts.get(from.address)?.has(to.address) !== true
   }
 
-  /** Whether whatever is sent now arrives soon. */
+  /** Whether any datagram sent now arrives soon. */
   get isCalm(): boolean {
     const { loss, reordering } = this.quality
     if (loss > 0 || reordering > 0) return false
@@ -231,7 +231,7 @@ export class VirtualNetwork {
     this.#events.push(this.now + afterMs, () => this.#deliver(sending))
   }
 
-  /** What the sender has heard of the receiver by now. */
+  /** How recent the sender's knowledge of the receiver is. */
   #heardTo(from: VirtualNode, to: Address): number | undefined {
     const receiver = this.nodes.get(to)
     return receiver && from.heardFrom.get(receiver)
@@ -241,7 +241,7 @@ export class VirtualNetwork {
     const { from, bytes, to, sentAt, heardTo } = sending
     const node = this.nodes.get(to)
     if (node === undefined) return
-    // After a stall Node's timers run first, the socket is read then.
+    // After a stall Node runs timers first, then reads the socket.
     if (this.now < node.stalledUntil) {
       const resumedAt = node.stalledUntil + 0.002
       this.#events.push(resumedAt, () => this.#deliver(sending))
@@ -252,7 +252,7 @@ export class VirtualNetwork {
       raise(node.heardFrom, from, sentAt)
       if (heardTo !== undefined) raise(node.answeredBy, from, heardTo)
     }
-    // No copy: the core changes no bytes.
+    // No copy: the core does not change the bytes.
     const received = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     this.act(node, (core, nowMs) => core.receive(received, from.address, nowMs))
   }

@@ -6,28 +6,29 @@ export interface VirtualNode {
   readonly incarnation: number
   readonly core: GossipCore
   isRunning: boolean
-  /** When its life ended; Infinity while it has not. */
+  /** When this incarnation ended; Infinity while it runs. */
   stoppedAt: number
-  /** Frozen until then: what arrives meanwhile waits. */
+  /** Stalled until then: datagrams that arrive meanwhile wait. */
   stalledUntil: number
-  /** By how much its clock differs from the virtual one. */
+  /** The offset of its clock from virtual time. */
   clockOffsetMs: number
-  /** How far its clock has jumped ahead, all in all. */
+  /** How far its clock has jumped ahead in total. */
   skippedMs: number
   armedFor: number
   bytesSent: number
   bytesReceived: number
-  /** When it was frozen, in order. */
+  /** When it stalled, in order. */
   readonly stalls: { readonly from: number; readonly until: number }[]
-  /** When the last datagram of each node that arrived here had been sent. */
+  /** For each node, when the last datagram that arrived here was sent. */
   readonly heardFrom: Map<VirtualNode, number>
-  /** When the last datagram had been sent to each node of which it knew when it sent one that arrived here. */
+  /** For each node, when we sent it the last datagram that it had received before it sent one that arrived
+   * here. */
   readonly answeredBy: Map<VirtualNode, number>
-  /** Where else it is reached. Its own datagrams come from its address. */
+  /** Other addresses that reach it. It sends from its main address. */
   readonly aliases: Address[]
 }
 
-/** How long a node was frozen since then. */
+/** How long a node stalled since then. */
 export function stalledMsSince({ stalls }: VirtualNode, since: number, now: number): number {
   return stalls.reduce((sum, { from, until }) => {
     return sum + Math.max(0, Math.min(until, now) - Math.max(from, since))

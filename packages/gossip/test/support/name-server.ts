@@ -1,4 +1,4 @@
-// A name server for tests: it answers A, AAAA and SRV questions over UDP from a table.
+// A name server for tests: answers A, AAAA and SRV questions over UDP from a table.
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
@@ -8,15 +8,15 @@ export interface Zone {
   a?: Record<string, string[]>
   aaaa?: Record<string, string[]>
   srv?: Record<string, { name: string; port: number }[]>
-  /** It answers that it cannot answer. */
+  /** Answers SERVFAIL. */
   isBroken?: boolean
 }
 
 const types = { a: 1, aaaa: 28, srv: 33 } as const
-/** With the flags of an answer. */
+/** Flags of a response, with its code. */
 const codes = { found: 0x81_80, failed: 0x81_82, none: 0x81_83 } as const
 
-/** Changes to the zone show in the next answer. */
+/** Changes to the zone take effect with the next answer. */
 export async function startNameServer(t: Test, zone: Zone): Promise<Resolver> {
   const socket = createSocket('udp4', (query, { address, port }) => {
     socket.send(answer(query, zone), port, address)
@@ -63,7 +63,7 @@ function recordsOf({ a, aaaa, srv }: Zone, name: string, type: number): Buffer[]
   })
 }
 
-/** `::1` and the like only. */
+/** Only `::1` and similar. */
 function ipv6Bytes(address: string): Buffer {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt16BE(Number.parseInt(address.replace('::', ''), 16), 14)

@@ -1,4 +1,4 @@
-// A node in a process of its own, for tests that freeze or kill it. Says where it is on its first line.
+// A node in a separate process, for tests that freeze or kill it. Prints its address on the first line.
 import { GossipNode, type PresetName } from '../../src/index.ts'
 
 const [index, peer, preset = 'loopback'] = process.argv.slice(2)

@@ -1,17 +1,17 @@
-// What every transport has to do. Each implementation runs this in a test of its own.
+// The contract of every transport. Each implementation runs this suite in its test.
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { GossipNode, type GossipNodeOptions, type Hint, type Transport } from '../../src/index.ts'
 
 export interface TransportKit {
-  /** A transport with an address of its own. */
+  /** A transport with a new address. */
   readonly make: () => Transport
-  /** An address of the same kind where nobody is. */
+  /** An address of the same kind without a listener. */
   readonly nowhere: string
 }
 
 export function transportSuite(name: string, makeKit: () => TransportKit): void {
-  test(`${name}: a datagram arrives as it was sent, with the sender's address`, async (t) => {
+  test(`${name}: a datagram arrives unchanged, with the sender's address`, async (t) => {
     const { make } = makeKit()
     const received: { bytes: Buffer; from: string }[] = []
     const one = await started(t, make(), () => {})
@@ -26,7 +26,7 @@ export function transportSuite(name: string, makeKit: () => TransportKit): void 
     )
   })
 
-  test(`${name}: what is sent to nobody is lost without a word`, async (t) => {
+  test(`${name}: a datagram without a receiver is lost silently`, async (t) => {
     const kit = makeKit()
     const received: string[] = []
     const one = await started(t, kit.make(), (bytes) => received.push(bytes.toString()))
@@ -37,7 +37,7 @@ export function transportSuite(name: string, makeKit: () => TransportKit): void 
     t.same(received, ['kept'])
   })
 
-  test(`${name}: start and stop may be called twice, and nothing arrives after`, async (t) => {
+  test(`${name}: start and stop are idempotent, and nothing arrives after stop`, async (t) => {
     const { make } = makeKit()
     const transport = make()
     await transport.stop()
@@ -45,7 +45,7 @@ export function transportSuite(name: string, makeKit: () => TransportKit): void 
     await transport.start(() => {
       received += 1
     })
-    await transport.start(() => t.fail('the second start counts'))
+    await transport.start(() => t.fail('the second start took effect'))
     const other = await started(t, make(), () => {})
     other.send(Buffer.from('x'), transport.address)
     await eventually(() => received === 1)
@@ -61,7 +61,7 @@ export function transportSuite(name: string, makeKit: () => TransportKit): void 
     t.equal(received, 1)
   })
 
-  test(`${name}: nodes meet, wake each other and say goodbye`, async (t) => {
+  test(`${name}: nodes meet, send each other hints and leave`, async (t) => {
     const { make } = makeKit()
     const nodes = await Promise.all([0, 1, 2].map((index) => startNode(t, index, make())))
     const addresses = nodes.map(({ address }) => address)

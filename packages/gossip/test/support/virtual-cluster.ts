@@ -1,4 +1,4 @@
-// A few nodes of the production core in a virtual network, and all that they were told.
+// A few nodes with the production core in a virtual network, and everything they reported.
 import type { Hint, PeerEvent, PeerState } from '../../src/index.ts'
 import { type NetworkOptions, VirtualNetwork } from '../simulation/virtual-network.ts'
 import type { VirtualNode } from '../simulation/virtual-node.ts'
@@ -27,7 +27,7 @@ export class VirtualCluster {
     this.network = new VirtualNetwork({ seed: 1, ...options })
   }
 
-  /** So many nodes that all know each other's addresses. */
+  /** This many nodes that all know each other's addresses. */
   static of(count: number, options: Partial<NetworkOptions> = {}): VirtualCluster {
     const cluster = new VirtualCluster(options)
     for (let index = 0; index < count; index += 1) cluster.start(index)
@@ -81,7 +81,7 @@ export class VirtualCluster {
     }
   }
 
-  /** Every state that a node sees, by the id of the peer. */
+  /** The state of each peer as a node sees it, by peer id. */
   statesSeenBy(index: number): Record<string, PeerState> {
     const { node } = this.at(index)
     const peers = node.core.peers(this.network.now + node.clockOffsetMs)

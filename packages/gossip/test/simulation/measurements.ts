@@ -1,16 +1,16 @@
-// What the targets are about, measured in virtual time: how fast a node joins, is missed and is woken, and
-// what silence costs.
+// The measurements behind the targets, in virtual time: how fast a node joins, is detected as dead and is
+// woken, and how much traffic an idle cluster has.
 import type { OutgoingHint, PeerEvent } from '../../src/index.ts'
 import { VirtualCluster } from '../support/virtual-cluster.ts'
 import { unsigned } from './unsigned.ts'
 
-export interface Figures {
+export interface Measurements {
   readonly coldStartMs: number
   readonly joinMs: number
   readonly leaveMs: number
   readonly suspectMs: number
   readonly crashMs: number
-  /** Of the datagrams, and with the headers of UDP and IPv4. */
+  /** Bytes of the datagrams, and including UDP and IPv4 headers. */
   readonly payloadBytesPerSecond: number
   readonly bytesPerSecond: number
 }
@@ -23,7 +23,7 @@ const hint: OutgoingHint = {
   keys: ['q/orders'],
 }
 
-export function measure(nodeCount: number, seed: number): Figures {
+export function measure(nodeCount: number, seed: number): Measurements {
   const cluster = new VirtualCluster({ seed, signer: unsigned, recordsHeard: false })
   const { network } = cluster
   for (let index = 0; index < nodeCount; index += 1) cluster.start(index)
@@ -63,15 +63,15 @@ export function measure(nodeCount: number, seed: number): Figures {
   }
 }
 
-export interface WakeFigures {
+export interface WakeMeasurements {
   readonly within10Ms: number
   readonly p50Ms: number
   readonly maxMs: number
 }
 
-/** How soon a waiter on one node learns of each of many pushes on another: by a hint, or by noticing that
- * hints were lost. No fallback helps. */
-export function measureWakes(loss: number, seed: number, pushCount: number): WakeFigures {
+/** How soon a waiter on one node learns of each of many pushes on another, by a hint or by a reported loss.
+ * There is no fallback. */
+export function measureWakes(loss: number, seed: number, pushCount: number): WakeMeasurements {
   const cluster = VirtualCluster.of(3, { seed, signer: unsigned })
   const { network } = cluster
   const waiter = cluster.at(0)

@@ -1,4 +1,5 @@
-/** The connection was lost under COMMIT, or the commit was not confirmed: the transaction may or may not have happened. */
+/** The connection was lost during COMMIT, or the commit was not confirmed: the transaction may or may not
+ * have happened. */
 export class OutcomeUnknownError extends Error {
   readonly code = 'outcome_unknown'
 

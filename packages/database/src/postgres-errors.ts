@@ -1,14 +1,14 @@
 // What a failed database call means to its caller.
 //
-//   unavailable      no server to talk to just now: wait and reconnect. After a statement was sent
-//                    without a transaction around it, ask provesNotCommitted before repeating it.
-//   retryable        rolled back through no fault of the caller (deadlock, lock or statement
-//                    timeout, plan gone stale, RS001): the same call may simply be made again.
+//   unavailable      no server to talk to at the moment: wait and reconnect. After a statement was sent outside
+//                    a transaction, check provesNotCommitted before repeating it.
+//   retryable        rolled back through no fault of the caller (deadlock, lock or statement timeout, stale
+//                    plan, RS001): repeat the same call.
 //   conflict         RS409: the caller's claim is stale (a lost lease). Repeating cannot help.
-//   outcome_unknown  the connection died under COMMIT, or a commit was not confirmed.
-//   invalid          the input is at fault: class 22, and every other RS code. The functions of
-//                    Rouse put a JSON object into DETAIL.
-//   other            a defect or an error nobody foresaw.
+//   outcome_unknown  the connection died during COMMIT, or a commit was not confirmed.
+//   invalid          the input is at fault: class 22, and every other RS code. The SQL functions put a JSON
+//                    object into DETAIL.
+//   other            a defect or an unexpected error.
 import { DatabaseHostError } from './hosts/database-host-error.ts'
 import { OutcomeUnknownError } from './outcome-unknown-error.ts'
 
@@ -31,37 +31,33 @@ export function classifyPostgresError(error: unknown): PostgresErrorClass {
   return 'other'
 }
 
-/**
- * True when the failed statement (or COMMIT) certainly left nothing behind: the server said so, or
- * was never reached. False when the connection was lost after something may have been sent, and when
- * the server ended the session: a commit record that could not be flushed (PANIC) may still be found
- * by recovery, and a session may be told to go (FATAL) after its commit and before the answer.
- */
+/** True if the failed statement (or COMMIT) certainly left nothing behind: the server said so, or was never
+ * reached. False if the connection was lost after something may have been sent, and if the server ended
+ * the session: recovery may still find a commit record that could not be flushed (PANIC), and a session
+ * may be terminated (FATAL) after its commit and before the answer. */
 export function provesNotCommitted(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (isAggregate(error)) return error.errors.every(provesNotCommitted)
   const state = sqlState(error)
   if (state === undefined) return neverConnected(error)
   if (connectStates.has(state) || isRefusedLogin(state) || isTooManyConnections(error)) return true
-  // Class 08 is about the connection itself; poolers send it as an error like any other.
+  // Class 08 concerns the connection itself; poolers send it as an ordinary error.
   return leavesSession(error) && !state.startsWith('08')
 }
 
-/**
- * The server, or a pooler before it, has no room for one more connection. A pool that has some goes on with those; only one
- * that has none finds the server unavailable.
- */
+/** The server, or a pooler before it, has no room for another connection. A pool that has connections
+ * continues with those; only a pool without any treats the server as unavailable. */
 export function isTooManyConnections(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (isAggregate(error)) return error.errors.some(isTooManyConnections)
   return sqlState(error) === '53300' || (sqlState(error) === '08P01' && noRoom.test(error.message))
 }
 
-/** Poolers have no code of their own for it. */
+/** Poolers have no specific code for it. */
 const noRoom =
   /no more connections allowed|too many (connections|clients)|connection slots are reserved/
 
-/** Sent in place of a greeting, before any statement. */
+/** Sent before the session starts, and so before any statement. */
 const connectStates = new Set([
   '57P03', // cannot_connect_now: starting up or shutting down
   '53300', // too_many_connections
@@ -76,7 +72,7 @@ function endsSession(error: Error): boolean {
   return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC')
 }
 
-/** The word is translated by servers that speak another language; those prove less. */
+/** Servers with another language translate the severity; their errors prove less. */
 function leavesSession(error: Error): boolean {
   return 'severity' in error && error.severity === 'ERROR'
 }
@@ -104,7 +100,7 @@ function classifySqlState(state: string, message: string): PostgresErrorClass {
   if (unavailableStates.has(state) || state.startsWith('08')) return 'unavailable'
   if (state === 'RS409') return 'conflict'
   if (state.startsWith('RS') || state.startsWith('22')) return 'invalid'
-  // A prepared `select *` whose table changed under it; the next attempt plans afresh.
+  // A prepared `select *` whose table changed; the next attempt plans again.
   if (state === '0A000' && message.includes('cached plan must not change result type')) {
     return 'retryable'
   }
@@ -123,7 +119,7 @@ const connectFailures = new Set([
 function neverConnected(error: Error): boolean {
   if (error instanceof DatabaseHostError) return error.code !== 'bad_target'
   if (connectFailures.has(codeOf(error) ?? '')) return true
-  // pg and pg-pool say these without a code.
+  // pg and pg-pool report these without a code.
   return /^timeout exceeded when trying to connect|^Connection terminated due to connection timeout|^timeout expired$/.test(
     error.message,
   )
@@ -143,7 +139,7 @@ function isAggregate(error: Error): error is AggregateError {
   return error instanceof AggregateError && error.errors.length > 0
 }
 
-/** System errors have codes too; a SQLSTATE is five capitals or digits that the server sent. */
+/** System errors have codes, too; a SQLSTATE is five capitals or digits from the server. */
 function sqlState(error: Error): string | undefined {
   const code = codeOf(error)
   return code !== undefined && 'severity' in error && /^[0-9A-Z]{5}$/.test(code) ? code : undefined

@@ -1,5 +1,5 @@
-// Which PostgreSQL servers Rouse works with. Every program asks before it changes anything: an older server would take the
-// schema and fail later, in a call of a user.
+// The PostgreSQL versions that Rouse supports. Every program checks before it changes anything: an older
+// server would accept the schema and fail later, in a user's call.
 import type pg from 'pg'
 import { readServerVersion } from './version-statements.ts'
 
@@ -8,11 +8,11 @@ export const postgresMajorMin = 15
 export interface ServerVersion {
   /** As `server_version_num`: 150018 is 15.18. */
   readonly number: number
-  /** As people know it, with what a packager adds. */
+  /** The readable version, with any suffix of a packager. */
   readonly name: string
 }
 
-/** The server is older than any that Rouse works with. Callers branch on `code`. */
+/** The server is older than the oldest supported version. Callers branch on `code`. */
 export class PostgresTooOldError extends Error {
   readonly code = 'postgres_too_old'
 
@@ -24,7 +24,7 @@ export class PostgresTooOldError extends Error {
   }
 }
 
-/** Throws where the server is too old. */
+/** Throws if the server is too old. */
 export async function checkServerVersion(client: pg.ClientBase | pg.Pool): Promise<ServerVersion> {
   const version = await readServerVersion(client)
   if (isTooOld(version)) throw new PostgresTooOldError(version)

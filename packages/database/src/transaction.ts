@@ -2,13 +2,9 @@ import type pg from 'pg'
 import { OutcomeUnknownError } from './outcome-unknown-error.ts'
 import { provesNotCommitted } from './postgres-errors.ts'
 
-/**
- * Runs `work` in one transaction on one connection and commits it.
- *
- * Three endings: it committed and the result is returned; it did not, and the failure is thrown;
- * or the connection died under COMMIT, or the standby did not confirm it, and nobody can say, which
- * is an OutcomeUnknownError.
- */
+/** Runs `work` in one transaction on one connection and commits it. Three outcomes: it committed, and the
+ * result is returned; it did not, and the error is thrown; or the connection died during COMMIT or the
+ * standby did not confirm it, and an OutcomeUnknownError is thrown. */
 export async function withTransaction<Result>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<Result>,
@@ -31,7 +27,7 @@ async function rollBackAndRelease(client: pg.PoolClient): Promise<void> {
     await client.query('rollback')
     client.release()
   } catch {
-    // The failure of the work is the one to report; a client that cannot roll back is unusable.
+    // Report the error of the work; a client that cannot roll back is unusable.
     client.release(true)
   }
 }
@@ -46,7 +42,7 @@ async function commitAndRelease(client: pg.PoolClient): Promise<void> {
     throw new OutcomeUnknownError(error)
   }
   client.release()
-  // PostgreSQL answers COMMIT with ROLLBACK when a swallowed error had already failed the
-  // transaction. Reporting that as success would lose the caller's writes silently.
+  // PostgreSQL answers COMMIT with ROLLBACK if a swallowed error has already failed the transaction.
+  // Reporting success would lose the caller's writes silently.
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back at commit')
 }

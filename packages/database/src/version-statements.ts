@@ -6,6 +6,6 @@ export async function readServerVersion(client: pg.ClientBase | pg.Pool): Promis
     `select current_setting('server_version_num')::int as number, current_setting('server_version') as name`,
   )
   const [version] = rows
-  if (version === undefined) throw new Error('PostgreSQL did not say its version')
+  if (version === undefined) throw new Error('PostgreSQL did not report its version')
   return version
 }

@@ -6,16 +6,18 @@ import { test } from 'tap'
 import { findBinaries } from '../src/embedded/binaries.ts'
 import { isRoot, serverUser } from '../src/embedded/server-user.ts'
 
-test('the packaged programs run where they are', async (t) => {
+test('the packaged programs run in place', async (t) => {
   const { initdb } = await findBinaries()
   t.match(execFileSync(initdb, ['--version'], serverUser()).toString(), /PostgreSQL\) 18/)
 })
 
-test('programs in a closed folder of root are copied, once', { skip: !isRoot() }, async (t) => {
+test('programs in a folder that only root can read are copied once', {
+  skip: !isRoot(),
+}, async (t) => {
   const packaged = dirname(dirname((await findBinaries()).initdb))
   const closed = mkdtempSync(join(tmpdir(), 'rouse-closed-'))
   t.teardown(() => rmSync(closed, { recursive: true, force: true }))
-  // Without the links, as the package arrives where install scripts are switched off.
+  // Without the links, as installed when install scripts are disabled.
   cpSync(packaged, join(closed, 'native'), {
     recursive: true,
     filter: (path) => !/\.so(\.\d+)?$/.test(path) || path.includes('/postgresql/'),

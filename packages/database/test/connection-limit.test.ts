@@ -1,4 +1,4 @@
-// A server that has no room for another connection goes on serving those it gave.
+// A pool keeps serving with the connections it has when the server has no room for another one.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
@@ -14,7 +14,7 @@ import { emptyDatabase } from './support/server.ts'
 
 const max = 8
 
-/** A pool of a role that may have only so many connections. */
+/** A pool of a role with this connection limit. */
 async function limitedPool(t: Test, connections: number) {
   const { url, pool: admin } = await emptyDatabase(t)
   const role = `limited_${randomBytes(6).toString('hex')}`
@@ -41,7 +41,7 @@ async function limitedPool(t: Test, connections: number) {
   }
 }
 
-/** Takes as many connections as it gets at once, then gives them back. */
+/** Takes as many connections as it gets at once, then releases them. */
 async function holdAll(pool: pg.Pool, until: () => boolean): Promise<void> {
   const clients: pg.PoolClient[] = []
   const taking = Array.from({ length: max }, async () => {
@@ -53,7 +53,7 @@ async function holdAll(pool: pg.Pool, until: () => boolean): Promise<void> {
   await Promise.all(taking)
 }
 
-test('what connections the server gives serve everybody, and the limit is told once', async (t) => {
+test('the available connections serve all callers, and the limit is reported once', async (t) => {
   const { pool, heard, allow } = await limitedPool(t, 3)
   let served = 0
   await holdAll(pool, () => pool.totalCount <= 3)
@@ -77,7 +77,7 @@ test('what connections the server gives serve everybody, and the limit is told o
   await holdAll(pool, () => pool.totalCount === max)
 })
 
-test('without any connection the server is unavailable, and back when it gives one', async (t) => {
+test('without any connection the server is unavailable, until it accepts one again', async (t) => {
   const { pool, heard, allow } = await limitedPool(t, 0)
   const error = await pool.query('select 1').then(
     () => undefined,
@@ -91,24 +91,24 @@ test('without any connection the server is unavailable, and back when it gives o
   t.match(heard, [{ limit: 1 }])
 })
 
-test('a limited pool grows by steps, and after a refusal tries less often', async (t) => {
+test('a limited pool grows in steps, and tests less often after a refusal', async (t) => {
   const limit = new ConnectionLimit(16, () => 0)
   t.notOk(limit.isLimited)
   for (const connected of [0, 2, 5]) limit.refused(connected)
   limit.connected(5)
-  t.match([limit.current, limit.pauseMs], [5, 500], 'a burst is one failure')
+  t.match([limit.current, limit.pauseMs], [5, 500], 'a burst counts as one failure')
   limit.testSucceeded()
   t.match([limit.current, limit.isLimited], [10, true])
   for (const connected of [7, 7, 7]) limit.refused(connected)
   t.match([limit.current, limit.pauseMs], [7, 1_000])
   for (let n = 0; n < 10; n += 1) limit.testFailed()
-  t.equal(limit.pauseMs, 15_000, 'half a minute at most')
+  t.equal(limit.pauseMs, 15_000, 'at most half a minute')
   limit.testSucceeded()
   limit.testSucceeded()
   t.match([limit.current, limit.isLimited, limit.pauseMs], [16, false, 500])
 })
 
-test('every way to say that there is no room is understood', async (t) => {
+test('every form of "too many connections" is recognised', async (t) => {
   for (const [code, message] of [
     ['53300', 'too many connections for role "rouse"'],
     ['53300', 'too many connections for database "rouse"'],

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { parseConnectionTarget } from '../src/hosts/connection-target.ts'
 
-test('one host is left as it is, and asked for nothing', async (t) => {
+test('a URL with one host is passed on unchanged', async (t) => {
   for (const url of [
     'postgres://user:secret@one:5433/rouse?sslmode=disable',
     'postgresql://one/rouse',
@@ -17,7 +17,7 @@ test('one host is left as it is, and asked for nothing', async (t) => {
   }
 })
 
-test('several hosts share the rest of the address, and one of them has to take writes', async (t) => {
+test('several hosts share the rest of the URL, and one of them must take writes', async (t) => {
   const url = 'postgres://u:p%40ss@one:1,[::1]:2,three/db?a=1&target_session_attrs=read-write&b=2'
   t.same(parseConnectionTarget(url), {
     hosts: [
@@ -32,7 +32,7 @@ test('several hosts share the rest of the address, and one of them has to take w
   t.equal(parseConnectionTarget('postgres://one/db?target_session_attrs=primary').readWrite, true)
 })
 
-test('an address that cannot be understood is refused, without its password', async (t) => {
+test('a URL that cannot be parsed is refused without showing its password', async (t) => {
   const refused = { name: 'DatabaseHostError', code: 'bad_target' }
   const many = Array.from({ length: 17 }, (_, i) => `host${i}`).join(',')
   for (const url of [

@@ -85,7 +85,7 @@ test('a cold start takes a second or two', async (t) => {
   t.same(await ask(server.url, 'show listen_addresses'), [{ listen_addresses: '127.0.0.1' }])
 })
 
-test('stopping twice is safe and leaves nothing of a temporary server', async (t) => {
+test('a second stop is safe, and a temporary server leaves nothing behind', async (t) => {
   const server = await startEmbeddedPostgres()
   await Promise.all([server.stop(), server.stop()])
   await server.stop()
@@ -94,13 +94,13 @@ test('stopping twice is safe and leaves nothing of a temporary server', async (t
   t.match(await server.exited, { expected: true, code: 0 })
 })
 
-test('given settings win over the defaults', async (t) => {
+test('given settings override the defaults', async (t) => {
   const server = await startEmbeddedPostgres({ settings: { max_connections: '17' } })
   t.teardown(() => server.stop())
   t.same(await ask(server.url, 'show max_connections'), [{ max_connections: '17' }])
 })
 
-test('a kept folder keeps its data, on whatever port', async (t) => {
+test('a kept folder keeps its data on any port', async (t) => {
   const dataDir = dataFolder(t)
   const first = await startEmbeddedPostgres({ dataDir })
   await ask(first.url, 'create table kept ()')
@@ -110,7 +110,7 @@ test('a kept folder keeps its data, on whatever port', async (t) => {
   t.same(await ask(second.url, 'select from kept'), [])
 })
 
-test('a server that was killed says so, and starts again over its stale pid file', async (t) => {
+test('a killed server reports it, and starts again over its stale pid file', async (t) => {
   const dataDir = dataFolder(t)
   const first = await startEmbeddedPostgres({ dataDir })
   await ask(first.url, 'create table kept ()')
@@ -121,10 +121,10 @@ test('a server that was killed says so, and starts again over its stale pid file
   t.teardown(() => second.stop())
   t.same(await ask(second.url, 'select from kept'), [])
   await first.stop()
-  t.equal(isAlive(second.pid), true, 'stopping the dead one does not touch its successor')
+  t.equal(isAlive(second.pid), true, 'stopping the dead server does not affect its successor')
 })
 
-test('a pid file that names some other process does not hinder the start', async (t) => {
+test('a pid file that names another process does not prevent the start', async (t) => {
   const dataDir = dataFolder(t)
   const first = await startEmbeddedPostgres({ dataDir })
   await first.stop()
@@ -136,14 +136,14 @@ test('a pid file that names some other process does not hinder the start', async
   t.equal(isAlive(bystander.pid as number), true)
 })
 
-test('a folder in use by a live process is refused', async (t) => {
+test('a folder in use by a running process is refused', async (t) => {
   const dataDir = dataFolder(t)
   const { postgres } = await startInChild(t, [dataDir])
   await t.rejects(startEmbeddedPostgres({ dataDir }), { code: 'data_dir_in_use' })
   t.equal(isAlive(postgres.pid), true)
 })
 
-test('a folder is in use while its server still starts', async (t) => {
+test('a folder is in use while its server is starting', async (t) => {
   const dataDir = dataFolder(t)
   let pid: number | undefined
   const stopAtFirstLine = () => {
@@ -164,13 +164,13 @@ test('a folder is in use while its server still starts', async (t) => {
 test('an orphan in the folder is stopped first', { skip: !hasProc }, async (t) => {
   const dataDir = dataFolder(t)
   const { child, postgres } = await startInChild(t, [dataDir])
-  // The watchdog would end the server with its parent, so it has to go first.
+  // The watchdog would stop the server together with its parent, so kill the watchdog first.
   const watchdog = watchdogOf(postgres.pid)
   process.kill(watchdog, 'SIGKILL')
   t.equal(await untilDead(watchdog, 2_000), true)
   child.kill('SIGKILL')
   await once(child, 'exit')
-  t.equal(isAlive(postgres.pid), true, 'an orphan was left')
+  t.equal(isAlive(postgres.pid), true, 'the orphan is running')
   const server = await startEmbeddedPostgres({ dataDir })
   t.teardown(() => server.stop())
   t.equal(isAlive(postgres.pid), false)
@@ -185,17 +185,17 @@ function watchdogOf(serverPid: number): number {
   return Number(found)
 }
 
-test('a server dies with its parent, also if that is killed', async (t) => {
+test('a server ends with its parent, even if that is killed', async (t) => {
   const { child, postgres } = await startInChild(t)
   child.kill('SIGKILL')
   await once(child, 'exit')
   t.equal(await untilDead(postgres.pid, 2_000), true)
   const deadline = performance.now() + 2_000
   while (existsSync(postgres.dataDir) && performance.now() < deadline) await delay(10)
-  t.equal(existsSync(postgres.dataDir), false, 'its temporary folder is gone')
+  t.equal(existsSync(postgres.dataDir), false, 'its temporary folder is removed')
 })
 
-test('a kept server dies with its parent and keeps its data', async (t) => {
+test('a kept server ends with its parent and keeps its data', async (t) => {
   const dataDir = dataFolder(t)
   const { child, postgres } = await startInChild(t, [dataDir])
   await ask(postgres.url, 'create table kept ()')
@@ -207,13 +207,15 @@ test('a kept server dies with its parent and keeps its data', async (t) => {
   t.same(await ask(server.url, 'select from kept'), [])
 })
 
-test('it runs for a user who is not root', { skip: isRoot ? false : 'not root' }, async (t) => {
+test('the server runs for a user other than root', {
+  skip: isRoot ? false : 'not root',
+}, async (t) => {
   const { postgres } = await startInChild(t, [], { uid: 65_534, gid: 65_534 })
   t.same(await ask(postgres.url, 'select 1 as one'), [{ one: 1 }])
   t.equal(statSync(postgres.dataDir).uid, 65_534)
 })
 
-test('data wanted in a closed folder of root are kept elsewhere', { skip: !isRoot }, async (t) => {
+test('data in a folder that only root can read is kept elsewhere', { skip: !isRoot }, async (t) => {
   const closed = mkdtempSync(join(tmpdir(), 'rouse-embedded-test-'))
   t.teardown(() => rmSync(closed, { recursive: true, force: true }))
   const dataDir = join(closed, 'data')
@@ -227,7 +229,7 @@ test('data wanted in a closed folder of root are kept elsewhere', { skip: !isRoo
   t.same(await ask(again.url, 'select from kept'), [])
 })
 
-test('a folder with other things in it is left alone', async (t) => {
+test('a folder with other files is left alone', async (t) => {
   const dataDir = dataFolder(t)
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, 'letter.txt'), 'dear')
@@ -235,7 +237,7 @@ test('a folder with other things in it is left alone', async (t) => {
   t.equal(existsSync(join(dataDir, 'letter.txt')), true)
 })
 
-test('a folder of another major version is refused, one that is too old for Rouse by that code', async (t) => {
+test('a folder of another major version is refused; a version that is too old for Rouse has its own code', async (t) => {
   const dataDir = dataFolder(t)
   mkdirSync(dataDir)
   for (const [version, code] of [
@@ -248,7 +250,7 @@ test('a folder of another major version is refused, one that is too old for Rous
   }
 })
 
-test('a port that is taken is reported in the words of the server', async (t) => {
+test("a port in use is reported with the server's log output", async (t) => {
   const first = await startEmbeddedPostgres()
   t.teardown(() => first.stop())
   await t.rejects(startEmbeddedPostgres({ port: first.port }), {

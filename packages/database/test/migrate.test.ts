@@ -15,7 +15,7 @@ const twoMigrations = {
   'functions/answer.sql': answer(1),
 }
 
-test('an empty database gets every migration and the functions, once', async (t) => {
+test('an empty database gets every migration and the functions once', async (t) => {
   const { url } = await emptyDatabase(t)
   const directory = migrationsFolder(t, twoMigrations)
   const lines: string[] = []
@@ -27,7 +27,7 @@ test('an empty database gets every migration and the functions, once', async (t)
   t.same(await migrate({ url, directory }), { applied: [], functions: [] })
 })
 
-test('a dry run says what would be done and does nothing', async (t) => {
+test('a dry run reports what it would apply and changes nothing', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, twoMigrations)
   t.same(await migrate({ pool, directory, dryRun: true }), {
@@ -37,7 +37,7 @@ test('a dry run says what would be done and does nothing', async (t) => {
   t.same((await pool.query(`select to_regnamespace('rouse') as found`)).rows, [{ found: null }])
 })
 
-test('a version stops there and leaves the functions for later', async (t) => {
+test('a target version stops there and leaves the functions for later', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, twoMigrations)
   t.same(await migrate({ pool, directory, version: 1 }), {
@@ -72,7 +72,7 @@ test('an edited migration is refused', async (t) => {
   })
 })
 
-test('line endings are no edit', async (t) => {
+test('a change of line endings does not count as an edit', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, { '0001_things.sql': 'select 1;\nselect 2;\n' })
   await migrate({ pool, directory })
@@ -80,7 +80,7 @@ test('line endings are no edit', async (t) => {
   t.same(await migrate({ pool, directory }), { applied: [], functions: [] })
 })
 
-test('a newer schema, a lost file and a late file are refused by name', async (t) => {
+test('a newer schema, a missing file and a late file are refused by name', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, { ...twoMigrations, '0004_last.sql': 'select 1;' })
   await migrate({ pool, directory })
@@ -93,7 +93,7 @@ test('a newer schema, a lost file and a late file are refused by name', async (t
   await t.rejects(migrate({ pool, directory: older }), { code: 'schema_newer' })
 })
 
-test('a migration that fails leaves nothing of itself and names its line', async (t) => {
+test('a migration that fails leaves nothing behind and names its line', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, {
     '0001_good.sql': 'create table rouse.good ();',
@@ -118,7 +118,7 @@ test('changed functions are applied again as a whole', async (t) => {
   t.same((await pool.query('select rouse.answer() as n')).rows, [{ n: 2 }])
 })
 
-test('an older node does not put its functions back', async (t) => {
+test('an older node does not replace newer functions', async (t) => {
   const { pool } = await emptyDatabase(t)
   const older = migrationsFolder(t, twoMigrations)
   const newer = migrationsFolder(t, {
@@ -131,7 +131,7 @@ test('an older node does not put its functions back', async (t) => {
   t.same((await pool.query('select rouse.answer() as n')).rows, [{ n: 2 }])
 })
 
-test('functions may call each other whatever their names', async (t) => {
+test('functions may call each other in any file order', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, {
     'functions/VERSION': '1',
@@ -141,7 +141,7 @@ test('functions may call each other whatever their names', async (t) => {
   t.same((await migrate({ pool, directory })).functions, ['a.sql', 'b.sql'])
 })
 
-test('a function whose body is wrong is refused with its file', async (t) => {
+test('a function with an invalid body is refused with its file name', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, {
     'functions/VERSION': '1',
@@ -159,7 +159,7 @@ test('functions without a version are refused', async (t) => {
   await t.rejects(migrate({ pool, directory }), { code: 'functions_version_missing' })
 })
 
-test('a badly named file and two of one number are refused', async (t) => {
+test('a badly named file and a duplicate number are refused', async (t) => {
   const { pool } = await emptyDatabase(t)
   const unnamed = migrationsFolder(t, { 'first.sql': '' })
   await t.rejects(migrate({ pool, directory: unnamed }), { code: 'bad_migration_name' })
@@ -167,7 +167,7 @@ test('a badly named file and two of one number are refused', async (t) => {
   await t.rejects(migrate({ pool, directory: twins }), { code: 'bad_migration_name' })
 })
 
-test('a migration waits for a lock, says who has it, and then goes through', async (t) => {
+test('a migration waits for a lock, reports its holder, and then succeeds', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, twoMigrations)
   await migrate({ pool, directory, version: 1 })
@@ -193,13 +193,13 @@ test('a migration waits for a lock, says who has it, and then goes through', asy
     waitsFor: 'rouse.things',
     holders: [{ pid: rows[0].pid, application: 'holder', state: 'idle in transaction' }],
   })
-  // Between two tries everybody else gets through.
+  // Between two tries all other sessions get through.
   await holder.query('commit')
   holder.release()
   t.same((await migrating).applied, ['0002_more.sql'])
 })
 
-test('a lock that does not come within our patience, or a stop, ends the waiting', async (t) => {
+test('a migration stops waiting for a lock after its patience or an abort', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, twoMigrations)
   await migrate({ pool, directory, version: 1 })
@@ -239,7 +239,7 @@ test('a newer schema that does not name our release is refused', async (t) => {
   const older = migrationsFolder(t, twoMigrations)
   for (const [head, version, reason] of [
     ['-- works-with: 2', '2', /0003_newer\.sql, which works with release 2 .*this is release 1/],
-    ['-- nothing', '2', /0003_newer\.sql, which names no older release/],
+    ['-- nothing', '2', /0003_newer\.sql, which names no compatible older release/],
     ['-- works-with: 1', '3', /functions .* release 3; this is release 1/],
   ] as const) {
     const { pool } = await emptyDatabase(t)
@@ -255,7 +255,7 @@ test('a newer schema that does not name our release is refused', async (t) => {
   }
 })
 
-test('a database that an earlier runner migrated learns what works with what', async (t) => {
+test('a database from an earlier runner gets the column for compatible releases', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, { ...twoMigrations, '0003_c.sql': '-- works-with: 1' })
   await migrate({ pool, directory, version: 2 })
@@ -266,7 +266,7 @@ test('a database that an earlier runner migrated learns what works with what', a
   t.same(rows, [{ works_with: null }, { works_with: null }, { works_with: 1 }])
 })
 
-/** Those before were applied when nothing was named yet, and are never edited. */
+/** Earlier migrations predate the line and are never edited. */
 const lastUnnamed = 8
 
 test('every migration names the oldest release that works with it', async (t) => {
@@ -278,7 +278,7 @@ test('every migration names the oldest release that works with it', async (t) =>
   t.ok(functions !== undefined && functions.version >= 2)
 })
 
-test('settings of a step do not outlive it, as pgbouncer demands', async (t) => {
+test('the settings of a step do not outlive it, as pgbouncer requires', async (t) => {
   const { url } = await emptyDatabase(t)
   const pool = createPool({ url, max: 1, applicationName: 'one' })
   t.teardown(() => pool.end())

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { createPool, migrate } from '../src/index.ts'
 import { emptyDatabase } from './support/server.ts'
 
-test('a connection killed while idle is replaced and nobody notices', async (t) => {
+test('a connection killed while idle is replaced without an error', async (t) => {
   const { pool } = await emptyDatabase(t)
   const first = await pool.query('select pg_backend_pid() as pid')
   const removed = new Promise((resolve) => pool.once('remove', resolve))
@@ -13,7 +13,7 @@ test('a connection killed while idle is replaced and nobody notices', async (t) 
   t.not(second.rows[0].pid, first.rows[0].pid)
 })
 
-test('a connection killed between two queries of its holder does not crash', async (t) => {
+test('a connection killed between two queries of its holder does not crash the process', async (t) => {
   const { pool } = await emptyDatabase(t)
   const client = await pool.connect()
   const ended = new Promise<void>((resolve) => client.once('end', resolve))
@@ -24,13 +24,13 @@ test('a connection killed between two queries of its holder does not crash', asy
   client.release(true)
 })
 
-test('bigints stay text, because a number would lose digits', async (t) => {
+test('a bigint stays text, because a number would lose digits', async (t) => {
   const { pool } = await emptyDatabase(t)
   const { rows } = await pool.query('select 9007199254740993::bigint as big')
   t.same(rows, [{ big: '9007199254740993' }])
 })
 
-test('a pool carries its name and its limits to the server', async (t) => {
+test('a pool passes its name and its timeouts to the server', async (t) => {
   const { url } = await emptyDatabase(t)
   const pool = createPool({ url, max: 1, applicationName: 'named', statementTimeoutMs: 1_234 })
   t.teardown(() => pool.end())
@@ -40,7 +40,7 @@ test('a pool carries its name and its limits to the server', async (t) => {
   t.same(rows, [{ name: 'named', ms: '1234ms' }])
 })
 
-test('a host that is not there is passed over, in whatever order', async (t) => {
+test('an unreachable host is skipped in any order', async (t) => {
   const { url } = await emptyDatabase(t)
   const { host } = new URL(url)
   for (const hosts of [`127.0.0.1:1,${host}`, `${host},127.0.0.1:1`]) {
@@ -49,11 +49,11 @@ test('a host that is not there is passed over, in whatever order', async (t) => 
     t.teardown(() => pool.end())
     t.same((await pool.query('select 1 as one')).rows, [{ one: 1 }])
     const { applied } = await migrate({ url: several, dryRun: true })
-    t.ok(applied.length > 0, 'a migration finds it, too')
+    t.ok(applied.length > 0, 'a migration finds the server, too')
   }
 })
 
-test('where no host is there, the failure names what each of them said', async (t) => {
+test('if no host is reachable, the error gives the reason for each of them', async (t) => {
   const url = 'postgres://postgres@127.0.0.1:1,127.0.0.1:2/none'
   const pool = createPool({ url, max: 2, applicationName: 'several' })
   t.teardown(() => pool.end())

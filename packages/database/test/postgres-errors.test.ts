@@ -20,18 +20,18 @@ async function raised(pool: pg.Pool, code: string): Promise<unknown> {
   return failureOf(pool.query(`do $$ begin raise 'told' using errcode = '${code}'; end $$`))
 }
 
-test('a backend terminated in the middle of a query is unavailable', async (t) => {
+test('a backend terminated during a query is unavailable', async (t) => {
   const { pool } = await emptyDatabase(t)
   const client = await pool.connect()
   const { rows } = await client.query('select pg_backend_pid() as pid')
   const failure = failureOf(client.query('select pg_sleep(60)'))
   await pool.query('select pg_terminate_backend($1)', [rows[0].pid])
   t.equal(classifyPostgresError(await failure), 'unavailable')
-  t.equal(provesNotCommitted(await failure), false, 'it may be told so after its commit')
+  t.equal(provesNotCommitted(await failure), false, 'it may be terminated after its commit')
   client.release(true)
 })
 
-test('a server killed in the middle of a query is unavailable, and so it stays', async (t) => {
+test('a server killed during a query is unavailable, and stays so', async (t) => {
   const server = await startEmbeddedPostgres()
   t.teardown(() => server.stop())
   const pool = createPool({ url: server.url, max: 2, applicationName: 'killed' })
@@ -60,7 +60,7 @@ test('a refused connection is unavailable and proves that nothing was done', asy
   t.equal(provesNotCommitted(failure), true)
 })
 
-test('a connection that is not to be had in time is unavailable', async (t) => {
+test('a connection timeout is unavailable', async (t) => {
   const { url } = await emptyDatabase(t)
   const pool = createPool({ url, max: 1, applicationName: 'busy', connectTimeoutMs: 500 })
   const client = await pool.connect()
@@ -71,7 +71,7 @@ test('a connection that is not to be had in time is unavailable', async (t) => {
   await pool.end()
 })
 
-test('a read-only server is unavailable for writing', async (t) => {
+test('a read-only server is unavailable for writes', async (t) => {
   const { pool } = await emptyDatabase(t)
   const failure = await failureOf(
     pool.query('set local transaction read only; create table nothing ()'),
@@ -79,7 +79,7 @@ test('a read-only server is unavailable for writing', async (t) => {
   t.equal(classifyPostgresError(failure), 'unavailable')
 })
 
-test('a lock timeout may be retried', async (t) => {
+test('a lock timeout is retryable', async (t) => {
   const { pool } = await emptyDatabase(t)
   const holder = await pool.connect()
   await holder.query('begin; create table held (); commit; begin; lock table held')
@@ -89,7 +89,7 @@ test('a lock timeout may be retried', async (t) => {
   holder.release()
 })
 
-test('a statement timeout may be retried', async (t) => {
+test('a statement timeout is retryable', async (t) => {
   const { pool } = await emptyDatabase(t)
   const failure = await failureOf(
     pool.query('set local statement_timeout = 10; select pg_sleep(9)'),
@@ -97,7 +97,7 @@ test('a statement timeout may be retried', async (t) => {
   t.equal(classifyPostgresError(failure), 'retryable')
 })
 
-test('the victim of a deadlock may retry', async (t) => {
+test('the victim of a deadlock is retryable', async (t) => {
   const { pool } = await emptyDatabase(t)
   await pool.query('create table one (); create table two ()')
   const [a, b] = await Promise.all([pool.connect(), pool.connect()])
@@ -115,7 +115,7 @@ test('the victim of a deadlock may retry', async (t) => {
   b.release()
 })
 
-test('a prepared statement whose table changed may be retried', async (t) => {
+test('a prepared statement whose table changed is retryable', async (t) => {
   const { pool } = await emptyDatabase(t)
   await pool.query('create table shape (a int)')
   const client = await pool.connect()
@@ -127,7 +127,7 @@ test('a prepared statement whose table changed may be retried', async (t) => {
   client.release()
 })
 
-test("Rouse's own codes are told apart", async (t) => {
+test('each RS code has its class', async (t) => {
   const { pool } = await emptyDatabase(t)
   t.equal(classifyPostgresError(await raised(pool, 'RS001')), 'retryable')
   t.equal(classifyPostgresError(await raised(pool, 'RS409')), 'conflict')
@@ -139,17 +139,17 @@ test('bad input is invalid, a defect is other', async (t) => {
   t.equal(classifyPostgresError(await failureOf(pool.query(`select 'x'::int`))), 'invalid')
   t.equal(classifyPostgresError(await failureOf(pool.query('select nothing'))), 'other')
   t.equal(classifyPostgresError(new TypeError('a defect')), 'other')
-  t.equal(classifyPostgresError('no error at all'), 'other')
+  t.equal(classifyPostgresError('not an error'), 'other')
 })
 
-test('an unknown outcome is a class of its own', async (t) => {
+test('an unknown outcome has its own class', async (t) => {
   t.equal(classifyPostgresError(new OutcomeUnknownError(undefined)), 'outcome_unknown')
 })
 
-test('a session that the server ends proves nothing, unless it never began', async (t) => {
+test('a session that the server ended proves nothing, unless it never started', async (t) => {
   const said = (severity: string, code: string) =>
     Object.assign(new Error('told'), { severity, code })
-  // A flush of the log that failed: recovery may still find the commit.
+  // A failed flush of the WAL: recovery may still find the commit.
   for (const code of ['58030', '53100', 'XX000']) {
     t.equal(classifyPostgresError(said('PANIC', code)), 'unavailable')
     t.equal(provesNotCommitted(said('PANIC', code)), false)
@@ -170,7 +170,7 @@ test('a session that the server ends proves nothing, unless it never began', asy
   t.equal(provesNotCommitted(said('PANIK', '58030')), false, 'in any language')
 })
 
-test('several failed addresses count as their first', async (t) => {
+test('an error with several addresses is classified by the first', async (t) => {
   const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
   const failure = new AggregateError([refused, refused])
   t.equal(classifyPostgresError(failure), 'unavailable')

@@ -3,7 +3,7 @@ import { checkServerVersion } from '../src/index.ts'
 import { isTooOld } from '../src/server-version.ts'
 import { emptyDatabase } from './support/server.ts'
 
-test('PostgreSQL 15 is the oldest that will do', async (t) => {
+test('PostgreSQL 15 is the oldest supported version', async (t) => {
   for (const number of [90_624, 130_023, 140_000, 140_023]) {
     t.equal(isTooOld({ number, name: '' }), true, `${number}`)
   }
@@ -12,7 +12,7 @@ test('PostgreSQL 15 is the oldest that will do', async (t) => {
   }
 })
 
-test('the server says its version', async (t) => {
+test('the server reports its version', async (t) => {
   const { pool } = await emptyDatabase(t)
   const { number, name } = await checkServerVersion(pool)
   t.ok(number >= 150_000)

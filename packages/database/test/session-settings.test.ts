@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { createPool, sessionSettings, shadowsBuiltIns, withTransaction } from '../src/index.ts'
 import { emptyDatabase } from './support/server.ts'
 
-/** A message of the protocol: ready for a query, in no transaction. */
+/** A protocol message: ready for a query, not in a transaction. */
 const readyForQuery = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
 const hostile = {
@@ -45,7 +45,7 @@ test('a direct connection has our settings, whatever the database has set', asyn
   t.same(kept.rows, [{ default_transaction_isolation: 'serializable' }])
 })
 
-test('a function or operator in the search path that hides a built-in one is found', async (t) => {
+test('a function or operator in the search path that shadows a built-in one is found', async (t) => {
   const { pool } = await emptyDatabase(t)
   const client = await pool.connect()
   t.teardown(() => client.release())
@@ -59,12 +59,12 @@ test('a function or operator in the search path that hides a built-in one is fou
     create type trap.own as (a int);
     create function trap.length(trap.own) returns int language sql as 'select 1';
     create function trap.gen_random_uuid() returns uuid language sql as 'select null::uuid';`)
-  t.equal(await found('trap, public'), false, 'its own types; and after pg_catalog')
+  t.equal(await found('trap, public'), false, 'for its own types; and after pg_catalog')
   t.equal(await found('trap, pg_catalog'), true, 'before pg_catalog')
   await client.query(
     `create function trap.array_position(text[], text) returns int language sql as 'select 1'`,
   )
-  t.equal(await found('trap, public'), true, 'closer than a built-in for any type')
+  t.equal(await found('trap, public'), true, 'a closer match than a polymorphic built-in')
   t.equal(await found('public'), false)
   await client.query(`
     create schema signs;
@@ -73,12 +73,13 @@ test('a function or operator in the search path that hides a built-in one is fou
   t.equal(await found('signs'), true, 'an operator')
 })
 
-test('a connection that is reset while its session begins fails its query, not the process', async (t) => {
+test('a connection that is reset during session start fails its query, not the process', async (t) => {
   const { url } = await emptyDatabase(t)
   const target = new URL(url)
   const { hostname: host, port } = target
   let resets = 0
-  // Passes everything on until the server is ready for the first statement, and resets the client when that comes.
+  // Passes everything on until the server is ready for the first statement, then resets the client when it
+  // sends one.
   const proxy = createServer((client) => {
     const server = connect({ host, port: Number(port) })
     let isReady = false
@@ -100,5 +101,5 @@ test('a connection that is reset while its session begins fails its query, not t
   const pool = createPool({ url: target.href, max: 1, applicationName: 'reset' })
   t.teardown(() => pool.end())
   await t.rejects(pool.query('select 1'))
-  t.ok(resets > 0, 'it was reset when its session began')
+  t.ok(resets > 0, 'it was reset during session start')
 })

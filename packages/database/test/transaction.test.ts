@@ -14,7 +14,7 @@ test('the work is committed and its result returned', async (t) => {
   t.same((await pool.query('select line from log')).rows, [{ line: 'kept' }])
 })
 
-test('work that fails leaves nothing and its connection is used again', async (t) => {
+test('work that fails leaves nothing behind, and its connection is reused', async (t) => {
   const { pool } = await emptyDatabase(t)
   await pool.query('create table log (line text)')
   const failing = withTransaction(pool, async (client) => {
@@ -26,7 +26,7 @@ test('work that fails leaves nothing and its connection is used again', async (t
   t.equal(pool.totalCount, 1)
 })
 
-test('a connection that dies during the work is thrown away', async (t) => {
+test('a connection that dies during the work is discarded', async (t) => {
   const { pool } = await emptyDatabase(t)
   const failing = withTransaction(pool, (client) =>
     client.query('select pg_terminate_backend(pg_backend_pid())'),
@@ -35,7 +35,7 @@ test('a connection that dies during the work is thrown away', async (t) => {
   t.equal(pool.totalCount, 0)
 })
 
-test('an error swallowed by the work is no silent success', async (t) => {
+test('an error swallowed by the work does not become a silent success', async (t) => {
   const { pool } = await emptyDatabase(t)
   const failing = withTransaction(pool, async (client) => {
     await client.query('select 1 / 0').catch(() => {})
@@ -50,7 +50,7 @@ test('a constraint that fails at commit is an ordinary failure', async (t) => {
   await t.rejects(failing, { code: '23505' })
 })
 
-test('a connection cut under COMMIT has an unknown outcome', async (t) => {
+test('a connection cut during COMMIT has an unknown outcome', async (t) => {
   const { url } = await emptyDatabase(t)
   const pool = createPool({ url: await cutAt(t, url, 'commit\0'), max: 1, applicationName: 'cut' })
   t.teardown(() => pool.end())
@@ -60,7 +60,7 @@ test('a connection cut under COMMIT has an unknown outcome', async (t) => {
   t.type(error, OutcomeUnknownError)
 })
 
-/** A relay before the server that cuts the connection when the client sends this word. */
+/** A relay in front of the server that cuts the connection when the client sends this word. */
 async function cutAt(t: Test, url: string, word: string): Promise<string> {
   const target = new URL(url)
   const sockets = new Set<Socket>()

@@ -1,6 +1,6 @@
-// Finds the PostgreSQL programs of this platform and makes them runnable: the packages ship without
-// the links between their shared libraries (an install script would make them, and may not run),
-// and sometimes where the server's user, or nobody at all, may write.
+// Finds the PostgreSQL programs of this platform and makes them runnable. The packages ship without the links
+// between their shared libraries (an install script would create them, but may be disabled), and may be
+// installed in a folder that the server's user cannot read or that is read-only.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, cp, lstat, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
@@ -42,7 +42,7 @@ function packagedFolder(): string {
   }
 }
 
-/** False where the folder is not ours to write; several processes may do this at once. */
+/** Returns false if we cannot write to the folder. Several processes may do this at once. */
 async function linkLibraries(folder: string): Promise<boolean> {
   const list = join(folder, 'pg-symlinks.json')
   if (!existsSync(list)) return true
@@ -56,7 +56,7 @@ async function linkLibraries(folder: string): Promise<boolean> {
   return true
 }
 
-/** One copy per version and user, moved into place in one step. */
+/** One copy per version and user, moved into place atomically. */
 async function copyToCache(packaged: string): Promise<string> {
   const tmp = await reachableTmpdir()
   const version = await readFile(resolve(packaged, '..', 'package.json'), 'utf8')
@@ -79,7 +79,7 @@ async function copyToCache(packaged: string): Promise<string> {
   return cache
 }
 
-/** Anyone may make a folder of that name in a shared temporary folder: only ours is run. */
+/** Any user can create a folder of that name in a shared temporary folder: run only our own. */
 async function isOurs(folder: string): Promise<boolean> {
   const info = await lstat(folder).catch(() => undefined)
   if (info === undefined) return false

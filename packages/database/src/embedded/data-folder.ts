@@ -1,4 +1,4 @@
-// Prepares the folder a server keeps its data in: created, initialised, and open to the server.
+// Prepares the data folder of a server: creates and initialises it, and gives the server access.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -23,7 +23,7 @@ import { makeServerFolder, reachableTmpdir, serverCanReach, serverUser } from '.
 
 export interface DataFolder {
   readonly path: string
-  /** Removed when the server stops, and by the watchdog when its owner dies. */
+  /** Removed when the server stops, and by the watchdog when its launcher dies. */
   readonly temporary: boolean
 }
 
@@ -59,15 +59,13 @@ async function chooseFolder(dataDir: string | undefined): Promise<DataFolder> {
   return { path: await keepElsewhere(wanted), temporary: false }
 }
 
-/** PostgreSQL knows its folder by its real name, and so must whoever looks for its processes. */
+/** PostgreSQL reports its folder by the real path, so a search for its processes must use it, too. */
 async function resolved(path: string): Promise<string> {
   return (await lstat(path).catch(() => undefined)) === undefined ? path : realpath(path)
 }
 
-/**
- * Root's home is closed to the server, so data wanted there is kept under /var/lib and a link left
- * in the wanted place.
- */
+/** The server cannot read root's home. Data for it is kept under /var/lib, with a link in the requested
+ * place. */
 async function keepElsewhere(wanted: string): Promise<string> {
   if (existsSync(wanted)) return realpath(wanted)
   const hash = createHash('sha256').update(wanted).digest('hex').slice(0, 12)
@@ -103,10 +101,10 @@ async function majorVersionOf({ postgres }: PostgresBinaries): Promise<string> {
   return /(\d+)\.\d+/.exec(stdout)?.[1] ?? stdout.trim()
 }
 
-/** Initialises beside the wanted place and moves it there, so that a half-made one never stays. */
+/** Initialises next to the requested place and then moves it there, so that a partial folder never remains. */
 async function initialise(binaries: PostgresBinaries, path: string): Promise<void> {
   if (existsSync(path) && (await readdir(path)).length > 0) {
-    throw new EmbeddedPostgresError('data_dir_foreign', `${path} is no PostgreSQL data folder`)
+    throw new EmbeddedPostgresError('data_dir_foreign', `${path} is not a PostgreSQL data folder`)
   }
   const fresh = `${path}.init-${process.pid}`
   await rm(fresh, { recursive: true, force: true })

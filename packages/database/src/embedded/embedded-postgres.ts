@@ -1,5 +1,4 @@
-// A real PostgreSQL beside the program that uses it, for development and tests: version 18, unless
-// the caller has programs of another one.
+// A real PostgreSQL for development and tests: version 18, unless the caller supplies another one.
 import { setTimeout as delay } from 'node:timers/promises'
 import { findBinaries, type PostgresBinaries } from './binaries.ts'
 import { type DataFolder, prepareDataFolder, removeIfTemporary } from './data-folder.ts'
@@ -11,15 +10,15 @@ import { spawnServer } from './server-process.ts'
 import { startWatchdog } from './watchdog.ts'
 
 export interface EmbeddedPostgresOptions {
-  /** Keeps the data there. Without it the data live in a temporary folder until the stop. */
+  /** Keeps the data there. By default the data is in a temporary folder and is removed at stop. */
   readonly dataDir?: string
-  /** Without it, or with 0, a free port is taken. */
+  /** By default, or with 0, a free port. */
   readonly port?: number
-  /** A folder with `bin` and `lib`, as the packages have it under `native`. Absent: those of PostgreSQL 18. */
+  /** A folder with `bin` and `lib`, like `native` in the packages. Default: PostgreSQL 18. */
   readonly programsFolder?: string
-  /** Settings as in postgresql.conf, over the defaults. */
+  /** Settings as in postgresql.conf; they override the defaults. */
   readonly settings?: Readonly<Record<string, string>>
-  /** Added to the server's environment, as a test that preloads a library needs it. */
+  /** Added to the server's environment, for example for a test that preloads a library. */
   readonly env?: Readonly<Record<string, string>>
   /** Receives the server's log, line by line. */
   readonly log?: (line: string) => void
@@ -68,7 +67,7 @@ async function startOnce(
     env: options.env,
     log: options.log,
   })
-  // Before the server is ready: a launcher killed while it waits must leave no server either.
+  // Start it before the server is ready: a launcher killed during the wait must not leave a server either.
   const watchdog = startWatchdog(server.child.pid, folder)
   try {
     await server.ready
@@ -79,10 +78,8 @@ async function startOnce(
   return new RunningPostgres({ pgCtl: binaries.pgCtl, folder, server, watchdog, port })
 }
 
-/**
- * Two failures pass by themselves: a free port may be taken before the server binds it, and after
- * a SIGKILL the old server's children need a moment to let go of its shared memory.
- */
+/** Two failures are transient: another process may take a free port before the server binds it, and after a
+ * SIGKILL the old server's children need a moment to release its shared memory. */
 function isPassing(error: unknown, options: EmbeddedPostgresOptions): boolean {
   if (!(error instanceof EmbeddedPostgresError)) return false
   if (/pre-existing shared memory block .* is still in use/.test(error.message)) return true

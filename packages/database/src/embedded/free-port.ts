@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net'
 
-/** A port of 127.0.0.1 at which nobody listens. Somebody else may take it before you do. */
+/** A free port on 127.0.0.1. Another process may take it before the caller does. */
 export function freePort(): Promise<number> {
   const probe = createServer()
   return new Promise((resolve, reject) => {

@@ -1,8 +1,8 @@
-// Deals with what an earlier run left in the data folder. postmaster.pid may name
-//   nobody            its server died: PostgreSQL starts over it by itself
-//   another process   the number was used again: PostgreSQL would refuse, so the file is removed
-//   our orphan        its launcher is gone: it is stopped, then the new server starts
-//   a server in use   its launcher lives: starting a second one is refused
+// Handles what an earlier run left in the data folder. postmaster.pid may name
+//   no process        its server died: PostgreSQL replaces the file without help
+//   another process   the pid was reused: PostgreSQL would refuse to start, so the file is removed
+//   our orphan        its launcher died: stop it, then start the new server
+//   a server in use   its launcher is running: refuse to start a second one
 import { execFile } from 'node:child_process'
 import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,11 +12,10 @@ import { EmbeddedPostgresError } from './embedded-error.ts'
 
 const stopWaitMs = 10_000
 
-/**
- * Names the launcher in the server's own command, as a setting that PostgreSQL takes from anybody: there it is before
- * the server has touched the folder, and a second start never finds a server whose launcher it does not know.
- */
-export function launcherWords(): string[] {
+/** Names the launcher on the server's command line, as a custom setting, which PostgreSQL accepts. It is
+ * there before the server touches the folder, so a second start always knows the launcher of a running
+ * server. */
+export function launcherArgs(): string[] {
   return ['-c', `rouse.launcher=${process.pid}`]
 }
 
@@ -28,7 +27,7 @@ export async function clearPreviousServer(dataDir: string): Promise<void> {
     await rm(join(dataDir, 'postmaster.pid'), { force: true })
     return
   }
-  // An orphan has been given another parent.
+  // An orphan has a new parent.
   if (server.parent === Number(/rouse\.launcher=(\d+)/.exec(server.command)?.[1])) {
     throw new EmbeddedPostgresError(
       'data_dir_in_use',

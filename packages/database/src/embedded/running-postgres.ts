@@ -6,7 +6,7 @@ import type { ServerExit, ServerProcess } from './server-process.ts'
 import { unrefStream, type Watchdog } from './watchdog.ts'
 
 export interface EmbeddedExit extends ServerExit {
-  /** False when the server ended although nobody had called stop. */
+  /** False if the server ended without a call of stop. */
   readonly expected: boolean
 }
 
@@ -15,13 +15,13 @@ export interface EmbeddedPostgres {
   readonly port: number
   readonly pid: number
   readonly dataDir: string
-  /** Resolves when the server process has ended, for whatever reason. */
+  /** Resolves when the server process has ended, for any reason. */
   readonly exited: Promise<EmbeddedExit>
   /** Resolves when nothing is left running; safe to call twice. */
   stop(): Promise<void>
-  /** Sends the server a signal, as a fault would. */
+  /** Sends a signal to the server, to simulate a fault. */
   kill(signal: NodeJS.Signals): void
-  /** Lets the program end while the server runs; the watchdog then stops it. */
+  /** Lets the program end while the server runs; the watchdog then stops the server. */
   unref(): void
 }
 
@@ -33,7 +33,7 @@ interface RunningParts {
   readonly port: number
 }
 
-/** How long each way of asking may take before the next, rougher one. */
+/** How long each signal may take before the next, harsher one. */
 const stopSignals = [
   { signal: 'SIGINT', waitMs: 15_000 },
   { signal: 'SIGQUIT', waitMs: 5_000 },
@@ -59,7 +59,7 @@ export class RunningPostgres implements EmbeddedPostgres {
       ...exit,
       expected: this.#stopping !== undefined,
     }))
-    // A kept folder needs no watching after a crash; a temporary one has still to be removed.
+    // After a crash a kept folder needs no watchdog; a temporary one still has to be removed.
     if (!parts.folder.temporary) void parts.server.exited.then(() => parts.watchdog.dismiss())
   }
 
@@ -87,7 +87,7 @@ export class RunningPostgres implements EmbeddedPostgres {
 
   async #endServer(): Promise<void> {
     const { pgCtl, folder, server } = this.#parts
-    // Node can only terminate on Windows, which PostgreSQL takes for a crash.
+    // On Windows Node can only terminate a process, which PostgreSQL treats as a crash.
     if (process.platform === 'win32') {
       await promisify(execFile)(pgCtl, ['stop', '-D', folder.path, '-m', 'fast'])
       return

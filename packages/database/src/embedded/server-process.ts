@@ -1,8 +1,8 @@
-// One run of the `postgres` program: spawned, awaited until it accepts connections, drained.
+// One run of the `postgres` program: spawn it, wait until it accepts connections, read its log.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { EmbeddedPostgresError } from './embedded-error.ts'
-import { launcherWords } from './previous-server.ts'
+import { launcherArgs } from './previous-server.ts'
 import { serverEnvironment } from './server-environment.ts'
 import { serverUser } from './server-user.ts'
 
@@ -14,7 +14,7 @@ export interface ServerExit {
 export interface ServerProcess {
   readonly child: ChildProcess
   readonly exited: Promise<ServerExit>
-  /** Resolves once it accepts connections; if it ends before that, rejects with its own words. */
+  /** Resolves once it accepts connections; rejects with its log output if it ends before that. */
   readonly ready: Promise<void>
 }
 
@@ -34,12 +34,13 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
   ])
   const child = spawn(
     options.program,
-    ['-D', options.dataDir, '-p', String(options.port), ...launcherWords(), ...settings],
+    ['-D', options.dataDir, '-p', String(options.port), ...launcherArgs(), ...settings],
     {
       ...serverUser(),
       cwd: options.dataDir,
       env: serverEnvironment(options.env),
-      // Its own session: a Ctrl-C in the terminal is for the launcher, which stops it in order.
+      // A separate session: a Ctrl-C in the terminal is for the launcher, which then stops the server in
+      // order.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
     },
@@ -50,10 +51,10 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
   return { child, exited, ready: untilReady(child, options.log) }
 }
 
-/** A standby takes readers only, and says so. */
+/** A standby accepts readers only and reports that in this line. */
 const readyLine = /database system is ready to accept (read-only )?connections/
 
-/** Kept for the message of a failed start. */
+/** Kept for the error of a failed start. */
 const lastLinesMax = 20
 
 async function untilReady(child: ChildProcess, log?: (line: string) => void): Promise<void> {
@@ -65,7 +66,7 @@ async function untilReady(child: ChildProcess, log?: (line: string) => void): Pr
     child.once('close', () => {
       reject(new EmbeddedPostgresError('start_failed', lastLines.join('\n') || 'no output'))
     })
-    // The pipe is read to the end of the server's life: a full pipe would block it.
+    // Read the pipe until the server ends: a full pipe would block it.
     createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
       log?.(line)
       lastLines.push(line)

@@ -1,5 +1,5 @@
-// PostgreSQL refuses to run as root. Started by root it runs as `nobody`, by number, so that no
-// user has to be created; what it touches must then be open to that number.
+// PostgreSQL refuses to run as root. If root starts it, it runs as `nobody`, by number, so no user has to be
+// created. Its files must then be accessible to that uid.
 import { chmod, chown, mkdir, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
@@ -19,7 +19,7 @@ export function isRoot(): boolean {
   return process.getuid?.() === 0
 }
 
-/** Makes a folder that the server may fill. */
+/** Creates a folder that the server can write to. */
 export async function makeServerFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o755 })
   if (!isRoot()) return
@@ -27,7 +27,7 @@ export async function makeServerFolder(path: string): Promise<void> {
   await chmod(path, 0o700)
 }
 
-/** Whether the server's user can reach into this folder: every parent has to let it through. */
+/** Whether the server's user can reach this folder: every parent must be searchable. */
 export async function serverCanReach(path: string): Promise<boolean> {
   if (!isRoot()) return true
   for (let folder = path; ; folder = dirname(folder)) {
@@ -38,7 +38,7 @@ export async function serverCanReach(path: string): Promise<boolean> {
   }
 }
 
-/** A folder for short-lived files; root's own TMPDIR may be closed to the server. */
+/** A folder for short-lived files; the server may not be able to read root's TMPDIR. */
 export async function reachableTmpdir(): Promise<string> {
   return (await serverCanReach(tmpdir())) ? tmpdir() : '/tmp'
 }

@@ -1,19 +1,19 @@
-// Ends the server when the process that launched it dies, whatever killed it.
+// Stops the server when the process that launched it dies, whatever killed it.
 //
-// A shell holds the read end of a pipe whose only writer is the launcher. The kernel closes that
-// end with the launcher; the shell wakes from its read and stops the server. A line on the pipe
-// means the launcher stopped the server itself, and the shell leaves without touching anything.
+// A shell holds the read end of a pipe whose only writer is the launcher. When the launcher dies, the kernel
+// closes the write end; the shell's read returns and it stops the server. A line on the pipe means that the
+// launcher stopped the server itself, and the shell exits without doing anything.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { DataFolder } from './data-folder.ts'
 
 export interface Watchdog {
-  /** The server has been stopped: go away. */
+  /** The server has been stopped: exit. */
   dismiss(): void
   unref(): void
 }
 
-// $1 the server's process, $2 its data folder, $3 the signal, $4 a folder to remove or nothing. The
-// process number is compared with postmaster.pid, or a number used again would be hit.
+// $1 the server's pid, $2 its data folder, $3 the signal, $4 a folder to remove or nothing. The pid is
+// compared with postmaster.pid, so that a reused pid is not signalled.
 const script = `
 read -r word && exit 0
 if [ "$(head -n 1 "$2/postmaster.pid" 2>/dev/null)" = "$1" ]; then kill -s "$3" "$1"; fi
@@ -24,14 +24,14 @@ rm -rf "$4"
 `
 
 export function startWatchdog(serverPid: number | undefined, folder: DataFolder): Watchdog {
-  // No shell on Windows: there an orphan lives until the next start in its folder stops it.
+  // Windows has no shell: an orphan runs there until the next start in its folder stops it.
   if (process.platform === 'win32' || serverPid === undefined) return { dismiss() {}, unref() {} }
   const signal = folder.temporary ? 'QUIT' : 'INT'
   const remove = folder.temporary ? folder.path : ''
   const shell: ChildProcess = spawn(
     '/bin/sh',
     ['-c', script, 'rouse-watchdog', String(serverPid), folder.path, signal, remove],
-    // Its own session, or the Ctrl-C that ends the launcher would end the watchdog first.
+    // A separate session, or the Ctrl-C that ends the launcher would end the watchdog first.
     { cwd: '/', detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
   )
   shell.on('error', () => {})
@@ -45,7 +45,7 @@ export function startWatchdog(serverPid: number | undefined, folder: DataFolder)
   }
 }
 
-/** Pipes of child processes are sockets, which their type does not say. */
+/** Pipes of child processes are sockets, although their type does not say so. */
 export function unrefStream(stream: unknown): void {
   if (typeof stream === 'object' && stream !== null && 'unref' in stream) {
     ;(stream as { unref(): void }).unref()

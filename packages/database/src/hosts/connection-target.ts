@@ -1,20 +1,20 @@
-// Where the database is: one server, or several of which one takes writes.
+// The address of the database: one server, or several of which one takes writes.
 //
 //   postgres://user@one:5432,two:5432/rouse?target_session_attrs=read-write
 //
-// as libpq has it, except that several hosts mean read-write unless `any` is said: whoever writes has
-// no use for a standby.
+// as in libpq, except that several hosts mean read-write unless the URL says `any`: a writer cannot use a
+// standby.
 import { DatabaseHostError } from './database-host-error.ts'
 
 export interface DatabaseHost {
-  /** For messages; the URL may hold a password. */
+  /** For messages; the URL may contain a password. */
   readonly name: string
   readonly url: string
 }
 
 export interface ConnectionTarget {
   readonly hosts: readonly DatabaseHost[]
-  /** Whether only a server that takes writes will do. */
+  /** Whether only a server that takes writes is acceptable. */
   readonly readWrite: boolean
 }
 
@@ -24,7 +24,7 @@ const shape = /^(postgres(?:ql)?:\/\/)(?:([^/?#]*)@)?([^/?#@]*)([^?#]*)(?:\?([^#
 
 export function parseConnectionTarget(url: string): ConnectionTarget {
   const parts = shape.exec(url)
-  // Sockets and other spellings of one server are left to pg.
+  // Sockets and other spellings of one server are passed to pg unchanged.
   if (parts === null) return { hosts: [{ name: 'the database', url }], readWrite: false }
   const [, scheme = '', user, authority = '', path = '', query = ''] = parts
   const names = authority.split(',')
@@ -47,10 +47,10 @@ function readAttribute(query: string): boolean | undefined {
   const value = given.slice(attribute.length + 1)
   if (value === 'any') return false
   if (value === 'read-write' || value === 'primary') return true
-  return refuse(`has ${attribute}=${value}; read-write, primary and any are known`)
+  return refuse(`has ${attribute}=${value}; use read-write, primary or any`)
 }
 
-/** The URL itself is not repeated: it may hold a password. */
+/** Does not repeat the URL: it may contain a password. */
 function refuse(problem: string): never {
   throw new DatabaseHostError('bad_target', `the address of the database ${problem}`)
 }

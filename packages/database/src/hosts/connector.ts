@@ -13,9 +13,9 @@ export interface ConnectorOptions {
   readonly random: () => number
 }
 
-/** For a connection that lives by itself, such as the one that LISTENs. */
+/** For a single long-lived connection, such as the one that LISTENs. */
 export interface Connector {
-  /** A client of the server to take now, not yet connected: whoever listens on it does so first. */
+  /** A client for the current server, not yet connected, so that the caller can add listeners first. */
   next(): Promise<pg.Client>
 }
 
@@ -35,8 +35,8 @@ export function createConnector(options: ConnectorOptions): Connector {
   })
   return {
     async next() {
-      // Whoever asks again has lost the last one, perhaps because its server is silent.
-      finder.doubt(finder.best)
+      // A caller that asks again has lost its last connection, perhaps because the server is silent.
+      finder.suspect(finder.best)
       const server = await finder.find()
       return new HostClient(clientConfig, { server, readWrite: target.readWrite })
     },

@@ -1,12 +1,12 @@
 export type DatabaseHostErrorCode =
-  /** The address cannot be understood. */
+  /** The address cannot be parsed. */
   | 'bad_target'
-  /** This server is a standby, or was told to be read-only. */
+  /** This server is a standby, or is configured read-only. */
   | 'read_only_server'
-  /** None of the hosts takes writes just now. */
+  /** None of the hosts takes writes at the moment. */
   | 'no_writable_server'
 
-/** Why no server was to be had. Nothing was sent to any. Callers branch on `code`. */
+/** Why no server was usable. Nothing was sent to any server. Callers branch on `code`. */
 export class DatabaseHostError extends Error {
   readonly code: DatabaseHostErrorCode
 

@@ -1,11 +1,11 @@
 // One connection to one server of a target.
 //
-//   connecting   only a server that takes writes will do, where the target says so. PostgreSQL tells
-//                by itself with its greeting, so that costs no round trip.
-//   connected    the session gets the settings we rely on (session-settings.ts). Where a pooler is in between and the
-//                server has others, every statement outside a transaction gets a transaction of its own instead
-//   in use       a result that the server did not confirm is an error; a server that answers
-//                "read-only" is not asked again
+//   connecting   if the target requires it, only a server that takes writes is accepted. PostgreSQL reports that
+//                when the session starts, so the check costs no round trip.
+//   connected    the session gets the settings we rely on (session-settings.ts). Behind a pooler, if the server's
+//                settings differ, each statement outside a transaction is wrapped in a transaction instead
+//   in use       a result that the standby did not confirm is an error; a server that answers "read-only" is not
+//                used again
 import { Socket } from 'node:net'
 import pg from 'pg'
 import { OutcomeUnknownError } from '../outcome-unknown-error.ts'
@@ -18,23 +18,23 @@ import { beginSession } from './session-statements.ts'
 export interface HostClientOptions {
   readonly server: DatabaseHost
   readonly readWrite: boolean
-  /** Leaves all settings as the role and the database have them. */
+  /** Leaves all settings as configured for the role and the database. */
   readonly keepSettings?: boolean
-  /** Could not be reached, or takes no writes. */
+  /** Called if the server is unreachable or takes no writes. */
   readonly onUnfit?: (server: DatabaseHost) => void
 }
 
 type Query = (...parameters: unknown[]) => unknown
 type ConnectCallback = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
 
-/** A host that is full, or refuses our login, is not the wrong one for that. */
+/** A server that is full or refuses our login may still be the right one. */
 const saysNothingOfTheRole = /^(53|28|3D)/
 const readOnlyState = '25006'
-const goodbyeMsMax = 2_000
+const endMsMax = 2_000
 
 export class HostClient extends pg.Client {
   readonly server: DatabaseHost
-  /** Not to be used again, though its connection may still stand. */
+  /** Must not be used again, although its connection may still be open. */
   isRetired = false
   readonly #options: HostClientOptions
   readonly #config: pg.ClientConfig
@@ -43,11 +43,11 @@ export class HostClient extends pg.Client {
   #backendPid = 0
   #underWay = 0
   #isUnconfirmed = false
-  /** Known once it is connected, and has its settings. */
+  /** Known once it is connected and configured. */
   #isPooled: boolean | undefined
   #begin = 'begin isolation level read committed'
   #ownTransactions = false
-  /** The last own transaction; statements that are not waited for take turns. */
+  /** The last wrapped transaction. Concurrent statements run one after another. */
   #turn: Promise<unknown> = Promise.resolve()
   #isInTransaction = false
   #isOwn = false
@@ -71,43 +71,44 @@ export class HostClient extends pg.Client {
     this.connection.on('readyForQuery', ({ status }) => {
       this.#isInTransaction = status !== 'I'
     })
-    // The pool listens only once it has the client. An error while the session begins rejects its statement, and as an
-    // event without a listener it would end the process.
+    // The pool adds its listener only when it has the client. An error during session start rejects the
+    // statement; as an event without a listener it would also end the process.
     this.on('error', () => {})
     this.#refuseUnconfirmed()
   }
 
-  /** What the server has said so far; while this stands still it says nothing. */
+  /** Bytes received so far; constant while the server is silent. */
   get bytesRead(): number {
     return this.#socket.bytesRead
   }
 
-  /** The process that serves it, by the word of the server; or of a pooler, which makes one up. 0: nobody said. */
+  /** The backend pid that the server reported, or one that a pooler made up. 0 if none was reported. */
   get backendPid(): number {
     return this.#backendPid
   }
 
-  /** Whether a pooler is in between; undefined: not asked yet. */
+  /** Whether a pooler is in between; undefined until it is checked. */
   get isPooled(): boolean | undefined {
     return this.#isPooled
   }
 
-  /** Whether a statement waits for its answer. */
+  /** Whether a statement is waiting for its result. */
   get isAsking(): boolean {
     return this.#underWay > 0
   }
 
-  /** Lets go without a goodbye, which a silent server would not hear. */
+  /** Closes the connection without a Terminate message, which a silent server would not read. */
   abandon(reason = 'the server is silent'): void {
     this.isRetired = true
     this.#socket.destroy(new Error(`Connection terminated: ${reason}`))
   }
 
-  /** A silent server hears no goodbye: then the connection is cut, or whoever waits for the end would wait for ever. */
+  /** A silent server does not read the Terminate message. After a timeout the connection is cut, or the
+   * caller would wait forever. */
   override end(): Promise<void>
   override end(callback: (error: Error) => void): void
   override end(callback?: (error: Error) => void): Promise<void> | void {
-    const timer = setTimeout(() => this.#socket.destroy(), goodbyeMsMax).unref()
+    const timer = setTimeout(() => this.#socket.destroy(), endMsMax).unref()
     this.#socket.once('close', () => clearTimeout(timer))
     return callback === undefined ? super.end() : super.end(callback)
   }
@@ -165,13 +166,11 @@ export class HostClient extends pg.Client {
     this.#options.onUnfit?.(this.server)
   }
 
-  /**
-   * A server that gives up waiting for its synchronous standby says so only in a warning and reports
-   * success: here that is an unknown outcome, for whoever asked and in whatever way.
-   */
+  /** A server that stops waiting for its synchronous standby only raises a warning and reports success.
+   * Treat that as an unknown outcome, for every caller and every query interface. */
   #refuseUnconfirmed(): void {
     this.on('notice', ({ routine }) => {
-      // The C function that raised it is the same in every language the server may speak.
+      // The name of the C function does not depend on the server's language.
       if (routine === 'SyncRepWaitForLSN') this.#isUnconfirmed = true
     })
     const query = this.query.bind(this) as Query
@@ -188,7 +187,7 @@ export class HostClient extends pg.Client {
           if (mayRepeat && isWrongIsolation(error)) {
             this.#ownTransactions = true
             this.#runOwn(query, repeated)
-          } else callback(error ?? this.#takeDoubt(), result)
+          } else callback(error ?? this.#takeUnconfirmed(), result)
         }
         return query(...parameters)
       }
@@ -208,7 +207,8 @@ export class HostClient extends pg.Client {
     this.query = confirmed as pg.Client['query']
   }
 
-  /** Each outside a transaction gets its own; `begin` and what comes after it stay as they are, with the settings. */
+  /** Wraps each statement outside a transaction. An explicit `begin` gets the settings; the statements
+   * after it run unchanged. */
   #runOwn(query: Query, parameters: readonly unknown[]): unknown {
     const callback = parameters.at(-1)
     const statement = typeof callback === 'function' ? parameters.slice(0, -1) : parameters
@@ -232,7 +232,8 @@ export class HostClient extends pg.Client {
     )
   }
 
-  /** A failure that did not come from the server leaves the connection in an unknown state: its owner drops it. */
+  /** A failure that did not come from the server leaves the connection in an unknown state, and its owner
+   * drops it. */
   async #inOwnTransaction(query: Query, statement: readonly unknown[]): Promise<unknown> {
     this.#isOwn = true
     try {
@@ -250,12 +251,12 @@ export class HostClient extends pg.Client {
   }
 
   #orThrow(result: unknown): unknown {
-    const doubt = this.#takeDoubt()
-    if (doubt !== null) throw doubt
+    const unconfirmed = this.#takeUnconfirmed()
+    if (unconfirmed !== null) throw unconfirmed
     return result
   }
 
-  #takeDoubt(): Error | null {
+  #takeUnconfirmed(): Error | null {
     if (!this.#isUnconfirmed) return null
     this.#isUnconfirmed = false
     return new OutcomeUnknownError(new Error('the wait for the synchronous standby was cancelled'))
@@ -266,7 +267,7 @@ function isBegin(statement: unknown): boolean {
   return typeof statement === 'string' && /^begin\b/i.test(statement)
 }
 
-/** Refused by a function of ours before it changed anything. */
+/** One of our functions refused the call before it changed anything. */
 function isWrongIsolation(error: unknown): boolean {
   return (
     error instanceof pg.DatabaseError &&

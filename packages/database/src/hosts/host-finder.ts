@@ -1,10 +1,10 @@
-// Knows which server of a target takes writes.
+// Finds the server of a target that takes writes.
 //
-//   known     the last one that was found good: everybody goes there
-//   doubted   it failed somebody: the next who asks starts a search, all others wait for that one
+//   known     the last server that was found good: all callers use it
+//   suspect   it failed a caller: the next caller starts a search, and all others wait for that search
 //
-// A search asks all hosts at once, because one of them may be silent, and those that said no again
-// and again while it is: a standby is promoted meanwhile.
+// A search asks all hosts at once, because one of them may be silent. It keeps asking those that refused,
+// because a standby may be promoted meanwhile.
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import type { ConnectionTarget, DatabaseHost } from './connection-target.ts'
@@ -16,7 +16,7 @@ export interface HostFinderOptions {
   readonly clientConfig: pg.ClientConfig
   /** A search that found nothing ends after this. */
   readonly searchMsMax: number
-  /** From 0 to 1: many processes search at the same time, and must not ask in step. */
+  /** From 0 to 1. Many processes search at the same time and must not ask in step. */
   readonly random: () => number
   readonly onFound?: (host: DatabaseHost) => void
 }
@@ -43,17 +43,17 @@ export class HostFinder {
     return this.#known !== undefined
   }
 
-  /** Where to connect to; a guess while nothing is known. */
+  /** The host to connect to; a guess until one is known. */
   get best(): DatabaseHost {
     return this.#known ?? this.#first
   }
 
-  /** Whether a connection to this one is no longer wanted. */
-  isPassedOver(host: DatabaseHost): boolean {
+  /** Whether connections to this host should be closed. */
+  isAbandoned(host: DatabaseHost): boolean {
     return this.#known !== undefined && this.#known !== host
   }
 
-  doubt(host: DatabaseHost): void {
+  suspect(host: DatabaseHost): void {
     if (this.hasSeveral && this.#known === host) this.#known = undefined
   }
 
@@ -75,7 +75,7 @@ export class HostFinder {
         target.hosts.map((host) =>
           this.#askUntilGood(host, over.signal, (refusal) => {
             refusals.set(host, refusal)
-            // Everybody has answered, and nobody is good: whoever asked decides when to ask again.
+            // All hosts answered and none is usable: the caller decides when to ask again.
             if (refusals.size === target.hosts.length) over.abort()
           }),
         ),
@@ -85,8 +85,8 @@ export class HostFinder {
       return found
     } catch {
       const causes = [...refusals.values()]
-      const words = causes.map((cause) => (cause as Error).message || String(cause)).join('; ')
-      const message = `no server takes writes: ${words || 'none answers'}`
+      const reasons = causes.map((cause) => (cause as Error).message || String(cause)).join('; ')
+      const message = `no server takes writes: ${reasons || 'none answers'}`
       throw new DatabaseHostError('no_writable_server', message, {
         cause: new AggregateError(causes),
       })

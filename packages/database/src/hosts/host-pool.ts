@@ -1,5 +1,5 @@
-// A pool whose connections all go to the one server of a target that takes writes, and leave it when
-// it no longer does. A server that has no room for another connection makes the pool smaller (connection-limit.ts).
+// A pool whose connections all go to the one server of a target that takes writes, and leave it when it no
+// longer does. A server that has no room for another connection makes the pool smaller (connection-limit.ts).
 import pg from 'pg'
 import { isTooManyConnections } from '../postgres-errors.ts'
 import { ConnectionLimit } from './connection-limit.ts'
@@ -15,15 +15,15 @@ export interface HostPoolOptions {
   readonly connectTimeoutMs: number
   readonly random: () => number
   readonly keepSettings: boolean
-  /** Told when the pool begins to be limited by the server, and when it is no longer. */
+  /** Called when the server starts to limit the pool, and when it stops. */
   readonly onLimit: (limit: PoolLimit) => void
 }
 
 export interface PoolLimit {
-  /** How many connections the pool may have now, and how many it is meant to have. */
+  /** The current maximum of connections, and the configured one. */
   readonly limit: number
   readonly max: number
-  /** What the server said; absent where there is room again. */
+  /** The server's message; absent when the limit is lifted. */
   readonly reason?: string
 }
 
@@ -54,9 +54,9 @@ export class HostPool extends pg.Pool {
       clientConfig,
       searchMsMax: connectTimeoutMs,
       random,
-      onFound: () => this.#leavePassedOver(),
+      onFound: () => this.#leaveAbandoned(),
     })
-    const onUnfit = (server: DatabaseHost) => finder.doubt(server)
+    const onUnfit = (server: DatabaseHost) => finder.suspect(server)
     const { readWrite } = target
     class PooledClient extends HostClient {
       constructor(config?: pg.ClientConfig) {
@@ -103,14 +103,14 @@ export class HostPool extends pg.Pool {
   override end(): Promise<void>
   override end(callback: () => void): void
   override end(callback?: () => void): Promise<void> | void {
-    // Watched to the end, or a statement under way on a silent server would never come to it.
+    // Keep watching until the end, or a statement on a silent server would never finish.
     const ended = super.end().finally(() => this.#watch.stop())
     clearTimeout(this.#test)
     if (callback === undefined) return ended
     ended.then(callback, callback)
   }
 
-  /** Tried again where the failure has cast doubt on the server: another may have taken over. */
+  /** Tries again if the failure made the server suspect: another may have taken over. */
   async #connect(): Promise<pg.PoolClient> {
     await this.#finder.find()
     try {
@@ -122,12 +122,13 @@ export class HostPool extends pg.Pool {
     }
   }
 
-  /** Where the server has no room for one more, those that there are serve all; without any, it is not available. */
+  /** If the server has no room for one more, the existing connections serve all callers. Without any
+   * connection the server is unavailable. */
   async #queue(error: unknown): Promise<pg.PoolClient> {
     let reason = error
     for (let tries = 0; tries < queueTriesMax && isTooManyConnections(reason); tries += 1) {
       this.#refused(reason as Error)
-      // Others may be on their way.
+      // Other attempts may still succeed.
       if (this.totalCount === 0) break
       try {
         return await super.connect()
@@ -144,7 +145,7 @@ export class HostPool extends pg.Pool {
     this.options.max = this.#limit.current
     this.#test ??= this.#testLater()
     if (wasLimited) return
-    // Those that were asked for at the same time are answered within the same moment, and only then is the limit known.
+    // Concurrent attempts are answered within the same moment; only then is the limit known.
     setTimeout(() => {
       const { current: limit, max } = this.#limit
       if (this.#limit.isLimited) this.#onLimit({ limit, max, reason: reason.message })
@@ -183,23 +184,23 @@ export class HostPool extends pg.Pool {
     this.on('release', (_error, client) => {
       const released = asHostClient(client)
       this.#watch.ended(released)
-      // A client that is ending is not taken back.
-      const isPassedOver = this.#hasSeveral && this.#finder.isPassedOver(released.server)
-      if (released.isRetired || isPassedOver) released.end().catch(() => {})
+      // The pool does not take back a client that is ending.
+      const isAbandoned = this.#hasSeveral && this.#finder.isAbandoned(released.server)
+      if (released.isRetired || isAbandoned) released.end().catch(() => {})
     })
   }
 
-  /** What is in use elsewhere ends with its statement; what is idle there ends now. */
-  #leavePassedOver(): void {
+  /** Connections to the old server end after their statement, or at once if idle. */
+  #leaveAbandoned(): void {
     for (const client of this.#clients) {
-      if (!this.#finder.isPassedOver(client.server)) continue
+      if (!this.#finder.isAbandoned(client.server)) continue
       if (!this.#watch.isInUse(client)) client.abandon()
     }
   }
 
-  /** Whatever lost one connection on the way may have lost others: idle ones are replaced, to be sure. */
+  /** A network fault that lost one connection may have lost others, so idle ones are replaced. */
   #letGo(lost: HostClient): void {
-    lost.abandon('the server does not know what was asked')
+    lost.abandon('the server has no statement running on it')
     for (const client of this.#clients) {
       const isIdle = !this.#watch.isInUse(client)
       if (isIdle && client.server === lost.server) client.abandon()
@@ -207,12 +208,12 @@ export class HostPool extends pg.Pool {
   }
 
   #leave(server: DatabaseHost): void {
-    this.#finder.doubt(server)
+    this.#finder.suspect(server)
     for (const client of this.#clients) if (client.server === server) client.abandon()
   }
 }
 
-/** The pool makes no others. */
+/** The pool creates no other clients. */
 function asHostClient(client: pg.PoolClient): HostClient {
   return client as unknown as HostClient
 }

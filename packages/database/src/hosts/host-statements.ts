@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** For poolers and servers before 14, which do not report it by themselves. */
+/** For poolers and servers before 14, which do not report it at session start. */
 export async function isReadOnlySession(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ transaction_read_only: string }>(
     'show transaction_read_only',
@@ -8,17 +8,17 @@ export async function isReadOnlySession(client: pg.Client): Promise<boolean> {
   return rows[0]?.transaction_read_only === 'on'
 }
 
-export interface BackendLook {
-  /** The process that serves this very client. */
+export interface BackendStates {
+  /** The backend of this client. */
   readonly own: number
-  /** Those of the processes asked about that are there and do not wait for their client to say something. */
+  /** Those of the given backends that exist and are not waiting for their client. */
   readonly atWork: readonly number[]
 }
 
-export async function lookAtBackends(
+export async function readBackendStates(
   client: pg.Client,
   pids: readonly number[],
-): Promise<BackendLook> {
+): Promise<BackendStates> {
   const { rows } = await client.query<{ own: number; at_work: number[] }>({
     text: `select pg_backend_pid() as own, array(
         select pid from pg_stat_activity

@@ -1,19 +1,19 @@
-// What the functions of Rouse, and the driver that reads their answers, rely on in a session, whatever the role or
-// the database has set.
+// The session settings that the SQL functions and the driver rely on, whatever is configured for the role or
+// the database.
 //
-//   direct            set once, when the connection begins: free from then on
-//   through a pooler  a setting must not outlive its transaction. Where the server's own values do no harm, nothing is
-//                     done; where one does, every statement gets a transaction of its own, which begins with the
-//                     settings (host-client.ts). That costs two round trips, and only there.
+//   direct            set once, when the connection starts; no cost after that
+//   through a pooler  a setting must not outlive its transaction. If the server's values are harmless, nothing is
+//                     done. If one is harmful, each statement is wrapped in a transaction that starts with the
+//                     settings (host-client.ts). Only this case costs two extra round trips.
 
 export interface SessionSetting {
   readonly name: string
   readonly value: string
-  /** Whether a node would go wrong, or answer otherwise, with what the server has. */
+  /** Whether a node would fail or return other results with the server's value. */
   readonly isHarmful: (found: string) => boolean
-  /** A single statement does not suffer from it: behind a pooler it is no reason for transactions of our own. */
+  /** A single statement is not affected: behind a pooler it does not need to be wrapped. */
   readonly sparesStatements?: true
-  /** What it does to a node that does not set it, for people. */
+  /** The effect on a node that does not set it, for messages. */
   readonly harm: string
 }
 
@@ -30,7 +30,7 @@ export const sessionSettings: readonly SessionSetting[] = [
   {
     name: 'search_path',
     value: 'pg_catalog, pg_temp',
-    // By what is in its schemas, not by its text: see shadowsBuiltIns.
+    // Depends on the contents of its schemas, not on its text: see shadowsBuiltIns.
     isHarmful: () => false,
     harm: 'a function or operator in one of its schemas would run in place of a built-in one',
   },
@@ -85,7 +85,7 @@ export const sessionSettings: readonly SessionSetting[] = [
   {
     name: 'idle_in_transaction_session_timeout',
     value: '0',
-    // Between the statements of a transaction, and those begin with the settings.
+    // Applies between the statements of a transaction, and each transaction starts with the settings.
     isHarmful: isLimited,
     sparesStatements: true,
     harm: 'a migration would lose its connection between two steps',

@@ -1,21 +1,18 @@
-// Gives a session the settings of session-settings.ts, or finds out that it needs them in every transaction.
+// Applies session-settings.ts to a session, or finds that every transaction needs them.
 import type pg from 'pg'
 import { type SessionSetting, sessionSettings } from './session-settings.ts'
 
 export interface SessionStart {
   readonly isPooled: boolean
-  /** Whether every statement needs a transaction of its own that begins with the settings. */
+  /** Whether each statement must be wrapped in a transaction that starts with the settings. */
   readonly needsOwnTransactions: boolean
   /** Begins a transaction and makes the settings local to it, in one round trip. */
   readonly begin: string
 }
 
-/**
- * Sets a direct connection once and for all, and says how to use one through a pooler.
- *
- * `backendPid`: the process that the greeting named. A pooler makes one up, because the server process behind a client
- * changes. `given`: values that the caller has asked for, by setting.
- */
+/** Configures a direct connection once, and reports how to use one through a pooler. `backendPid`: the
+ * process reported at session start. A pooler invents one, because the backend behind a client changes.
+ * `given`: values that the caller requested, by setting. */
 export async function beginSession(
   client: pg.ClientBase,
   backendPid: number,
@@ -48,7 +45,8 @@ export async function beginSession(
   }
 }
 
-/** Everything by its full name: until this has run, the search path is the server's. A setting that this server does not have is left out. */
+/** Uses qualified names only: until this has run, the search path is the server's. Omits settings that this
+ * server does not have. */
 function settingsQuery(wanted: readonly SessionSetting[], backendPid: number): string {
   const values = wanted.map(({ name, value }) => `('${name}', '${value}')`).join(', ')
   return `select w.name, pg_catalog.current_setting(w.name, true) as found,
@@ -58,11 +56,10 @@ function settingsQuery(wanted: readonly SessionSetting[], backendPid: number): s
     where pg_catalog.current_setting(w.name, true) is not null`
 }
 
-/**
- * Whether a schema of the search path has a function or an operator that would run in place of a built-in one. One with
- * the very types of a call is taken before a built-in for any type; one like a built-in only where the path names
- * pg_catalog after its schema. One for types of its own (citext, vector) is never meant by us.
- */
+/** Whether a schema in the search path has a function or an operator that would run in place of a built-in
+ * one. An exact match of argument types beats a polymorphic built-in. An identical signature wins only if
+ * the path names pg_catalog after its schema. Functions for a schema's own types (citext, vector) never
+ * match our calls. */
 export async function shadowsBuiltIns(client: pg.ClientBase): Promise<boolean> {
   const { rows } = await client.query<{ found: boolean }>(`
     with callable as (

@@ -1,24 +1,24 @@
-// Tells a silent server, and a connection that was lost on the way, from a slow statement. A frozen machine, a cut
-// network and a firewall that forgot a connection leave it open and never answer, and no limit on statements would
-// do: a commit may rightly wait long for its synchronous standby.
+// Distinguishes a silent server and a lost connection from a slow statement. A frozen machine, a cut network
+// or a firewall that dropped its state leaves a connection open without an answer. A statement timeout is not
+// an option: a commit may legitimately wait long for its synchronous standby.
 //
-//   quiet      a connection in use has received nothing for `quietTicks`: a new connection is tried
-//   answering  the server greets, or refuses in its own words: it is asked about its quiet connections
-//     at work  the statement is slow, wait on
-//     lost     the server waits for us to say something, or has no such connection: it is given up, unless
-//              its answer comes within `lostTicks`, having been on its way
-//   silent     no greeting within `greetingTicks`: all connections to this server are given up
+//   quiet      a connection in use has received nothing for `quietTicks`: try a new connection
+//   answering  the server accepts it, or refuses with an error: ask it about its quiet connections
+//     at work  the statement is slow: keep waiting
+//     lost     the server waits for our next message, or has no such connection: drop the connection, unless
+//              its result arrives within `lostTicks`
+//   silent     no answer within `greetingTicks`: drop all connections to this server
 //
-// Time is counted in ticks of our own, so that a process that was itself stopped blames nobody.
+// Time is counted in our own ticks, so a process that was itself stopped does not blame the server.
 import type { DatabaseHost } from './connection-target.ts'
 import type { HostClient } from './host-client.ts'
-import { type BackendLook, lookAtBackends } from './host-statements.ts'
+import { type BackendStates, readBackendStates } from './host-statements.ts'
 
 export interface SilenceWatchOptions {
-  /** A fresh connection to this server, not yet connected. */
+  /** A new client for this server, not yet connected. */
   readonly newClient: (server: DatabaseHost) => HostClient
   readonly onSilent: (server: DatabaseHost) => void
-  /** The server knows nothing of what was asked over this connection, and there may be more of the kind. */
+  /** The server does not know the statement of this connection. Other connections may be lost, too. */
   readonly onLost: (client: HostClient) => void
 }
 
@@ -27,14 +27,14 @@ const quietTicks = 4
 const greetingTicks = 6
 const lostTicks = 2
 
-interface Look {
+interface Watched {
   bytesRead: number
   quietFor: number
-  /** For so many ticks the server has had nothing to do for it; undefined: not that we know. */
+  /** For how many ticks the server has had no work for it; undefined if not known. */
   lostFor: number | undefined
 }
 
-const nothingSeen: BackendLook = { own: 0, atWork: [] }
+const nothingSeen: BackendStates = { own: 0, atWork: [] }
 
 interface Greeting {
   readonly client: HostClient
@@ -43,7 +43,7 @@ interface Greeting {
 
 export class SilenceWatch {
   readonly #options: SilenceWatchOptions
-  readonly #inUse = new Map<HostClient, Look>()
+  readonly #inUse = new Map<HostClient, Watched>()
   readonly #greetings = new Map<DatabaseHost, Greeting>()
   #timer: NodeJS.Timeout | undefined
 
@@ -77,14 +77,14 @@ export class SilenceWatch {
       greeting.waitedFor += 1
       if (greeting.waitedFor > greetingTicks) this.#isSilent(server)
     }
-    for (const [client, look] of this.#inUse) {
-      const isQuiet = client.bytesRead === look.bytesRead
-      look.quietFor = isQuiet ? look.quietFor + 1 : 0
-      look.lostFor = isQuiet && look.lostFor !== undefined ? look.lostFor + 1 : undefined
-      look.bytesRead = client.bytesRead
-      if (look.quietFor >= quietTicks) this.#tryGreeting(client.server)
-      if (look.lostFor !== lostTicks) continue
-      look.lostFor = undefined
+    for (const [client, watched] of this.#inUse) {
+      const isQuiet = client.bytesRead === watched.bytesRead
+      watched.quietFor = isQuiet ? watched.quietFor + 1 : 0
+      watched.lostFor = isQuiet && watched.lostFor !== undefined ? watched.lostFor + 1 : undefined
+      watched.bytesRead = client.bytesRead
+      if (watched.quietFor >= quietTicks) this.#tryGreeting(client.server)
+      if (watched.lostFor !== lostTicks) continue
+      watched.lostFor = undefined
       this.#options.onLost(client)
     }
   }
@@ -101,35 +101,35 @@ export class SilenceWatch {
         void this.#findLost(client)
           .then(() => client.end())
           .catch(() => {})
-        this.#lookAgainLater(server)
+        this.#restartQuiet(server)
       },
       (error: unknown) => {
         if (this.#greetings.get(server) !== greeting) return
         this.#greetings.delete(server)
-        if (error instanceof Error && 'severity' in error) this.#lookAgainLater(server)
+        if (error instanceof Error && 'severity' in error) this.#restartQuiet(server)
         else this.#isSilent(server)
       },
     )
   }
 
-  /** Behind a pooler nothing is found: the processes that it names are none of the server's. */
+  /** Finds nothing behind a pooler: the pids that it reports are not those of the server. */
   async #findLost(client: HostClient): Promise<void> {
     const quiet = [...this.#inUse].filter(([one, { quietFor }]) => {
       return one.server === client.server && one.isAsking && quietFor >= quietTicks
     })
     const pids = quiet.map(([one]) => one.backendPid)
-    const { own, atWork } = await lookAtBackends(client, pids).catch(() => nothingSeen)
+    const { own, atWork } = await readBackendStates(client, pids).catch(() => nothingSeen)
     if (own !== client.backendPid) return
-    for (const [one, look] of quiet) {
+    for (const [one, watched] of quiet) {
       const isAtWork = one.backendPid === 0 || atWork.includes(one.backendPid)
-      const isAsBefore = this.#inUse.get(one) === look && one.bytesRead === look.bytesRead
-      if (!isAtWork && isAsBefore) look.lostFor = 0
+      const isAsBefore = this.#inUse.get(one) === watched && one.bytesRead === watched.bytesRead
+      if (!isAtWork && isAsBefore) watched.lostFor = 0
     }
   }
 
-  /** It answered: the next doubt needs as long a quiet as the first. */
-  #lookAgainLater(server: DatabaseHost): void {
-    for (const [client, look] of this.#inUse) if (client.server === server) look.quietFor = 0
+  /** The server answered: the next suspicion needs a full quiet period again. */
+  #restartQuiet(server: DatabaseHost): void {
+    for (const [client, watched] of this.#inUse) if (client.server === server) watched.quietFor = 0
   }
 
   #isSilent(server: DatabaseHost): void {

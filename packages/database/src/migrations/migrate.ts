@@ -1,11 +1,11 @@
 // Brings a database to the version of the migrations folder.
 //
-// Several nodes may start at once, with different versions, through pgbouncer in transaction mode.
-// So every step is one transaction that takes the same advisory lock first and decides from what
-// it reads under that lock; nothing is remembered between steps and no setting outlives one.
+// Several nodes may start at once, with different versions, through pgbouncer in transaction mode. So every
+// step is one transaction that first takes the same advisory lock and decides from what it reads under that
+// lock. Nothing is remembered between steps, and no setting outlives one.
 //
-// A lock that somebody else holds is asked for again and again, each time for `lockTimeoutMs` only: everybody who wants
-// the table meanwhile stands behind us, and nodes that serve must go on.
+// Each try waits for a lock only for `lockTimeoutMs`, and is repeated: while a step waits, every other
+// session that wants the table queues behind it, and running nodes must keep serving.
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { createPool } from '../hosts/pool.ts'
@@ -26,23 +26,23 @@ import {
 import { applyFunctions, applyMigration } from './migration-step.ts'
 
 export interface MigrateOptions {
-  /** Where to connect, or a pool to use; a pool is left open. */
+  /** Where to connect, or a pool to use. The pool stays open. */
   readonly url?: string
   readonly pool?: pg.Pool
   readonly directory?: string
-  /** Stop after the migration of this number; functions are applied at the newest one only. */
+  /** Stop after this migration. Functions are applied at the newest one only. */
   readonly version?: number
-  /** Say what would be applied, and change nothing. */
+  /** Report what would be applied, and change nothing. */
   readonly dryRun?: boolean
   readonly log?: (line: string) => void
-  /** How long to wait for locks that others hold; a minute where nothing is said. */
+  /** How long to wait for locks that others hold; by default one minute. */
   readonly patienceMs?: number
-  /** Called each time a lock was asked for in vain. */
+  /** Called after each failed try for a lock. */
   readonly onWait?: (wait: MigrationWait) => void
-  /** Ends the waiting. */
+  /** Aborts the wait. */
   readonly signal?: AbortSignal
-  /** Tests weave their barriers into function text with this. It is no part of the checksum, so a
-   * node that migrates the same database afterwards leaves the woven functions alone. */
+  /** Lets tests insert barriers into functions. The result does not affect the checksum, so a node that
+   * migrates the same database later leaves the instrumented functions in place. */
   readonly transformFunction?: (name: string, sql: string) => string
 }
 
@@ -51,7 +51,7 @@ export interface MigrateResult {
   readonly functions: string[]
 }
 
-/** DDL waits this long for a lock, then gives way to all who stand behind it. */
+/** DDL waits this long for a lock, then lets the sessions queued behind it pass. */
 const lockTimeoutMs = 200
 const lockPauseMs = 2_000
 const patienceMsDefault = 60_000
@@ -160,7 +160,7 @@ async function step<Result>(
   }
 }
 
-/** The failure of a file wraps that of its statement. */
+/** The error of a file wraps that of its statement. */
 function causeOf(error: unknown): unknown {
   return error instanceof MigrationError && error.cause !== undefined ? error.cause : error
 }

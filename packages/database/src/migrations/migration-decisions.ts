@@ -1,4 +1,4 @@
-// Decides what is still to be applied, from the files and from what the database says it has.
+// Decides what to apply, from the files and from what the database has recorded.
 import { MigrationError } from './migration-error.ts'
 import type { FunctionFile, MigrationFile, MigrationFiles } from './migration-files.ts'
 
@@ -6,7 +6,7 @@ export interface AppliedMigration {
   readonly version: number
   readonly name: string
   readonly checksum: string
-  /** The oldest release whose nodes work with it; null: nobody said. */
+  /** The oldest release whose nodes work with it; null if the migration does not name one. */
   readonly worksWith: number | null
 }
 
@@ -16,10 +16,8 @@ export interface AppliedState {
   readonly functions: { readonly version: number; readonly checksum: string } | undefined
 }
 
-/**
- * The migrations to apply, oldest first. Throws where the history is not one of these files. What a newer release has
- * applied is passed over where it names our release, or one before, as one that works with it.
- */
+/** The migrations to apply, oldest first. Throws if the recorded history does not match the files.
+ * Migrations of a newer release are accepted if they declare that our release works with them. */
 export function decideMigrations(
   { migrations: files, functions }: MigrationFiles,
   applied: readonly AppliedMigration[],
@@ -59,20 +57,20 @@ export function decideMigrations(
 function refuseIncompatible({ name, worksWith }: AppliedMigration, release: number): void {
   if (worksWith !== null && release >= worksWith) return
   const reason =
-    worksWith === null ? 'names no older release' : `works with release ${worksWith} and newer`
+    worksWith === null
+      ? 'names no compatible older release'
+      : `works with release ${worksWith} and newer`
   throw new MigrationError(
     'schema_newer',
     `the database has ${name}, which ${reason}; this is release ${release}: start a newer one`,
   )
 }
 
-/** Functions stay callable for nodes of the release before, and for no older one. */
+/** Functions stay callable for nodes of the previous release, but not for older ones. */
 const releasesBetweenMax = 1
 
-/**
- * The function files to apply: all of them or none. An older node leaves the functions of a newer
- * one alone, so a rolling upgrade does not flap between two sets.
- */
+/** The function files to apply: all of them or none. An older node does not replace the functions of a
+ * newer one, so a rolling upgrade does not alternate between two sets. */
 export function decideFunctions(
   files: MigrationFiles,
   applied: AppliedState,

@@ -7,10 +7,10 @@ export type MigrationErrorCode =
   | 'migration_out_of_order'
   | 'schema_newer'
 
-/** Why a database could not be brought to the version of these files. Callers branch on `code`. */
+/** Why a database could not be migrated to these files. Callers branch on `code`. */
 export class MigrationError extends Error {
   readonly code: MigrationErrorCode
-  /** Whose statement failed. */
+  /** The file whose statement failed. */
   readonly file: string | undefined
 
   constructor(

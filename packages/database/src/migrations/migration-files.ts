@@ -1,10 +1,10 @@
-// Reads what a migrations folder holds:
+// Reads a migrations folder:
 //
-//   NNNN_name.sql        forward only; never edited once it has been applied anywhere. A line `-- works-with: N` names
-//                        the oldest release (the VERSION of its functions) whose nodes work on a database that has it
-//   functions/**.sql     `create or replace`, applied again as a whole when any of them changes; folders are for readers,
-//                        and functions/grants.sql comes last
-//   functions/VERSION    a number, raised when an older node must not put its functions back
+//   NNNN_name.sql        forward only; never edited once it has been applied anywhere. A line `-- works-with: N`
+//                        names the oldest release (the VERSION of its functions) whose nodes work with it
+//   functions/**.sql     `create or replace`, applied again as a whole when any file changes; subfolders are only
+//                        for readers, and functions/grants.sql comes last
+//   functions/VERSION    a number, raised when an older node must not replace the functions
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ export interface MigrationFile {
   readonly name: string
   readonly sql: string
   readonly checksum: string
-  /** The oldest release whose nodes work with it; undefined: only those that have this file. */
+  /** The oldest release whose nodes work with it; undefined: only releases that have this file. */
   readonly worksWith: number | undefined
 }
 
@@ -37,7 +37,7 @@ export interface MigrationFiles {
   readonly functions: FunctionSet | undefined
 }
 
-/** The repository's own folder; `src` and `dist` lie equally deep, so this holds for both. */
+/** The repository's folder; `src` and `dist` are at the same depth, so the path is valid for both. */
 export const migrationsDirectory = fileURLToPath(new URL('../../../../migrations', import.meta.url))
 
 export async function readMigrationFiles(directory = migrationsDirectory): Promise<MigrationFiles> {
@@ -87,7 +87,7 @@ async function readFunctions(directory: string): Promise<FunctionSet | undefined
   return { version: Number(version), checksum, files }
 }
 
-/** Grants name functions that must exist, and take back what creating a function grants to everybody. */
+/** Grants name functions that must exist, and revoke the default grants of new functions. */
 const lastFile = 'grants.sql'
 
 async function readFunctionFiles(directory: string): Promise<FunctionFile[]> {
@@ -96,7 +96,7 @@ async function readFunctionFiles(directory: string): Promise<FunctionFile[]> {
   return [...files.filter((file) => !isLast(file)), ...files.filter(isLast)]
 }
 
-/** Ordered by path. Line endings and separators are made one kind, or a checkout on Windows would look edited. */
+/** Ordered by path. Line endings and separators are normalised, or a checkout on Windows would seem edited. */
 async function readSqlFiles(
   directory: string,
   { recursive = false } = {},

@@ -1,53 +1,54 @@
-// Sees from a second connection what a step waits for, and who has it. PostgreSQL says neither when it gives up waiting.
+// Observes from a second connection which lock a step waits for, and who holds it. PostgreSQL reports neither
+// when the wait times out.
 import type pg from 'pg'
 
 export interface LockHolder {
   readonly pid: number
   readonly application: string
-  /** As pg_stat_activity has it: active, idle in transaction. */
+  /** As in pg_stat_activity: active, idle in transaction. */
   readonly state: string
   /** Of its transaction. */
   readonly ageMs: number
 }
 
-/** What a step waits for. */
+/** The lock that a step waits for. */
 export interface MigrationWait {
-  /** The file, or `the migrations` where another node is at work on them. */
+  /** The file, or `the migrations` if another node is applying them. */
   readonly what: string
-  /** The table, as far as it could be seen. */
+  /** The table, if it could be determined. */
   readonly waitsFor: string | undefined
-  /** Those who hold it, the oldest transaction first. */
+  /** The sessions that hold it, the oldest transaction first. */
   readonly holders: readonly LockHolder[]
 }
 
 type LockFound = Omit<MigrationWait, 'what'>
 
 export interface LockWatch {
-  /** Looks at what this client waits for, until it is stopped. */
+  /** Observes what this client waits for, until stopped. */
   start(client: pg.ClientBase): Promise<void>
-  /** What was seen last. */
+  /** The last observation. */
   found(): LockFound
   stop(): void
 }
 
-/** Twice within the time that a step waits for a lock. */
-const lookEveryMs = 70
+/** Twice within the lock timeout of a step. */
+const readEveryMs = 70
 
 export function watchLock(pool: pg.Pool): LockWatch {
   let seen: LockFound = { waitsFor: undefined, holders: [] }
-  let isLooking = false
+  let isReading = false
   let timer: NodeJS.Timeout | undefined
 
-  async function look(pid: number): Promise<void> {
-    if (isLooking) return
-    isLooking = true
+  async function read(pid: number): Promise<void> {
+    if (isReading) return
+    isReading = true
     try {
       const found = await readLock(pool, pid)
       if (found.holders.length > 0) seen = found
     } catch {
-      // The step itself says what is wrong with the database.
+      // The step itself reports what is wrong with the database.
     } finally {
-      isLooking = false
+      isReading = false
     }
   }
 
@@ -55,7 +56,7 @@ export function watchLock(pool: pg.Pool): LockWatch {
     async start(client) {
       const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
       const pid = rows[0]?.pid ?? 0
-      timer = setInterval(() => void look(pid), lookEveryMs)
+      timer = setInterval(() => void read(pid), readEveryMs)
     },
     found: () => seen,
     stop: () => clearInterval(timer),
@@ -79,7 +80,8 @@ async function readLock(pool: pg.Pool, pid: number): Promise<LockFound> {
   return { waitsFor: rows[0]?.waitsFor ?? undefined, holders }
 }
 
-/** `functions/push.sql waits for rouse.messages: process 4711 (psql, idle in transaction) has held it for 65 s` */
+/** `functions/push.sql waits for rouse.messages: process 4711 (psql, idle in transaction) has held it for
+ * 65 s` */
 export function describeMigrationWait({ what, waitsFor, holders }: MigrationWait): string {
   const [first] = holders
   const lock = waitsFor ?? (what === 'the migrations' ? 'another node that applies them' : 'a lock')

@@ -1,13 +1,13 @@
-// The bookkeeping of migrations: its lock, its two tables, what is read from and written to them.
+// The bookkeeping of migrations: its lock, its two tables, and the statements that read and write them.
 import type pg from 'pg'
 import type { AppliedMigration, AppliedState } from './migration-decisions.ts'
 import type { FunctionSet, MigrationFile } from './migration-files.ts'
 
-/** Any constant will do, as long as every version of Rouse takes the same one. */
+/** An arbitrary constant; every version of Rouse must use the same one. */
 const advisoryLockKey = 7_687_301
 const advisoryLockWaitMs = 2_000
 
-/** First statement of every step: one migrating node at a time, and the limits of this step. */
+/** The first statement of every step: one migrating node at a time, and the timeouts of this step. */
 export async function lockMigrations(client: pg.ClientBase, lockTimeoutMs: number): Promise<void> {
   await client.query(`set local statement_timeout = 0`)
   await client.query(`set local lock_timeout = ${advisoryLockWaitMs}`)
@@ -15,7 +15,7 @@ export async function lockMigrations(client: pg.ClientBase, lockTimeoutMs: numbe
   await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
 }
 
-/** Looks before it creates: a role that may not create schemas can still run on a ready database. */
+/** Checks before it creates: a role that may not create schemas can still run on a prepared database. */
 export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
   if (await bookkeepingIsComplete(client)) return
   await client.query(`
@@ -37,7 +37,8 @@ export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
 
 export async function readApplied(client: pg.ClientBase): Promise<AppliedState> {
   if (!(await bookkeepingExists(client))) return { migrations: [], functions: undefined }
-  // By way of jsonb: a database of the release before has no such column yet, and a dry run adds none.
+  // Through jsonb: a database of the previous release does not have this column yet, and a dry run does not
+  // add it.
   const migrations = await client.query<AppliedMigration>(
     `select version, name, checksum, (to_jsonb(m) ->> 'works_with')::int as "worksWith"
      from rouse.migrations m order by version`,

@@ -7,10 +7,8 @@ export async function applyMigration(client: pg.ClientBase, file: MigrationFile)
   await runFile(client, file.name, file.sql)
 }
 
-/**
- * Twice over: functions may call each other in any order, so the first pass creates them without
- * looking inside, and the second has PostgreSQL check every body now that all of them exist.
- */
+/** Applies the files twice: functions may call each other in any order, so the first pass creates them
+ * without checking bodies, and the second has PostgreSQL check every body once all functions exist. */
 export async function applyFunctions(
   client: pg.ClientBase,
   files: readonly FunctionFile[],

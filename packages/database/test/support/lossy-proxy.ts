@@ -3,9 +3,9 @@ import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
 export interface LossyProxy {
-  /** The same database, by way of the proxy. */
+  /** The same database, through the proxy. */
   readonly url: string
-  /** What is connected now hears nothing any more and is told nothing, as behind a firewall that forgot it. New
+  /** Silently drops all traffic of the open connections, like a firewall that lost its state. New
    * connections work. */
   loseFlows(): void
 }

@@ -1,4 +1,4 @@
-// Starts an embedded PostgreSQL, reports it to the parent process, and stays until it is killed.
+// Starts an embedded PostgreSQL, reports it to the parent process, and runs until it is killed.
 import { startEmbeddedPostgres } from '../../src/index.ts'
 
 const [dataDir] = process.argv.slice(2)

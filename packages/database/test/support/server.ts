@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { createPool, startEmbeddedPostgres } from '../../src/index.ts'
 
-// This package lies below the testkit, so it cannot use it.
+// The testkit depends on this package, so this package cannot use it.
 
 let shared: Promise<string> | undefined
 
@@ -18,7 +18,7 @@ function serverUrl(): Promise<string> {
 
 let databasesMade = 0
 
-/** An empty database with a pool on it, dropped at the end of the test. */
+/** An empty database with a pool, dropped at the end of the test. */
 export async function emptyDatabase(t: Test): Promise<{ url: string; pool: pg.Pool }> {
   const admin = new pg.Client({ connectionString: await serverUrl() })
   await admin.connect()

@@ -1,8 +1,9 @@
-// A request is refused with every field that is wrong, not with the first. Reading stops at the first all the same: what
-// is good must not pay for it. Only a request that was refused is read again, field by field.
+// A refused request lists every invalid field, not only the first. Parsing still stops at the first error, so
+// that valid requests pay nothing. Only a refused request is parsed again, field by field.
 import { type FieldError, fieldErrors, fieldErrorsMax, RouseError } from './errors.ts'
 
-/** What all of these refuse, in one error with the code of the first. An error that names no field stays as it is. */
+/** Collects everything that these readers refuse into one error with the code of the first. An error
+ * without a field is kept as it is. */
 export function allFaults(first: unknown, reads: Iterable<() => unknown>): unknown {
   if (!(first instanceof RouseError) || first.errors === undefined) return first
   const errors: FieldError[] = []
@@ -13,7 +14,7 @@ export function allFaults(first: unknown, reads: Iterable<() => unknown>): unkno
   return errors.length === 0 ? first : fieldErrors(first.code, errors)
 }
 
-/** Reads all of them, or tells of all that were refused. */
+/** Reads all fields, or reports all that are invalid. */
 export function readFields<Readers extends Readonly<Record<string, () => unknown>>>(
   readers: Readers,
 ): { [Field in keyof Readers]: ReturnType<Readers[Field]> } {

@@ -1,4 +1,4 @@
-/** Every error of the HTTP API. A code, once published, keeps its meaning and its status. */
+/** Every error of the HTTP API. A published code keeps its meaning and its status. */
 export const errorRegistry = {
   invalid_request: { status: 400, title: 'The request is not valid', retryable: false },
   invalid_name: { status: 400, title: 'A name is not valid', retryable: false },
@@ -65,9 +65,9 @@ export const errorRegistry = {
 export interface ErrorKind {
   readonly status: number
   readonly title: string
-  /** Whether the same request may succeed later, unchanged. */
+  /** Whether the same request, unchanged, may succeed later. */
   readonly retryable: boolean
-  /** What `Retry-After` says where the error itself names no time. */
+  /** The `Retry-After` value, unless the error itself names a time. */
   readonly retryAfterSeconds?: number
 }
 
@@ -77,7 +77,7 @@ export function errorKind(code: ErrorCode): ErrorKind {
   return errorRegistry[code]
 }
 
-/** For codes that come from elsewhere, such as the detail of a PostgreSQL error. */
+/** For codes from outside, such as the detail of a PostgreSQL error. */
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(errorRegistry, code)
 }

@@ -1,7 +1,7 @@
 import { type ErrorCode, errorKind } from './error-registry.ts'
 
 export interface FieldError {
-  /** As a path from the body or query: `items[3].queue`. */
+  /** A path in the body or query: `items[3].queue`. */
   readonly field: string
   readonly message: string
 }
@@ -9,13 +9,13 @@ export interface FieldError {
 export interface RouseErrorOptions {
   readonly errors?: readonly FieldError[] | undefined
   readonly retryAfterSeconds?: number | undefined
-  /** What the problem says beyond the members that all have, by name. */
+  /** Additional members of the problem, by name. */
   readonly facts?: Readonly<Record<string, number | string>> | undefined
   /** For the log; never shown to the client. */
   readonly cause?: unknown
 }
 
-/** An error that a client of the API is told about. Callers branch on `code`. */
+/** An error that is reported to an API client. Callers branch on `code`. */
 export class RouseError extends Error {
   override readonly name = 'RouseError'
   readonly code: ErrorCode
@@ -39,22 +39,22 @@ export class RouseError extends Error {
   }
 }
 
-/** The error of one field that was refused. */
+/** The error for one invalid field. */
 export function fieldError(code: ErrorCode, field: string, message: string): RouseError {
   return fieldErrors(code, [{ field, message }])
 }
 
-/** More faults than a person mends at once; those beyond are not told. */
+/** The maximum number of reported fields; the rest are omitted. */
 export const fieldErrorsMax = 20
 
-/** The error of fields that were refused together. The first is the detail. */
+/** The error for several invalid fields. The first one is the detail. */
 export function fieldErrors(code: ErrorCode, errors: readonly FieldError[]): RouseError {
   const [first] = errors
   const detail = first === undefined ? undefined : `${first.field} ${first.message}`
   return new RouseError(code, detail, { errors: errors.slice(0, fieldErrorsMax) })
 }
 
-/** The body of an `application/problem+json` answer. */
+/** The body of an `application/problem+json` response. */
 export interface Problem {
   readonly type: string
   readonly title: string
@@ -65,14 +65,14 @@ export interface Problem {
   readonly requestId: string
   readonly node: string
   readonly errors?: readonly FieldError[]
-  /** Of `consumer_transaction_open`. */
+  /** Only for `consumer_transaction_open`. */
   readonly leases?: number
   readonly oldestLeaseAgeMs?: number
-  /** The detail again, under the name old clients read. */
+  /** Repeats the detail under the name that old clients read. */
   readonly error: string
 }
 
-/** Anything that is no RouseError becomes `internal`, and its message stays here. */
+/** Any error other than a RouseError becomes `internal`, without its message. */
 export function toProblem(
   error: unknown,
   { requestId, node }: { readonly requestId: string; readonly node: string },

@@ -1,10 +1,10 @@
-// The `leaseId` of a delivered message. To clients it is one opaque word; to us it says which lease
-// holds which message, so that an ack needs no lookup:
+// The `leaseId` of a delivered message. For clients it is opaque; for us it identifies the lease and the
+// message, so an ack needs no lookup:
 //
 //   lease uuid 16 bytes · partition id 8 · seq 8 · hash of the transaction id 4    = 36 bytes
 //
-// in base64url: 48 characters, no padding, so every token has exactly one spelling. It is no
-// secret and carries no proof: the fence is the random lease id, which the database checks.
+// in base64url: 48 characters without padding, so every token has exactly one spelling. It is neither secret
+// nor signed: the fence is the random lease id, which the database checks.
 
 export interface LeasedMessageName {
   readonly leaseId: string
@@ -25,7 +25,7 @@ const tokenPattern = /^[A-Za-z0-9_-]{48}$/
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const int64Max = 2n ** 63n - 1n
 
-/** Holds one token while it is made or read; nothing here waits in between. */
+/** Holds one token while it is encoded or decoded; both are synchronous. */
 const scratch = new DataView(new ArrayBuffer(tokenBytes))
 
 export function encodeLeaseToken(message: LeasedMessageName): string {
@@ -42,7 +42,7 @@ export function encodeLeaseToken(message: LeasedMessageName): string {
   return scratchToBase64url()
 }
 
-/** Undefined for anything that `encodeLeaseToken` cannot have made. */
+/** Undefined for anything that `encodeLeaseToken` cannot have produced. */
 export function decodeLeaseToken(text: unknown): LeaseToken | undefined {
   if (typeof text !== 'string' || !tokenPattern.test(text)) return undefined
   base64urlToScratch(text)
@@ -58,13 +58,13 @@ export function decodeLeaseToken(text: unknown): LeaseToken | undefined {
   }
 }
 
-/** Whether an ack's transactionId is that of the message the token was made for. */
+/** Whether the transactionId of an ack matches the message of the token. */
 export function matchesTransaction(token: LeaseToken, transactionId: string): boolean {
   return token.transactionHash === hashTransactionId(transactionId)
 }
 
-/** The transactionId of a message that was pushed without one; only such a message has none stored.
- * One that was scheduled keeps the id it was answered with: its message id. */
+/** The transactionId of a message that was pushed without one; nothing is stored for such a message. A
+ * scheduled message keeps the id that the push returned: its message id. */
 export function transactionIdFor(partitionId: string, seq: number): string {
   return `${partitionId}-${seq}`
 }
@@ -85,8 +85,8 @@ const valueOf = Uint8Array.from({ length: 128 }, (_, code) =>
   Math.max(0, alphabet.indexOf(String.fromCharCode(code))),
 )
 
-// By hand, because Buffer is not in browsers and Uint8Array.toBase64 is not in Node 20. Three bytes
-// make four characters, and a token has a multiple of three.
+// Hand-written, because browsers have no Buffer and Node 20 has no Uint8Array.toBase64. Three bytes make four
+// characters, and the size of a token is a multiple of three.
 function scratchToBase64url(): string {
   let text = ''
   for (let i = 0; i < tokenBytes; i += 3) {

@@ -1,7 +1,7 @@
 const KiB = 1024
 const MiB = 1024 * KiB
 
-/** The limits of the API before anyone configures them. Beyond a limit is an error, never a clamp. */
+/** The default limits of the API. A value beyond its limit is an error; it is never clamped. */
 export const limits = Object.freeze({
   bodyBytesMax: 4 * MiB,
   headerBytesMax: 8 * KiB,
@@ -25,7 +25,7 @@ export const limits = Object.freeze({
 
 export type Limits = Readonly<Record<keyof typeof limits, number>>
 
-/** What a request that does not say gets. */
+/** The defaults for absent request options. */
 export const requestDefaults = Object.freeze({
   partition: 'Default',
   consumerGroup: '__QUEUE_MODE__',

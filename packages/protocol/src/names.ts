@@ -1,6 +1,6 @@
-// A name is 1 to 255 bytes of UTF-8 without control characters, and neither `.` nor `..`, which URLs
-// would swallow. Lone surrogates are refused because they do not survive the way to PostgreSQL.
-// `rouse.check_name` in SQL says the same for producers that do not come by HTTP.
+// A name is 1 to 255 bytes of UTF-8 without control characters, and not `.` or `..`, which URLs would
+// normalise away. Lone surrogates are refused because they cannot be stored in PostgreSQL. `rouse.check_name`
+// enforces the same rule in SQL, for producers that do not use HTTP.
 import { fieldError } from './errors.ts'
 import { limits } from './limits.ts'
 
@@ -24,7 +24,7 @@ export function parseTask(value: unknown, field = 'task'): string {
   return parseName(value, field)
 }
 
-/** Transaction ids stand in paths too, so they are names. */
+/** Transaction ids appear in paths, too, so the rule for names applies. */
 export function parseTransactionId(value: unknown, field = 'transactionId'): string {
   return parseName(value, field)
 }
@@ -42,7 +42,7 @@ function nameFault(name: string): string | undefined {
   let bytes = 0
   for (let i = 0; i < name.length; i += 1) {
     const unit = name.charCodeAt(i)
-    if (isControl(unit)) return 'must not hold control characters'
+    if (isControl(unit)) return 'must not contain control characters'
     if (unit < 0x80) bytes += 1
     else if (unit < 0x800) bytes += 2
     else if (!isSurrogate(unit)) bytes += 3

@@ -1,4 +1,4 @@
-// One form for what a pop asks, whether it came as a query string or as a body.
+// One type for the options of a pop, whether they came as a query string or as a body.
 import { allFaults } from './all-faults.ts'
 import { fieldError } from './errors.ts'
 import { limits as defaultLimits, type Limits, requestDefaults } from './limits.ts'
@@ -39,7 +39,7 @@ interface Readers {
 
 const fieldNames = Object.keys(PopQuerySchema.properties) as (keyof PopFields)[]
 
-/** No field depends on another, so each is read by itself to find all that are wrong. */
+/** No field depends on another, so each is read separately to find all invalid ones. */
 function readPopOrFaults(fields: PopFields, limits: Limits, read: Readers): PopOptions {
   try {
     return readPop(fields, limits, read)
@@ -74,7 +74,7 @@ function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {
   }
 }
 
-/** `subscriptionFrom` says more than `subscriptionMode`, so it goes first; both must be valid. */
+/** `subscriptionFrom` is more specific than `subscriptionMode`, so it takes precedence; both must be valid. */
 function readSubscription(fields: PopFields): PopOptions['subscription'] {
   const { subscriptionMode, subscriptionFrom } = fields
   const mode =

@@ -1,5 +1,5 @@
-// Query strings are text; these turn it into values, strictly: what is not exactly a value is refused,
-// nothing is trimmed, rounded or guessed. A parameter given twice arrives as a list and is refused.
+// Strict parsers for query strings: text that is not exactly a value is refused; nothing is trimmed, rounded
+// or guessed. A repeated parameter arrives as a list and is refused.
 import { fieldError } from './errors.ts'
 
 export interface Range {
@@ -37,7 +37,7 @@ export function parseChoice<const C extends string>(
 const dateTime =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:Z|[+-](\d{2}):(\d{2}))$/
 
-/** A date and time with its zone (RFC 3339), in milliseconds since 1970. */
+/** A date and time with a zone (RFC 3339), in milliseconds since 1970. */
 export function parseTime(field: string, text: unknown): number {
   const parts = typeof text === 'string' ? dateTime.exec(text) : null
   const ms = parts !== null && isOnTheCalendar(parts) ? Date.parse(parts[0]) : Number.NaN
@@ -47,7 +47,7 @@ export function parseTime(field: string, text: unknown): number {
   return ms
 }
 
-/** Date.parse takes 31 February for 3 March. */
+/** Date.parse reads 31 February as 3 March. */
 function isOnTheCalendar(parts: RegExpExecArray): boolean {
   const [year = 0, month = 0, day = 0, , , second = 0, zoneHour = 0, zoneMinute = 0] = parts
     .slice(1)

@@ -1,16 +1,16 @@
-// UUIDv7 (RFC 9562) in strictly rising order per generator: 48 bits of milliseconds, a 12-bit counter
-// (method 1 of section 6.2), 62 random bits. The counter starts each millisecond at a random place in
-// its lower half, so at least 2,048 ids fit; when it runs over, or the clock goes back, the
-// generator's own time goes on from its last millisecond.
+// UUIDv7 (RFC 9562), strictly increasing per generator: 48 bits of milliseconds, a 12-bit counter (method 1
+// of section 6.2), 62 random bits. Each millisecond the counter starts at a random value in its lower half,
+// so at least 2,048 ids fit. If it overflows, or the clock goes back, the generator continues from its last
+// millisecond.
 
 export interface UuidV7Options {
   /** Milliseconds since 1970. */
   readonly now: () => number
-  /** Fills the whole array, as crypto.getRandomValues does. */
+  /** Fills the whole array, like crypto.getRandomValues. */
   readonly fillRandom: (bytes: Uint8Array<ArrayBuffer>) => void
 }
 
-// A call for randomness costs more than the bytes: one for 256 ids.
+// A call for randomness costs more than its bytes: one call serves 256 ids.
 const idsPerPool = 256
 const bytesPerId = 10
 const counterMax = 0xfff

@@ -1,9 +1,11 @@
-/** Where a pop takes messages from: one partition, any of a queue, or the queues of a namespace and task. */
+/** Where a pop takes messages from: one partition, any partition of a queue, or the queues of a namespace
+ * and task. */
 export type PopSource =
   | { readonly queue: string; readonly partition?: string | undefined }
   | { readonly namespace?: string | undefined; readonly task?: string | undefined }
 
-/** All waiters for the same messages in the same consumer group: the unit of backoff and of the in-flight lock. */
+/** All waiters for the same messages in the same consumer group: the unit of backoff and of the in-flight
+ * lock. */
 export interface WaitGroup {
   readonly source: PopSource
   readonly group: string

@@ -1,11 +1,12 @@
-/** Something may have become deliverable. SQL functions return hints as rows; nodes send them to their peers. */
+/** A message may have become deliverable. SQL functions return hints as rows; nodes send them to their
+ * peers. */
 export interface WakeHint {
   readonly queue: string
   /** Null or absent: any partition. */
   readonly partition?: string | null | undefined
   /** Null or absent: every consumer group. */
   readonly group?: string | null | undefined
-  /** Null: the queue has none. Absent: not known, so it may be any. */
+  /** Null: the queue has none. Absent: not known, so any namespace may match. */
   readonly namespace?: string | null | undefined
   readonly task?: string | null | undefined
   readonly count?: number | undefined

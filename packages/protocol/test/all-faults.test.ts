@@ -15,7 +15,7 @@ const refuse = (field: string) => () => {
   throw fieldError('invalid_name', field, 'is bad')
 }
 
-test('fields that are good are read, and all that are bad are told', (t) => {
+test('valid fields are read, and all invalid ones are reported', (t) => {
   t.same(readFields({ a: () => 1, b: () => undefined }), { a: 1, b: undefined })
   t.throws(() => readFields({ a: refuse('a'), b: () => 1, c: refuse('c') }), {
     code: 'invalid_name',
@@ -25,7 +25,7 @@ test('fields that are good are read, and all that are bad are told', (t) => {
   t.end()
 })
 
-test('faults of fields within fields and of lists are told together', (t) => {
+test('invalid fields in nested objects and lists are reported together', (t) => {
   const list = () => readEach(['', 'good', '..'], (name, i) => parseQueueName(name, `list[${i}]`))
   t.throws(() => readFields({ a: refuse('a'), in: () => readFields({ b: refuse('b') }), list }), {
     errors: [{ field: 'a' }, { field: 'b' }, { field: 'list[0]' }, { field: 'list[2]' }],
@@ -37,7 +37,7 @@ test('faults of fields within fields and of lists are told together', (t) => {
   t.end()
 })
 
-test('only so many faults are told, and no more is read than that', (t) => {
+test('the number of reported fields is limited, and reading stops there', (t) => {
   let reads = 0
   const items = Array.from({ length: 1_000 }, (_, i) => i)
   const read = (i: number) => {
@@ -55,7 +55,7 @@ test('only so many faults are told, and no more is read than that', (t) => {
   t.end()
 })
 
-test('an error that names no field stays what it is', (t) => {
+test('an error without a field is kept as it is', (t) => {
   const lost = new RouseError('lease_lost')
   t.equal(allFaults(lost, [refuse('a')]), lost)
   const broken = new Error('broken')
@@ -63,7 +63,7 @@ test('an error that names no field stays what it is', (t) => {
   t.end()
 })
 
-test('a pop is refused with every field that is wrong', (t) => {
+test('a refused pop lists every invalid field', (t) => {
   t.throws(() => readPopQuery({ batch: '0', wait: 'maybe', timeout: '1', task: '..' }), {
     code: 'invalid_request',
     errors: [{ field: 'batch' }, { field: 'wait' }, { field: 'task' }],

@@ -21,14 +21,14 @@ test('an error becomes a problem with everything a client needs', async (t) => {
   })
 })
 
-test('an error that is not ours tells nothing of itself', async (t) => {
+test('an unexpected error does not reveal its message', async (t) => {
   const problem = toProblem(new Error('password "hunter2" is wrong'), where)
   t.match(problem, { status: 500, code: 'internal' })
   t.notMatch(JSON.stringify(problem), 'hunter2')
   t.match(toProblem('thrown text', where), { code: 'internal' })
 })
 
-test('the statuses are those that the API states', async (t) => {
+test('each error has the status that the API documents', async (t) => {
   const stated: Partial<Record<ErrorCode, number>> = {
     lease_lost: 409,
     queue_in_use: 409,
@@ -53,7 +53,7 @@ test('the statuses are those that the API states', async (t) => {
   }
 })
 
-test('every 429 and 503 says when to come back, and one 409', async (t) => {
+test('every 429 and 503, and one 409, has a Retry-After', async (t) => {
   for (const code of Object.keys(errorRegistry)) {
     if (!isErrorCode(code)) return
     const error = new RouseError(code)
@@ -63,7 +63,7 @@ test('every 429 and 503 says when to come back, and one 409', async (t) => {
   t.equal(new RouseError('overloaded', 'full', { retryAfterSeconds: 5 }).retryAfterSeconds, 5)
 })
 
-test('codes from elsewhere are known or not', async (t) => {
+test('isErrorCode accepts registered codes only', async (t) => {
   t.ok(isErrorCode('lease_lost'))
   for (const code of ['nonsense', 'toString', undefined, 5]) t.notOk(isErrorCode(code))
 })

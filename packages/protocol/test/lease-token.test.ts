@@ -14,7 +14,7 @@ const message = fc.record({
   transactionId: fc.string({ unit: 'grapheme', minLength: 1 }),
 })
 
-test('a token says again what it was made from', async () => {
+test('a token decodes to what it was made from', async () => {
   fc.assert(
     fc.property(message, (one) => {
       const token = decodeLeaseToken(encodeLeaseToken(one))
@@ -29,7 +29,7 @@ test('a token says again what it was made from', async () => {
   )
 })
 
-test('a token is 48 characters that need no escape in a path', async () => {
+test('a token is 48 characters that need no escaping in a path', async () => {
   fc.assert(fc.property(message, (one) => /^[A-Za-z0-9_-]{48}$/.test(encodeLeaseToken(one))))
 })
 
@@ -42,7 +42,7 @@ test('two messages never share a token', async () => {
   )
 })
 
-test('whatever decodes has that one spelling', async () => {
+test('every text that decodes has exactly one spelling', async () => {
   const words = fc.stringMatching(/^[A-Za-z0-9_-]{48}$/)
   fc.assert(
     fc.property(words, (text) => {
@@ -54,7 +54,7 @@ test('whatever decodes has that one spelling', async () => {
   )
 })
 
-test('an id of foreign form is no token', async (t) => {
+test('an id of another format is not a token', async (t) => {
   const token = encodeLeaseToken({
     leaseId: '0198c0de-1234-4abc-8def-0123456789ab',
     partitionId: '7',
@@ -93,11 +93,11 @@ test('another transaction id does not match', async (t) => {
   }
 })
 
-test('a lease id that is no UUID is a mistake of ours', async (t) => {
+test('a lease id that is not a UUID throws', async (t) => {
   const wrong = { leaseId: 'x', partitionId: '1', seq: 1, transactionId: 'a' }
   t.throws(() => encodeLeaseToken(wrong), TypeError)
 })
 
-test('a message without a transaction id is named after its place', async (t) => {
+test('a message without a transaction id is named after its partition and seq', async (t) => {
   t.equal(transactionIdFor('7', 42), '7-42')
 })

@@ -29,12 +29,12 @@ function isRefused(value: unknown): boolean {
   }
 }
 
-test('ordinary and odd names pass unchanged', async (t) => {
+test('ordinary and unusual names pass unchanged', async (t) => {
   const names = ['orders', 'a/b', '*', '%2F', ' ', '...', 'Größe', '注文', '💶', '__QUEUE_MODE__']
   for (const parse of parsers) for (const name of names) t.equal(parse(name), name)
 })
 
-test('255 bytes are a name, 256 are not, however they are spelt', async (t) => {
+test('a name may have 255 bytes but not 256, in any script', async (t) => {
   for (const [character, bytes] of Object.entries({ a: 1, é: 2, 注: 3, '💶': 4 })) {
     const fits = character.repeat(Math.floor(255 / bytes)) + 'x'.repeat(255 % bytes)
     t.equal(Buffer.byteLength(fits), 255)
@@ -43,7 +43,7 @@ test('255 bytes are a name, 256 are not, however they are spelt', async (t) => {
   }
 })
 
-test('what is no name is refused by its field', async (t) => {
+test('an invalid name is refused with its field', async (t) => {
   for (const value of ['', '.', '..', 'a\nb', '\u0000', '\u007f', '\u0085', '\u009f']) {
     t.ok(isRefused(value), JSON.stringify(value))
   }
@@ -54,17 +54,17 @@ test('what is no name is refused by its field', async (t) => {
   })
 })
 
-test('lone surrogates are refused wherever they stand', async (t) => {
+test('lone surrogates are refused in any position', async (t) => {
   for (const value of ['\ud83d', '\udcb6', 'a\ud83d', '\ud83da', '\udcb6\ud83d', '💶\udcb6']) {
     t.ok(isRefused(value), JSON.stringify(value))
   }
 })
 
-test('the rule is the rule for any text', async () => {
+test('the rule holds for arbitrary text', async () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
       const bytes = Buffer.byteLength(text)
-      // Buffer replaces lone surrogates, so only well-formed text survives the way there and back.
+      // Buffer replaces lone surrogates, so only well-formed text survives the round trip.
       const isWellFormed = Buffer.from(text).toString() === text
       const isName =
         isWellFormed &&

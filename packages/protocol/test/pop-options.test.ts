@@ -14,12 +14,12 @@ const defaults = {
   task: undefined,
 }
 
-test('a pop that says nothing gets the defaults', async (t) => {
+test('a pop without options gets the defaults', async (t) => {
   t.strictSame(readPopQuery({}), defaults)
   t.strictSame(readPopBody({}), defaults)
 })
 
-test('a query and a body say the same in their own types', async (t) => {
+test('a query and a body yield the same options', async (t) => {
   const said = {
     ...defaults,
     batch: 10,
@@ -55,7 +55,7 @@ test('a query and a body say the same in their own types', async (t) => {
   )
 })
 
-test('where a new group begins is all, new, or a time', async (t) => {
+test('a new group starts at all, new, or a time', async (t) => {
   t.equal(readPopQuery({ subscriptionMode: 'new' }).subscription, 'new')
   t.equal(readPopQuery({ subscriptionFrom: 'now' }).subscription, 'new')
   const from = { fromMs: Date.UTC(2030, 0, 1) }
@@ -67,7 +67,7 @@ test('where a new group begins is all, new, or a time', async (t) => {
   })
 })
 
-test('a value beyond its limit or of a wrong type is refused by name', async (t) => {
+test('a value beyond its limit or of the wrong type is refused by name', async (t) => {
   const wrong: [() => unknown, string][] = [
     [() => readPopQuery({ batch: '0' }), 'batch'],
     [() => readPopQuery({ batch: '1001' }), 'batch'],
@@ -87,7 +87,7 @@ test('a value beyond its limit or of a wrong type is refused by name', async (t)
   t.throws(() => readPopQuery({ namespace: '..' }), { code: 'invalid_name' })
 })
 
-test('a node may set its own limits', async (t) => {
+test('a node can set its own limits', async (t) => {
   const { limits } = await import('../src/index.ts')
   t.throws(() => readPopQuery({ batch: '11' }, { ...limits, batchMax: 10 }), {
     message: 'batch must be an integer from 1 to 10',

@@ -19,7 +19,7 @@ test('anything but plain digits is refused', async (t) => {
   }
 })
 
-test('beyond the range is refused, not clamped', async (t) => {
+test('a value beyond the range is refused, not clamped', async (t) => {
   for (const text of ['0', '1001']) {
     t.throws(() => parseDecimal('batch', text, { min: 1, max: 1_000 }), {
       code: 'invalid_request',
@@ -29,7 +29,7 @@ test('beyond the range is refused, not clamped', async (t) => {
   }
 })
 
-test('text is read only where it is how the integer is written', async () => {
+test('only the canonical spelling of an integer is read', async () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[-+ 0-9.e]{1,6}$/)), (text) => {
       try {
@@ -41,7 +41,7 @@ test('text is read only where it is how the integer is written', async () => {
   )
 })
 
-test('booleans are true or false and nothing near it', async (t) => {
+test('booleans are true or false, and nothing similar', async (t) => {
   t.equal(parseBoolean('wait', 'true'), true)
   t.equal(parseBoolean('wait', 'false'), false)
   for (const text of ['', '1', '0', 'TRUE', 'yes', ' true', true]) {
@@ -49,14 +49,14 @@ test('booleans are true or false and nothing near it', async (t) => {
   }
 })
 
-test('a choice is one of its words', async (t) => {
+test('a choice is one of the listed values', async (t) => {
   t.equal(parseChoice('mode', 'new', ['all', 'new']), 'new')
   t.throws(() => parseChoice('mode', 'newer', ['all', 'new']), {
     message: 'mode must be all or new',
   })
 })
 
-test('times need a date, a time and a zone that exist', async (t) => {
+test('times need a valid date, time and zone', async (t) => {
   t.equal(parseTime('runAt', '2030-01-31T12:00:00Z'), Date.UTC(2030, 0, 31, 12))
   t.equal(parseTime('runAt', '2030-01-31T12:00:00.250+02:00'), Date.UTC(2030, 0, 31, 10, 0, 0, 250))
   t.equal(parseTime('runAt', '2028-02-29T00:00:00Z'), Date.UTC(2028, 1, 29))

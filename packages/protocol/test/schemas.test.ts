@@ -15,7 +15,7 @@ const {
 
 const ack = { transactionId: 't', partitionId: '1', leaseId: 'l', status: 'completed' }
 
-test('any JSON value is a payload, but there must be one', async (t) => {
+test('a payload may be any JSON value but must be present', async (t) => {
   for (const payload of [null, false, 0, '', '\u0000', [], { ['__proto__']: 1 }]) {
     t.ok(Value.Check(PushBodySchema, { items: [{ queue: 'q', payload }] }))
   }
@@ -23,13 +23,13 @@ test('any JSON value is a payload, but there must be one', async (t) => {
   t.ok(Value.Check(PushBodySchema, { items: [] }))
 })
 
-test('a push beyond 1,000 items is refused', async (t) => {
+test('a push of more than 1,000 items is refused', async (t) => {
   const items = Array.from({ length: 1_000 }, () => ({ queue: 'q', payload: 1 }))
   t.ok(Value.Check(PushBodySchema, { items }))
   t.notOk(Value.Check(PushBodySchema, { items: [...items, items[0]] }))
 })
 
-test('fields that old clients send and we do not know are passed over', async (t) => {
+test('unknown fields from old clients are ignored', async (t) => {
   t.ok(Value.Check(PushBodySchema, { items: [{ queue: 'q', payload: 1, extra: 2 }], more: 3 }))
   t.ok(Value.Check(AckBodySchema, { ...ack, extra: 1 }))
   t.ok(Value.Check(PopBodySchema, { batch: 5, acks: [ack], extra: 1 }))
@@ -60,7 +60,7 @@ test('a transaction mixes acks and pushes', async (t) => {
   t.notOk(Value.Check(TransactionBodySchema, { operations: [{ type: 'drop' }] }))
 })
 
-test('a problem has the shape that is documented', async (t) => {
+test('a problem has the documented shape', async (t) => {
   const problem = protocol.toProblem(new protocol.RouseError('lease_lost'), {
     requestId: 'r',
     node: 'a',
@@ -78,7 +78,7 @@ test('every schema is plain JSON Schema', async (t) => {
   }
 })
 
-test('the limits cannot be changed by anyone', async (t) => {
+test('the limits are frozen', async (t) => {
   t.ok(Object.isFrozen(protocol.limits))
   t.match(protocol.limits, { bodyBytesMax: 4_194_304, nameBytesMax: 255, batchMax: 1_000 })
 })

@@ -18,7 +18,7 @@ test('an id is a version 7 UUID of its millisecond', async (t) => {
   t.match(next(), /^0198c0de-1234-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
 })
 
-test('ids rise within a millisecond, past the counter, and when the clock goes back', async (t) => {
+test('ids increase within a millisecond, past the counter, and when the clock goes back', async (t) => {
   let nowMs = 1_000_000
   const { next } = generator(() => nowMs)
   let last = next()
@@ -32,13 +32,13 @@ test('ids rise within a millisecond, past the counter, and when the clock goes b
   t.ok(last)
 })
 
-test('the counter leaves half of itself to rise', async (t) => {
+test('the counter starts in its lower half', async (t) => {
   const { next } = generator(() => 1_000)
   t.equal(next().slice(14, 18), '77ff')
   t.equal(next().slice(14, 18), '7800')
 })
 
-test('a clock with fractions still makes UUIDs', async (t) => {
+test('a clock with fractions still yields valid UUIDs', async (t) => {
   const { next } = generator(() => 1_000.75)
   t.match(next(), /^[0-9a-f-]{36}$/)
 })
@@ -49,7 +49,7 @@ test('randomness is fetched for many ids at once', async (t) => {
   t.equal(fills(), 2)
 })
 
-test('with real randomness no two generators meet', async (t) => {
+test('with real randomness two generators never produce the same id', async (t) => {
   const make = () =>
     createUuidV7({ now: () => 1_000, fillRandom: (bytes) => crypto.getRandomValues(bytes) })
   const [one, other] = [make(), make()]

@@ -2,11 +2,11 @@ import pg from 'pg'
 import { eventually } from './eventually.ts'
 import { barrierLockSpace } from './instrumentation.ts'
 
-/** Stops every database call that comes to the `-- barrier: name` line, until it is released. */
+/** Stops every database call at the `-- barrier: name` line until it is released. */
 export interface Barrier {
-  /** Resolves once `count` calls stand at the barrier. */
+  /** Resolves once `count` calls wait at the barrier. */
   reached(count?: number): Promise<{ pids: number[] }>
-  /** Lets them go; safe to call twice. */
+  /** Lets them continue; safe to call twice. */
   release(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ export async function armBarrier(url: string, name: string): Promise<Barrier> {
         return pids.length >= count ? { pids } : undefined
       }),
     release() {
-      // The lock belongs to the session and goes with it.
+      // The lock belongs to the session and ends with it.
       released ??= client.end()
       return released
     },

@@ -9,18 +9,18 @@ import { databaseUrl, ensureTemplate } from './template-database.ts'
 export interface TestDatabase {
   readonly url: string
   readonly pool: pg.Pool
-  /** Stops `rouse.now()` at this time: an ISO date or milliseconds since 1970. */
+  /** Freezes `rouse.now()` at this time: an ISO date or milliseconds since 1970. */
   readonly freezeClock: (at: string | number) => Promise<void>
-  /** Moves `rouse.now()` on, frozen or running. */
+  /** Advances `rouse.now()`, whether frozen or running. */
   readonly advanceClock: (ms: number) => Promise<void>
-  /** Back to the real time. */
+  /** Returns to real time. */
   readonly thawClock: () => Promise<void>
-  /** Released at the end of the test if the test did not do it. */
+  /** Released at the end of the test at the latest. */
   readonly armBarrier: (name: string) => Promise<Barrier>
 }
 
 export interface TestDatabaseOptions {
-  /** With barriers and a settable clock; false gives the functions exactly as production has them. */
+  /** With barriers and a settable clock; with false the functions are exactly those of production. */
   readonly instrumented?: boolean
   readonly directory?: string
   readonly poolMax?: number
@@ -28,7 +28,7 @@ export interface TestDatabaseOptions {
 
 const poolMaxDefault = 10
 
-/** A migrated database of the test's own, dropped at its end. */
+/** A migrated database for this test, dropped at its end. */
 export async function testDatabase(
   t: Test,
   options: TestDatabaseOptions = {},
@@ -45,7 +45,7 @@ export async function testDatabase(
   t.teardown(async () => {
     await Promise.all(barriers.map((barrier) => barrier.release()))
     await onServer(serverUrl, `drop database ${name} with (force)`)
-    // Not awaited: a client that the test never gave back would hold it for ever.
+    // Not awaited: a client that the test never released would block it forever.
     void pool.end()
   })
 

@@ -2,7 +2,7 @@ import type { EmbeddedPostgres } from '@rouse/database'
 import type { PostgresSource } from './postgres-source.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
-/** Tests throw their data away, so nothing needs to reach the disk. */
+/** Tests discard their data, so nothing needs to reach the disk. */
 export const testServerSettings = { fsync: 'off', full_page_writes: 'off' } as const
 
 export function embeddedSource(): PostgresSource {
@@ -12,7 +12,7 @@ export function embeddedSource(): PostgresSource {
     async start() {
       running ??= startTestPostgres({ settings: testServerSettings })
       const server = await running
-      // A test file ends when its tests do; the server's watchdog then takes it down.
+      // A test file ends when its tests do; the watchdog then stops the server.
       server.unref()
       return server.url
     },

@@ -8,10 +8,8 @@ export interface EventuallyOptions {
 
 type Truthy<Value> = Exclude<Value, undefined | null | false | 0 | ''>
 
-/**
- * Asks again and again until the answer is truthy, and resolves with it. In the end it fails with
- * the last answer or the last error, which says more than "timed out".
- */
+/** Calls `ask` repeatedly until the result is truthy, and resolves with it. On timeout it fails with the
+ * last result or the last error, which says more than "timed out". */
 export async function eventually<Value>(
   ask: () => Value | Promise<Value>,
   { timeoutMs = 5_000, intervalMs = 20 }: EventuallyOptions = {},
@@ -22,8 +20,8 @@ export async function eventually<Value>(
     if (value) return value as Truthy<Awaited<Value>>
     if (performance.now() >= deadline) {
       const last =
-        error === undefined ? `last answer ${inspect(value)}` : `last error ${inspect(error)}`
-      throw new Error(`not so after ${timeoutMs} ms; ${last}`, { cause: error })
+        error === undefined ? `last result ${inspect(value)}` : `last error ${inspect(error)}`
+      throw new Error(`still false after ${timeoutMs} ms; ${last}`, { cause: error })
     }
     await delay(intervalMs)
   }

@@ -1,6 +1,6 @@
 import type { PostgresSource } from './postgres-source.ts'
 
-/** A server that somebody else started and will stop. */
+/** A server that another process starts and stops. */
 export function givenSource(url: string): PostgresSource {
   return {
     kind: 'given',

@@ -1,8 +1,8 @@
-// Makes the functions of a test database stoppable and its clock settable. Production functions
-// contain nothing of this: a barrier is a comment there, and `rouse.now()` reads the real clock.
+// Adds barriers and a settable clock to the functions of a test database. Production functions contain none
+// of this: there a barrier is a comment, and `rouse.now()` reads the real clock.
 import type pg from 'pg'
 
-/** First half of the advisory lock's key; the second is the hash of the barrier's name. */
+/** The first half of the advisory lock's key; the second is the hash of the barrier's name. */
 export const barrierLockSpace = 42
 
 const barrierLine = /^([ \t]*)-- barrier: ([a-z0-9-]+)[ \t]*$/gm
@@ -14,7 +14,7 @@ export function activateBarriers(_file: string, sql: string): string {
   })
 }
 
-/** Has to exist before the functions are applied, because PostgreSQL checks what they call. */
+/** Must exist before the functions are applied, because PostgreSQL checks the functions they call. */
 export async function createBarriers(client: pg.ClientBase | pg.Pool): Promise<void> {
   await client.query(`
     create schema rouse_test;
@@ -30,7 +30,7 @@ export async function createBarriers(client: pg.ClientBase | pg.Pool): Promise<v
   `)
 }
 
-/** Replaces the clock of an already migrated database, if its functions have one. */
+/** Replaces the clock of a migrated database, if its functions have one. */
 export async function replaceClock(client: pg.ClientBase | pg.Pool): Promise<void> {
   await client.query(`
     create table rouse_test.clock (

@@ -1,4 +1,4 @@
-// A pgbouncer in transaction mode in front of a test's PostgreSQL, where pgbouncer is installed.
+// A pgbouncer in transaction mode in front of a test's PostgreSQL, if pgbouncer is installed.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chown, mkdtemp, writeFile } from 'node:fs/promises'
@@ -7,24 +7,24 @@ import { createInterface } from 'node:readline'
 import { freePort } from '@rouse/database'
 
 export interface Pgbouncer {
-  /** The same database as this URL names, by way of pgbouncer. */
+  /** The URL of the same database through pgbouncer. */
   through(databaseUrl: string): string
   /** Safe to call twice. */
   stop(): Promise<void>
 }
 
 export interface PgbouncerOptions {
-  /** Server connections for each database. Fewer than clients, so that they take turns. */
+  /** Server connections per database. Fewer than clients, so that clients share them. */
   readonly poolSize?: number
 }
 
-/** Debian puts it where only root looks for programs. */
+/** Debian installs it in a folder that is only in root's PATH. */
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
 const program = folders
   .map((folder) => join(folder, 'pgbouncer'))
   .find((path) => path.startsWith('/') && existsSync(path))
 
-/** For the `skip` of a test: false where pgbouncer is installed, else the reason. */
+/** For the `skip` of a test: false if pgbouncer is installed, else the reason. */
 export const pgbouncerMissing: string | false =
   program === undefined && 'pgbouncer is not installed (Debian: apt-get install pgbouncer)'
 
@@ -33,7 +33,7 @@ const startAttemptsMax = 5
 /** pgbouncer refuses to run as root; by number, so that no user has to be created. */
 const nobody = 65_534
 
-/** Resolves when it takes connections. It ends with this process at the latest. */
+/** Resolves when it accepts connections. It ends with this process at the latest. */
 export async function startPgbouncer(
   serverUrl: string,
   { poolSize = poolSizeDefault }: PgbouncerOptions = {},
@@ -84,7 +84,7 @@ ignore_startup_parameters = extra_float_digits
 `
 }
 
-/** The shell ends pgbouncer and clears up when our end of the pipe is gone, however this process came to its end. */
+/** The shell stops pgbouncer and cleans up when our end of the pipe closes, however this process ends. */
 function spawnWithUs(path: string, folder: string): ChildProcess {
   const script = '"$0" "$1/pgbouncer.ini" & cat >/dev/null; kill -INT $!; wait; rm -rf "$1"'
   return spawn('sh', ['-c', script, path, folder], {
@@ -101,7 +101,7 @@ async function untilUp(child: ChildProcess): Promise<void> {
     lines.on('line', (line) => {
       said.push(line)
       if (line.includes('process up:')) resolve()
-      // The shell waits for us even where pgbouncer has ended.
+      // The shell keeps running even if pgbouncer has ended.
       if (/FATAL|ERROR/.test(line)) reject(new Error(`pgbouncer did not start: ${said.join('\n')}`))
     })
     child.once('error', reject)

@@ -1,10 +1,10 @@
-// A primary and its streaming standby, real servers both, that change places.
+// A primary and its streaming standby, both real servers, that can swap roles.
 //
-//   primary runs, standby streams   --- promoteStandby -->   new primary, the other left as it was
-//   new primary runs                --- rebuildStandby -->   the other is its standby, from a copy
+//   primary runs, standby streams   --- promoteStandby -->   new primary, the other server unchanged
+//   new primary runs                --- rebuildStandby -->   the other is its standby, from a new copy
 //
-// With `synchronous` a commit waits for the standby. A primary without a standby that was promoted
-// waits for nobody until rebuildStandby has brought it one, as a failover manager would have it.
+// With `synchronous` a commit waits for the standby. A promoted primary waits for no standby until
+// rebuildStandby has given it one, as a failover manager would configure it.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeServerFolder, reachableTmpdir } from '@rouse/database'
@@ -16,9 +16,9 @@ import { copyAsStandby } from './standby-copy.ts'
 export interface PostgresPairOptions {
   /** Whether a commit waits until the standby has it on disk. */
   readonly synchronous?: boolean
-  /** Kept, and open to the server's user; without it a temporary one, removed by stop. */
+  /** Kept, and accessible to the server's user; by default a temporary one, which stop removes. */
   readonly folder?: string
-  /** As in postgresql.conf. The default throws durability away: `{ fsync: 'on' }` brings it back. */
+  /** As in postgresql.conf. The defaults turn durability off: `{ fsync: 'on' }` turns it on. */
   readonly settings?: Readonly<Record<string, string>>
   /** Added to the environment of both servers, e.g. LD_PRELOAD. */
   readonly env?: Readonly<Record<string, string>>
@@ -30,15 +30,15 @@ export interface PostgresPairOptions {
 export interface PostgresPair {
   readonly primary: PostgresServer
   readonly standby: PostgresServer
-  /** Both servers, for clients that look for the one that takes writes. */
+  /** Both servers, for clients that find the one that takes writes. */
   readonly url: string
-  /** Both servers as a multi-host address of this database. */
+  /** Both servers as a multi-host URL of this database. */
   urlOf(database: string): string
-  /** Makes the standby the primary and waits until it takes writes. Fence the old one first. */
+  /** Promotes the standby and waits until it takes writes. Fence the old primary first. */
   promoteStandby(): Promise<void>
-  /** Ends the other server, if it runs, and makes it a standby of the primary by a new copy. */
+  /** Stops the other server, if it runs, and makes it a standby of the primary from a new copy. */
   rebuildStandby(): Promise<void>
-  /** Waits until the standby streams and has all that the primary wrote before this call. */
+  /** Waits until the standby streams and has everything that the primary wrote before this call. */
   inSync(): Promise<void>
   /** Safe to call twice, and with frozen or killed servers. */
   stop(): Promise<void>
@@ -46,7 +46,7 @@ export interface PostgresPair {
 
 const pairSettings = {
   ...testServerSettings,
-  // What a standby that was away for a while asks for, and what a copy needs from its start on.
+  // Enough WAL for a standby that was away for a while, and for the duration of a copy.
   wal_keep_size: '512MB',
   wal_retrieve_retry_interval: '200ms',
 }
@@ -119,7 +119,7 @@ async function temporaryFolder(): Promise<string> {
   return folder
 }
 
-/** Asked again until done: replay may cancel the asking session. */
+/** Repeated until done: replay may cancel the session that asks. */
 async function promote(standby: PostgresServer): Promise<void> {
   await eventually(async () => {
     const [row] = await standby.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
@@ -127,7 +127,7 @@ async function promote(standby: PostgresServer): Promise<void> {
     await standby.query('select pg_promote(wait => false)')
     return false
   }, patience)
-  // What the old primary waited for is not what this one has.
+  // The new primary must not wait for the standby that the old one had.
   await waitForNobody(standby)
 }
 

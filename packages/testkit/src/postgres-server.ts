@@ -1,4 +1,4 @@
-// One server of a pair: the same data folder and the same port through all its runs.
+// One server of a pair, with the same data folder and port in all its runs.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { EmbeddedPostgres } from '@rouse/database'
@@ -7,24 +7,24 @@ import { eventually } from './eventually.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
 export interface PostgresServer {
-  /** Also the name by which its standby's role is known to the primary. */
+  /** Also the application_name with which it connects as a standby. */
   readonly name: string
   readonly dataDir: string
   readonly port: number
   readonly url: string
   readonly running: boolean
-  /** The postmaster first, then all that it started; empty when it does not run. */
+  /** The postmaster first, then its child processes; empty if it does not run. */
   pids(): number[]
-  /** In the role that its data folder says; safe when it runs. */
+  /** In the role that its data folder defines; safe if it runs. */
   start(): Promise<void>
-  /** In order; a frozen one is thawed first. Safe when it does not run. */
+  /** An orderly stop; a frozen server is resumed first. Safe if it does not run. */
   stop(): Promise<void>
-  /** SIGKILL to all its processes at once, so that nobody says goodbye. */
+  /** Sends SIGKILL to all its processes at once, so that none can shut down cleanly. */
   kill(): Promise<void>
-  /** SIGSTOP to all its processes: it keeps its connections and answers nothing. */
+  /** Sends SIGSTOP to all its processes: it keeps its connections and answers nothing. */
   freeze(): void
   thaw(): void
-  /** One statement on a connection of its own. */
+  /** One statement on a new connection. */
   query<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]>
 }
 
@@ -52,7 +52,7 @@ export async function createPostgresServer(
     return current === undefined ? [] : [current.pid, ...childrenOf(current.pid)]
   }
   function signalAll(signal: NodeJS.Signals): void {
-    // The postmaster first: stopped, it starts no further process behind our back.
+    // The postmaster first: once stopped, it starts no further process.
     if (current !== undefined) sendTo(current.pid, signal)
     for (const pid of pids().slice(1)) sendTo(pid, signal)
   }
@@ -118,7 +118,7 @@ async function queryOnce<Row extends pg.QueryResultRow>(url: string, sql: string
   }
 }
 
-/** Its children call setsid, so no process group holds them together. */
+/** Its children call setsid, so no process group contains them all. */
 function childrenOf(pid: number): number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
@@ -132,12 +132,12 @@ function sendTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It ended meanwhile.
+    // It has ended meanwhile.
   }
 }
 
-/** Below the ports that the kernel gives to outgoing connections, one of which could otherwise
- * hold this port while the server is down. */
+/** Below the kernel's range for outgoing connections, one of which could otherwise take this port while the
+ * server is down. */
 async function lastingPort(): Promise<number> {
   return eventually(async () => {
     const port = 15_000 + Math.floor(Math.random() * 15_000)

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import type { PostgresSource } from './postgres-source.ts'
 import { majorUnderTest } from './test-postgres.ts'
 
-/** What every source of PostgreSQL has to offer. */
+/** The contract of every source of PostgreSQL. */
 export async function postgresSourceSuite(t: Test, create: () => PostgresSource): Promise<void> {
   const source = create()
   t.teardown(() => source.stop())
@@ -18,18 +18,18 @@ export async function postgresSourceSuite(t: Test, create: () => PostgresSource)
     t.equal(rows[0].major, majorUnderTest())
   })
 
-  await t.test('its user may create and drop databases', async (t) => {
+  await t.test('its user can create and drop databases', async (t) => {
     await pool.query('create database rouse_source_suite')
     await pool.query('drop database rouse_source_suite with (force)')
     t.pass('created and dropped')
   })
 
-  await t.test('it takes a hundred connections', async (t) => {
+  await t.test('it accepts a hundred connections', async (t) => {
     const { rows } = await pool.query(`select current_setting('max_connections')::int as max`)
     t.ok(rows[0].max >= 100)
   })
 
-  await t.test('starting it again gives the same address', async (t) => {
+  await t.test('a second start returns the same address', async (t) => {
     t.equal(await source.start(), url)
   })
 }

@@ -1,16 +1,16 @@
-// Where tests get their PostgreSQL from. Three sources pass the same suite:
+// Where tests get their PostgreSQL from. All sources pass the same suite:
 //
 //   given      ROUSE_TEST_DATABASE_URL, which a run of many files sets for all of them
-//   container  ROUSE_TEST_POSTGRES=container: the official image, by testcontainers
+//   container  ROUSE_TEST_POSTGRES=container: the official image, through testcontainers
 //   given      DATABASE_URL
-//   embedded   otherwise: a server of this process alone
+//   embedded   otherwise: a server for this process alone
 import { containerSource } from './container-source.ts'
 import { embeddedSource } from './embedded-source.ts'
 import { givenSource } from './given-source.ts'
 
 export interface PostgresSource {
   readonly kind: 'embedded' | 'given' | 'container'
-  /** Resolves with the address of a database whose user may create others. */
+  /** Resolves with the URL of a database whose user can create others. */
   start(): Promise<string>
   /** Safe to call twice, and before start. */
   stop(): Promise<void>
@@ -25,7 +25,7 @@ export function choosePostgresSource(environment: NodeJS.ProcessEnv = process.en
 
 let shared: Promise<string> | undefined
 
-/** The server of this test process, started by the first test that asks and ended with it. */
+/** The server of this test process. The first test that needs it starts it; it ends with the process. */
 export function sharedPostgresUrl(): Promise<string> {
   shared ??= startShared()
   return shared

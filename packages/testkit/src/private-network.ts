@@ -1,20 +1,20 @@
-// A network namespace of one's own, where datagrams can be lost without harm to anybody else.
+// A separate network namespace, where dropping datagrams affects no other process.
 import { execFileSync, type SpawnSyncReturns, spawnSync } from 'node:child_process'
 
 export interface UdpLoss {
   /** Absent: all. */
   readonly probability?: number
-  /** Absent: whoever it is for. */
+  /** Absent: any port. */
   readonly toPort?: number
 }
 
-/** For the `skip` of a test: false where a namespace can be made and datagrams be lost in it, else the reason. */
+/** For the `skip` of a test: false if a namespace with packet loss can be created, else the reason. */
 export function privateNetworkMissing(): string | false {
   const probe = `ip link set lo up && iptables ${dropArguments({ probability: 0.5 }).join(' ')}`
   const { status, stderr, error } = runInPrivateNetwork(['sh', '-c', probe], 'pipe')
   if (status === 0) return false
   const reason = error?.message ?? String(stderr).trim()
-  return `no network namespace with iptables is to be had: ${reason} (Debian: apt-get install iptables iproute2, as root)`
+  return `cannot create a network namespace with iptables: ${reason} (Debian: apt-get install iptables iproute2, as root)`
 }
 
 export function runInPrivateNetwork(
@@ -24,7 +24,7 @@ export function runInPrivateNetwork(
   return spawnSync('unshare', ['-n', '--', ...command], { stdio })
 }
 
-/** A new network namespace has a loopback that is down. */
+/** The loopback of a new network namespace is down. */
 export function raiseLoopback(): void {
   execFileSync('ip', ['link', 'set', 'lo', 'up'])
 }

@@ -1,14 +1,14 @@
 export interface Random {
-  /** The seed, to be printed by a test that fails. */
+  /** The seed; a test that fails should print it. */
   readonly seed: number
   /** At least 0, below 1. */
   next(): number
-  /** A whole number, at least 0, below `limit`. */
+  /** An integer, at least 0, below `limit`. */
   below(limit: number): number
   pick<Item>(items: readonly Item[]): Item
 }
 
-/** The same seed gives the same numbers everywhere (the mulberry32 generator). */
+/** The same seed gives the same numbers on every machine (the mulberry32 generator). */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0
   function next(): number {
@@ -26,7 +26,7 @@ export function seededRandom(seed: number): Random {
     below,
     pick(items) {
       const item = items[below(items.length)]
-      if (item === undefined) throw new RangeError('nothing to pick from')
+      if (item === undefined) throw new RangeError('cannot pick from an empty list')
       return item
     },
   }

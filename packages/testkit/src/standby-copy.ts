@@ -1,11 +1,11 @@
-// Makes a standby of a running server as pg_basebackup would, which the embedded binaries lack: a
-// copy of its files, taken between pg_backup_start and pg_backup_stop.
+// Makes a standby of a running server, as pg_basebackup would, which the embedded binaries lack: it copies
+// the files between pg_backup_start and pg_backup_stop.
 import { chown, copyFile, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { PostgresServer } from './postgres-server.ts'
 
-/** What belongs to one running server, or is streamed anyway. The folders stay, empty. */
+/** Files that belong to one running server, or are streamed anyway. The folders are kept, empty. */
 const leftOut = /^(postmaster\.(pid|opts)|rouse-launcher\.pid|postgresql\.auto\.conf|.*\.signal)$/
 const emptied =
   /^(pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)$/
@@ -49,7 +49,7 @@ async function copyFolder(from: string, to: string, inside: string): Promise<voi
   }
 }
 
-/** The server goes on removing files; what is gone by now the log of the backup will remove too. */
+/** The server keeps removing files during the copy. WAL replay removes those files, too. */
 async function copyUnlessGone(copying: Promise<void>): Promise<void> {
   try {
     await copying

@@ -9,13 +9,13 @@ export interface TemplateOptions {
   readonly instrumented: boolean
 }
 
-/** Raised by hand when the instrumentation changes, so that no stale template is cloned. */
+/** Raise it when the instrumentation changes, so that no stale template is cloned. */
 const instrumentationVersion = 1
 const advisoryLockKey = 7_687_302
 
 const ready = new Map<string, Promise<string>>()
 
-/** The template's name. A process looks once; the files of a folder do not change under a test. */
+/** The template's name. Determined once per process; the files do not change during a test. */
 export function ensureTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
   const key = JSON.stringify([serverUrl, options])
   const known = ready.get(key) ?? findOrMakeTemplate(serverUrl, options)
@@ -23,7 +23,7 @@ export function ensureTemplate(serverUrl: string, options: TemplateOptions): Pro
   return known
 }
 
-/** Parallel test files wait for the one that makes it. */
+/** Parallel test files wait for the one that creates it. */
 async function findOrMakeTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
   const name = await templateName(options)
   const admin = new pg.Client({ connectionString: serverUrl, application_name: 'rouse template' })
@@ -38,7 +38,7 @@ async function findOrMakeTemplate(serverUrl: string, options: TemplateOptions): 
   }
 }
 
-/** Made under another name and renamed: a database of the final name is always complete. */
+/** Created under another name and then renamed: a database with the final name is always complete. */
 async function makeTemplate(
   admin: pg.Client,
   serverUrl: string,

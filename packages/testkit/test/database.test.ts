@@ -9,7 +9,7 @@ async function now(pool: pg.Pool): Promise<Date> {
   return (await pool.query('select rouse.now() as now')).rows[0].now
 }
 
-test('each test has a migrated database of its own', async (t) => {
+test('each test has its own migrated database', async (t) => {
   const one = await testDatabase(t, { directory })
   const two = await testDatabase(t, { directory })
   await one.pool.query('select rouse.bump()')
@@ -17,7 +17,7 @@ test('each test has a migrated database of its own', async (t) => {
   t.same((await two.pool.query('select value from rouse.counter')).rows, [{ value: 0 }])
 })
 
-test('a database is dropped with its test, even while somebody is connected', async (t) => {
+test('a database is dropped with its test, even while a client is connected', async (t) => {
   let name = ''
   await t.test('inner', async (t) => {
     const { pool } = await testDatabase(t, { directory })
@@ -28,12 +28,12 @@ test('a database is dropped with its test, even while somebody is connected', as
   t.equal((await pool.query('select from pg_database where datname = $1', [name])).rowCount, 0)
 })
 
-test('databases asked for at the same time share one template', async (t) => {
+test('databases requested at the same time share one template', async (t) => {
   const databases = await Promise.all([1, 2, 3, 4].map(() => testDatabase(t, { directory })))
   t.equal(new Set(databases.map(({ url }) => url)).size, 4)
 })
 
-test('a frozen clock stands still until it is moved', async (t) => {
+test('a frozen clock stands still until it is advanced', async (t) => {
   const { pool, freezeClock, advanceClock } = await testDatabase(t, { directory })
   await freezeClock('2026-01-01T00:00:00Z')
   t.equal((await now(pool)).toISOString(), '2026-01-01T00:00:00.000Z')
@@ -41,7 +41,7 @@ test('a frozen clock stands still until it is moved', async (t) => {
   t.equal((await now(pool)).toISOString(), '2026-01-01T00:01:30.000Z')
 })
 
-test('a running clock can be moved, and thawed back to real time', async (t) => {
+test('a running clock can be advanced, and returned to real time', async (t) => {
   const { pool, freezeClock, advanceClock, thawClock } = await testDatabase(t, { directory })
   const hourMs = 3_600_000
   await advanceClock(hourMs)
@@ -51,7 +51,7 @@ test('a running clock can be moved, and thawed back to real time', async (t) => 
   t.ok(Math.abs((await now(pool)).getTime() - Date.now()) < hourMs / 2)
 })
 
-test('an armed barrier stops two callers in the same place and lets both go', async (t) => {
+test('an armed barrier stops two callers at the same line and releases both', async (t) => {
   const { pool, armBarrier } = await testDatabase(t, { directory })
   const barrier = await armBarrier('between-read-and-write')
   const calls = [pool.query('select rouse.bump() as n'), pool.query('select rouse.bump() as n')]
@@ -66,7 +66,7 @@ test('an armed barrier stops two callers in the same place and lets both go', as
   )
 })
 
-test('a barrier that nobody armed does not hold anyone', async (t) => {
+test('a barrier that is not armed stops no caller', async (t) => {
   const { pool } = await testDatabase(t, { directory })
   t.same((await pool.query('select rouse.bump() as n')).rows, [{ n: 1 }])
   t.equal((await pool.query(`select from pg_locks where locktype = 'advisory'`)).rowCount, 0)
@@ -91,13 +91,13 @@ test('without instrumentation the functions are those of production', async (t) 
   t.equal((await pool.query(`select to_regnamespace('rouse_test') as found`)).rows[0].found, null)
 })
 
-test('a production migration of the folder leaves the instrumented functions alone', async (t) => {
+test('a production migration of the folder keeps the instrumented functions', async (t) => {
   const { pool } = await testDatabase(t, { directory })
   const { migrate } = await import('@rouse/database')
   t.same(await migrate({ pool, directory }), { applied: [], functions: [] })
 })
 
-test("the repository's own migrations make a template", async (t) => {
+test("the repository's migrations make a template", async (t) => {
   const { pool } = await testDatabase(t)
   const { rows } = await pool.query(`select to_regclass('rouse.migrations') is not null as found`)
   t.same(rows, [{ found: true }])

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { eventually } from '../src/index.ts'
 
-test('it resolves with the first truthy answer', async (t) => {
+test('eventually resolves with the first truthy result', async (t) => {
   let asked = 0
   const answer = await eventually(() => (asked++ < 2 ? undefined : `answer ${asked}`), {
     intervalMs: 1,
@@ -9,7 +9,7 @@ test('it resolves with the first truthy answer', async (t) => {
   t.equal(answer, 'answer 3')
 })
 
-test('an error counts as not yet', async (t) => {
+test('eventually treats an error as not yet', async (t) => {
   let asked = 0
   const answer = await eventually(
     async () => {
@@ -22,14 +22,14 @@ test('an error counts as not yet', async (t) => {
   t.equal(answer, 3)
 })
 
-test('in the end it fails with the last answer', async (t) => {
+test('eventually fails with the last result', async (t) => {
   await t.rejects(
     eventually(() => 0, { timeoutMs: 5, intervalMs: 1 }),
-    { message: 'not so after 5 ms; last answer 0' },
+    { message: 'still false after 5 ms; last result 0' },
   )
 })
 
-test('in the end it fails with the last error', async (t) => {
+test('eventually fails with the last error', async (t) => {
   const cause = new Error('the reason')
   await t.rejects(
     eventually(() => Promise.reject(cause), { timeoutMs: 5, intervalMs: 1 }),

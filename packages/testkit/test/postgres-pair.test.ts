@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { eventually, type PostgresServer, startPostgresPair } from '../src/index.ts'
 
-/** Every look is a new connection, on a machine that may be busy. */
+/** Every check opens a new connection, on a machine that may be busy. */
 const patience = { timeoutMs: 60_000 }
 
 async function lines(server: PostgresServer): Promise<string[]> {
@@ -14,7 +14,7 @@ async function readOnly(server: PostgresServer): Promise<boolean | undefined> {
   return row?.standby
 }
 
-test('a standby takes over from a killed primary, and the old one follows it', async (t) => {
+test('a standby takes over from a killed primary, and the old primary becomes its standby', async (t) => {
   const pair = await startPostgresPair({ synchronous: true })
   t.teardown(() => pair.stop())
   const [first, second] = [pair.primary, pair.standby]
@@ -35,7 +35,7 @@ test('a standby takes over from a killed primary, and the old one follows it', a
   t.same(row, { sync_state: 'sync' })
 })
 
-test('a commit waits for a synchronous standby that is frozen', async (t) => {
+test('a commit waits for a frozen synchronous standby', async (t) => {
   const pair = await startPostgresPair({ synchronous: true })
   t.teardown(() => pair.stop())
   await pair.primary.query('create table log (line text)')
@@ -56,7 +56,7 @@ test('a commit waits for a synchronous standby that is frozen', async (t) => {
   t.same(await lines(pair.primary), ['kept'])
 })
 
-test('an asynchronous primary waits for nobody, and comes back after a kill', async (t) => {
+test('an asynchronous primary does not wait for its standby, and restarts after a kill', async (t) => {
   const pair = await startPostgresPair()
   t.teardown(() => pair.stop())
   await pair.standby.kill()

@@ -18,7 +18,7 @@ test('numbers are spread between 0 and 1', async (t) => {
   t.ok(Math.abs(mean - 0.5) < 0.05, `mean ${mean}`)
 })
 
-test('below and pick stay inside their limits', async (t) => {
+test('below and pick stay within their limits', async (t) => {
   const random = seededRandom(3)
   const drawn = new Set(Array.from({ length: 200 }, () => random.below(3)))
   t.same(drawn, new Set([0, 1, 2]))

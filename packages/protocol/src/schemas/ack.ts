@@ -11,7 +11,7 @@ const outcome = {
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
 }
 
-/** Ids of foreign form are no bad input: they are leases that nobody holds. */
+/** An id of another format is not invalid input: it is a lease that no consumer holds. */
 export const AckSchema = Type.Object({
   transactionId: Type.String(),
   partitionId: Type.String(),
@@ -26,7 +26,7 @@ export const AckBodySchema = Type.Object({
 })
 export type AckBody = Static<typeof AckBodySchema>
 
-/** One message by its own token alone: the `leaseId` that it was delivered with. */
+/** One message by its token alone: the `leaseId` from its delivery. */
 export const AckReceiptBodySchema = Type.Object({
   consumerGroup: Type.Optional(Name()),
   receipt: Type.String(),
@@ -53,7 +53,7 @@ export type AckBatchBody = Static<typeof AckBatchBodySchema>
 
 export const AckResultSchema = Type.Object({
   index: Type.Integer(),
-  transactionId: Type.Optional(Type.String({ description: 'Absent where a whole lease ended' })),
+  transactionId: Type.Optional(Type.String({ description: 'Absent if a whole lease ended' })),
   success: Type.Boolean(),
   error: Type.Optional(Type.String()),
   dlq: Type.Optional(Type.Boolean()),

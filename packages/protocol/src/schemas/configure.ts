@@ -1,14 +1,14 @@
 import { type Static, Type } from 'typebox'
 import { Name } from './name.ts'
 
-/** Which options there are and what they may be is known to `rouse.check_options` alone. */
+/** Only `rouse.check_options` knows the options and their valid values. */
 export const ConfigureBodySchema = Type.Object({
   queue: Name(),
   namespace: Type.Optional(Name()),
   task: Type.Optional(Name()),
   options: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Merged into what is set; null takes an option back to its default',
+      description: 'Merged into the current options; null resets an option to its default',
     }),
   ),
 })

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { limits } from '../limits.ts'
 import { Name, Nullable, Time } from './name.ts'
 
-/** Which letters are meant; what is absent does not matter. */
+/** The filter; an absent field matches everything. */
 const filterFields = {
   consumerGroup: Type.Optional(Name()),
   partition: Type.Optional(Name()),
@@ -10,7 +10,7 @@ const filterFields = {
   errorMessage: Type.Optional(Type.String({ maxLength: limits.errorTextBytesMax })),
 }
 
-/** As documented; the wire has text, so the numbers go through `parseDecimal`. */
+/** For the documentation. The wire carries text, so `parseDecimal` reads the numbers. */
 export const DeadLettersQuerySchema = Type.Object({
   queue: Type.Optional(Name()),
   ...filterFields,
@@ -24,14 +24,14 @@ export const FailedAttemptSchema = Type.Object({
   outcome: Type.Enum(['failed', 'expired', 'retry', 'dlq']),
   errorCode: Nullable(Type.String()),
   errorMessage: Nullable(Type.String()),
-  holder: Nullable(Type.String({ description: 'Node and worker that had delivered it' })),
+  holder: Nullable(Type.String({ description: 'Node and worker that delivered it' })),
   deliveredAt: Nullable(Time),
   endedAt: Time,
 })
 export type FailedAttempt = Static<typeof FailedAttemptSchema>
 
 export const DeadLetterSchema = Type.Object({
-  id: Type.String({ description: "The letter's own id" }),
+  id: Type.String({ description: 'The id of the dead letter' }),
   messageId: Type.String(),
   transactionId: Type.String(),
   traceId: Nullable(Type.String()),
@@ -48,7 +48,7 @@ export const DeadLetterSchema = Type.Object({
   createdAt: Time,
   failedAt: Time,
   history: Type.Array(FailedAttemptSchema, {
-    description: 'Attempts that did not complete, oldest first, those before a redrive included',
+    description: 'Attempts that did not complete, oldest first, including those before a redrive',
   }),
 })
 export type DeadLetter = Static<typeof DeadLetterSchema>
@@ -59,7 +59,7 @@ export const DeadLettersAnswerSchema = Type.Object({
 })
 export type DeadLettersAnswer = Static<typeof DeadLettersAnswerSchema>
 
-/** By error code; letters without one by the text of their error. */
+/** Grouped by error code; letters without one by the text of their error. */
 export const DeadLetterGroupsAnswerSchema = Type.Object({
   groups: Type.Array(
     Type.Object({
@@ -84,19 +84,19 @@ export const RedriveBodySchema = Type.Object({
       ids: Type.Optional(
         Type.Array(Type.String({ maxLength: 36 }), {
           maxItems: limits.pageSizeMax,
-          description: 'Ids of letters or of messages',
+          description: 'Ids of dead letters or of messages',
         }),
       ),
     }),
   ),
   rate: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100_000, description: 'Messages a second' }),
+    Type.Integer({ minimum: 1, maximum: 100_000, description: 'Messages per second' }),
   ),
   dryRun: Type.Optional(Type.Boolean({ default: false })),
 })
 export type RedriveBody = Static<typeof RedriveBodySchema>
 
-/** 202, and what watching and cancelling answer. */
+/** 202, and the response to watching and cancelling. */
 export const RedriveSchema = Type.Object({
   id: Type.String(),
   queue: Type.String(),

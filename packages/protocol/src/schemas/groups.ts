@@ -29,12 +29,12 @@ export const SeekBodySchema = Type.Object({
 })
 export type SeekBody = Static<typeof SeekBodySchema>
 
-/** At least one; what they mean is as for a pop. */
+/** At least one; the meaning is the same as for a pop. */
 export const SubscriptionBodySchema = Type.Object({
   subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
   subscriptionFrom: Type.Optional(Type.String()),
   subscriptionTimestamp: Type.Optional(
-    Type.String({ description: 'subscriptionFrom, as old clients call it' }),
+    Type.String({ description: 'The name of subscriptionFrom in old clients' }),
   ),
 })
 export type SubscriptionBody = Static<typeof SubscriptionBodySchema>

@@ -3,7 +3,7 @@ import { limits } from '../limits.ts'
 import { FailedAttemptSchema } from './dead-letters.ts'
 import { Name, Nullable, Time } from './name.ts'
 
-/** What a message is to a consumer group; `scheduled` is not in the log yet, for anybody. */
+/** The status of a message for a consumer group; a `scheduled` one is not in the log yet, for any group. */
 export const messageStatuses = [
   'pending',
   'leased',
@@ -13,17 +13,19 @@ export const messageStatuses = [
   'scheduled',
 ] as const
 
-/** As documented; the wire has text. */
+/** For the documentation; the wire carries text. */
 export const MessagesQuerySchema = Type.Object({
   queue: Name(),
   partition: Type.Optional(Name()),
-  consumerGroup: Type.Optional(Name('Whose view the status is')),
+  consumerGroup: Type.Optional(Name('The group whose status is shown')),
   status: Type.Optional(Type.Enum(messageStatuses)),
-  cursor: Type.Optional(Type.String({ description: 'Of the last answer; `end`: only what comes' })),
+  cursor: Type.Optional(
+    Type.String({ description: 'From the last response; `end`: only new messages' }),
+  ),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
   follow: Type.Optional(
     Type.Boolean({
-      description: 'In the order of creation, without status; there is always a cursor',
+      description: 'In order of creation, without status; there is always a cursor',
     }),
   ),
 })
@@ -47,7 +49,9 @@ export const MessagesAnswerSchema = Type.Object({
   messages: Type.Array(
     Type.Object({ ...messageFields, status: Type.Optional(Type.Enum(messageStatuses)) }),
   ),
-  cursor: Nullable(Type.String({ description: 'Null at the end; a page may be empty before it' })),
+  cursor: Nullable(
+    Type.String({ description: 'Null at the end; a page before the end may be empty' }),
+  ),
 })
 export type MessagesAnswer = Static<typeof MessagesAnswerSchema>
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from '../limits.ts'
 
-/** For documents and a first check; the parse functions of names.ts know the whole rule. */
+/** For documentation and a first check; the parsers in names.ts enforce the full rule. */
 export function Name(description?: string) {
   return Type.String({
     minLength: 1,
@@ -12,10 +12,11 @@ export function Name(description?: string) {
 
 export const Time = Type.String({ format: 'date-time' })
 
-/** A value that may be null in an answer. */
+/** A value that may be null in a response. */
 export function Nullable<S extends Parameters<typeof Type.Array>[0]>(schema: S) {
   return Type.Union([schema, Type.Null()])
 }
 
-/** Of a list in pages: what `cursor` of the next request says; null after the last page. */
-export const Cursor = () => Nullable(Type.String({ description: 'For the next page; null: none' }))
+/** For paged lists: the `cursor` of the next request; null after the last page. */
+export const Cursor = () =>
+  Nullable(Type.String({ description: 'For the next page; null if there is none' }))

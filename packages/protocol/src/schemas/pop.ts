@@ -25,19 +25,21 @@ const popFields = {
       minimum: 1,
       maximum: limits.partitionsMax,
       default: requestDefaults.partitions,
-      description: 'The most partitions to draw from',
+      description: 'The maximum number of partitions to take messages from',
     }),
   ),
   subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
   subscriptionFrom: Type.Optional(
-    Type.String({ description: '`now` or a time with its zone; goes before subscriptionMode' }),
+    Type.String({
+      description: '`now` or a time with its zone; takes precedence over subscriptionMode',
+    }),
   ),
   leaseSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.leaseSecondsMax })),
 }
 
 const selectorFields = { namespace: Type.Optional(Name()), task: Type.Optional(Name()) }
 
-/** As the API documents it. The wire has text: `readPopQuery` checks it, Ajv must not. */
+/** For the documentation. The wire carries text: `readPopQuery` validates it, not Ajv. */
 export const PopQuerySchema = Type.Object({ ...popFields, ...selectorFields })
 export type PopQuery = Static<typeof PopQuerySchema>
 
@@ -59,14 +61,14 @@ export const PoppedMessageSchema = Type.Object({
   partitionId: Type.String(),
   queue: Type.String(),
   seq: Type.Integer(),
-  leaseId: Nullable(Type.String({ description: 'Null where autoAck left nothing to acknowledge' })),
+  leaseId: Nullable(Type.String({ description: 'Null if autoAck left nothing to acknowledge' })),
   consumerGroup: Type.String(),
   attempt: Type.Integer(),
   headers: Nullable(Type.Record(Type.String(), Type.Unknown())),
 })
 export type PoppedMessage = Static<typeof PoppedMessageSchema>
 
-/** 200; an empty pop is a bare 204, unless there are results of acks to tell. */
+/** 200; an empty pop is a 204 without a body, unless there are ack results to return. */
 export const PopAnswerSchema = Type.Object({
   success: Type.Literal(true),
   queue: Nullable(Type.String()),

@@ -12,11 +12,11 @@ export const ProblemSchema = Type.Object({
   node: Type.String(),
   errors: Type.Optional(Type.Array(Type.Object({ field: Type.String(), message: Type.String() }))),
   leases: Type.Optional(
-    Type.Integer({ description: "How many leases consumers' open transactions hold" }),
+    Type.Integer({ description: 'How many leases are held by open transactions of consumers' }),
   ),
   oldestLeaseAgeMs: Type.Optional(
     Type.Integer({ description: 'How long ago the oldest of them was delivered' }),
   ),
-  error: Type.String({ description: 'The detail again, for old clients' }),
+  error: Type.String({ description: 'Repeats the detail for old clients' }),
 })
 export type ProblemBody = Static<typeof ProblemSchema>

@@ -5,7 +5,7 @@ import { Name } from './name.ts'
 export const PushItemSchema = Type.Object({
   queue: Name(),
   partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
-  payload: Type.Unknown({ description: 'Any JSON value; it comes back equal' }),
+  payload: Type.Unknown({ description: 'Any JSON value; it is delivered unchanged' }),
   transactionId: Type.Optional(Name('Deduplicates within its partition')),
   traceId: Type.Optional(Name()),
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
@@ -20,7 +20,7 @@ export const PushBodySchema = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Since the first try of this request, whose outcome is unknown',
+      description: 'Time since the first try of this request, whose outcome is unknown',
     }),
   ),
 })

@@ -2,11 +2,12 @@ import { type Static, Type } from 'typebox'
 import { requestDefaults } from '../limits.ts'
 import { Cursor, Name, Nullable, Time } from './name.ts'
 
-/** What becomes of ticks that nobody was there for: forgotten, the last one made up for, or all of them. */
+/** What happens to ticks that were missed while no node ran: skipped, only the last one pushed, or all of
+ * them. */
 export const catchUps = ['none', 'last', 'all'] as const
 
 export const ScheduleBodySchema = Type.Object({
-  name: Name('Replaces the schedule of that name'),
+  name: Name('Replaces the schedule with this name'),
   queue: Name(),
   partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
   cron: Type.String({
@@ -18,7 +19,8 @@ export const ScheduleBodySchema = Type.Object({
   payload: Type.Optional(Type.Unknown({ description: 'Any JSON value; null by default' })),
   headers: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Beside `schedule` and `scheduledAt`, which every message of a schedule has',
+      description:
+        'In addition to `schedule` and `scheduledAt`, which every message of a schedule has',
     }),
   ),
   catchUp: Type.Optional(Type.Enum(catchUps, { default: 'last' })),
@@ -40,7 +42,9 @@ export const ScheduleSchema = Type.Object({
   lastAt: Nullable(Time),
   createdAt: Time,
   undecrypted: Type.Optional(
-    Type.Literal(true, { description: 'The payload is encrypted, and this node lacks the key' }),
+    Type.Literal(true, {
+      description: 'The payload is encrypted, and this node does not have the key',
+    }),
   ),
 })
 export type Schedule = Static<typeof ScheduleSchema>

@@ -29,7 +29,8 @@ export const WakesSchema = Type.Object({
 })
 export type Wakes = Static<typeof WakesSchema>
 
-/** From the news reaching the node to the end of the pop that found messages. Buckets count those before them, too. */
+/** From the arrival of a hint at the node to the end of the pop that found messages. Buckets are
+ * cumulative. */
 export const LatencySchema = Type.Object({
   count: Type.Integer(),
   sumMs: Type.Number(),
@@ -60,12 +61,12 @@ export const ModeSchema = Type.Object({
 })
 export type Mode = Static<typeof ModeSchema>
 
-/** What `/stats` always has; a node adds figures of its own beside these. */
+/** The fields that `/stats` always has; a node adds more. */
 export const StatsAnswerSchema = Type.Object({
   node: Type.String(),
   uptime: Type.Number(),
   workers: Type.Integer(),
-  connections_max: Type.Integer({ description: 'To PostgreSQL, of all processes of the node' }),
+  connections_max: Type.Integer({ description: 'To PostgreSQL, from all processes of the node' }),
   local_sidecars: Type.Integer(),
   group_backoff: GroupBackoffSchema,
   wakes: WakesSchema,
@@ -76,7 +77,7 @@ export const StatsAnswerSchema = Type.Object({
     by_worker: Type.Record(Type.String(), Type.Integer()),
     by_queue: Type.Record(Type.String(), Type.Integer()),
   }),
-  /** The ROUSE_DEFAULT_* of the node, by option. */
+  /** The node's ROUSE_DEFAULT_* settings, by option. */
   queue_defaults: Type.Record(Type.String(), Type.Unknown()),
   /** Connections to PostgreSQL, by worker. */
   pool: Type.Record(
@@ -86,7 +87,7 @@ export const StatsAnswerSchema = Type.Object({
       idle: Type.Integer(),
       queued: Type.Integer(),
       limit: Type.Integer({
-        description: 'Connections it may have now; less than max: the server has no room',
+        description: 'Connections it may open now; less than max if the server has no room',
       }),
       max: Type.Integer(),
     }),
@@ -97,7 +98,8 @@ export const StatsAnswerSchema = Type.Object({
     Type.Object({ calls: Type.Integer(), requests: Type.Integer(), mean: Type.Number() }),
   ),
   retention: Type.Object({
-    /** Consumer groups without a request for a day or longer that messages are kept for; read once a round. */
+    /** Consumer groups without a request for a day or longer that still hold messages back; read once per
+     * round. */
     held_by: Type.Array(
       Type.Object({
         queue: Type.String(),

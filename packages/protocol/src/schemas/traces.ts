@@ -16,7 +16,7 @@ export const TraceAnswerSchema = Type.Object({ success: Type.Literal(true), id: 
 export type TraceAnswer = Static<typeof TraceAnswerSchema>
 
 export const TraceEventSchema = Type.Object({
-  id: Nullable(Type.String({ description: 'Null for an attempt, which nobody told us of' })),
+  id: Nullable(Type.String({ description: 'Null for an attempt, which the node itself adds' })),
   queue: Type.String(),
   partition: Type.String(),
   partitionId: Type.String(),
@@ -29,7 +29,7 @@ export const TraceEventSchema = Type.Object({
 })
 export type TraceEvent = Static<typeof TraceEventSchema>
 
-/** Of a message oldest first, its failed attempts among them; by name newest first. */
+/** For a message oldest first, including failed attempts; by name newest first. */
 export const TracesAnswerSchema = Type.Object({
   traces: Type.Array(TraceEventSchema),
   cursor: Type.Optional(Nullable(Type.String())),

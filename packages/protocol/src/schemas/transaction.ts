@@ -20,7 +20,7 @@ export const TransactionPushSchema = Type.Object({
 })
 export type TransactionPush = Static<typeof TransactionPushSchema>
 
-/** An ack is fenced by its own leaseId, or by one of requiredLeases; with neither it is refused. */
+/** An ack is fenced by its own leaseId, or by one of requiredLeases; without either it is refused. */
 export const TransactionBodySchema = Type.Object({
   operations: Type.Array(Type.Union([TransactionAckSchema, TransactionPushSchema]), {
     maxItems: limits.transactionOperationsMax,
@@ -40,7 +40,7 @@ export const TransactionResultSchema = Type.Union([
 ])
 export type TransactionResult = Static<typeof TransactionResultSchema>
 
-/** A failure is a problem with `success: false` beside it. */
+/** A failure is a problem with `success: false` added. */
 export const TransactionAnswerSchema = Type.Object({
   success: Type.Literal(true),
   results: Type.Array(TransactionResultSchema),

@@ -23,7 +23,8 @@ export const whyCodes = [
 export const WhyQuerySchema = Type.Object({ consumerGroup: Type.Optional(Name()) })
 export type WhyQuery = Static<typeof WhyQuerySchema>
 
-/** Why nothing moves, in words, the likeliest first. Beside the text each reason has the facts it was made of. */
+/** Why no message is delivered, in words, most likely reason first. Each reason includes the facts behind
+ * it. */
 export const WhyAnswerSchema = Type.Object({
   queue: Type.String(),
   consumerGroup: Type.Optional(Type.String()),

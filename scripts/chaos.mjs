@@ -1,4 +1,4 @@
-// `npm run chaos -- --seconds 60 --seed 7` breaks a cluster under load; docs/chaos.md says what it can do.
+// `npm run chaos -- --seconds 60 --seed 7` injects faults into a cluster under load; see docs/chaos.md.
 import { join } from 'node:path'
 import { runOrExit } from './run.mjs'
 import { setup } from './setup.mjs'

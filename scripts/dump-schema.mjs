@@ -1,4 +1,5 @@
-// `npm run schema:snapshot`: migrates an empty database and writes its schema to migrations/schema.snapshot.txt.
+// `npm run schema:snapshot`: migrates an empty database and writes its schema to
+// migrations/schema.snapshot.txt.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './run.mjs'

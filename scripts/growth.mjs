@@ -1,4 +1,5 @@
-// `npm run growth -- --minutes 20` runs a cluster under a fixed load and says what has grown; see docs/growth.md.
+// `npm run growth -- --minutes 20` runs a cluster under a fixed load and reports what has grown; see
+// docs/growth.md.
 import { join } from 'node:path'
 import { runOrExit } from './run.mjs'
 import { setup } from './setup.mjs'

@@ -1,4 +1,5 @@
-// `npm run model -- --minutes 10 --seed 7` holds the product against a model of the whole API; docs/testing.md.
+// `npm run model -- --minutes 10 --seed 7` checks the product against a model of the whole API; see
+// docs/testing.md.
 import { join } from 'node:path'
 import { runOrExit } from './run.mjs'
 import { setup } from './setup.mjs'

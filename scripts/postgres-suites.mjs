@@ -1,4 +1,4 @@
-// Which suites depend on the version of PostgreSQL, and one run of some suites on one version.
+// The suites that depend on the PostgreSQL version, and a run of suites on one version.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './run.mjs'
@@ -11,8 +11,8 @@ export function storageSuites() {
     .map((name) => `test/storage/${name}`)
 }
 
-/** What `npm test` runs on the oldest version, in about a minute: what its planner, its functions and its locks may do differently.
- * `npm run test:versions` runs everything. */
+/** The suites that `npm test` runs on the oldest version, in about a minute: those that its planner,
+ * functions and locks may affect. `npm run test:versions` runs everything. */
 export function oldestSuites() {
   const rules = [
     'budgets',
@@ -36,7 +36,7 @@ export function oldestSuites() {
   return names.map((name) => `test/storage/${name}.test.ts`)
 }
 
-/** The core, and what else speaks SQL of its own. */
+/** The core, and all other suites with their own SQL. */
 export function versionSuites() {
   const broker = [
     'routes/configure',
@@ -61,10 +61,8 @@ export function versionSuites() {
   ]
 }
 
-/**
- * One tap run on a server of that major version, shared by all files because a start costs more than most suites. Undefined, with a
- * line that says so, where there is no such server for this platform.
- */
+/** One tap run on a server of that major version, shared by all files because a start costs more than most
+ * suites. Prints a line and returns undefined if this platform has no such server. */
 export async function runOnPostgres(major, files) {
   const { postgresMissing, startTestPostgres, testServerSettings } = await import(
     '../packages/testkit/dist/index.js'

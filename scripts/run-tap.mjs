@@ -1,12 +1,12 @@
-// Runs test files (all of them by default), three at a time, each in a process of its own, and prints `N passed, M failed` over
-// all such runs.
+// Runs test files (all of them by default), three at a time, each in a separate process, and prints `N
+// passed, M failed` over all such runs.
 //
-// The files are TAP programs; they run under tsx, not under the tap command, whose TypeScript loader takes a second longer
-// for every process that a test starts.
+// The files are TAP programs. They run under tsx, not under the tap command, whose TypeScript loader costs a
+// second for every process that a test starts.
 //
-// A file that fails is run once more, alone: some tests hold a real clock against a machine whose
-// cores are shared. Only a file that fails both times counts as failed. One that passes the second
-// time is named `unsteady` at the end, and that is a defect to look into, in the test or in Rouse.
+// A file that fails is run once more, alone: some tests compare a real clock with a machine whose cores are
+// shared. Only a file that fails both times counts as failed. One that passes the second time is listed as
+// `unsteady` at the end; that is a defect to investigate, in the test or in Rouse.
 import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
@@ -16,7 +16,7 @@ import { failureText, readTap } from './tap-report.mjs'
 
 const jobs = 3
 const fileTimeoutSeconds = 480
-/** More than a few failures are no matter of chance. */
+/** More failures than this are not chance. */
 const runAgainMax = 5
 
 /** How many tests passed and failed, and the names of the unsteady files. */
@@ -26,7 +26,7 @@ export async function runTap(names, environment = {}) {
   const first = await runFiles(files, jobs, environment)
   const failedFiles = first.filter(({ failed }) => failed > 0).map(({ name }) => name)
   if (failedFiles.length === 0 || failedFiles.length > runAgainMax) return summary(first, [])
-  console.log(`\nonce more, alone: ${failedFiles.join(', ')}`)
+  console.log(`\nagain, alone: ${failedFiles.join(', ')}`)
   const second = await runFiles(failedFiles, 1, environment)
   const steady = first.filter(({ name }) => !failedFiles.includes(name))
   return summary(
@@ -43,7 +43,7 @@ function summary(files, unsteady) {
   }
 }
 
-/** Prints the sum as the last line, and answers the exit code: 0 only if no test of any run failed. */
+/** Prints the sum as the last line, and returns the exit code: 0 only if no test of any run failed. */
 export function reportRuns(runs) {
   for (const name of runs.flatMap(({ unsteady }) => unsteady)) {
     console.log(`unsteady: ${name} failed once, then passed alone`)
@@ -64,7 +64,7 @@ async function runFiles(files, jobsMax, environment) {
   return reports
 }
 
-/** A file that fails on its own (it crashed, timed out, or held no test) counts as one failed test. */
+/** A file that fails as a whole (crash, timeout, or no test) counts as one failed test. */
 async function runFile(name, environment) {
   const begunMs = performance.now()
   const loader = pathToFileURL(join(root, 'node_modules/tsx/dist/loader.mjs')).href

@@ -1,4 +1,4 @@
-// Runs a command of the workspace in the foreground and answers its exit code.
+// Runs a command of the workspace in the foreground and returns its exit code.
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Environment in which the workspace's own tools are found; turbo looks for pnpm on the PATH. */
+/** The environment with the workspace's tools; turbo needs pnpm on the PATH. */
 export const toolEnvironment = {
   ...process.env,
   PATH: `${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`,
@@ -15,7 +15,7 @@ export const toolEnvironment = {
   ...(process.stdout.isTTY ? {} : { NO_COLOR: '1' }),
 }
 
-/** Standard input is closed: nothing here may stop to ask. */
+/** Standard input is closed: no command may prompt. */
 export async function run(command, args, environment = {}) {
   const child = spawn(command, args, {
     cwd: root,

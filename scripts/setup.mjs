@@ -21,7 +21,7 @@ async function install() {
   writeFileSync(stampFile, fingerprint)
 }
 
-/** Everything that decides what an install would do, on this version of Node and this platform. */
+/** Everything that determines the result of an install, for this version of Node and this platform. */
 function installFingerprint() {
   const hash = createHash('sha256').update(`${process.version} ${process.platform} ${process.arch}`)
   for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', ...manifests()]) {

@@ -1,8 +1,9 @@
 // `npm run shape`: how the source is laid out, and how much of it one push passes through.
 //
-// Files and lines are counted per folder. What a push passes through is measured: a warm node with one worker, real
-// PostgreSQL, and V8's precise coverage from just before a push until its answer (or its delivery to a waiter on the same
-// node) has arrived. Timers fire meanwhile, so only files that were entered in every one of the trials count.
+// Files and lines are counted per folder. The path of a push is measured: a warm node with one worker, real
+// PostgreSQL, and V8's precise coverage from just before a push until its response (or its delivery to a
+// waiter on the same node) has arrived. Timers fire meanwhile, so only files that were entered in every trial
+// count.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -80,7 +81,7 @@ async function printPushToWaiter() {
   print('one push to one waiter on the node', seen)
 }
 
-/** A target says what the layout should reach; it is not asserted here, because a layout is not a test. */
+/** Prints the target but does not assert it: a layout is not a test. */
 function print(title, seen) {
   const always = inAll(seen.map(({ files }) => files))
   const calls = seen.map(({ handOvers }) => handOvers.length).sort((one, other) => one - other)

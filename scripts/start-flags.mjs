@@ -1,11 +1,12 @@
-// The flags of `npm start`. They are looked at before anything is installed or built, so this file imports nothing of it.
+// The flags of `npm start`. They are checked before anything is installed or built, so this file has no
+// imports.
 const kinds = { '--nodes': 'N', '--port': 'P', '--data': 'DIR' }
 const nodesMax = 16
 /** Nodes are ten ports apart, and gossip takes the next one. */
 const portStep = 10
 const portMax = 65_535
 
-/** Throws what is wrong with them, in words for whoever typed them. */
+/** Throws a FlagError with a message for the user. */
 export function readStartFlags(args) {
   const values = { '--nodes': '3', '--port': '4600', '--data': '.rouse', ...valuesOf(args) }
   const nodes = wholeNumber(values['--nodes'])
@@ -32,11 +33,11 @@ function valuesOf(args) {
     const word = rest.shift()
     if (!Object.hasOwn(kinds, name)) {
       const known = Object.entries(kinds).map(([flag, kind]) => `${flag} ${kind}`)
-      throw new FlagError(`${word} is no flag of npm start; there are ${known.join(', ')}`)
+      throw new FlagError(`unknown flag ${word}; npm start takes ${known.join(', ')}`)
     }
-    // A number below zero is a value that will be refused as such.
+    // A negative number is a value, which is refused later.
     const value = inline ?? (rest[0]?.startsWith('--') ? undefined : rest.shift())
-    if (value === undefined) throw new FlagError(`${name} wants a value`)
+    if (value === undefined) throw new FlagError(`${name} needs a value`)
     values[name] = value
   }
   return values

@@ -1,4 +1,4 @@
-// `npm start [-- --nodes N --port P --data DIR]`: a cluster on a PostgreSQL of its own, until a signal ends it.
+// `npm start [-- --nodes N --port P --data DIR]`: a cluster with its own PostgreSQL, until a signal ends it.
 import { resolve } from 'node:path'
 import { root } from './run.mjs'
 import { setup } from './setup.mjs'
@@ -12,10 +12,10 @@ try {
   const { DevCluster } = await import('../apps/broker/dist/index.js')
   await runUntilStopped(DevCluster, flags, stopped)
 } catch (error) {
-  // A code means that the message is meant for whoever reads it here.
+  // An error with a code has a message for the user.
   const isForReader = error instanceof FlagError || 'code' in error
   console.error(isForReader ? `Rouse: ${error.message}` : error)
-  // At once: what was given up may still be under way.
+  // Exit at once: abandoned work may still be running.
   process.exit(1)
 }
 

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 
 const resultLine = /^(not ok|ok) \d+ - (.*?)( # (time=|SKIP|TODO).*)?$/
 
-/** The counts, what was skipped and why, and the lines of TAP. */
+/** The counts, the skipped tests with reasons, and the lines of TAP. */
 export async function readTap(stream) {
   const report = { passed: 0, failed: 0, skipped: [], lines: [] }
   for await (const line of createInterface({ input: stream })) {
@@ -16,7 +16,7 @@ export async function readTap(stream) {
   return report
 }
 
-/** The failed assertions with the names of their tests and their diagnostics; no passed ones. */
+/** The failed assertions with the names of their tests and their diagnostics, without passed ones. */
 export function failureText(lines) {
   return lines
     .filter((line) => !/^\s*ok \d/.test(line) && !/^\s*(1\.\.\d+|# time=.*)?$/.test(line))

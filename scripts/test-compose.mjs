@@ -1,5 +1,5 @@
-// `npm run test:compose`: builds the cluster of docker-compose.cluster.yml, puts it under load, hurts it, and takes it
-// down again, whatever happens. Needs a Docker engine and docker compose 2 or docker-compose 1.29.
+// `npm run test:compose`: builds the cluster of docker-compose.cluster.yml, runs load and faults against it,
+// and always removes it. Needs a Docker engine and docker compose 2 or docker-compose 1.29.
 import { ComposeCluster } from './compose/cluster.mjs'
 import { steps } from './compose/steps.mjs'
 import { untilStopped } from './until-stopped.mjs'
@@ -7,23 +7,23 @@ import { untilStopped } from './until-stopped.mjs'
 const stopped = untilStopped()
 const cluster = await ComposeCluster.find()
 if (cluster === undefined) {
-  console.error('no Docker engine with docker compose answers here; npm run test:compose needs one')
+  console.error('no Docker engine with docker compose found; npm run test:compose needs one')
   process.exit(1)
 }
-// A step that failed leaves requests behind, which end with the cluster; the end of the cluster must not fail by them.
+// A failed step leaves requests behind, which end with the cluster. They must not fail its removal.
 process.on('unhandledRejection', () => {})
 let passed = 0
 let failed = 0
 let isStopped = false
 
-console.log(`by ${cluster.command}`)
+console.log(`using ${cluster.command}`)
 await Promise.race([runSteps(), stopped.then(interrupt)])
-await report('nothing is left of it', async () => {
+await report('nothing of the cluster is left', async () => {
   const left = await cluster.down()
   if (left !== '') throw new Error(`left behind: ${left}`)
 })
 console.log(`${passed} passed, ${failed} failed`)
-// By force: after an interruption a step may still be waiting for an answer.
+// Explicit exit: after an interruption a step may still be waiting for a response.
 process.exit(failed === 0 ? 0 : 1)
 
 async function runSteps() {

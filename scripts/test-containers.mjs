@@ -1,5 +1,5 @@
-// `npm run test:containers`: the suites that speak to PostgreSQL, on a container of the official
-// image in place of the embedded server.
+// `npm run test:containers`: the suites that use PostgreSQL, on a container of the official image instead of
+// the embedded server.
 import { storageSuites } from './postgres-suites.mjs'
 import { reportRuns, runTap } from './run-tap.mjs'
 import { setup } from './setup.mjs'

@@ -1,5 +1,5 @@
-// `npm run test:versions [-- majors]`: the suites that depend on the version of PostgreSQL, on each
-// that Rouse supports or on those named. The last line is `N passed, M failed`, over all of them.
+// `npm run test:versions [-- majors]`: the suites that depend on the PostgreSQL version, on each supported
+// version or on the given ones. The last line is `N passed, M failed`, over all of them.
 import { runOnPostgres, versionSuites } from './postgres-suites.mjs'
 import { reportRuns } from './run-tap.mjs'
 import { setup } from './setup.mjs'

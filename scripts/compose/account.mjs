@@ -1,13 +1,13 @@
-// What became of each message of a load, and what went wrong.
+// Tracks each message of a load, and what went wrong.
 
 export class Account {
-  /** In words: requests that failed, acks that were refused, messages that came when they must not. */
+  /** As text: failed requests, refused acks, messages that were delivered when they must not be. */
   faults = []
   repeated = 0
   #leaseMs
   #mayComeAgain
   #pushed = new Set()
-  /** By id, the pop that got it last and whether it is known to be acknowledged. */
+  /** By id, the pop that got it last and whether its ack is confirmed. */
   #popped = new Map()
 
   constructor({ leaseSeconds, mayComeAgain }) {
@@ -23,7 +23,7 @@ export class Account {
     return this.#popped.size
   }
 
-  /** How many were acknowledged to their producer and never came. */
+  /** How many messages were confirmed to their producer and never delivered. */
   get missingCount() {
     return [...this.#pushed].filter((id) => !this.#popped.has(id)).length
   }
@@ -40,7 +40,7 @@ export class Account {
     }
   }
 
-  /** With the answer's results, in the order of the messages. */
+  /** With the results of the response, in the order of the messages. */
   acked(messages, results) {
     for (const [i, { transactionId: id }] of messages.entries()) {
       const popped = this.#popped.get(id)
@@ -51,8 +51,8 @@ export class Account {
 
   #cameAgain(id, before) {
     this.repeated += 1
-    if (before.isAcked) this.faults.push(`${id} came again though it was acknowledged`)
-    else if (!this.#mayHaveEnded(before)) this.faults.push(`${id} came twice`)
+    if (before.isAcked) this.faults.push(`${id} was delivered again although it was acknowledged`)
+    else if (!this.#mayHaveEnded(before)) this.faults.push(`${id} was delivered twice`)
   }
 
   /** The lease began after the pop was sent, so this errs in favour of the cluster. */

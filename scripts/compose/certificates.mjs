@@ -1,12 +1,12 @@
-// What this machine trusts beyond Node's own roots. A container knows nothing of it, and behind a
-// proxy that inspects TLS its build would not reach the registry.
+// Certificates that this machine trusts in addition to Node's roots. A container does not have them, and
+// behind a proxy that inspects TLS its build could not reach the registry.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 
 const pem = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** As PEM text; empty almost everywhere. */
+/** As PEM text; empty on most machines. */
 export function extraCertificates() {
   const file = process.env.NODE_EXTRA_CA_CERTS
   if (!file) return ''

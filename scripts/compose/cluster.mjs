@@ -1,4 +1,4 @@
-// The compose cluster under test: built, started, hurt and removed, under a name of its own.
+// The compose cluster under test: builds, starts, disturbs and removes it, under a unique project name.
 import { randomBytes } from 'node:crypto'
 import { extraCertificates } from './certificates.mjs'
 import { findCompose, runCommand } from './command.mjs'
@@ -15,9 +15,9 @@ export class ComposeCluster {
   #containers = new Map()
   #urls = new Map()
   #env = {
-    // Kept between runs, with the layers it is made of: the next build is then short.
+    // Kept between runs with its layers, so that the next build is short.
     NODE_IMAGE: 'rouse:compose-test',
-    // The host's network reaches what this machine reaches, by whatever way.
+    // The host's network reaches everything that this machine reaches.
     BUILD_NETWORK: process.env.BUILD_NETWORK || 'host',
     EXTRA_CA_CERTIFICATES: extraCertificates(),
     POSTGRES_PASSWORD: randomBytes(16).toString('hex'),
@@ -28,7 +28,7 @@ export class ComposeCluster {
     NODE3_PORT: '0',
   }
 
-  /** Undefined where there is nothing to run it on. */
+  /** Undefined if there is no engine to run it. */
   static async find() {
     const compose = await findCompose()
     return compose && new ComposeCluster(compose)
@@ -54,7 +54,7 @@ export class ComposeCluster {
     }
   }
 
-  /** Of a node or of the balancer, on this machine. It changes when a container is started again. */
+  /** The URL of a node or the balancer on this machine. It changes when a container restarts. */
   url(service) {
     return this.#urls.get(service)
   }
@@ -78,7 +78,7 @@ export class ComposeCluster {
     return this.#docker(['inspect', '--format', format, this.#containers.get(service)])
   }
 
-  /** Runs JavaScript in a container, from where its node runs, and resolves with what it printed. */
+  /** Runs JavaScript in a container, in the folder of its node, and resolves with the output. */
   evaluate(service, script) {
     return this.#docker(['exec', this.#containers.get(service), 'node', '-e', script])
   }
@@ -87,12 +87,12 @@ export class ComposeCluster {
     return this.#run(['logs', '--no-color', '--tail', '40'])
   }
 
-  /** Ends the command under way, so that `down` can begin. */
+  /** Ends the running command, so that `down` can begin. */
   interrupt() {
     this.#interrupted.abort()
   }
 
-  /** Resolves with what is left of it: nothing. */
+  /** Resolves with what is left of it, which should be nothing. */
   async down() {
     this.#interrupted = new AbortController()
     await this.#run(['down', '--volumes', '--remove-orphans'])

@@ -4,7 +4,7 @@ import { root } from '../run.mjs'
 
 const outputCharsMax = 20_000
 
-/** `docker compose`, else `docker-compose`; undefined where no engine or neither of them answers. */
+/** `docker compose`, else `docker-compose`; undefined if there is no engine or neither command. */
 export async function findCompose() {
   if (!(await answers(['docker', 'version']))) return undefined
   for (const command of [['docker', 'compose'], ['docker-compose']]) {
@@ -20,9 +20,9 @@ async function answers(command) {
   )
 }
 
-/** Resolves with what it printed. A failure throws it; a signal ends the command and throws, too. */
+/** Resolves with the output. A failure throws it; a signal ends the command and throws, too. */
 export function runCommand([program, ...args], { env = {}, msMax, signal }) {
-  // In a group of its own: Ctrl-C is for us, and we have to clean up with such commands.
+  // In a separate process group: Ctrl-C is for us, and we clean up with such commands.
   const child = spawn(program, args, {
     cwd: root,
     env: { ...process.env, ...env },
@@ -43,7 +43,7 @@ export function runCommand([program, ...args], { env = {}, msMax, signal }) {
       if (code === 0) resolve(printed.trim())
       else {
         const name = [program, ...args].join(' ')
-        reject(new Error(`${name} ended with ${code ?? killedBy}\n${printed}`))
+        reject(new Error(`${name} exited with ${code ?? killedBy}\n${printed}`))
       }
     })
   })

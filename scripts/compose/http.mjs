@@ -1,4 +1,4 @@
-// What the compose test says to a node or to the balancer.
+// Requests of the compose test to a node or to the balancer.
 import { Agent, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -6,7 +6,7 @@ const requestMsMax = 60_000
 const pollMs = 50
 const agent = new Agent({ keepAlive: true })
 
-/** A connection that closed: `isUnanswered` before any byte of the answer, else in the middle of it. */
+/** A closed connection: with `isUnanswered` before any byte of the response, else in the middle of it. */
 export class ConnectionClosed extends Error {
   constructor(cause, isUnanswered) {
     super(isUnanswered ? 'closed without an answer' : 'closed in the middle of the answer', {
@@ -18,10 +18,8 @@ export class ConnectionClosed extends Error {
 
 const closings = ['ECONNRESET', 'EPIPE']
 
-/**
- * Any status is an answer; a connection that closed throws. By node:http, because the fetch of Node 20 never ends when a
- * connection is closed before it was used, which is what a published port does while its node starts.
- */
+/** Returns a response of any status; a closed connection throws. Uses node:http, because fetch in Node 20
+ * never settles if a connection closes before it is used, as a published port does while its node starts. */
 export function ask(url, { body, signal, hangsUp = false } = {}) {
   return new Promise((resolve, reject) => {
     const method = body === undefined ? 'GET' : 'POST'
@@ -30,7 +28,7 @@ export function ask(url, { body, signal, hangsUp = false } = {}) {
     const sent = request(url, { ...options, agent: hangsUp ? false : agent })
     let hasBytes = () => false
     sent.on('socket', (socket) => {
-      // A connection that was kept has the bytes of earlier answers behind it.
+      // On a reused connection bytesRead includes earlier responses.
       const before = socket.bytesRead
       hasBytes = () => socket.bytesRead > before
     })
@@ -38,7 +36,7 @@ export function ask(url, { body, signal, hangsUp = false } = {}) {
       reject(closings.includes(error.code) ? new ConnectionClosed(error, !hasBytes()) : error)
     }
     sent.on('error', fail)
-    sent.on('timeout', () => sent.destroy(new Error('no answer in time')))
+    sent.on('timeout', () => sent.destroy(new Error('no response in time')))
     sent.on('response', (response) => {
       let text = ''
       response.setEncoding('utf8')
@@ -52,7 +50,7 @@ export function ask(url, { body, signal, hangsUp = false } = {}) {
   })
 }
 
-/** The balancer's own answers are not JSON. */
+/** The balancer's own responses are not JSON. */
 function parse(text) {
   try {
     return JSON.parse(text)
@@ -81,7 +79,7 @@ export function ack(url, messages) {
   return ask(`${url}/api/v1/ack/batch`, { body: { acknowledgments } })
 }
 
-/** Throws unless every one of them was accepted. */
+/** Throws unless all of them were accepted. */
 export async function ackAll(url, messages) {
   const { status, json, text } = await ack(url, messages)
   if (status !== 200) throw new Error(`ack: ${status} ${text}`)
@@ -95,10 +93,10 @@ export async function stats(url) {
   return json
 }
 
-/** Asks again until the answer is true. Errors count as no; the last one is told at the deadline. */
+/** Repeats the check until it is true. An error counts as false; the last one is reported at the deadline. */
 export async function until(what, check, msMax = 180_000) {
   const deadline = Date.now() + msMax
-  let reason = 'the answer was no'
+  let reason = 'the check was false'
   while (Date.now() < deadline) {
     try {
       if (await check()) return

@@ -1,4 +1,4 @@
-// Producers and consumers that go through the balancer, by the rules for what is done to the nodes meanwhile.
+// Producers and consumers behind the balancer. The rules depend on what happens to the nodes meanwhile.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Account } from './account.mjs'
 import { ack, ask, pop, until } from './http.mjs'
@@ -8,7 +8,7 @@ const consumers = 4
 const partitions = 8
 const itemsPerPush = 3
 const retryMs = 50
-/** Room for a node to start beside it, on two cores. */
+/** Leaves CPU for a node to start next to it, on two cores. */
 const pauseMs = 20
 const drainMsMax = 60_000
 
@@ -39,7 +39,7 @@ export class Load {
     this.#consumed = Promise.all(Array.from({ length: consumers }, () => this.#consume()))
   }
 
-  /** Resolves when so many more were both acknowledged and popped. */
+  /** Resolves when `count` more messages were both confirmed and popped. */
   async progress(count) {
     const { pushedCount, poppedCount } = this.#account
     await until(
@@ -50,19 +50,20 @@ export class Load {
     )
   }
 
-  /** Ends it without an account, where there is nothing more to learn. Safe after `finish`. */
+  /** Stops it without a verdict, when there is nothing more to learn. Safe after `finish`. */
   abandon() {
     this.#producing = false
     this.#consuming = false
   }
 
-  /** Ends it, and throws unless the rules were kept, all that was acknowledged came out, and nothing is left. */
+  /** Stops it, and throws unless the rules were kept, every confirmed message was delivered, and nothing is
+   * left. */
   async finish() {
     const account = this.#account
     this.#producing = false
     await this.#produced
     const isDone = async () => account.missingCount === 0 && (await this.#left()) === ''
-    await until('nothing is left', isDone, drainMsMax).catch(() => {})
+    await until('the queue is empty', isDone, drainMsMax).catch(() => {})
     this.#consuming = false
     await this.#consumed
     const { faults, missingCount, pushedCount, repeated } = account
@@ -73,7 +74,7 @@ export class Load {
       ...(left === '' ? [] : [`left behind: ${left}`]),
     ]
     if (wrong.length > 0) throw new Error(wrong.join('; '))
-    return `${pushedCount} messages, none lost, ${repeated} came again, ${this.#rules.account()}`
+    return `${pushedCount} messages, none lost, ${repeated} delivered again, ${this.#rules.account()}`
   }
 
   async #produce(producer) {
@@ -84,7 +85,7 @@ export class Load {
         queue: this.#queue,
         partition: `p${(n + i) % partitions}`,
         payload: { producer, n, i },
-        // The ids make it safe to push again what may have been committed.
+        // The ids make it safe to repeat a push that may have been committed.
         transactionId: `${producer}-${n}-${i}`,
       }))
       const push = () => ask(`${this.#url}/api/v1/push`, { body: { items } })
@@ -112,7 +113,7 @@ export class Load {
     }
   }
 
-  /** The answer; undefined where there is none, which the rules either forgive or not. */
+  /** The response; undefined if there is none and the rules allow that. */
   async #attempt(send) {
     try {
       return await this.#rules.attempt(send)
@@ -122,14 +123,14 @@ export class Load {
     }
   }
 
-  /** What the queue holds for its consumers, by its own word; empty where that is nothing. */
+  /** What the queue still holds for its consumers, by its stats; empty if nothing. */
   async #left() {
     const { status, json, text } = await ask(`${this.#url}/api/v1/resources/queues/${this.#queue}`)
     if (status !== 200) throw new Error(`resources: ${status} ${text}`)
-    const figures = json.groups.flatMap(({ pending, inFlight, redeliveries, leasedLanes, dead }) =>
+    const counts = json.groups.flatMap(({ pending, inFlight, redeliveries, leasedLanes, dead }) =>
       Object.entries({ pending, inFlight, redeliveries, leasedLanes, dead }),
     )
-    const held = figures.filter(([, count]) => count > 0)
+    const held = counts.filter(([, count]) => count > 0)
     return held.map(([name, count]) => `${count} ${name}`).join(', ')
   }
 }

@@ -1,17 +1,17 @@
-// What clients of the cluster have to bear, and what must not happen, by what is done to its nodes.
+// What clients of the cluster must tolerate, and what must not happen, by what is done to its nodes.
 //
-//   rolled   Nodes that are stopped finish what they began and say `Connection: close` before they close. A request is asked
-//            once more, only once, and only where a connection closed before any byte of its answer. Nothing else may go
-//            wrong: no other status, no refused ack, no message twice.
-//   killed   A node that is killed leaves requests unanswered or half answered, and the balancer answers some in its place:
-//            their outcome is unknown. A push is repeated until it is known, with the ids that keep it from doubling. What
-//            was delivered and is not known to be acknowledged may come again when its lease has ended, and not before.
+//   rolled   A stopped node finishes its requests and sends `Connection: close` before it closes. A client repeats a
+//            request only once, and only if the connection closed before any byte of the response. Nothing else may
+//            go wrong: no other status, no refused ack, no message twice.
+//   killed   A killed node leaves requests unanswered or half answered, and the balancer answers some for it: their
+//            outcome is unknown. A client repeats a push until its outcome is known; the ids prevent duplicates. A
+//            message without a confirmed ack may be delivered again when its lease has ended, and not before.
 import { ConnectionClosed } from './http.mjs'
 
-/** Answers of the balancer in the place of a node that died. */
+/** Statuses that the balancer returns for a node that died. */
 const unknowns = [502, 503, 504]
 
-/** Longer than the load has to drain: nothing comes back by itself, what was left behind is found. */
+/** Longer than the load has to drain: no lease expires meanwhile, so leftovers are detected. */
 const rolledLeaseSeconds = 120
 const killedLeaseSeconds = 3
 
@@ -30,7 +30,7 @@ export function rolledRules() {
         return known(await send())
       }
     },
-    account: () => `${askedAgain} requests asked once more`,
+    account: () => `${askedAgain} requests repeated`,
   }
 }
 
@@ -40,7 +40,7 @@ export function killedRules() {
     leaseSeconds: killedLeaseSeconds,
     mayComeAgain: true,
     repeatsPushes: true,
-    /** Undefined where the outcome is unknown. */
+    /** Undefined if the outcome is unknown. */
     async attempt(send) {
       try {
         const answer = await send()

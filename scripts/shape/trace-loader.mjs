@@ -1,4 +1,4 @@
-// A loader of Node that makes each function of the sidecar report its caller when it is entered.
+// A Node loader that makes each function of the sidecar report its caller on entry.
 import ts from 'typescript'
 
 export async function load(url, context, nextLoad) {
@@ -23,7 +23,7 @@ function instrumented(text) {
 
 function entryOf({ body, kind }) {
   if (ts.isBlock(body)) {
-    // In a constructor of a derived class nothing may come before super().
+    // In the constructor of a derived class nothing may come before super().
     if (kind === ts.SyntaxKind.Constructor) return [{ at: body.getEnd() - 1, put: report }]
     return [{ at: body.getStart() + 1, put: report }]
   }

@@ -20,10 +20,10 @@ const patience = { timeoutMs: 60_000 }
 const timeout = 240_000
 
 for (const [flags, problem] of [
-  [['--unknown'], '--unknown is no flag of npm start; there are --nodes N, --port P, --data DIR'],
-  [['foo'], 'foo is no flag of npm start; there are --nodes N, --port P, --data DIR'],
-  [['--data'], '--data wants a value'],
-  [['--data', '--port', '5'], '--data wants a value'],
+  [['--unknown'], 'unknown flag --unknown; npm start takes --nodes N, --port P, --data DIR'],
+  [['foo'], 'unknown flag foo; npm start takes --nodes N, --port P, --data DIR'],
+  [['--data'], '--data needs a value'],
+  [['--data', '--port', '5'], '--data needs a value'],
   [['--data', ''], '--data must name a folder'],
   [['--nodes', '-1'], '--nodes must be a whole number from 1 to 16'],
   [['--nodes=1.5'], '--nodes must be a whole number from 1 to 16'],

@@ -63,6 +63,17 @@ export const modelBugs: readonly ModelBug[] = [
       },
     ],
   },
+  {
+    name: 'count-rows-to-another-lease',
+    does: 'messages of a second lease of one pop are counted to the first',
+    replaces: [
+      {
+        file: 'packages/storage/dist/delivery/pop.js',
+        find: 'return (partitionId === lease.partitionId && leaseId === lease.leaseId && waiter === lease.demand + 1);',
+        put: 'return true;',
+      },
+    ],
+  },
 ]
 
 export function modelBug(name: string): ModelBug {

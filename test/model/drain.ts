@@ -1,11 +1,11 @@
 // The end of a sequence: whatever must still come comes now, exactly, and then nothing is left.
 import { compare, mustBeEmpty } from './compare.ts'
-import { allowed, end, offerOf } from './delivering.ts'
+import { allowed, offerOf } from './delivering.ts'
 import { deleteQueue, kept } from './operating.ts'
 import { must, mustAnswer, type Scene, settle } from './verb.ts'
-import { anyPop, pathOf, popped } from './verbs/consuming.ts'
 import { commit } from './verbs/own-transactions.ts'
 import { advance, retain } from './verbs/passing-time.ts'
+import { workOff } from './verbs/supplying.ts'
 
 const roundsMax = 100
 
@@ -24,7 +24,7 @@ export async function drain(scene: Scene): Promise<void> {
   for (let round = 0; ; round += 1) {
     must(round < roundsMax, 'the model does not drain')
     for (const queue of world.queues.values()) {
-      for (const group of queue.groups) while ((await popAll(scene, queue.name, group)) > 0);
+      for (const group of queue.groups) await workOff(scene, queue.name, group, 'completed')
     }
     const next = nextTime(scene)
     if (next === undefined) break
@@ -34,20 +34,6 @@ export async function drain(scene: Scene): Promise<void> {
   await retain(scene)
   await compare(scene)
   await remove(scene)
-}
-
-async function popAll(scene: Scene, queue: string, group: string): Promise<number> {
-  const { world, product } = scene
-  const args = { ...anyPop, from: queue.slice(-1), group }
-  const answer = await product.call('GET', pathOf(scene, args))
-  const before = world.deliveries.length
-  popped(scene, args, answer)
-  const came = world.deliveries.slice(before)
-  if (came.length === 0) return 0
-  const ended = await product.call('POST', '/ack/batch', { leaseId: came[0]?.token })
-  mustAnswer(ended, 200)
-  for (const { lease, seq } of came) end(world, lease, [seq], { status: 'completed' })
-  return came.length
 }
 
 /** When something more may come; undefined: never. */

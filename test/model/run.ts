@@ -40,10 +40,16 @@ export async function runModel({ product, ms, seed, path, say }: RunOptions): Pr
     ran += 1
     const lines: string[] = []
     try {
-      await runSequence(product, ran, steps, tallies, lines)
+      // What is shrunk is no longer drawn: it is not counted.
+      await runSequence(product, ran, steps, failure === undefined ? tallies : undefined, lines)
     } catch (error) {
       failure = { lines, error: error as Error }
-      failedAfterMs ??= performance.now() - begunMs
+      if (failedAfterMs === undefined) {
+        failedAfterMs = performance.now() - begunMs
+        say(
+          `differs after ${Math.round(failedAfterMs / 1_000)} s, shrinking: ${failure.error.message}`,
+        )
+      }
       throw error
     }
   })
@@ -56,7 +62,7 @@ export async function runModel({ product, ms, seed, path, say }: RunOptions): Pr
     interruptAfterTimeLimit: ms,
   })
   const commands = [...tallies.values()].reduce((sum, { drawn }) => sum + drawn, 0)
-  const minutes = (performance.now() - begunMs) / 60_000
+  const minutes = (failedAfterMs ?? performance.now() - begunMs) / 60_000
   for (const line of table(tallies)) say(line)
   const rate = Math.round(commands / minutes)
   say(`${ran} sequences, ${commands} commands, ${rate} a minute, seed ${result.seed}`)
@@ -74,30 +80,32 @@ export async function runModel({ product, ms, seed, path, say }: RunOptions): Pr
 }
 
 /** A sequence has names of its own, and its clock begins where all begin. */
-async function runSequence(
+export async function runSequence(
   product: Product,
   number: number,
   steps: readonly Step[],
-  tallies: ReadonlyMap<string, Tally>,
-  lines: string[],
+  tallies?: ReadonlyMap<string, Tally>,
+  lines: string[] = [],
 ): Promise<void> {
   const world = new World(Date.UTC(2027, 0, 31, 12, 30))
-  const scene: Scene = { world, product, prefix: `m${number}-` }
+  const scene: Scene = { world, product, prefix: `m${number}-`, lines }
+  let doing = ''
   await product.setClock(world.now)
   try {
     for (const [i, { verb, args, run }] of steps.entries()) {
-      const tally = tallies.get(verb) as Tally
-      tally.drawn += 1
-      lines.push(`${verb} ${JSON.stringify(args)}`)
+      const tally = tallies?.get(verb)
+      if (tally !== undefined) tally.drawn += 1
+      doing = `${verb} ${JSON.stringify(args)}`
       const deed = await run(scene)
-      if (deed === undefined) lines.pop()
-      else lines[lines.length - 1] = deed.did
-      if (deed !== undefined) tally[deed.effect] += 1
+      if (deed !== undefined) lines.push(deed.did)
+      if (deed !== undefined && tally !== undefined) tally[deed.effect] += 1
+      doing = '(compare)'
       if (i % compareEvery === compareEvery - 1) await compare(scene)
     }
-    lines.push('(drain)')
+    doing = '(drain)'
     await drain(scene)
   } catch (error) {
+    lines.push(doing)
     for (const own of world.transactions) own.end()
     await wipe(scene)
     throw error

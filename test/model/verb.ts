@@ -10,6 +10,8 @@ export interface Scene {
   readonly product: Product
   /** In front of all names, so that sequences do not meet. */
   readonly prefix: string
+  /** What was done so far, in words. */
+  readonly lines: string[]
 }
 
 /** In words, and whether it changed anything or was refused; undefined: there was nothing to do it to. */
@@ -25,6 +27,8 @@ export interface Verb {
   readonly name: string
   readonly weight: number
   readonly steps: fc.Arbitrary<Step>
+  /** With arguments that were not drawn. */
+  readonly stepWith: (args: unknown) => Step
 }
 
 export function verb<Args>(row: {
@@ -35,12 +39,17 @@ export function verb<Args>(row: {
   readonly run: (scene: Scene, args: Args) => Promise<Deed>
 }): Verb {
   const { name, weight, args, run } = row
-  const steps = args.map((drawn) => ({
+  const stepWith = (given: Args) => ({
     verb: name,
-    args: drawn,
-    run: (scene: Scene) => run(scene, drawn),
-  }))
-  return { name, weight, steps }
+    args: given,
+    run: (scene: Scene) => run(scene, given),
+  })
+  return {
+    name,
+    weight,
+    steps: args.map(stepWith),
+    stepWith: (given) => stepWith(given as Args),
+  }
 }
 
 export class Mismatch extends Error {
@@ -77,7 +86,7 @@ export function pick<Item>(items: readonly Item[], number: number): Item | undef
   return items[number % items.length]
 }
 
-/** Deliveries that can still end, the latest first; where there is none, or `stale` says so, any that ever was. */
+/** One of the deliveries that can still end; where `stale` says so, any that ever was. */
 export function pickDelivery(world: World, number: number, stale: boolean): Delivery | undefined {
   const live = world.deliveries.filter(({ lease, seq }) => {
     return world.leases.includes(lease) && lease.left.has(seq)

@@ -11,6 +11,7 @@ import {
   nameIn,
   nameOf,
   partitionNames,
+  pick,
   queueNames,
   type Scene,
   verb,
@@ -27,6 +28,8 @@ export interface PopArgs {
   readonly wait: boolean
   readonly leaseSeconds: number | undefined
   readonly subscription: 'all' | 'new' | 'now' | 'from'
+  /** Where nothing must come for it, it goes to a queue and group for which something must. */
+  readonly aim: number | undefined
 }
 
 export const popArgs = fc.record({
@@ -48,6 +51,7 @@ export const popArgs = fc.record({
     { weight: 4, arbitrary: fc.constant('all' as const) },
     fc.constantFrom('new' as const, 'now' as const, 'from' as const),
   ),
+  aim: fc.option(fc.nat(20), { nil: undefined, freq: 4 }),
 })
 
 /** A batch of all partitions, for `__QUEUE_MODE__` of queue a. */
@@ -61,6 +65,7 @@ export const anyPop: PopArgs = {
   wait: false,
   leaseSeconds: undefined,
   subscription: 'all',
+  aim: undefined,
 }
 
 interface Candidate {
@@ -333,12 +338,30 @@ export function mustCome(scene: Scene, args: PopArgs): boolean {
   return candidatesOf(scene, args, known).some(({ offer }) => offer.least > 0)
 }
 
+/** Queues and groups for which something must come. */
+export function waiting(scene: Scene): Pick<PopArgs, 'from' | 'group' | 'partition'>[] {
+  return [...scene.world.queues.values()].flatMap((queue) => {
+    const places = [...queue.groups].map((group) => ({
+      from: queue.name.slice(-1),
+      group,
+      partition: undefined,
+    }))
+    return places.filter((place) => mustCome(scene, { ...anyPop, ...place }))
+  })
+}
+
+export function aimed(scene: Scene, args: PopArgs): PopArgs {
+  if (args.aim === undefined || mustCome(scene, args)) return args
+  return { ...args, ...pick(waiting(scene), args.aim) }
+}
+
 export const consuming = [
   verb({
     name: 'pop',
-    weight: 40,
+    weight: 28,
     args: popArgs,
-    async run(scene, args): Promise<Deed> {
+    async run(scene, drawn): Promise<Deed> {
+      const args = aimed(scene, drawn)
       const wait = args.wait && mustCome(scene, args)
       const path = `${pathOf(scene, args)}${wait ? '&wait=true&timeout=5000' : ''}`
       const answer = await scene.product.call('GET', path)

@@ -2,9 +2,10 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Product } from '../product.ts'
-import { type Deed, pick, type Scene, verb } from '../verb.ts'
-import { anyPop, mustCome, type PopArgs, pathOf, popArgs, popped } from './consuming.ts'
+import { type Deed, verb } from '../verb.ts'
+import { pathOf, popArgs, popped } from './consuming.ts'
 import { followRetention } from './passing-time.ts'
+import { placeToPop } from './supplying.ts'
 
 const places = [
   'pop-lane-locked',
@@ -39,25 +40,13 @@ async function whileAt<Result>(
   return result
 }
 
-/** Queues and groups for which something must come. */
-function waiting(scene: Scene): Pick<PopArgs, 'from' | 'group' | 'partition'>[] {
-  return [...scene.world.queues.values()].flatMap((queue) => {
-    const places = [...queue.groups].map((group) => ({
-      from: queue.name.slice(-1),
-      group,
-      partition: undefined,
-    }))
-    return places.filter((place) => mustCome(scene, { ...anyPop, ...place }))
-  })
-}
-
 export const crossing = [
   verb({
     name: 'pop while retaining',
     weight: 3,
     args: fc.record({ pop: popArgs, place: fc.constantFrom(...places), number: fc.nat(20) }),
     async run(scene, { pop, place, number }): Promise<Deed> {
-      const from = pick(waiting(scene), number)
+      const from = await placeToPop(scene, number)
       if (from === undefined) return undefined
       const args = { ...pop, ...from, wait: false }
       const path = pathOf(scene, args)

@@ -1,10 +1,11 @@
 // How deliveries end: acknowledged in every form, given back, extended.
 import fc from 'fast-check'
 import { type Ending, end, release } from '../delivering.ts'
-import { canEnd, type Deed, must, mustAnswer, pickDelivery, type Scene, verb } from '../verb.ts'
+import { canEnd, type Deed, must, mustAnswer, pick, type Scene, verb } from '../verb.ts'
 import type { Delivery, World } from '../world.ts'
-import { pathOf, popArgs, popped } from './consuming.ts'
+import { aimed, pathOf, popArgs, popped } from './consuming.ts'
 import { fatesOf, items, numbered, pushed, pushText } from './producing.ts'
+import { deliveryFor, workOff } from './supplying.ts'
 
 const index = fc.nat(20)
 /** One in eight is about a delivery that may be long over. */
@@ -69,19 +70,27 @@ interface Ack {
   readonly ending: Ending
 }
 
-const ackList = fc.array(fc.record({ index, stale, ending: endings }), {
-  minLength: 1,
-  maxLength: 4,
+const ackList = fc.record({
+  list: fc.array(fc.record({ index, ending: endings }), { minLength: 1, maxLength: 4 }),
+  stale,
+  /** Whether one may be there twice. */
+  twice: fc.nat(9).map((number) => number === 0),
 })
 
-function acksOf(
-  world: World,
-  drawn: readonly { index: number; stale: boolean; ending: Ending }[],
-): Ack[] {
-  return drawn.flatMap((one) => {
-    const delivery = pickDelivery(world, one.index, one.stale)
-    return delivery === undefined ? [] : [{ delivery, ending: one.ending }]
-  })
+interface AckList {
+  readonly list: readonly { readonly index: number; readonly ending: Ending }[]
+  readonly stale: boolean
+  readonly twice: boolean
+}
+
+async function acksOf(scene: Scene, { list, stale: isStale, twice }: AckList): Promise<Ack[]> {
+  const acks: Ack[] = []
+  for (const one of list) {
+    const delivery = await deliveryFor(scene, one.index, isStale)
+    const isThere = acks.some((ack) => ack.delivery === delivery)
+    if (delivery !== undefined && (twice || !isThere)) acks.push({ delivery, ending: one.ending })
+  }
+  return acks
 }
 
 function words({ lease, seq }: Delivery): string {
@@ -103,10 +112,11 @@ export const ending = [
       stale,
       ending: endings,
       by: fc.constantFrom('ids', 'receipt'),
-      group: fc.constantFrom(undefined, 'own', 'own', 'other'),
+      group: fc.constantFrom(undefined, undefined, undefined, 'own', 'own', 'own', 'own', 'other'),
     }),
-    async run({ world, product }, args): Promise<Deed> {
-      const delivery = pickDelivery(world, args.index, args.stale)
+    async run(scene, args): Promise<Deed> {
+      const { world, product } = scene
+      const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
       const consumerGroup = args.group === 'own' ? delivery.lease.group : args.group
       const body =
@@ -129,8 +139,9 @@ export const ending = [
     name: 'ack batch',
     weight: 4,
     args: ackList,
-    async run({ world, product }, drawn): Promise<Deed> {
-      const acks = acksOf(world, drawn)
+    async run(scene, drawn): Promise<Deed> {
+      const { world, product } = scene
+      const acks = await acksOf(scene, drawn)
       if (acks.length === 0) return undefined
       const acknowledgments = acks.map(({ delivery, ending: one }) => ackBody(delivery, one))
       const answer = await product.call('POST', '/ack/batch', { acknowledgments })
@@ -143,8 +154,9 @@ export const ending = [
     name: 'ack lease',
     weight: 5,
     args: fc.record({ index, stale, ending: endings }),
-    async run({ world, product }, args): Promise<Deed> {
-      const delivery = pickDelivery(world, args.index, args.stale)
+    async run(scene, args): Promise<Deed> {
+      const { world, product } = scene
+      const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
       const body = { leaseId: delivery.token, ...endingBody(args.ending) }
       const answer = await product.call('POST', '/ack/batch', body)
@@ -161,11 +173,27 @@ export const ending = [
     },
   }),
   verb({
+    name: 'work off',
+    weight: 3,
+    args: fc.record({ index, status: fc.constantFrom('completed', 'completed', 'dlq') }),
+    async run(scene, args): Promise<Deed> {
+      const queue = pick([...scene.world.queues.values()], args.index)
+      if (queue === undefined) return undefined
+      let count = 0
+      for (const group of queue.groups) {
+        count += await workOff(scene, queue.name, group, args.status as 'completed' | 'dlq')
+      }
+      const did = `work off ${queue.name.slice(-1)}: ${count} ${args.status}`
+      return { did, effect: count > 0 ? 'done' : 'refused' }
+    },
+  }),
+  verb({
     name: 'release',
     weight: 9,
     args: fc.record({ index, stale }),
-    async run({ world, product }, args): Promise<Deed> {
-      const delivery = pickDelivery(world, args.index, args.stale)
+    async run(scene, args): Promise<Deed> {
+      const { world, product } = scene
+      const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
       const answer = await product.call('DELETE', `/lease/${delivery.token}`)
       const leases = liveLeases(world, delivery)
@@ -183,8 +211,9 @@ export const ending = [
     name: 'extend',
     weight: 3,
     args: fc.record({ index, stale, seconds: fc.constantFrom(undefined, 1, 500) }),
-    async run({ world, product }, args): Promise<Deed> {
-      const delivery = pickDelivery(world, args.index, args.stale)
+    async run(scene, args): Promise<Deed> {
+      const { world, product } = scene
+      const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
       const answer = await product.call('POST', `/lease/${delivery.token}/extend`, {
         seconds: args.seconds,
@@ -224,10 +253,14 @@ export const ending = [
     name: 'pop with acks',
     weight: 4,
     args: fc.record({ acks: ackList, pop: popArgs }),
-    async run(scene, { acks: drawn, pop }): Promise<Deed> {
+    async run(scene, { acks: list, pop: drawn }): Promise<Deed> {
       const { world } = scene
-      const acks = acksOf(world, drawn).filter(({ delivery }) => delivery.lease.group === pop.group)
-      if (acks.length === 0) return undefined
+      const all = await acksOf(scene, list)
+      const group = all[0]?.delivery.lease.group
+      if (group === undefined) return undefined
+      const acks = all.filter(({ delivery }) => delivery.lease.group === group)
+      const near = aimed(scene, { ...drawn, group })
+      const pop = near.group === group ? near : { ...drawn, group }
       const [path = '', query = ''] = pathOf(scene, pop).split('?')
       const given = Object.fromEntries(new URLSearchParams(query))
       const number = (name: string) => (given[name] === undefined ? undefined : Number(given[name]))
@@ -255,14 +288,14 @@ function liveLeases(world: World, delivery: Delivery) {
 }
 
 interface TransactionArgs {
-  readonly acks: readonly { index: number; stale: boolean; ending: Ending }[]
+  readonly acks: AckList
   readonly items: Parameters<typeof numbered>[0][]
   readonly required: boolean
 }
 
 async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
   const { world, product } = scene
-  const acks = acksOf(world, args.acks)
+  const acks = await acksOf(scene, args.acks)
   const given = args.items.map(numbered)
   if (acks.length === 0 && given.length === 0) return undefined
   const operations = acks.map(({ delivery, ending: one }) => {

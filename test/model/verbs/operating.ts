@@ -1,23 +1,43 @@
-// What operators do: options, seeks, purges, pauses, deletions, dead letters, schedules.
+// What operators do: options, seeks, purges, pauses, deletions.
 import fc from 'fast-check'
-import { deleteGroup, deleteQueue, purge, redrive, seek, subscribe } from '../operating.ts'
+import { deleteGroup, deleteQueue, purge, seek, subscribe } from '../operating.ts'
 import {
   type Deed,
   groupNames,
   must,
   mustAnswer,
   nameOf,
-  partitionNames,
   pick,
   queueNames,
   type Scene,
   settle,
   verb,
 } from '../verb.ts'
-import { ageMsMax, defaults, type Letter, type Options, type Queue, type World } from '../world.ts'
+import { ageMsMax, defaults, type Options, type Queue, type World } from '../world.ts'
 
 const queue = fc.constantFrom(...queueNames)
 const group = fc.constantFrom(...groupNames)
+/** Set: one of those that are there, if any. */
+const there = fc.option(fc.nat(20), { nil: undefined, freq: 4 })
+const places = fc.record({ queue, there })
+const groupPlaces = fc.record({ queue, group, there })
+
+function queueAt({ world }: Scene, drawn: { queue: string; there: number | undefined }): string {
+  const known = drawn.there === undefined ? undefined : pick([...world.queues.keys()], drawn.there)
+  return known?.slice(-1) ?? drawn.queue
+}
+
+interface GroupPlace {
+  readonly queue: string
+  readonly group: string
+}
+
+function groupAt({ world }: Scene, drawn: GroupPlace & { there: number | undefined }): GroupPlace {
+  const known = [...world.queues.values()].flatMap(({ name, groups }) =>
+    [...groups].map((one) => ({ queue: name.slice(-1), group: one })),
+  )
+  return (drawn.there === undefined ? undefined : pick(known, drawn.there)) ?? drawn
+}
 
 /** One value of one option; null: its default. */
 const changes: fc.Arbitrary<Partial<Record<keyof Options, unknown>>> = fc.oneof(
@@ -61,8 +81,12 @@ export const operating = [
   verb({
     name: 'seek',
     weight: 2,
-    args: fc.record({ queue, group, back: fc.constantFrom(undefined, 0, 30_000, 100_000_000) }),
-    async run(scene, args): Promise<Deed> {
+    args: fc.record({
+      place: groupPlaces,
+      back: fc.constantFrom(undefined, 0, 30_000, 100_000_000),
+    }),
+    async run(scene, { place, back }): Promise<Deed> {
+      const args = { ...groupAt(scene, place), back }
       const { world, product, prefix } = scene
       const body =
         args.back === undefined
@@ -85,8 +109,9 @@ export const operating = [
   verb({
     name: 'subscribe',
     weight: 1,
-    args: fc.record({ queue, group, from: fc.constantFrom('all', 'new', 'time') }),
-    async run(scene, args): Promise<Deed> {
+    args: fc.record({ place: groupPlaces, from: fc.constantFrom('all', 'new', 'time') }),
+    async run(scene, { place, from: begin }): Promise<Deed> {
+      const args = { ...groupAt(scene, place), from: begin }
       const { world, product, prefix } = scene
       const time = new Date(world.now - 40_000).toISOString()
       const body =
@@ -114,9 +139,10 @@ export const operating = [
   verb({
     name: 'purge',
     weight: 2,
-    args: queue,
-    async run(scene, name): Promise<Deed> {
+    args: places,
+    async run(scene, place): Promise<Deed> {
       const { world, product } = scene
+      const name = queueAt(scene, place)
       const answer = await product.call('POST', `/queues/${nameOf(scene, name)}/purge`)
       const found = world.queues.get(nameOf(scene, name))
       if (found === undefined) return notFound(answer, `purge ${name}`)
@@ -131,8 +157,9 @@ export const operating = [
   verb({
     name: 'pause or resume',
     weight: 3,
-    args: fc.record({ queue, paused: fc.constantFrom(true, false, false) }),
-    async run(scene, { queue: name, paused }): Promise<Deed> {
+    args: fc.record({ place: places, paused: fc.constantFrom(true, false, false) }),
+    async run(scene, { place, paused }): Promise<Deed> {
+      const name = queueAt(scene, place)
       const word = paused ? 'pause' : 'resume'
       const answer = await scene.product.call('POST', `/queues/${nameOf(scene, name)}/${word}`)
       const found = scene.world.queues.get(nameOf(scene, name))
@@ -145,9 +172,10 @@ export const operating = [
   verb({
     name: 'delete queue',
     weight: 1,
-    args: queue,
-    async run(scene, name): Promise<Deed> {
+    args: places,
+    async run(scene, place): Promise<Deed> {
       const { world, product } = scene
+      const name = queueAt(scene, place)
       const answer = await product.call('DELETE', `/resources/queues/${nameOf(scene, name)}`)
       const found = world.queues.get(nameOf(scene, name))
       if (found === undefined) return notFound(answer, `delete ${name}`)
@@ -161,9 +189,10 @@ export const operating = [
   verb({
     name: 'delete group',
     weight: 1,
-    args: fc.record({ queue, group }),
-    async run(scene, args): Promise<Deed> {
+    args: groupPlaces,
+    async run(scene, place): Promise<Deed> {
       const { world, product } = scene
+      const args = groupAt(scene, place)
       const path = `/consumer-groups/${args.group}/queues/${nameOf(scene, args.queue)}`
       const answer = await product.call('DELETE', path)
       const found = world.queues.get(nameOf(scene, args.queue))
@@ -289,94 +318,3 @@ async function passOver({ world, product }: Scene, of: Queue): Promise<void> {
     while (lane.next < Number(row.next) && isOld(lane.next)) lane.next += 1
   }
 }
-
-function rarely<Value>(arbitrary: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> {
-  return fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, arbitrary)
-}
-
-const where = fc.record({
-  consumerGroup: rarely(group),
-  partition: rarely(fc.constantFrom(...partitionNames)),
-  errorCode: rarely(fc.constantFrom('E1', 'E2', 'lease_expired')),
-  index: rarely(fc.nat(5)),
-})
-
-interface Where {
-  readonly consumerGroup: string | undefined
-  readonly partition: string | undefined
-  readonly errorCode: string | undefined
-  readonly index?: number | undefined
-}
-
-function lettersOf(of: Queue, drawn: Where) {
-  const { index, ...filter } = drawn
-  const one = index === undefined ? undefined : pick(of.letters, index)
-  const letters = of.letters.filter(
-    (letter) =>
-      (filter.consumerGroup === undefined || letter.group === filter.consumerGroup) &&
-      (filter.partition === undefined || letter.partition.name === filter.partition) &&
-      (filter.errorCode === undefined || letter.code === filter.errorCode) &&
-      (one === undefined || letter.message.id === one.message.id),
-  )
-  const ids = one === undefined ? undefined : [one.message.id as string]
-  return { letters, filter: { ...filter, ids } }
-}
-
-/** The other one, where the one that was drawn has none. */
-function queueWithLetters({ world, prefix }: Scene, name: string): Queue | undefined {
-  const found = world.queues.get(`${prefix}${name}`)
-  const others = [...world.queues.values()].filter((one) => one.letters.length > 0)
-  return found === undefined || found.letters.length === 0 ? (others[0] ?? found) : found
-}
-
-export const letters = [
-  verb({
-    name: 'redrive',
-    weight: 10,
-    args: fc.record({ queue, where, dryRun: fc.constantFrom(false, false, false, true) }),
-    async run(scene, args): Promise<Deed> {
-      const { world, product } = scene
-      const found = queueWithLetters(scene, args.queue)
-      if (found === undefined) return undefined
-      const { letters: chosen, filter } = lettersOf(found, args.where)
-      const body = { queue: found.name, where: filter, dryRun: args.dryRun }
-      const answer = await product.call('POST', '/dlq/redrive', body)
-      const did = `redrive ${JSON.stringify(body)}: ${chosen.length}`
-      mustAnswer(answer, args.dryRun ? 200 : 202)
-      must(
-        answer.body.total === chosen.length,
-        `redrives ${answer.body.total}, not ${chosen.length}`,
-      )
-      if (!args.dryRun) {
-        redrive(world, found, chosen)
-        await settle(scene)
-      }
-      return { did, effect: chosen.length > 0 ? 'done' : 'refused' }
-    },
-  }),
-  verb({
-    name: 'drop letters',
-    weight: 1,
-    args: fc.record({ queue, where: where.map((filter) => ({ ...filter, index: undefined })) }),
-    async run(scene, args): Promise<Deed> {
-      const found = queueWithLetters(scene, args.queue)
-      if (found === undefined) return undefined
-      const { letters: chosen, filter } = lettersOf(found, args.where)
-      const given = Object.entries({ queue: found.name, ...filter }).filter(
-        ([, value]) => value !== undefined,
-      )
-      const query = new URLSearchParams(given as [string, string][]).toString()
-      const answer = await scene.product.call('DELETE', `/dlq?${query}`)
-      mustAnswer(answer, 200)
-      must(
-        answer.body.deleted === chosen.length,
-        `dropped ${answer.body.deleted}, not ${chosen.length}`,
-      )
-      found.letters = found.letters.filter((letter: Letter) => !chosen.includes(letter))
-      return {
-        did: `drop letters ${query}: ${chosen.length}`,
-        effect: chosen.length > 0 ? 'done' : 'refused',
-      }
-    },
-  }),
-]

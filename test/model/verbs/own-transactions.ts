@@ -2,9 +2,10 @@
 import fc from 'fast-check'
 import { end } from '../delivering.ts'
 import type { OpenTransaction } from '../open-transaction.ts'
-import { type Deed, must, nameOf, pick, pickDelivery, type Scene, settle, verb } from '../verb.ts'
+import { type Deed, must, nameOf, pick, type Scene, settle, verb } from '../verb.ts'
 import type { Lease, Scheduled } from '../world.ts'
 import { type Item, items, messageOf, numbered } from './producing.ts'
+import { deliveryFor } from './supplying.ts'
 
 const openMax = 3
 let names = 0
@@ -17,6 +18,17 @@ async function openOne(scene: Scene, number: number): Promise<OpenTransaction> {
   const begun = await scene.product.begin(`tx${names}`)
   transactions.push(begun)
   return begun
+}
+
+/** One that is open; where there is none, one that has enqueued something. */
+async function openWith(scene: Scene, number: number, drawn: Item): Promise<OpenTransaction> {
+  const open = pick(scene.world.transactions, number)
+  if (open !== undefined) return open
+  const own = await openOne(scene, number)
+  const item = numbered(drawn)
+  own.enqueued.push(await enqueue(scene, own, item))
+  scene.lines.push(`enqueue in ${own.name} ${JSON.stringify(item)}`)
+  return own
 }
 
 async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<Scheduled> {
@@ -102,7 +114,7 @@ export const ownTransactions = [
     args: fc.record({ number, stale: fc.nat(9).map((n) => n === 0), whole: fc.boolean() }),
     async run(scene, args): Promise<Deed> {
       const { world } = scene
-      const delivery = pickDelivery(world, args.number, args.stale)
+      const delivery = await deliveryFor(scene, args.number, args.stale)
       if (delivery === undefined) return undefined
       const own = await openOne(scene, args.number)
       const { lease, seq } = delivery
@@ -140,10 +152,9 @@ export const ownTransactions = [
   verb({
     name: 'commit',
     weight: 4,
-    args: number,
+    args: fc.record({ number, item: items }),
     async run(scene, drawn): Promise<Deed> {
-      const own = pick(scene.world.transactions, drawn)
-      if (own === undefined) return undefined
+      const own = await openWith(scene, drawn.number, drawn.item)
       await commit(scene, own)
       return { did: `commit ${own.name}`, effect: own.isFailed ? 'refused' : 'done' }
     },
@@ -151,10 +162,9 @@ export const ownTransactions = [
   verb({
     name: 'roll back',
     weight: 2,
-    args: number,
+    args: fc.record({ number, item: items }),
     async run(scene, drawn): Promise<Deed> {
-      const own = pick(scene.world.transactions, drawn)
-      if (own === undefined) return undefined
+      const own = await openWith(scene, drawn.number, drawn.item)
       await rollBack(scene, own)
       return { did: `roll back ${own.name}`, effect: 'done' }
     },

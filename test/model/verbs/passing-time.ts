@@ -1,9 +1,10 @@
 // The clock, what it brings with it, schedules, and retention.
 import fc from 'fast-check'
 import { kept, retentionLimits } from '../operating.ts'
-import { type Deed, must, mustAnswer, nameOf, type Scene, settle, verb } from '../verb.ts'
+import { type Deed, must, mustAnswer, nameOf, pick, type Scene, settle, verb } from '../verb.ts'
 import type { Partition, Queue } from '../world.ts'
 import { notFound } from './operating.ts'
+import { workOff } from './supplying.ts'
 
 export async function advance(scene: Scene, ms: number): Promise<void> {
   scene.world.now += ms
@@ -109,16 +110,29 @@ export const passingTime = [
   }),
   verb({
     name: 'retain',
-    weight: 8,
-    args: fc.constant(undefined),
-    async run(scene): Promise<Deed> {
+    weight: 6,
+    // What may go must be completed, mostly, and old.
+    args: fc.record({
+      worksOff: fc.constantFrom(undefined, 'completed' as const, 'dlq' as const),
+      afterMs: fc.constantFrom(0, 0, 5_000, 110_000, 90_000_000, 90_000_000, 90_000_000),
+    }),
+    async run(scene, { worksOff, afterMs }): Promise<Deed> {
+      if (worksOff !== undefined) {
+        for (const { name, groups } of scene.world.queues.values()) {
+          for (const group of groups) await workOff(scene, name, group, worksOff)
+        }
+      }
+      if (afterMs > 0) await advance(scene, afterMs)
       const took = await retain(scene)
-      return { did: `retain: ${took}`, effect: took === 'nothing' ? 'refused' : 'done' }
+      return {
+        did: `retain after ${afterMs} ms: ${took}`,
+        effect: took === 'nothing' ? 'refused' : 'done',
+      }
     },
   }),
   verb({
     name: 'schedule',
-    weight: 1,
+    weight: 2,
     args: fc.record({
       name: fc.constantFrom('s', 't'),
       catchUp: fc.constantFrom('none', 'last', 'all'),
@@ -149,8 +163,10 @@ export const passingTime = [
   verb({
     name: 'unschedule',
     weight: 1,
-    args: fc.constantFrom('s', 't'),
-    async run({ world, product, prefix }, name): Promise<Deed> {
+    args: fc.record({ name: fc.constantFrom('s', 't'), there: fc.nat(3) }),
+    async run({ world, product, prefix }, drawn): Promise<Deed> {
+      const known = drawn.there > 0 ? pick([...world.schedules.keys()], drawn.there) : undefined
+      const name = known?.slice(-1) ?? drawn.name
       const answer = await product.call('DELETE', `/schedules/${prefix}${name}`)
       if (!world.schedules.has(`${prefix}${name}`)) return notFound(answer, `unschedule ${name}`)
       mustAnswer(answer, 200)

@@ -58,6 +58,17 @@ export const items = fc.record({
   ),
 })
 
+export const plainItem: Item = {
+  queue: 'a',
+  partition: undefined,
+  key: undefined,
+  payload: payloads[0],
+  traceId: undefined,
+  headers: undefined,
+  delayMs: undefined,
+  runIn: undefined,
+}
+
 let numbers = 0
 
 export function numbered(item: Item): Item {
@@ -222,31 +233,34 @@ function scheduledOf(
   }
 }
 
+export async function push(scene: Scene, drawn: readonly Item[]): Promise<NonNullable<Deed>> {
+  const given = drawn.map(numbered)
+  const body = `{${pushText(scene, given)}}`
+  const answer = await scene.product.call('POST', '/push', body)
+  if (!pushedOrFull(scene, given, answer)) {
+    return { did: `push ${body}: queue full`, effect: 'refused' }
+  }
+  const statuses = (answer.body as Pushed[]).map(({ status }) => status)
+  return { did: `push ${body}: ${statuses.join(' ')}`, effect: 'done' }
+}
+
 export const producing = [
   verb({
     name: 'push',
     weight: 22,
     args: fc.array(items, { minLength: 1, maxLength: 4 }),
-    async run(scene, drawn): Promise<Deed> {
-      const given = drawn.map(numbered)
-      const body = `{${pushText(scene, given)}}`
-      const answer = await scene.product.call('POST', '/push', body)
-      if (!pushedOrFull(scene, given, answer)) {
-        return { did: `push ${body}: queue full`, effect: 'refused' }
-      }
-      const statuses = (answer.body as Pushed[]).map(({ status }) => status)
-      return { did: `push ${body}: ${statuses.join(' ')}`, effect: 'done' }
-    },
+    run: push,
   }),
   verb({
     name: 'push again',
     weight: 2,
     args: fc.record({
       items: fc.array(items, { minLength: 1, maxLength: 2 }),
-      afterMs: fc.constantFrom(0, 5_000_000),
+      key: fc.constantFrom(undefined, ...keys),
+      afterMs: fc.constantFrom(0, 0, 0, 5_000_000),
     }),
-    async run(scene, { items: drawn, afterMs }): Promise<Deed> {
-      const given = drawn.map(numbered)
+    async run(scene, { items: drawn, key, afterMs }): Promise<Deed> {
+      const given = drawn.map((item) => numbered({ ...item, key: item.key ?? key }))
       const body = `{${pushText(scene, given)},"repeatAfterMs":${afterMs}}`
       const answer = await scene.product.call('POST', '/push', body)
       const isForgotten = given.some((item) => {

@@ -1,0 +1,91 @@
+// A sequence by hand for each seeded bug: the product passes it, and with the bug it does not.
+import { test } from 'tap'
+import { modelBug, modelBugs } from './bugs.ts'
+import { startProduct } from './product.ts'
+import { runSequence } from './run.ts'
+import { Mismatch } from './verb.ts'
+import { anyPop } from './verbs/consuming.ts'
+import { plainItem } from './verbs/producing.ts'
+import { verbs } from './verbs/verbs.ts'
+
+type Line = readonly [verb: string, args: unknown]
+
+const day = 90_000_000
+const latest = { index: 0, stale: false }
+const fail = { ...latest, by: 'receipt', group: undefined, ending: { status: 'dlq' } }
+const noFilter = { like: {}, any: undefined, number: 0 }
+const twoItems = [plainItem, plainItem]
+const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
+const crossed = (place: string) => ({ pop: anyPop, place, number: 0 })
+
+const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> = {
+  'lose-a-released-letter': {
+    lines: [
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack', fail],
+      ['retain', { worksOff: undefined, afterMs: day }],
+      ['redrive', { where: noFilter, dryRun: false }],
+      ['pop', anyPop],
+      ['release', latest],
+      ['pop', anyPop],
+    ],
+    says: /nothing came, and __QUEUE_MODE__ should get a\/Default seq 1/,
+  },
+  'take-long-numbers-for-names': {
+    lines: [['push numbers as names', { field: 'queue', number: '1849302847102938475' }]],
+    says: /expected 400/,
+  },
+  'round-long-numbers': {
+    lines: [
+      ['push', [{ ...plainItem, payload: '{"n":#,"id":1849302847102938475}' }]],
+      ['pop', anyPop],
+    ],
+    says: /the payload .* came as/,
+  },
+  'retain-under-a-pop': {
+    lines: [
+      ['configure', { queue: 'a', options: { retentionSeconds: 50 } }],
+      ['subscribe', { place: { queue: 'a', group: '__QUEUE_MODE__' }, from: 'all' }],
+      ['push', twoItems],
+      ['advance', 60_000],
+      ['pop while retaining', crossed('pop-leased')],
+    ],
+    says: /retention took a\/Default 1 2/,
+  },
+  'count-rows-to-another-lease': {
+    lines: [
+      ['push', twoPartitions],
+      ['pop', anyPop],
+    ],
+    says: /should get of|leased twice|came with/,
+  },
+}
+
+function steps(lines: readonly Line[]) {
+  return lines.map(([name, args]) => {
+    const found = verbs.find((verb) => verb.name === name)
+    if (found === undefined) throw new RangeError(`no verb "${name}"`)
+    return found.stepWith(args)
+  })
+}
+
+test('the product passes every sequence', async (t) => {
+  t.setTimeout(120_000)
+  const product = await startProduct(t)
+  for (const [i, [name, { lines }]] of Object.entries(shows).entries()) {
+    await t.resolves(runSequence(product, i, steps(lines)), name)
+  }
+})
+
+for (const { name, does } of modelBugs) {
+  test(`${name}: ${does}`, async (t) => {
+    t.setTimeout(120_000)
+    const shown = shows[name]
+    if (shown === undefined) throw new Error('there is no sequence that shows it')
+    const product = await startProduct(t, modelBug(name))
+    const ran = await runSequence(product, 1, steps(shown.lines)).catch((error: Error) => error)
+    t.type(ran, Mismatch)
+    t.match((ran as Error).message, shown.says)
+  })
+}

@@ -1,0 +1,123 @@
+// Dead letters: delivered again, or dropped.
+import fc from 'fast-check'
+import { redrive } from '../operating.ts'
+import {
+  type Deed,
+  groupNames,
+  must,
+  mustAnswer,
+  partitionNames,
+  pick,
+  type Scene,
+  settle,
+  verb,
+} from '../verb.ts'
+import type { Letter, Queue } from '../world.ts'
+import { letterFor } from './supplying.ts'
+
+const rarely = fc.nat(3).map((number) => number === 0)
+
+/** By what a letter that is there has; or by anything, whether it is there or not. */
+const where = fc.record({
+  like: fc.record({ group: rarely, partition: rarely, code: rarely, id: rarely }),
+  any: fc.oneof(
+    { weight: 7, arbitrary: fc.constant(undefined) },
+    fc.record({
+      consumerGroup: fc.constantFrom(undefined, ...groupNames),
+      partition: fc.constantFrom(undefined, ...partitionNames),
+      errorCode: fc.constantFrom(undefined, 'E1', 'E2', 'lease_expired'),
+    }),
+  ),
+  number: fc.nat(20),
+})
+
+type Where = typeof where extends fc.Arbitrary<infer Drawn> ? Drawn : never
+
+interface Filter {
+  readonly consumerGroup?: string | undefined
+  readonly partition?: string | undefined
+  readonly errorCode?: string | undefined
+  readonly ids?: readonly string[] | undefined
+}
+
+function filterOf(of: Queue, { like, any, number }: Where): Filter {
+  const one = pick(of.letters, number)
+  if (any !== undefined || one === undefined) return any ?? {}
+  return {
+    consumerGroup: like.group ? one.group : undefined,
+    partition: like.partition ? one.partition.name : undefined,
+    errorCode: like.code ? (one.code ?? undefined) : undefined,
+    ids: like.id ? [one.message.id as string] : undefined,
+  }
+}
+
+function lettersOf(of: Queue, filter: Filter): Letter[] {
+  return of.letters.filter(
+    ({ group, partition, code, message }) =>
+      (filter.consumerGroup === undefined || group === filter.consumerGroup) &&
+      (filter.partition === undefined || partition.name === filter.partition) &&
+      (filter.errorCode === undefined || code === filter.errorCode) &&
+      (filter.ids === undefined || filter.ids.includes(message.id as string)),
+  )
+}
+
+/** A queue that has letters, one of any queue where none has. */
+async function queueFor(scene: Scene, number: number): Promise<Queue | undefined> {
+  const queues = [...scene.world.queues.values()]
+  const found = await letterFor(scene, number)
+  return found ?? pick(queues, number)
+}
+
+export const letters = [
+  verb({
+    name: 'redrive',
+    weight: 10,
+    args: fc.record({ where, dryRun: fc.nat(7).map((number) => number === 0) }),
+    async run(scene, args): Promise<Deed> {
+      const { world, product } = scene
+      const found = await queueFor(scene, args.where.number)
+      if (found === undefined) return undefined
+      const filter = filterOf(found, args.where)
+      const chosen = lettersOf(found, filter)
+      const body = { queue: found.name, where: filter, dryRun: args.dryRun }
+      const answer = await product.call('POST', '/dlq/redrive', body)
+      const did = `redrive ${JSON.stringify(body)}: ${chosen.length}`
+      mustAnswer(answer, args.dryRun ? 200 : 202)
+      must(
+        answer.body.total === chosen.length,
+        `redrives ${answer.body.total}, not ${chosen.length}`,
+      )
+      if (!args.dryRun) {
+        redrive(world, found, chosen)
+        await settle(scene)
+      }
+      return { did, effect: chosen.length > 0 ? 'done' : 'refused' }
+    },
+  }),
+  verb({
+    name: 'drop letters',
+    weight: 1,
+    args: where,
+    async run(scene, drawn): Promise<Deed> {
+      const found = await queueFor(scene, drawn.number)
+      if (found === undefined) return undefined
+      const { ids: _, ...filter } = filterOf(found, drawn)
+      const chosen = lettersOf(found, filter)
+      const given = Object.entries({ queue: found.name, ...filter }).filter(
+        ([, value]) => value !== undefined,
+      )
+      const query = new URLSearchParams(given as [string, string][]).toString()
+      const answer = await scene.product.call('DELETE', `/dlq?${query}`)
+      mustAnswer(answer, 200)
+      must(
+        answer.body.deleted === chosen.length,
+        `dropped ${answer.body.deleted}, not ${chosen.length}`,
+      )
+      found.letters = found.letters.filter((letter: Letter) => !chosen.includes(letter))
+      return {
+        did: `drop letters ${query}: ${chosen.length}`,
+        effect: chosen.length > 0 ? 'done' : 'refused',
+      }
+    },
+  }),
+]

@@ -10,13 +10,10 @@ import { verbs } from './verbs/verbs.ts'
 
 type Line = readonly [verb: string, args: unknown]
 
-const day = 90_000_000
 const latest = { index: 0, stale: false }
 const fail = { ...latest, by: 'receipt', group: undefined, ending: { status: 'dlq' } }
 const noFilter = { like: {}, any: undefined, number: 0 }
-const twoItems = [plainItem, plainItem]
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
-const crossed = (place: string) => ({ pop: anyPop, place, number: 0 })
 
 const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> = {
   'lose-a-released-letter': {
@@ -24,8 +21,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['push', [plainItem]],
       ['pop', anyPop],
       ['ack', fail],
-      ['retain', { worksOff: undefined, afterMs: day }],
-      ['redrive', { where: noFilter, dryRun: false }],
+      ['redrive', { where: noFilter, dryRun: false, late: true }],
       ['pop', anyPop],
       ['release', latest],
       ['pop', anyPop],
@@ -45,11 +41,9 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
   },
   'retain-under-a-pop': {
     lines: [
-      ['configure', { queue: 'a', options: { retentionSeconds: 50 } }],
+      ['push', [plainItem, plainItem]],
       ['subscribe', { place: { queue: 'a', group: '__QUEUE_MODE__' }, from: 'all' }],
-      ['push', twoItems],
-      ['advance', 60_000],
-      ['pop while retaining', crossed('pop-leased')],
+      ['pop while retaining', { pop: anyPop, place: 'pop-leased', number: 0, ages: true }],
     ],
     says: /retention took a\/Default 1 2/,
   },

@@ -2,9 +2,10 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Product } from '../product.ts'
-import { type Deed, verb } from '../verb.ts'
+import { type Deed, type Scene, verb } from '../verb.ts'
 import { pathOf, popArgs, popped } from './consuming.ts'
-import { followRetention } from './passing-time.ts'
+import { configure } from './operating.ts'
+import { advance, followRetention } from './passing-time.ts'
 import { placeToPop } from './supplying.ts'
 
 const places = [
@@ -40,12 +41,28 @@ async function whileAt<Result>(
   return result
 }
 
+/** Makes what waits so old that retention takes it although nobody has had it. */
+async function age(scene: Scene, number: number): Promise<void> {
+  const place = await placeToPop(scene, number)
+  if (place === undefined) return
+  const options = { retentionSeconds: 50 }
+  const deed = await configure(scene, { queue: place.from, options })
+  await advance(scene, 51_000)
+  scene.lines.push(deed?.did ?? '', 'advance 51000 ms')
+}
+
 export const crossing = [
   verb({
     name: 'pop while retaining',
-    weight: 3,
-    args: fc.record({ pop: popArgs, place: fc.constantFrom(...places), number: fc.nat(20) }),
-    async run(scene, { pop, place, number }): Promise<Deed> {
+    weight: 4,
+    args: fc.record({
+      pop: popArgs,
+      place: fc.constantFrom(...places),
+      number: fc.nat(20),
+      ages: fc.nat(3).map((one) => one > 0),
+    }),
+    async run(scene, { pop, place, number, ages }): Promise<Deed> {
+      if (ages) await age(scene, number)
       const from = await placeToPop(scene, number)
       if (from === undefined) return undefined
       const args = { ...pop, ...from, wait: false }

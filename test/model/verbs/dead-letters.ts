@@ -1,6 +1,6 @@
 // Dead letters: delivered again, or dropped.
 import fc from 'fast-check'
-import { redrive } from '../operating.ts'
+import { kept, redrive } from '../operating.ts'
 import {
   type Deed,
   groupNames,
@@ -13,7 +13,8 @@ import {
   verb,
 } from '../verb.ts'
 import type { Letter, Queue } from '../world.ts'
-import { letterFor } from './supplying.ts'
+import { advance, retain } from './passing-time.ts'
+import { letterFor, workOff } from './supplying.ts'
 
 const rarely = fc.nat(3).map((number) => number === 0)
 
@@ -68,15 +69,27 @@ async function queueFor(scene: Scene, number: number): Promise<Queue | undefined
   return found ?? pick(queues, number)
 }
 
+/** Letters stay longer than the log: everything else of the queue is worked off and removed. */
+async function outliveLog(scene: Scene, of: Queue): Promise<void> {
+  for (const group of of.groups) await workOff(scene, of.name, group, 'completed')
+  await advance(scene, kept.completedMs + 1_000)
+  scene.lines.push(`retain a day later: ${await retain(scene)}`)
+}
+
 export const letters = [
   verb({
     name: 'redrive',
     weight: 10,
-    args: fc.record({ where, dryRun: fc.nat(7).map((number) => number === 0) }),
+    args: fc.record({
+      where,
+      dryRun: fc.nat(7).map((number) => number === 0),
+      late: fc.nat(2).map((number) => number === 0),
+    }),
     async run(scene, args): Promise<Deed> {
       const { world, product } = scene
       const found = await queueFor(scene, args.where.number)
       if (found === undefined) return undefined
+      if (args.late) await outliveLog(scene, found)
       const filter = filterOf(found, args.where)
       const chosen = lettersOf(found, filter)
       const body = { queue: found.name, where: filter, dryRun: args.dryRun }

@@ -226,11 +226,11 @@ function isLocked(world: World, of: Queue, name?: string): boolean {
 interface ConfigureArgs {
   readonly queue: string
   readonly options: Partial<Record<keyof Options, unknown>>
-  readonly namespace: string | undefined
-  readonly task: string | undefined
+  readonly namespace?: string | undefined
+  readonly task?: string | undefined
 }
 
-async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed> {
+export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed> {
   const { world, product, prefix } = scene
   const name = nameOf(scene, args.queue)
   const before = world.queues.get(name)

@@ -163,6 +163,7 @@ export async function mustBeEmpty({ product }: Scene): Promise<void> {
 
 export async function wipe({ product }: Scene): Promise<void> {
   const names = [...tables, 'redrives', 'traces', 'idle_groups'].map((table) => `rouse.${table}`)
-  await product.sql(`truncate ${names.join(', ')}`)
+  // Of few rows it is much faster than TRUNCATE, and sequences are shrunk by the hundred.
+  await product.sql(names.map((name) => `delete from ${name}`).join('; '))
   await product.sql(`update rouse.chores set next_at = 'infinity'`)
 }

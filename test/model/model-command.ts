@@ -15,6 +15,7 @@ async function main(args: readonly string[]): Promise<number> {
       minutes: { type: 'string', default: '3' },
       seed: { type: 'string', default: String(randomInt(2 ** 31)) },
       path: { type: 'string' },
+      keep: { type: 'string' },
       bug: { type: 'string' },
     },
   })
@@ -29,6 +30,8 @@ async function main(args: readonly string[]): Promise<number> {
       ms,
       seed: Number(values.seed),
       path: values.path,
+      bug: values.bug,
+      keep: values.keep?.split(',').map(Number),
       say,
     })
     return ok ? 0 : 1

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { compare, wipe } from './compare.ts'
 import { drain } from './drain.ts'
 import type { Product } from './product.ts'
+import { shrink } from './shrink.ts'
 import type { Scene, Step } from './verb.ts'
 import { sequences, verbs } from './verbs/verbs.ts'
 import { World } from './world.ts'
@@ -11,7 +12,11 @@ export interface RunOptions {
   readonly product: Product
   readonly ms: number
   readonly seed: number
+  /** Only this sequence, and of it only the steps with these indexes. */
   readonly path?: string | undefined
+  readonly keep?: readonly number[] | undefined
+  /** Seeded into the product, for whoever replays it. */
+  readonly bug?: string | undefined
   readonly say: (line: string) => void
 }
 
@@ -23,6 +28,7 @@ export interface RunResult {
 
 const lengthMax = 100
 const compareEvery = 8
+const shrinkMsMax = 120_000
 
 interface Tally {
   drawn: number
@@ -30,53 +36,101 @@ interface Tally {
   refused: number
 }
 
-export async function runModel({ product, ms, seed, path, say }: RunOptions): Promise<RunResult> {
+interface Failure {
+  readonly error: Error
+  readonly lines: readonly string[]
+  readonly steps: readonly Step[]
+}
+
+export async function runModel(options: RunOptions): Promise<RunResult> {
+  const { product, ms, seed, path, keep, bug, say } = options
   const tallies = new Map(verbs.map(({ name }) => [name, { drawn: 0, done: 0, refused: 0 }]))
   const begunMs = performance.now()
   let ran = 0
-  let failure: { lines: readonly string[]; error: Error } | undefined
-  let failedAfterMs: number | undefined
-  const property = fc.asyncProperty(sequences(lengthMax), async (steps) => {
+  let failure: Failure | undefined
+  let drawn: readonly Step[] = []
+  const property = fc.asyncProperty(sequences(lengthMax), async (all) => {
     ran += 1
-    const lines: string[] = []
-    try {
-      // What is shrunk is no longer drawn: it is not counted.
-      await runSequence(product, ran, steps, failure === undefined ? tallies : undefined, lines)
-    } catch (error) {
-      failure = { lines, error: error as Error }
-      if (failedAfterMs === undefined) {
-        failedAfterMs = performance.now() - begunMs
-        say(
-          `differs after ${Math.round(failedAfterMs / 1_000)} s, shrinking: ${failure.error.message}`,
-        )
-      }
-      throw error
-    }
+    drawn = all
+    const steps = keep === undefined ? all : all.filter((_, i) => keep.includes(i))
+    failure = await failureOf(product, ran, steps, tallies)
+    if (failure !== undefined) throw failure.error
   })
   const result = await fc.check(property, {
     seed,
     ...(path === undefined ? {} : { path }),
     // Its bias is to short sequences and small numbers.
     unbiased: true,
-    numRuns: 1_000_000_000,
+    numRuns: path === undefined ? 1_000_000_000 : 1,
     interruptAfterTimeLimit: ms,
+    endOnFailure: true,
   })
-  const commands = [...tallies.values()].reduce((sum, { drawn }) => sum + drawn, 0)
-  const minutes = (failedAfterMs ?? performance.now() - begunMs) / 60_000
+  const tookMs = performance.now() - begunMs
+  const commands = [...tallies.values()].reduce((sum, one) => sum + one.drawn, 0)
   for (const line of table(tallies)) say(line)
-  const rate = Math.round(commands / minutes)
+  const rate = Math.round((commands / tookMs) * 60_000)
   say(`${ran} sequences, ${commands} commands, ${rate} a minute, seed ${result.seed}`)
   if (result.counterexample === null || failure === undefined)
     return { ok: true, sequences: ran, commands }
-  // The last that failed is the smallest that was found.
-  const seconds = Math.round((failedAfterMs ?? 0) / 1_000)
-  say(
-    `FAILED after ${result.numRuns} sequences and ${seconds} s, shrunk ${result.numShrinks} times:`,
-  )
-  for (const [i, line] of failure.lines.entries()) say(`  ${i + 1}. ${line}`)
-  say(failure.error.stack ?? String(failure.error))
-  say(`replay: npm run model -- --seed ${result.seed} --path ${result.counterexamplePath}`)
+  say(`FAILED after ${ran} sequences and ${Math.round(tookMs / 1_000)} s: ${failure.error.message}`)
+  const number = path === undefined ? ran - 1 : Number(path)
+  const least = await shortened(product, ran, drawn, failure)
+  for (const [i, line] of least.lines.entries()) say(`  ${i + 1}. ${line}`)
+  say(least.error.stack ?? String(least.error))
+  const kept = least.steps.map((step) => drawn.indexOf(step)).join(',')
+  const seeded = bug === undefined ? '' : ` --bug ${bug}`
+  say(`replay: npm run model --${seeded} --seed ${result.seed} --path ${number} --keep ${kept}`)
   return { ok: false, sequences: ran, commands }
+}
+
+async function shortened(
+  product: Product,
+  ran: number,
+  drawn: readonly Step[],
+  first: Failure,
+): Promise<Failure> {
+  let least = first
+  let number = ran
+  const endMs = performance.now() + shrinkMsMax
+  await shrink(
+    first.steps.map((step) => drawn.indexOf(step)),
+    async (kept) => {
+      number += 1
+      const found = await failureOf(
+        product,
+        number,
+        kept.map((i) => drawn[i] as Step),
+      )
+      least = found ?? least
+      return found?.steps.length
+    },
+    () => performance.now() > endMs,
+  )
+  return least
+}
+
+/** With the steps up to the one that failed. */
+async function failureOf(
+  product: Product,
+  number: number,
+  steps: readonly Step[],
+  tallies?: ReadonlyMap<string, Tally>,
+): Promise<Failure | undefined> {
+  const lines: string[] = []
+  let begun = 0
+  const counted = steps.map((step) => ({
+    ...step,
+    run: (scene: Scene) => {
+      begun += 1
+      return step.run(scene)
+    },
+  }))
+  try {
+    await runSequence(product, number, counted, tallies, lines)
+    return undefined
+  } catch (error) {
+    return { error: error as Error, lines, steps: steps.slice(0, begun) }
+  }
 }
 
 /** A sequence has names of its own, and its clock begins where all begin. */

@@ -1,9 +1,11 @@
 // Two calls that meet: a pop stands still inside the database while retention takes a round.
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
-import type { Product } from '../product.ts'
+import { offerOf } from '../delivering.ts'
+import type { Answer, Product } from '../product.ts'
 import { type Deed, type Scene, verb } from '../verb.ts'
-import { pathOf, popArgs, popped } from './consuming.ts'
+import type { Partition, Queue } from '../world.ts'
+import { type PoppedMessage, pathOf, popArgs, popped } from './consuming.ts'
 import { configure } from './operating.ts'
 import { advance, followRetention } from './passing-time.ts'
 import { placeToPop } from './supplying.ts'
@@ -51,6 +53,20 @@ async function age(scene: Scene, number: number): Promise<void> {
   scene.lines.push(deed?.did ?? '', 'advance 51000 ms')
 }
 
+/** Whether a pop got what stood first in the partition before retention came: else it saw what retention had left. */
+function isAsBefore(
+  { world }: Scene,
+  group: string,
+  queue: Queue,
+  partition: Partition,
+  { body }: Answer,
+): boolean {
+  const messages = (body?.messages ?? []) as PoppedMessage[]
+  const got = messages.find((one) => one.queue === queue.name && one.partition === partition.name)
+  if (got === undefined || !queue.groups.has(group)) return false
+  return offerOf(world, queue, partition, group).messages[0]?.message.seq === got.seq
+}
+
 export const crossing = [
   verb({
     name: 'pop while retaining',
@@ -80,12 +96,15 @@ export const crossing = [
       )
       if (!isCrossed)
         return { did: `pop ${path}: ${popped(scene, args, answer)}`, effect: 'refused' }
-      // A pop that got nothing saw what retention had left.
-      const isEmpty = answer.body?.messages === undefined
-      const before = isEmpty ? await followRetention(scene, true) : ''
+      const isFirst = (queue: Queue, partition: Partition) =>
+        !isAsBefore(scene, args.group, queue, partition, answer)
+      const before = await followRetention(scene, isFirst)
       const came = popped(scene, args, answer)
-      const took = isEmpty ? before : await followRetention(scene, true)
-      return { did: `pop ${path}: ${came}; retained at ${place}: ${took}`, effect: 'done' }
+      const took = await followRetention(scene, () => true)
+      return {
+        did: `pop ${path}: ${came}; retained at ${place}: ${before}, ${took}`,
+        effect: 'done',
+      }
     },
   }),
 ]

@@ -18,10 +18,10 @@ export async function retain(scene: Scene): Promise<string> {
   return followRetention(scene)
 }
 
-/** `isCrossed`: something else was under way, and what it held was passed over. */
+/** `crossed`: something else was under way in these partitions, and what it held was passed over. */
 export async function followRetention(
   { world, product, prefix }: Scene,
-  isCrossed = false,
+  crossed?: (queue: Queue, partition: Partition) => boolean,
 ): Promise<string> {
   const rows = await product.sql<{
     queue: string
@@ -38,11 +38,12 @@ export async function followRetention(
   for (const queue of world.queues.values()) {
     queue.letters = queue.letters.filter(({ failedAt }) => failedAt > world.now - kept.deadMs)
     for (const partition of queue.partitions.values()) {
+      if (crossed?.(queue, partition) === false) continue
       const row = rows.find((one) => one.queue === queue.name && one.partition === partition.name)
       if (row === undefined) removed(world.now, queue, partition)
       else {
         const gone = shrunk(
-          { world, queue, partition, isCrossed },
+          { world, queue, partition, isCrossed: crossed !== undefined },
           row.seqs.map(Number),
           Number(row.tail),
         )

@@ -75,8 +75,12 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
     const lane = laneOf(partition, group)
     const { seq } = message
     if (!partition.log.has(seq)) partition.log.set(seq, message)
+    const oldest = world.now - ageMsMax(queue.options)
     const isFresh = seq >= Math.max(lane.next, partition.tail)
-    if (isFresh || lane.again.has(seq)) continue
+    // Too old to come: the cursor passes it, and it comes as a letter.
+    const isPassed = isFresh && message.createdAt < oldest
+    if (isPassed) lane.next = seqAt(partition, oldest)
+    if ((isFresh && !isPassed) || lane.again.has(seq)) continue
     lane.again.set(seq, { attempts: 0, dueAt: world.now, alone: false, soft: true })
   }
 }

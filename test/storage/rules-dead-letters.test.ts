@@ -222,3 +222,19 @@ for (const ordering of ['partition', 'none']) {
     t.equal((await take('q', { batch: 9 })).status, 'empty')
   })
 }
+
+test('a letter redriven after a seek back comes although its message is too old', async (t) => {
+  const { freezeClock, lease, pool, send, set, take } = await openStorage(t)
+  await freezeClock(start)
+  await set('q', { ttl: 20 })
+  await send('q', 'p', [1, 2])
+  const { leaseId } = await lease('q')
+  await ack(pool, [{ leaseId, status: 'dlq' }])
+  await freezeClock(start + 30_000)
+  await seek(pool, { queue: 'q', group: 'g', to: new Date(start) })
+  await send('q', 'p', [3])
+  await redrive(pool, { queue: 'q', limit: 1 })
+  t.same(payloads(await take('q', { batch: 9, autoAck: true })), [1])
+  t.same(payloads(await take('q', { batch: 9, autoAck: true })), [3])
+  t.equal((await take('q', { batch: 9 })).status, 'empty')
+})

@@ -56,6 +56,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 as $$
 declare
   v_partitions constant bigint[] := array(select distinct d.partition_id from rouse.dead_letters d where d.id = any (p_ids));
+  v_oldest_ms constant bigint := least(nullif(p_queue.ttl_ms, 0), nullif(p_queue.wait_ms_max, 0));
 begin
   perform rouse.see_groups(array(select distinct d.group_id from rouse.dead_letters d where d.id = any (p_ids)));
   perform from rouse.partitions p where p.id = any (v_partitions) order by p.id for no key update;
@@ -63,6 +64,17 @@ begin
   where (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from rouse.dead_letters d where d.id = any (p_ids))
   order by l.partition_id, l.group_id for no key update;
   -- barrier: redrive-locked
+  if v_oldest_ms > 0 then
+    -- After a seek back a letter's message may be to come, and too old: pops would pass it over. So the cursor passes it now.
+    update rouse.lanes l
+    set next = rouse.seq_at(p.id, greatest(l.next, p.tail), p.head, rouse.now() - v_oldest_ms * interval '1 millisecond')
+    from (
+      select o.partition_id, o.group_id, max(o.seq) as seq from rouse.dead_letters o
+      where o.id = any (p_ids) and o.created_at < rouse.now() - v_oldest_ms * interval '1 millisecond'
+      group by o.partition_id, o.group_id
+    ) d join rouse.partitions p on p.id = d.partition_id
+    where l.partition_id = d.partition_id and l.group_id = d.group_id and d.seq >= greatest(l.next, p.tail);
+  end if;
   return query
   with letters as (
     delete from rouse.dead_letters d where d.id = any (p_ids)

@@ -56,7 +56,7 @@ test('a development cluster prints its addresses and restarts killed processes',
     patience,
   )
   t.ok((await api.get('/resources/queues/q')).body.messages >= 3, 'and the first message is there')
-  t.match(cluster.output(), /node-1 ended .*PostgreSQL ended/s)
+  t.match(cluster.output(), /node-1 exited .*PostgreSQL exited/s)
 
   cluster.child.kill('SIGTERM')
   t.equal(await cluster.exited, 0)

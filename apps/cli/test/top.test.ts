@@ -20,7 +20,7 @@ for (const [name, key] of [
 ] as const) {
   test(`top draws, draws again, and gives the screen back on ${name}`, options, async (t) => {
     const top = liveOnTerminal(t, ['top'], { env })
-    await eventually(() => draws(top.out()) >= 1 && top.out().includes('ends'), patience)
+    await eventually(() => draws(top.out()) >= 1 && top.out().includes('to quit'), patience)
     t.ok(top.out().includes(enter), 'on a screen of its own')
     await node.call('POST', '/api/v1/push', { items: [{ queue: `drawn-${name}`, payload: 1 }] })
     await eventually(() => plain(top.out()).includes(`drawn-${name}`), patience)

@@ -1,5 +1,5 @@
 // A lane that waits, for a retry or for its window to end, is closed. Whatever may come before that opens it.
-import { ack, promoteDue, push, redrive, release } from '@rouse/storage'
+import { ack, enqueue, promoteDue, push, redrive, release } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { item, message, openStorage, payloads, type Storage, start } from './support/storage.ts'
 
@@ -69,6 +69,17 @@ test('what is scheduled or a duplicate does not make a partition less quiet', as
   await advanceClock(9_000)
   await push(pool, [message('q', 'p', 2, { transactionId: 'k' })])
   await push(pool, [message('q', 'p', 3, { delayMs: minute })])
+  await advanceClock(1_000)
+  t.same(payloads(await take('q', { batch: 9 })), [1])
+})
+
+test('a duplicate of an SQL producer does not restart the window when it is promoted', async (t) => {
+  const { advanceClock, pool, set, take } = await openFrozen(t)
+  await set('q', { windowBuffer: 10 })
+  await push(pool, [message('q', 'p', 1, { transactionId: 'k' })])
+  await enqueue(pool, { queue: 'q', partition: 'p', payload: '2', transactionId: 'k' })
+  await advanceClock(9_000)
+  await promoteDue(pool)
   await advanceClock(1_000)
   t.same(payloads(await take('q', { batch: 9 })), [1])
 })

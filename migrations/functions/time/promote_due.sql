@@ -295,7 +295,10 @@ begin
       where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))
   where d.key is null and (m.key is null or m.turn = 1 or m.origin = 'broker' or v_window_ms = 0);
   get diagnostics v_added = row_count;
-  update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;
+  -- Duplicates alone leave the partition as quiet as it was: a window buffer would wait for nothing.
+  if v_added > 0 then
+    update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;
+  end if;
   if v_window_ms > 0 then
     insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
     -- One row a key: a key whose window ended while its message waited may be in the batch twice.

@@ -1,5 +1,5 @@
-// Three minutes of the model. Longer, and with a seed: `npm run model`.
-import { randomInt } from 'node:crypto'
+// Three minutes of the model, always with the same seed: a run of the tests must not depend on luck. `npm run model` draws a
+// new seed, and runs for longer.
 import { test } from 'tap'
 import { startProduct } from './product.ts'
 import { runModel } from './run.ts'
@@ -9,11 +9,10 @@ const seconds = Number(process.env.ROUSE_MODEL_SECONDS ?? 180)
 test('every verb of the API does what the model says', async (t) => {
   t.setTimeout((seconds + 90) * 1_000)
   const product = await startProduct(t)
-  const seed = randomInt(2 ** 31)
   const { ok, commands } = await runModel({
     product,
     ms: seconds * 1_000,
-    seed,
+    seed: Number(process.env.ROUSE_MODEL_SEED ?? 7),
     say: (line) => t.comment(line),
   })
   t.ok(ok, 'the comments above say what differs, and how to replay it')

@@ -41,7 +41,7 @@ end $$;
 -- Parameters: the queue's id. Result: the count. Locks: none.
 create or replace function rouse.queue_size(p_queue_id integer) returns bigint
 language sql stable
-set enable_seqscan = off  -- what other queues have leased or scheduled is no matter of this one
+set enable_seqscan = off  -- rows of other queues do not count here
 as $$
   select coalesce(
       (select max(o.pending) from (

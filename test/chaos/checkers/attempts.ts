@@ -2,7 +2,7 @@
 //
 // The next delivery of a message is one attempt higher, unless the one before may have been given back uncharged
 // (released, or acknowledged with `retry`), or the database forgot it. It is more than one higher only if a
-// delivery in between went to nobody: an answer that was lost, or a node or database session that died holding it. After a
+// delivery in between reached no consumer: an answer that was lost, or a node or database session that died holding it. After a
 // redrive or a seek attempts are counted from one again.
 import type { History } from '../history.ts'
 import type { Delivery } from '../history-views.ts'
@@ -39,7 +39,7 @@ export function attempts(history: History): Findings {
   return findings
 }
 
-/** Deliveries between which nobody may have begun to count again, each run by attempt. */
+/** Deliveries between which the count of attempts did not start again, each run by attempt. */
 function countingRuns(history: History, deliveries: readonly Delivery[]): Delivery[][] {
   const runs: Delivery[][] = []
   let previous: Delivery | undefined

@@ -46,7 +46,7 @@ test('hostile neighbours: a pop that waited beside a message of another queue', 
   t.equal(waited('jobs'), 0)
 })
 
-test('hostile neighbours: nobody waited, or the lane was held', async (t) => {
+test('hostile neighbours: no waiter, or the lane was held', async (t) => {
   const asked = calm().queue({ queue: 'others' }).push('a', { at: 11_000, queue: 'others' })
   asked.pop('a', { at: 13_500, waitMs: 5_000, queue: 'others' })
   t.equal(judged(asked).findings.count, 0)

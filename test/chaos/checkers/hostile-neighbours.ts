@@ -3,7 +3,7 @@
 // a message that it could have.
 //
 // A machine that is too busy cannot judge. Faults before which a tenth of the pushes took more than 250 ms in the calm, and calls
-// beside which the database was slow with a commit of the harness (commit-probe.ts), are left out and told of.
+// beside which the database was slow with a commit of the harness (commit-probe.ts), are left out and reported.
 import type { History } from '../history.ts'
 import type { Delivery, Lane, Message, Pop } from '../history-views.ts'
 import type { FaultRecord, MayHarm } from '../records.ts'

@@ -22,7 +22,7 @@ const victims: Record<string, Victim> = {
     call: ({ send }, on) => send('q', 'a', ['x'], on),
   },
   'push to many partitions': {
-    files: ['push/push_many.sql', 'push/create_targets.sql'],
+    files: ['push/push_general.sql', 'push/create_targets.sql'],
     call: (_, on) => push(on, born()),
   },
   pop: {
@@ -30,7 +30,7 @@ const victims: Record<string, Victim> = {
     call: ({ take }, on) => take('q', { on, group: 'other' }),
   },
   'pop of several waiters': {
-    files: ['pop/pop_many.sql', 'queues/subscribe.sql'],
+    files: ['pop/pop_general.sql', 'queues/subscribe.sql'],
     call: (_, on) =>
       pop(on, {
         source: { queue: 'q' },
@@ -43,7 +43,7 @@ const victims: Record<string, Victim> = {
     call: (_, on, [lease]) => ack(on, [{ leaseId: lease?.leaseId as string }]),
   },
   'ack of several': {
-    files: ['ack/ack_many.sql'],
+    files: ['ack/ack_general.sql'],
     call: (_, on, leases) => {
       const statuses = ['completed', 'failed', 'dlq'] as const
       return ack(

@@ -107,7 +107,7 @@ test('a mixed call sorts new, delayed and known messages, each in its place', as
 test('two pushes of one key at the same moment add one message', async (t) => {
   const { armBarrier, pool, take, waiting } = await openStorage(t)
   await push(pool, [message('q', 'p', 0)])
-  const first = await armBarrier('push-many-inserted')
+  const first = await armBarrier('push-general-inserted')
   const winner = push(pool, [keyed(1, 'a')])
   await first.reached()
   const loser = push(pool, [keyed(2, 'a')])
@@ -157,7 +157,7 @@ for (const [what, rest] of [
 test('two pushes of one key for the last place add one message, and neither is refused', async (t) => {
   const { armBarrier, pool, set, waiting } = await openStorage(t)
   await set('q', { maxSize: 1 })
-  const first = await armBarrier('push-many-inserted')
+  const first = await armBarrier('push-general-inserted')
   const sent = keyed(1, 'a')
   const winner = push(pool, [sent])
   await first.reached()

@@ -128,7 +128,7 @@ test('two pushes cannot both take the last place of a queue', async (t) => {
   await push(pool, [message('q', 'a', 1)])
   await push(pool, [message('q', 'b', 1, { delayMs: 1 })])
   await set('q', { maxSize: 3 })
-  const first = await armBarrier('push-many-locked')
+  const first = await armBarrier('push-general-locked')
   const winner = send('q', 'a', [2])
   await first.reached()
   const loser = refusal(send('q', 'b', [2]))

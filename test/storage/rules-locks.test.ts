@@ -28,7 +28,7 @@ test('two pushes that name the same partitions in opposite order wait for each o
   const { armBarrier, pool, take, waiting } = await openStorage(t)
   const items = (text: string) => ['a', 'b'].map((partition) => message('q', partition, text))
   await push(pool, items('old'))
-  const first = await armBarrier('push-many-locked')
+  const first = await armBarrier('push-general-locked')
   const pushes = [push(pool, items('one')), push(pool, items('two').toReversed())]
   await first.reached(1)
   await waiting(1)

@@ -59,7 +59,7 @@ test('a push to many partitions that commits late is not stepped over in any of 
   const all = { batch: 9, partitions: 2, autoAck: true }
   await push(pool, both('first'))
   await take('q', all)
-  const late = await armBarrier('push-many-head-moved')
+  const late = await armBarrier('push-general-head-moved')
   const slow = push(pool, both('slow'))
   await late.reached()
   const quick = send('q', 'b', ['quick b'])
@@ -147,7 +147,7 @@ test('creation times of a partition never fall, even when the clock does', async
 
 for (const [form, barrier, key] of [
   ['one partition', 'push-head-moved', undefined],
-  ['its general form', 'push-many-head-moved', 'key'],
+  ['its general form', 'push-general-head-moved', 'key'],
 ] as const) {
   test(`a push in ${form} tells the time only when it has the partition`, async (t) => {
     const { armBarrier, freezeClock, pool, send, take, waiting } = await openStorage(t)

@@ -39,7 +39,7 @@ begin
     end if;
   end if;
   if v.id is null then
-    return query select * from rouse.ack_many(p_lease_ids, p_partition_ids, p_seqs, p_statuses, p_error_codes, p_error_messages,
+    return query select * from rouse.ack_general(p_lease_ids, p_partition_ids, p_seqs, p_statuses, p_error_codes, p_error_messages,
       p_delays_ms, p_group);
     return;
   end if;

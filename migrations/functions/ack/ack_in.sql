@@ -1,5 +1,5 @@
 -- Completes messages inside a consumer's own transaction: its effects and the acknowledgement commit together.
--- It locks and changes the lease only; the lane opens after COMMIT, by promote_due. A lease cannot expire under it.
+-- It locks and changes the lease only; the lane opens after COMMIT, by promote_ready. A lease cannot expire under it.
 -- Parameters: the lease id, and one message of it by partition id and seq, or both null for all it still holds.
 -- Result: how many messages were completed. A lease that is lost raises RS409 and nothing happens.
 -- Locks: the lease rows, to the end of the user's transaction.

@@ -1,7 +1,3 @@
--- The function without the byte limit. Calls of the previous release reach the one below by its default.
-drop function if exists rouse.pop(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text, timestamptz,
-  bigint, boolean);
-
 -- Leases messages to the waiters of one consumer group, oldest waiter first.
 -- Parameters: a queue, with one of its partitions or null for any; or null and a namespace and / or task (queues of
 --   the highest priority first); the group; by waiter the most messages, the most partitions, the lease in ms (null:
@@ -13,7 +9,7 @@ drop function if exists rouse.pop(text, text, text, text, text, integer[], integ
 --   the first row of each lease only. Only rows that are returned are leased. The last row has only the database's time, and the
 --   status: messages, empty (no lane has anything), contended (a lane with something was locked: ask again within 5 ms), or paused.
 -- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody. In one race
---   SKIP LOCKED waits all the same (see pop_many), and holding lanes it must not: then the pop gives way (55P03), to be
+--   SKIP LOCKED waits all the same (see pop_general), and holding lanes it must not: then the pop gives way (55P03), to be
 --   asked again, before PostgreSQL would look for a deadlock and end somebody who has more to lose.
 create or replace function rouse.pop(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
@@ -70,7 +66,7 @@ begin
     end if;
   end if;
   if v_lane_id is null then
-    return query select * from rouse.pop_many(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
+    return query select * from rouse.pop_general(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
       p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable, p_bytes_max);
     return;
   end if;
@@ -85,23 +81,23 @@ begin
     where m.partition_id = v_lane_id and m.seq = v_lane.from_seq;
   else
     return query
-    select null::text, 1, v_lane.lease_id, case when m.turn = 1 then v.name end, v_lane_id,
-      case when m.turn = 1 then v_lane.name end, case when m.turn = 1 then 1 end,
-      case when m.turn = 1 then date_part('epoch', v_lane.now) * 1000 + v.lease_ms end,
+    select null::text, 1, v_lane.lease_id, case when m.n = 1 then v.name end, v_lane_id,
+      case when m.n = 1 then v_lane.name end, case when m.n = 1 then 1 end,
+      case when m.n = 1 then date_part('epoch', v_lane.now) * 1000 + v.lease_ms end,
       m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
     from (
-      select m.*, row_number() over w as turn, sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as bytes
+      select m.*, row_number() over w as n, sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as bytes
       from rouse.messages m
       where m.partition_id = v_lane_id and m.seq >= v_lane.from_seq and m.seq < v_lane.next
       window w as (order by m.seq rows unbounded preceding)
     ) m
-    where m.turn = 1 or m.bytes <= p_bytes_max
+    where m.n = 1 or m.bytes <= p_bytes_max
     order by m.seq;
   end if;
   get diagnostics v_returned = row_count;
   if v_returned = 0 then
     -- Rows that are missing from the log hold nothing up: the general form moves the cursor past them.
-    return query select * from rouse.pop_many(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
+    return query select * from rouse.pop_general(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
       p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable, p_bytes_max);
     return;
   elsif v_returned < v_lane.next - v_lane.from_seq then

@@ -149,8 +149,6 @@ begin
   offered := least(head - next, 1000000);
 end $$;
 
-drop function if exists rouse.take_again(integer, bigint, bigint, integer, integer, boolean);
-
 -- Takes messages that are to be delivered again out of their waiting place: one that is to come alone, or a run
 -- of those with the same number of attempts, in seq order. Redeliveries whose message is gone from the log are dropped.
 -- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages, whether a message
@@ -222,11 +220,11 @@ declare
   v_rows bigint;
   v_seqs bigint[];
 begin
-  select count(*), array_agg(m.seq order by m.seq) filter (where m.total <= p_bytes_max or (p_must and m.turn = 1)),
-    coalesce(max(m.total) filter (where m.total <= p_bytes_max or (p_must and m.turn = 1)), 0)
+  select count(*), array_agg(m.seq order by m.seq) filter (where m.total <= p_bytes_max or (p_must and m.n = 1)),
+    coalesce(max(m.total) filter (where m.total <= p_bytes_max or (p_must and m.n = 1)), 0)
   into v_rows, v_seqs, bytes
   from (
-    select m.seq, row_number() over w as turn, sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as total
+    select m.seq, row_number() over w as n, sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as total
     from rouse.messages m
     where m.partition_id = p_partition_id and m.seq >= p_from and m.seq <= p_to
     window w as (order by m.seq rows unbounded preceding)

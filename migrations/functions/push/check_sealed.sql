@@ -1,15 +1,15 @@
 -- Refuses a payload that is not encrypted for a queue whose payloads are: a node that does not know it yet, or has no key, must
 -- not store one in the clear. What nodes seal begins with enc1, which no JSON text does.
--- Parameters: by target the queue id; by message its target and its payload. Result: nothing. Locks: none.
-create or replace function rouse.check_sealed(p_queue_ids integer[], p_targets integer[], p_payloads text[]) returns void
+-- Parameters: by slot (see push_general) the queue id; by message its slot and its payload. Result: nothing. Locks: none.
+create or replace function rouse.check_sealed(p_queue_ids integer[], p_slots integer[], p_payloads text[]) returns void
 language plpgsql
 as $$
 declare
   v record;
 begin
   select q.name, m.n into v
-  from unnest(p_targets, p_payloads) with ordinality m(target, payload, n)
-  join rouse.queues q on q.id = p_queue_ids[m.target]
+  from unnest(p_slots, p_payloads) with ordinality m(slot, payload, n)
+  join rouse.queues q on q.id = p_queue_ids[m.slot]
   where q.encryption and not starts_with(m.payload, 'enc1')
   order by m.n limit 1;
   if found then

@@ -1,9 +1,9 @@
 -- Refuses a push that would grow a queue beyond its size limit. The queue row stays locked to the end of the
 -- transaction, so two pushes cannot both take the last place. Up to 1,000 partitions the size is counted exactly;
 -- beyond, a figure at most a second old plus what was pushed since is used.
--- Parameters: by target the queue id; by message that would be added its target. Result: nothing.
+-- Parameters: by slot (see push_general) the queue id; by message that would be added its slot. Result: nothing.
 -- Locks: none beyond the limited queues, which the caller holds.
-create or replace function rouse.check_size(p_queue_ids integer[], p_targets integer[]) returns void
+create or replace function rouse.check_size(p_queue_ids integer[], p_slots integer[]) returns void
 language plpgsql
 as $$
 declare
@@ -14,7 +14,7 @@ begin
   for v in
     select q.id, q.name, q.size_max, q.size_seen, q.size_seen_at, a.adding
     from rouse.queues q
-    join (select p_queue_ids[t] as id, count(*) as adding from unnest(p_targets) t group by 1) a on a.id = q.id
+    join (select p_queue_ids[s] as id, count(*) as adding from unnest(p_slots) s group by 1) a on a.id = q.id
     where q.size_max > 0
     order by q.id
   loop

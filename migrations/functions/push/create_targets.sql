@@ -44,7 +44,7 @@ begin
 end $$;
 
 -- Keeps queues as they are until the transaction ends: no group is born, no option changes. A queue with a size limit is
--- locked as push_many will lock it. Each gets its one lock in turn: two calls that share queues first and raise their
+-- locked as push_general will lock it. Each gets its one lock in turn: two calls that share queues first and raise their
 -- locks then would deadlock.
 -- Parameters: queue names. Result: nothing; those that do not exist are passed over.
 -- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE.

@@ -36,7 +36,7 @@ begin
     for no key update of p;
   end if;
   if v_id is null then
-    return query select * from rouse.push_many(p_queues, p_partitions, p_targets, p_ids, p_payloads,
+    return query select * from rouse.push_general(p_queues, p_partitions, p_targets, p_ids, p_payloads,
       p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at);
     return;
   end if;

@@ -1,10 +1,10 @@
 -- Remembers the keys of a push where none of them was seen before, which is the common case: one insert, no lookup.
--- Parameters: by target, partition id, dedup window in ms, head, position of its first message; by message its target,
---   id and key; the time now.
+-- Parameters: by slot (see push_general), partition id, dedup window in ms, head, position of its first message; by message its
+--   slot, id and key; the time now.
 -- Result: whether all were new. If not, nothing is remembered: sort_push decides.
 -- Locks: none; the caller holds the partitions, so nobody else can add a key.
 create or replace function rouse.remember_keys(
-  p_partition_ids bigint[], p_dedup_ms bigint[], p_heads bigint[], p_starts bigint[], p_targets integer[], p_ids uuid[],
+  p_partition_ids bigint[], p_dedup_ms bigint[], p_heads bigint[], p_starts bigint[], p_slots integer[], p_ids uuid[],
   p_keys text[], p_now timestamptz
 ) returns boolean
 language plpgsql
@@ -15,15 +15,15 @@ declare
   v_keys integer;
 begin
   insert into rouse.dedup (partition_id, key, message_id, seq, expires_at)
-  select p_partition_ids[m.target], m.key, m.id, p_heads[m.target] + m.n - p_starts[m.target],
-    p_now + p_dedup_ms[m.target] * interval '1 millisecond'
-  from unnest(p_targets, p_keys, p_ids) with ordinality m(target, key, id, n)
-  where m.key is not null and p_dedup_ms[m.target] > 0
+  select p_partition_ids[m.slot], m.key, m.id, p_heads[m.slot] + m.n - p_starts[m.slot],
+    p_now + p_dedup_ms[m.slot] * interval '1 millisecond'
+  from unnest(p_slots, p_keys, p_ids) with ordinality m(slot, key, id, n)
+  where m.key is not null and p_dedup_ms[m.slot] > 0
   on conflict on constraint dedup_pkey do nothing;
   get diagnostics v_remembered = row_count;
   v_keys := cardinality(p_keys);
   if v_remembered < v_keys then
-    select count(*) into v_keys from unnest(p_targets, p_keys) m(target, key) where m.key is not null and p_dedup_ms[m.target] > 0;
+    select count(*) into v_keys from unnest(p_slots, p_keys) m(slot, key) where m.key is not null and p_dedup_ms[m.slot] > 0;
   end if;
   if v_remembered < v_keys then
     delete from rouse.dedup d
@@ -33,15 +33,15 @@ begin
   return true;
 end $$;
 
--- Sorts the messages of a push: new ones get a place in their partition's log, delayed ones a due time,
+-- Sorts the messages of a push: new ones get an offset in their partition's log, delayed ones a due time,
 -- duplicates the id of their original (in the log, scheduled, or earlier in the same call). Remembers the new keys.
--- Parameters: by target, partition id, the queue's delay and dedup window in ms, head; by message as push; the time now.
--- Result: arrays by message, and whether any is scheduled.
+-- Parameters: by slot, partition id, the queue's delay and dedup window in ms, head; by message its slot, then as push; the time now.
+-- Result: arrays by message: its offset (null: not added to the log), due time and original; and whether any is scheduled.
 -- Locks: none; the caller holds the partitions, so nobody else can add a key.
 create or replace function rouse.sort_push(
-  p_partition_ids bigint[], p_queue_delays_ms bigint[], p_dedup_ms bigint[], p_heads bigint[], p_targets integer[], p_ids uuid[],
+  p_partition_ids bigint[], p_queue_delays_ms bigint[], p_dedup_ms bigint[], p_heads bigint[], p_slots integer[], p_ids uuid[],
   p_keys text[], p_delays_ms bigint[], p_due_at timestamptz[], p_now timestamptz,
-  out places integer[], out due_at timestamptz[], out originals uuid[], out any_scheduled boolean
+  out offsets integer[], out due_at timestamptz[], out originals uuid[], out any_scheduled boolean
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -56,12 +56,12 @@ begin
     select array_agg(coalesce(k.known, case when k.id <> k.first_id then k.first_id end) order by k.n) into originals
     from (
       select m.n, m.id, d.message_id as known,
-        case when m.key is null or p_dedup_ms[m.target] = 0 then m.id
-          else first_value(m.id) over (partition by m.target, m.key order by m.n) end as first_id
-      from unnest(p_targets, p_keys, p_ids) with ordinality m(target, key, id, n)
+        case when m.key is null or p_dedup_ms[m.slot] = 0 then m.id
+          else first_value(m.id) over (partition by m.slot, m.key order by m.n) end as first_id
+      from unnest(p_slots, p_keys, p_ids) with ordinality m(slot, key, id, n)
       left join lateral (
         select d.message_id from rouse.dedup d
-        where d.partition_id = p_partition_ids[m.target] and d.key = m.key and d.expires_at > p_now and p_dedup_ms[m.target] > 0
+        where d.partition_id = p_partition_ids[m.slot] and d.key = m.key and d.expires_at > p_now and p_dedup_ms[m.slot] > 0
           and not exists (  -- purged
             select from rouse.partitions p
             left join rouse.removals r on r.queue_id = p.queue_id and r.kind = 'purge' and r.phase in ('scheduled', 'tails')
@@ -76,19 +76,19 @@ begin
   into due_at, any_scheduled
   from (
     select m.n, m.original,
-      coalesce(m.due_at, p_now + greatest(coalesce(m.delay_ms, 0), p_queue_delays_ms[m.target]) * interval '1 millisecond') as due
-    from unnest(p_targets, p_delays_ms, p_due_at, originals) with ordinality m(target, delay_ms, due_at, original, n)
+      coalesce(m.due_at, p_now + greatest(coalesce(m.delay_ms, 0), p_queue_delays_ms[m.slot]) * interval '1 millisecond') as due
+    from unnest(p_slots, p_delays_ms, p_due_at, originals) with ordinality m(slot, delay_ms, due_at, original, n)
   ) d;
-  select array_agg(case when p.added then p.place end order by p.n) into places
+  select array_agg(case when p.added then p.seq_offset end order by p.n) into offsets
   from (
     select m.n, m.original is null and m.due_at is null as added,
-      (count(*) filter (where m.original is null and m.due_at is null) over (partition by m.target order by m.n))::integer as place
-    from unnest(p_targets, due_at, originals) with ordinality m(target, due_at, original, n)
+      (count(*) filter (where m.original is null and m.due_at is null) over (partition by m.slot order by m.n))::integer - 1 as seq_offset
+    from unnest(p_slots, due_at, originals) with ordinality m(slot, due_at, original, n)
   ) p;
   insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
-  select p_partition_ids[m.target], m.key, m.id, p_heads[m.target] + m.place - 1, p_now + p_dedup_ms[m.target] * interval '1 millisecond'
-  from unnest(p_targets, p_keys, p_ids, places, originals) m(target, key, id, place, original)
-  where m.key is not null and m.original is null and p_dedup_ms[m.target] > 0
+  select p_partition_ids[m.slot], m.key, m.id, p_heads[m.slot] + m.seq_offset, p_now + p_dedup_ms[m.slot] * interval '1 millisecond'
+  from unnest(p_slots, p_keys, p_ids, offsets, originals) m(slot, key, id, seq_offset, original)
+  where m.key is not null and m.original is null and p_dedup_ms[m.slot] > 0
   on conflict on constraint dedup_pkey do update
   set message_id = excluded.message_id, seq = excluded.seq, expires_at = excluded.expires_at;
 end $$;

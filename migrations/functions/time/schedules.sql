@@ -1,9 +1,5 @@
 -- Cron. The node knows patterns and time zones, the database knows the time and who was first.
 
--- Replaced by those below, which know sealed payloads; nodes that do not know them yet can still call these.
-drop function if exists rouse.due_schedules(integer);
-drop function if exists rouse.fire_schedule(bigint, timestamptz, uuid[], timestamptz[], timestamptz);
-
 -- The schedules that are due.
 -- Parameters: the most of them, and queues whose schedules are left out.
 -- Result: a row a schedule, with the time now by the clock that decides, and the payload where the node has to seal it:

@@ -92,7 +92,7 @@ export const operatorBugs: readonly Bug[] = [
     does: 'messages that fall due wait without limit for a queue whose row is locked, and so do those of all others',
     replaces: [
       {
-        file: `${functions}/time/promote_due.sql`,
+        file: `${functions}/time/promote_scheduled.sql`,
         find: "set lock_timeout = '10ms'",
         put: 'set lock_timeout = 0',
       },

@@ -10,7 +10,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'every twentieth acknowledgement is answered and not written down',
     replaces: [
       {
-        file: `${functions}/ack/ack_many.sql`,
+        file: `${functions}/ack/ack_general.sql`,
         find: 'v_bits := case when v_whole then v_bits & ~v_bits else',
         put: 'v_bits := case when v_whole then v_bits & ~v_bits when p_seqs[v_n] % 20 = 0 then v_bits else',
       },
@@ -25,7 +25,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'an acknowledgement under a lost lease is answered with success',
     replaces: [
       {
-        file: `${functions}/ack/ack_many.sql`,
+        file: `${functions}/ack/ack_general.sql`,
         find: 'if false = any (v_accepted) then',
         put: 'if false then',
       },
@@ -40,7 +40,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'a pop now and then leaves its cursor where it was, and the next one takes the same messages',
     replaces: [
       {
-        file: `${functions}/pop/pop_many.sql`,
+        file: `${functions}/pop/pop_general.sql`,
         find: 'set next = v_next, lease_id',
         put: 'set next = case when v_next % 10 = 0 then l.next else v_next end, lease_id',
       },
@@ -55,7 +55,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'a lane that is leased is popped all the same',
     replaces: [
       {
-        file: `${functions}/pop/pop_many.sql`,
+        file: `${functions}/pop/pop_general.sql`,
         find: `where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
           and l.partition_id >= v_low`,
         put: `where l.group_id = v_group_id and l.ready and l.blocked_until is null
@@ -72,12 +72,12 @@ export const sqlBugs: readonly Bug[] = [
     does: 'a pop that drained its lane moves the cursor to a head read later, over what was committed in between',
     replaces: [
       {
-        file: `${functions}/pop/pop_many.sql`,
+        file: `${functions}/pop/pop_general.sql`,
         find: '        -- barrier: pop-settling',
         put: '        perform pg_sleep(0.005);',
       },
       {
-        file: `${functions}/pop/pop_many.sql`,
+        file: `${functions}/pop/pop_general.sql`,
         find: 'set next = v_next, lease_id',
         put: `set next = case when v_next >= v_lane.head
             then (select greatest(p.head, v_next) from rouse.partitions p where p.id = v_lane_id) else v_next end, lease_id`,
@@ -104,7 +104,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'the items of a push go into the log the wrong way round',
     replaces: [
       {
-        file: `${functions}/push/push_many.sql`,
+        file: `${functions}/push/push_general.sql`,
         find: 'm.head + m.n - v_starts[m.target], p_ids',
         put: 'm.head + v_starts[m.target + 1] - 1 - m.n, p_ids',
       },
@@ -170,7 +170,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'a key is not looked up: what was pushed twice is stored twice',
     replaces: [
       {
-        file: `${functions}/push/push_many.sql`,
+        file: `${functions}/push/push_general.sql`,
         find: 'if v_sorted or p_transaction_ids is not null then',
         put: 'if v_sorted then',
       },
@@ -200,7 +200,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'a message that failed is taken for completed',
     replaces: [
       {
-        file: `${functions}/ack/ack_many.sql`,
+        file: `${functions}/ack/ack_general.sql`,
         find: "if v_status <> 'completed' then",
         put: "if v_status not in ('completed', 'failed') then",
       },
@@ -216,8 +216,8 @@ export const sqlBugs: readonly Bug[] = [
     replaces: [
       {
         file: `${functions}/push/sort_push.sql`,
-        find: "p_queue_delays_ms[m.target]) * interval '1 millisecond') as due",
-        put: "p_queue_delays_ms[m.target]) * interval '0.5 milliseconds') as due",
+        find: "p_queue_delays_ms[m.slot]) * interval '1 millisecond') as due",
+        put: "p_queue_delays_ms[m.slot]) * interval '0.5 milliseconds') as due",
       },
     ],
     caughtBy: ['early deliveries'],
@@ -249,7 +249,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'a lease lasts half as long as its holder was told',
     replaces: [
       {
-        file: `${functions}/pop/pop_many.sql`,
+        file: `${functions}/pop/pop_general.sql`,
         find: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond');",
         put: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '0.5 milliseconds');",
       },
@@ -264,7 +264,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'what an expired lease held is forgotten with it',
     replaces: [
       {
-        file: `${functions}/time/reap_expired.sql`,
+        file: `${functions}/time/reap_step.sql`,
         find: "perform rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',\n      'the lease ran out before the message was acknowledged', null, v_now);",
         put: '',
       },
@@ -279,7 +279,7 @@ export const sqlBugs: readonly Bug[] = [
     does: 'a lane stays taken when what it held has failed',
     replaces: [
       {
-        file: `${functions}/ack/ack_many.sql`,
+        file: `${functions}/ack/ack_general.sql`,
         find: 'when p_ended and l.lease_id = p_lease.id then null',
         put: 'when p_ended and not p_again and l.lease_id = p_lease.id then null',
       },

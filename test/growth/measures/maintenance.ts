@@ -74,12 +74,6 @@ export const maintenance: readonly Measure[] = [
   { name: 'times that are due', call: (probe) => dueTimes(probe, 1_500) },
   { name: 'reaping where no lease is due', call: (probe) => reapStep(probe) },
   { name: 'reaping of 100 leases', call: (probe) => reapStep(probe), prepare: prepared(leasesDue) },
-  {
-    name: 'reaping for nodes of the previous release',
-    call: sql('select * from rouse.reap_expired(1000)'),
-    prepare: prepared(leasesDue),
-    grows: { why: 'each lease has a partition of its own', pagesMax: () => due * 100 },
-  },
   { name: 'promotion where nothing is due', call: (probe) => promoteReady(probe) },
   {
     name: 'promotion of 100 retries',
@@ -112,11 +106,6 @@ export const maintenance: readonly Measure[] = [
       `update rouse.scheduled set partition = 'new', due_at = now() - interval '1 minute'
        where id = (select min(id) from rouse.scheduled where queue = 'cold')`,
     ),
-  },
-  {
-    name: 'promotion for nodes of the previous release',
-    call: sql('select * from rouse.promote_due(1000)'),
-    prepare: prepared(...retriesDue, scheduledDue),
   },
   {
     name: 'a step of retention in the hot partition',

@@ -24,7 +24,7 @@ const query = '?wait=true&timeout=30000&autoAck=true'
 const killedMsMax = 2_500 + 1_500
 
 /** The last place of a push before it commits. */
-const committing = 'push-many-woken'
+const committing = 'push-general-woken'
 
 async function untilCommitted({ pool }: TestDatabase): Promise<void> {
   await eventually(async () => (await pool.query('select from rouse.messages')).rowCount === 1)

@@ -1,11 +1,7 @@
--- The function without the byte limit.
-drop function if exists rouse.pop_many(text, text, text, text, text, integer[], integer[], bigint[], boolean[], text[], text,
-  timestamptz, bigint, boolean);
-
 -- Pop in its general form: any number of waiters and partitions, redeliveries, limits, namespaces. See pop.
 -- Parameters and result: as pop.
 -- Locks: as pop.
-create or replace function rouse.pop_many(
+create or replace function rouse.pop_general(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
   p_subscription text, p_from timestamptz, p_after bigint, p_durable boolean, p_bytes_max bigint
@@ -169,18 +165,18 @@ begin
             else
               v_from := v_next;
               return query
-              select null::text, v_turn, v_lease_id, case when m.turn = 1 then v_queue.name end, v_lane_id,
-                case when m.turn = 1 then v_lane.partition end, case when m.turn = 1 then v_lane.attempt end,
-                case when m.turn = 1 then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
+              select null::text, v_turn, v_lease_id, case when m.n = 1 then v_queue.name end, v_lane_id,
+                case when m.n = 1 then v_lane.partition end, case when m.n = 1 then v_lane.attempt end,
+                case when m.n = 1 then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
                 m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
               from (
-                select m.*, row_number() over w as turn,
+                select m.*, row_number() over w as n,
                   sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as bytes
                 from rouse.messages m
                 where m.partition_id = v_lane_id and m.seq >= v_from and m.seq < v_from + v_take
                 window w as (order by m.seq rows unbounded preceding)
               ) m
-              where m.bytes <= v_budget or (v_must and m.turn = 1)
+              where m.bytes <= v_budget or (v_must and m.n = 1)
               order by m.seq;
               get diagnostics v_returned = row_count;
               v_to := v_from + v_take - 1;

@@ -1,34 +1,3 @@
--- Moves on everything whose time has come, for nodes of the previous release; others call the parts.
--- Parameters: the most rows of each kind.
--- Result: the `woken` lanes (no group: all groups of the queue).
--- Locks: as promote_ready, then as promote_scheduled.
-create or replace function rouse.promote_due(p_limit integer default 1000)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
-language plpgsql
-as $$
-begin
-  return query select * from rouse.promote_ready(p_limit);
-  return query
-  select s.queue, s.partition, null::text, s.namespace, s.task, s.count
-  from rouse.promote_scheduled(p_limit) s where s.outcome = 'promoted';
-end $$;
-
--- Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due.
--- Parameters: the most rows of each kind. Result: the `woken` lanes.
--- Locks: lanes by (partition, group), with SKIP LOCKED.
-create or replace function rouse.promote_ready(p_limit integer)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
-language plpgsql
-set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
-as $$
-begin
-  perform rouse.raise_durability();
-  return query select * from rouse.promote_lanes(p_limit);
-  return query select * from rouse.promote_freed(p_limit);
-end $$;
-
-drop function if exists rouse.promote_scheduled(integer);
-
 -- Scheduled messages into the log, partition by partition and in order of (due time, id), for at most v_ms_max. Any node may call it
 -- at any time; row locks arbitrate. It waits for nobody: a partition or queue that is locked is passed over and named, and
 -- promote_partition waits for it. Of a backlog it takes the oldest and the newest: a burst of one queue, however large, leaves
@@ -283,7 +252,7 @@ begin
   insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
   select p_partition_id, v_first + row_number() over (order by m.n) - 1, m.id, v_now, m.key, m.trace_id, m.payload, m.headers
   from (
-    select i.*, row_number() over (partition by i.key, i.key is null or i.origin = 'broker' order by i.n) as turn
+    select i.*, row_number() over (partition by i.key, i.key is null or i.origin = 'broker' order by i.n) as nth
     from rows from (unnest(p_ids), unnest(p_keys), unnest(p_traces), unnest(p_payloads), unnest(p_headers), unnest(p_origins))
       with ordinality i(id, key, trace_id, payload, headers, origin, n)
   ) m
@@ -293,7 +262,7 @@ begin
       select from rouse.partitions p
       left join rouse.removals r on r.queue_id = p.queue_id and r.kind = 'purge' and r.phase in ('scheduled', 'tails')
       where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))
-  where d.key is null and (m.key is null or m.turn = 1 or m.origin = 'broker' or v_window_ms = 0);
+  where d.key is null and (m.key is null or m.nth = 1 or m.origin = 'broker' or v_window_ms = 0);
   get diagnostics v_added = row_count;
   -- Duplicates alone leave the partition as quiet as it was: a window buffer would wait for nothing.
   if v_added > 0 then

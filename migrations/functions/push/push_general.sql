@@ -1,7 +1,10 @@
 -- Push in its general form: any number of partitions, deduplication, delays, size limits. See push.
+-- A target is the 1-based position of a queue and partition in the call. A slot is the 1-based position of a target among the
+-- partitions of the call in the order of their ids, in which they are locked. An offset is the distance of a message from the
+-- first one that the call adds to its partition: its seq is the partition's head plus its offset.
 -- Parameters and result: as push.
 -- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition, group).
-create or replace function rouse.push_many(
+create or replace function rouse.push_general(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[], p_trace_ids text[], p_headers text[], p_delays_ms bigint[], p_due_at timestamptz[]
 ) returns table (
@@ -12,18 +15,18 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-  v_targets record;         -- arrays by place: partitions in the order of their ids
+  v_targets record;         -- arrays by slot
   v_now timestamptz;
   v_setting text;
   v_well_formed boolean;
   v_starts integer[];       -- by target, the position of its first message in the call; then the position behind the last
-  v_places integer[];       -- by message, its target's place
-  v_ids bigint[];           -- by place, partition
-  v_heads bigint[];         -- by place, the seq of the first message it adds
-  v_lasts timestamptz[];    -- by place, the time of the last message before
-  v_rows tid[];             -- by place, where the partition's row is while we have it locked
-  v_counts integer[];       -- by place, how many messages it adds to the log
-  v_turns integer[];        -- by message, its turn among what its partition gets; null: not added
+  v_slots integer[];        -- by message
+  v_ids bigint[];           -- by slot, partition
+  v_heads bigint[];         -- by slot, the seq of the first message it adds
+  v_lasts timestamptz[];    -- by slot, the time of the last message before
+  v_rows tid[];             -- by slot, where the partition's row is while we have it locked
+  v_counts integer[];       -- by slot, how many messages it adds to the log
+  v_offsets integer[];      -- by message; null: not added to the log
   v_due_at timestamptz[];   -- by message, when it is due; null: now
   v_originals uuid[];       -- by message, what it is a duplicate of
   v_any_scheduled boolean := false;
@@ -55,11 +58,11 @@ begin
   end if;
   v_ids := v_targets.partition_ids;
   if v_targets.limited then
-    perform rouse.check_sealed(v_targets.queue_ids, rouse.places_of(v_targets.targets, p_targets), p_payloads);
+    perform rouse.check_sealed(v_targets.queue_ids, rouse.slots_of(v_targets.targets, p_targets), p_payloads);
     v_limited := array(
       select q.id from rouse.queues q where q.id = any (v_targets.queue_ids) and q.size_max > 0 order by q.id for no key update);
   end if;
-  -- barrier: push-many-resolved
+  -- barrier: push-general-resolved
 
   -- Whoever pushes to the same partitions waits here, for the first of them. The next statement then sees the others as they are:
   -- to find one by one that a row has moved on costs more than to lock it.
@@ -71,44 +74,44 @@ begin
   if cardinality(v_heads) is distinct from cardinality(v_ids) then
     perform rouse.refuse_targets(v_ids);
   end if;
-  -- barrier: push-many-locked
+  -- barrier: push-general-locked
   v_now := rouse.now();
   v_sorted := p_delays_ms is not null or p_due_at is not null or 0 < any (v_targets.delays_ms);
   if v_sorted or p_transaction_ids is not null then
-    v_places := rouse.places_of(v_targets.targets, p_targets);
+    v_slots := rouse.slots_of(v_targets.targets, p_targets);
     v_sorted := v_sorted or not rouse.remember_keys(v_ids, v_targets.dedup_ms, v_heads,
-      array(select v_starts[t.target] from unnest(v_targets.targets) with ordinality t(target, place) order by t.place),
-      v_places, p_ids, p_transaction_ids, v_now);
+      array(select v_starts[t.target] from unnest(v_targets.targets) with ordinality t(target, slot) order by t.slot),
+      v_slots, p_ids, p_transaction_ids, v_now);
   end if;
   if v_sorted then
-    select * into v_turns, v_due_at, v_originals, v_any_scheduled
-    from rouse.sort_push(v_ids, v_targets.delays_ms, v_targets.dedup_ms, v_heads, v_places, p_ids,
+    select * into v_offsets, v_due_at, v_originals, v_any_scheduled
+    from rouse.sort_push(v_ids, v_targets.delays_ms, v_targets.dedup_ms, v_heads, v_slots, p_ids,
       p_transaction_ids, p_delays_ms, p_due_at, v_now);
-    v_counts := array(select count(i.turn)::integer from unnest(v_places, v_turns) i(place, turn) group by i.place order by i.place);
+    v_counts := array(select count(i.seq_offset)::integer from unnest(v_slots, v_offsets) i(slot, seq_offset) group by i.slot order by i.slot);
   else
     v_counts := array(select v_starts[t.target + 1] - v_starts[t.target]
-      from unnest(v_targets.targets) with ordinality t(target, place) order by t.place);
+      from unnest(v_targets.targets) with ordinality t(target, slot) order by t.slot);
   end if;
-  -- Not before: a duplicate takes no place, and what is one is known under the partitions' locks only. A queue that got its
+  -- Not before: a duplicate takes no slot, and what is one is known under the partitions' locks only. A queue that got its
   -- limit meanwhile is not looked at: to wait for it now would be out of order.
   if cardinality(v_limited) > 0 then
     perform rouse.check_size(v_targets.queue_ids, array(
-      select i.place from unnest(coalesce(v_places, rouse.places_of(v_targets.targets, p_targets)), v_originals) i(place, original)
-      where i.original is null and v_targets.queue_ids[i.place] = any (v_limited)));
+      select i.slot from unnest(coalesce(v_slots, rouse.slots_of(v_targets.targets, p_targets)), v_originals) i(slot, original)
+      where i.original is null and v_targets.queue_ids[i.slot] = any (v_limited)));
   end if;
   -- What is scheduled or a duplicate leaves the partition as quiet as it was: a window buffer would wait for nothing.
   update rouse.partitions p
   set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)
   where p.ctid = any (v_rows) and v_counts[width_bucket(p.id, v_ids)] > 0;
-  -- barrier: push-many-head-moved
+  -- barrier: push-general-head-moved
 
   if v_sorted then
     insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
-    select v_ids[m.place], v_heads[m.place] + m.turn - 1, m.id, greatest(v_now, v_lasts[m.place]),
+    select v_ids[m.slot], v_heads[m.slot] + m.seq_offset, m.id, greatest(v_now, v_lasts[m.slot]),
       m.transaction_id, m.trace_id, m.payload, m.headers
-    from unnest(v_places, v_turns, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
-      m(place, turn, id, transaction_id, trace_id, payload, headers)
-    where m.turn is not null;
+    from unnest(v_slots, v_offsets, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
+      m(slot, seq_offset, id, transaction_id, trace_id, payload, headers)
+    where m.seq_offset is not null;
   else
     insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
     select m.id, m.head + m.n - v_starts[m.target], p_ids[m.n], greatest(v_now, m.last), p_transaction_ids[m.n], p_trace_ids[m.n],
@@ -129,20 +132,20 @@ begin
       with ordinality m(target, due_at, id, transaction_id, trace_id, payload, headers, n)
     where m.due_at is not null order by m.n;
   end if;
-  -- barrier: push-many-inserted
+  -- barrier: push-general-inserted
   if exists (select from rouse.lanes l where l.partition_id = any (v_ids) and not l.ready) then
     perform rouse.wake_lanes(v_ids);
   end if;
-  -- barrier: push-many-woken
+  -- barrier: push-general-woken
 
   if v_sorted then
     return query
-    select i.target, v_ids[i.place], v_heads[i.place], v_counts[i.place], v_targets.namespaces[i.place],
-      v_targets.tasks[i.place], array_agg(i.n::integer order by i.n) filter (where i.original is not null),
+    select i.target, v_ids[i.slot], v_heads[i.slot], v_counts[i.slot], v_targets.namespaces[i.slot],
+      v_targets.tasks[i.slot], array_agg(i.n::integer order by i.n) filter (where i.original is not null),
       array_agg(i.original order by i.n) filter (where i.original is not null),
       array_agg(i.n::integer order by i.n) filter (where i.due_at is not null)
-    from unnest(p_targets, v_places, v_originals, v_due_at) with ordinality i(target, place, original, due_at, n)
-    group by i.target, i.place
+    from unnest(p_targets, v_slots, v_originals, v_due_at) with ordinality i(target, slot, original, due_at, n)
+    group by i.target, i.slot
     order by i.target;
   else
     return query
@@ -152,14 +155,14 @@ begin
   end if;
 end $$;
 
--- By message, the place that its target has in the order of the partitions' ids.
--- Parameters: by place its target; by message its target. Result: places. Locks: none.
-create or replace function rouse.places_of(p_target_at integer[], p_targets integer[]) returns integer[]
+-- By message, the slot of its target.
+-- Parameters: by slot its target; by message its target. Result: slots. Locks: none.
+create or replace function rouse.slots_of(p_target_at integer[], p_targets integer[]) returns integer[]
 language plpgsql immutable
 as $$
 declare
-  v_place_of constant integer[] := array(
-    select t.place::integer from unnest(p_target_at) with ordinality t(target, place) order by t.target);
+  v_slot_of constant integer[] := array(
+    select t.slot::integer from unnest(p_target_at) with ordinality t(target, slot) order by t.target);
 begin
-  return array(select v_place_of[t.target] from unnest(p_targets) with ordinality t(target, n) order by t.n);
+  return array(select v_slot_of[t.target] from unnest(p_targets) with ordinality t(target, n) order by t.n);
 end $$;

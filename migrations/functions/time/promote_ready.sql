@@ -1,3 +1,17 @@
+-- Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due.
+-- Parameters: the most rows of each kind. Result: the `woken` lanes.
+-- Locks: lanes by (partition, group), with SKIP LOCKED.
+create or replace function rouse.promote_ready(p_limit integer)
+returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+language plpgsql
+set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
+as $$
+begin
+  perform rouse.raise_durability();
+  return query select * from rouse.promote_lanes(p_limit);
+  return query select * from rouse.promote_freed(p_limit);
+end $$;
+
 -- Opens lanes whose block is over, and announces redeliveries that are due.
 -- Parameters: the most rows of each kind. Result: the `woken` lanes.
 -- Locks: those lanes by (partition, group), with SKIP LOCKED.

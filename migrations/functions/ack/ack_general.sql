@@ -1,7 +1,7 @@
 -- Ack in its general form: any number of items, every status. See ack.
 -- Parameters and result: as ack.
 -- Locks: as ack.
-create or replace function rouse.ack_many(
+create or replace function rouse.ack_general(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[], p_error_messages text[],
   p_delays_ms bigint[], p_group text
 ) returns table (

@@ -6,6 +6,12 @@ with tables as (
   where c.relnamespace = 'rouse'::regnamespace and c.relkind in ('r', 'p')
 ),
 lines (kind, name, place, line) as (
+  select 0, c.relname::text, 0, format('type %s (%s)', c.relname, string_agg(
+    a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' order by a.attnum))
+  from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+  where c.relnamespace = 'rouse'::regnamespace and c.relkind = 'c'
+  group by c.relname
+  union all
   select 1, t.relname::text, 0, format('table %s%s', t.relname, ' with (' || array_to_string(t.reloptions, ', ') || ')') from tables t
   union all
   select 1, t.relname, a.attnum, format('  column %s %s%s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),

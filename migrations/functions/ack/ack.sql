@@ -4,16 +4,13 @@
 -- Parameters: by item the lease id, the partition id and seq (both null: everything the lease still holds), and where
 --   any item needs them (else null: all completed) status, error code, error text and delay in ms; a group that all
 --   leases must belong to, or null.
--- Result: the `woken` lanes; then a last row with the 1-based items rejected and dead-lettered.
+-- Result: a wake hint for each lane that was freed; then a last row with the 1-based items rejected and dead-lettered.
 -- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED (an open ack_in has them: rejected).
 create or replace function rouse.ack(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[],
   p_statuses text[] default null, p_error_codes text[] default null, p_error_messages text[] default null,
   p_delays_ms bigint[] default null, p_group text default null
-) returns table (
-  rejected integer[], dead integer[],
-  queue text, partition text, consumer_group text, namespace text, task text, count bigint
-)
+) returns table (rejected integer[], dead integer[], hint rouse.wake_hint)
 language plpgsql
 set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -55,7 +52,8 @@ begin
     where l.partition_id = v.partition_id and l.group_id = v.group_id and l.lease_id = v.id
     returning l.next
   )
-  select null::integer[], null::integer[], q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - f.next, 0)
+  select null::integer[], null::integer[],
+    row(q.name, p.name, g.name, q.namespace, q.task, greatest(p.head - f.next, 0))::rouse.wake_hint
   from freed f, rouse.partitions p, rouse.groups g, rouse.queues q
   where p.id = v.partition_id and g.id = v.group_id and q.id = g.queue_id;
   -- barrier: ack-lane-freed

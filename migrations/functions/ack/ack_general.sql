@@ -4,17 +4,13 @@
 create or replace function rouse.ack_general(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[], p_error_messages text[],
   p_delays_ms bigint[], p_group text
-) returns table (
-  rejected integer[], dead integer[],
-  queue text, partition text, consumer_group text, namespace text, task text, count bigint
-)
+) returns table (rejected integer[], dead integer[], hint rouse.wake_hint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
   v_ids uuid[] := p_lease_ids;
   v_done boolean;
-  v_woken record;
   v_now timestamptz;
   v_held rouse.leases;
   v_bits varbit;
@@ -72,14 +68,8 @@ begin
         update rouse.leases s set unacked = v_bits where s.id = v_held.id and s.partition_id = v_held.partition_id;
       end if;
       -- barrier: ack-lease-written
-      v_woken := rouse.free_lane(v_held, bit_count(v_bits) = 0, v_again);
-      if v_woken.queue is not null then
-        queue := v_woken.queue;
-        partition := v_woken.partition;
-        consumer_group := v_woken.consumer_group;
-        namespace := v_woken.namespace;
-        task := v_woken.task;
-        count := v_woken.count;
+      hint := rouse.free_lane(v_held, bit_count(v_bits) = 0, v_again);
+      if hint.queue is not null then
         return next;
       end if;
     end if;
@@ -89,34 +79,35 @@ begin
   if false = any (v_accepted) then
     rejected := array(select n::integer from unnest(v_accepted) with ordinality a(accepted, n) where not accepted order by n);
   end if;
-  queue := null; partition := null; consumer_group := null; namespace := null; task := null; count := null;
+  hint := null;
   return next;
 end $$;
 
 -- Tells a lane that a lease on it ended, or that something comes back to it.
--- Parameters: the lease, whether it ended, whether something comes back. Result: the `woken` lane, or null.
+-- Parameters: the lease, whether it ended, whether something comes back. Result: a wake hint, or null.
 -- Locks: the lane, which the caller holds already where anything changes.
-create or replace function rouse.free_lane(
-  p_lease rouse.leases, p_ended boolean, p_again boolean,
-  out queue text, out partition text, out consumer_group text, out namespace text, out task text, out count bigint
-)
+create or replace function rouse.free_lane(p_lease rouse.leases, p_ended boolean, p_again boolean) returns rouse.wake_hint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
+declare
+  v_hint rouse.wake_hint;
 begin
   if (p_ended and p_lease.ordered) or p_again then
     update rouse.lanes l
     set lease_id = case when p_ended and l.lease_id = p_lease.id then null else l.lease_id end, ready = l.ready or p_again
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id;
   elsif not p_lease.limited then
-    return;
+    return null;
   end if;
   -- Where in-flight is limited it is the group that has room again, in any of its lanes.
-  select q.name, case when not p_lease.limited then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, case when p_again then 1 else 0 end)
-  into queue, partition, consumer_group, namespace, task, count
+  select q.name, case when not p_lease.limited then p.name end, g.name, q.namespace, q.task,
+    greatest(p.head - l.next, case when p_again then 1 else 0 end)
+  into v_hint
   from rouse.partitions p, rouse.lanes l, rouse.groups g, rouse.queues q
   where p.id = p_lease.partition_id and l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id
     and g.id = p_lease.group_id and q.id = p.queue_id;
+  return v_hint;
 end $$;
 
 -- The seqs a lease still holds.

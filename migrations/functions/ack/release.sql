@@ -1,8 +1,8 @@
 -- Gives back what leases still hold, at once and with no attempt charged.
--- Parameters: lease ids. Result: the `woken` lanes; a lease that is gone or expired gives nothing.
+-- Parameters: lease ids. Result: the leases with their wake hints; none for a lease that is gone or expired.
 -- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED.
 create or replace function rouse.release(p_lease_ids uuid[])
-returns table (lease_id uuid, queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns table (lease_id uuid, hint rouse.wake_hint)
 language plpgsql
 set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -51,8 +51,7 @@ begin
     end if;
     -- barrier: release-written
     lease_id := v.id;
-    count := bit_count(v.unacked);
-    select q.name, case when not v.limited then p.name end, g.name, q.namespace, q.task into queue, partition, consumer_group, namespace, task
+    select q.name, case when not v.limited then p.name end, g.name, q.namespace, q.task, bit_count(v.unacked) into hint
     from rouse.partitions p join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = v.group_id
     where p.id = v.partition_id;
     continue when not found;  -- its group was deleted

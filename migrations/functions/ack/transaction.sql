@@ -8,7 +8,7 @@ create or replace function rouse.transaction(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[], p_transaction_ids text[],
   p_trace_ids text[], p_headers text[], p_push_delays_ms bigint[], p_due_at timestamptz[]
 ) returns table (
-  kind text, dead integer[], queue text, partition text, consumer_group text, namespace text, task text, count bigint,
+  kind text, dead integer[], hint rouse.wake_hint,
   target integer, partition_id bigint, first_seq bigint, duplicates integer[], originals uuid[], scheduled integer[]
 )
 language plpgsql
@@ -30,14 +30,15 @@ begin
         perform rouse.raise('RS409', 'lease_lost', 'a lease does not hold its message any more',
           jsonb_build_object('items', to_jsonb(v.rejected)));
       end if;
-      return query select 'ack', v.dead, v.queue, v.partition, v.consumer_group, v.namespace, v.task, v.count,
-        null::integer, null::bigint, null::bigint, null::integer[], null::uuid[], null::integer[];
+      return query
+      select 'ack', v.dead, v.hint, null::integer, null::bigint, null::bigint, null::integer[], null::uuid[], null::integer[];
     end loop;
   end if;
   -- barrier: transaction-acked
   if p_queues is not null then
     return query
-    select 'push', null::integer[], p_queues[r.target], p_partitions[r.target], null::text, r.namespace, r.task, r.added::bigint,
+    select 'push', null::integer[],
+      row(p_queues[r.target], p_partitions[r.target], null, r.namespace, r.task, r.added)::rouse.wake_hint,
       r.target, r.partition_id, r.first_seq, r.duplicates, r.originals, r.scheduled
     from rouse.push(p_queues, p_partitions, p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers,
       p_push_delays_ms, p_due_at) r;

@@ -2,7 +2,7 @@
 -- Parameters: the targets (queue and partition names, position by position); for every message, in groups by target,
 --   the 1-based target, its id and its payload as JSON text; and where any message has them (else null) transaction
 --   ids, trace ids, headers as JSON text, delays in ms, and absolute due times; how long to wait for a lock.
--- Result: a row a target: partition, first seq, messages added, namespace and task (that is its `woken`), and by
+-- Result: a row a target: partition, first seq, messages added, namespace and task (the rest of its wake hint is in the call), and by
 --   1-based position in the call the messages that were duplicates, with the ids of their originals, and the scheduled.
 -- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition, group).
 create or replace function rouse.push(

@@ -1,7 +1,7 @@
 -- Creates a queue or merges options into what is set for it.
 -- Parameters: queue, namespace and task (null: as they are), the options to change (null value: today's default).
 -- Result: one row: the queue's id, its version, all its options as they are in force. It may make messages deliverable, so the
---   queue counts as `woken`, with its namespace and task. Or RS409 consumer_transaction_open.
+--   caller makes a wake hint of the queue, namespace and task. Or RS409 consumer_transaction_open.
 -- Locks: the queue row; its lanes by (partition, group) where the ordering changes, or what closes lanes, so that no pop is
 --   on its way to a lease of the old ordering, or closes a lane by the old rule; its leases and their lanes where the
 --   in-flight limit begins or ends.

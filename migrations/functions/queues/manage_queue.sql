@@ -2,10 +2,10 @@
 -- takes time is left to removal_step.
 
 -- Stops or resumes delivery. Pushes go on; leases out stay valid.
--- Parameters: queue, paused or not. Result: the `woken` (one row) when resumed, or RS404.
+-- Parameters: queue, paused or not. Result: a wake hint, for a queue that is resumed; or RS404.
 -- Locks: the queue row.
 create or replace function rouse.pause(p_queue text, p_paused boolean)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns setof rouse.wake_hint
 language plpgsql
 set lock_timeout = '700ms'
 as $$

@@ -1,12 +1,12 @@
 -- Moves a group to another place in its queue: to a time, or to the end. What it holds or waits to get again is
 -- forgotten; acknowledgements of its old leases are refused.
 -- Parameters: queue, group, the time (null: the end).
--- Result: the `woken` (one row, no partition), or RS404, or RS409 consumer_transaction_open.
+-- Result: one wake hint without a partition, or RS404, or RS409 consumer_transaction_open.
 -- Locks: the queue row (no partition is born meanwhile: its pushes would not be held off), the group with SKIP LOCKED,
 --   partitions by id, lanes by (partition, group), leases by id; no lock is waited for longer than lock_timeout, and no
 --   lease at all.
 create or replace function rouse.seek(p_queue text, p_group text, p_time timestamptz)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns setof rouse.wake_hint
 language plpgsql
 set lock_timeout = '700ms'
 as $$

@@ -1,8 +1,8 @@
 -- Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due.
--- Parameters: the most rows of each kind. Result: the `woken` lanes.
+-- Parameters: the most rows of each kind. Result: wake hints.
 -- Locks: lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_ready(p_limit integer)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns setof rouse.wake_hint
 language plpgsql
 set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
 as $$
@@ -13,10 +13,10 @@ begin
 end $$;
 
 -- Opens lanes whose block is over, and announces redeliveries that are due.
--- Parameters: the most rows of each kind. Result: the `woken` lanes.
+-- Parameters: the most rows of each kind. Result: wake hints.
 -- Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_lanes(p_limit integer)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns setof rouse.wake_hint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
@@ -64,9 +64,9 @@ begin
 end $$;
 
 -- Opens lanes whose lease ended inside a user's transaction that has committed.
--- Parameters: the most rows. Result: the `woken` lanes. Locks: those lanes by (partition, group), with SKIP LOCKED.
+-- Parameters: the most rows. Result: wake hints. Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_freed(p_limit integer)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns setof rouse.wake_hint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
@@ -99,7 +99,7 @@ begin
     from done d
     where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
   )
-  -- Every lane is woken, opened or not: where in-flight is limited, it is the group that has room again.
+  -- A hint for every lane, opened or not: where in-flight is limited, the group has room again.
   select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
   from (select distinct d.partition_id, d.group_id from done d) d
   join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id

@@ -3,11 +3,11 @@
 -- promote_partition waits for it. Of a backlog it takes the oldest and the newest: a burst of one queue, however large, leaves
 -- messages of others that fall due after it no later than the next step.
 -- Parameters: the most rows.
--- Result: a row a partition: `promoted` with what was added (the `woken`), `locked`, or `failed` with the reason in task; and a row
+-- Result: a row a partition, named by its hint: `promoted` with what was added, `locked`, or `failed` with the reason; and a row
 --   `more` where the limit or the time ended the step.
 -- Locks: queues of partitions that are missing, partitions by id with SKIP LOCKED, their scheduled rows and lanes.
 create or replace function rouse.promote_scheduled(p_limit integer)
-returns table (outcome text, queue text, partition text, namespace text, task text, count bigint)
+returns table (outcome text, hint rouse.wake_hint, reason text)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set lock_timeout = '10ms'
@@ -21,6 +21,7 @@ declare
   v_left bigint := p_limit;
   v_due record;
   v_target record;
+  v_count bigint;
   v_queue text;
   v_vain record;
   v_done_queues text[] := '{}';
@@ -89,28 +90,25 @@ begin
       for no key update of p skip locked
     loop
       -- barrier: promote-locked
-      queue := v_target.queue;
-      partition := v_target.name;
       begin
-        count := rouse.promote_rows(v_target.id, v_target.queue, v_target.name, least(v_left, v_target.rows), v_now);
-        namespace := v_target.namespace;
-        task := v_target.task;
+        v_count := rouse.promote_rows(v_target.id, v_target.queue, v_target.name, least(v_left, v_target.rows), v_now);
         outcome := 'promoted';
+        reason := null;
       exception
         when lock_not_available or deadlock_detected then
           continue;
         when others then
           -- One partition that cannot go on must not hold up the others.
-          namespace := sqlstate;
-          task := sqlerrm;
-          count := 0;
+          v_count := 0;
           outcome := 'failed';
+          reason := sqlstate || ': ' || sqlerrm;
       end;
-      if count > 0 or outcome = 'failed' then
+      if v_count > 0 or outcome = 'failed' then
+        hint := row(v_target.queue, v_target.name, null, v_target.namespace, v_target.task, v_count)::rouse.wake_hint;
         return next;
       end if;
-      v_done_queues := v_done_queues || queue;
-      v_done_partitions := v_done_partitions || partition;
+      v_done_queues := v_done_queues || v_target.queue;
+      v_done_partitions := v_done_partitions || v_target.name;
       v_left := v_left - v_target.rows;
       v_is_over := v_left <= 0 or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
       exit when v_is_over;
@@ -128,11 +126,11 @@ begin
     exit when v_is_over or not (v_more and v_is_any_passed);
   end loop;
   return query
-  select 'locked', e.queue, e.partition, null::text, null::text, 0::bigint
+  select 'locked', row(e.queue, e.partition, null, null, null, 0)::rouse.wake_hint, null::text
   from unnest(v_passed_queues, v_passed_partitions) e(queue, partition);
   -- Where nothing moved, to try again at once would be no use.
   if v_more and v_left < p_limit then
-    return query select 'more', null::text, null::text, null::text, null::text, 0::bigint;
+    return query select 'more', null::rouse.wake_hint, null::text;
   end if;
 end $$;
 
@@ -140,7 +138,7 @@ end $$;
 -- Parameters: queue, partition, the most rows, how long to wait in ms. Result: as promote_scheduled; 55P03 where the lock did not come.
 -- Locks: the queue where the partition is missing, the partition, its scheduled rows and lanes.
 create or replace function rouse.promote_partition(p_queue text, p_partition text, p_limit integer, p_lock_ms integer)
-returns table (outcome text, queue text, partition text, namespace text, task text, count bigint)
+returns table (outcome text, hint rouse.wake_hint, reason text)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
@@ -161,11 +159,8 @@ begin
     return;
   end if;
   -- barrier: promote-partition-locked
-  queue := p_queue;
-  partition := p_partition;
-  namespace := v.namespace;
-  task := v.task;
-  count := rouse.promote_rows(v.id, p_queue, p_partition, p_limit, rouse.now());
+  hint := row(p_queue, p_partition, null, v.namespace, v.task,
+    rouse.promote_rows(v.id, p_queue, p_partition, p_limit, rouse.now()))::rouse.wake_hint;
   outcome := 'promoted';
   return next;
 end $$;

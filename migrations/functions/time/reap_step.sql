@@ -1,11 +1,11 @@
 -- Takes back leases that ran out. Their messages come back one per lease, in seq order, so that one that kills its
 -- consumer charges only itself. A lease that a user's transaction holds (ack_in) is passed over, and hides no other.
 -- Parameters: the most leases, and of messages in them. It ends after v_ms_max in any case.
--- Result: the `woken` lanes; a row `is_more`, without a lane, where the limit or the time ended the step.
+-- Result: wake hints; and a row `is_more` without a hint where the limit or the time ended the step.
 -- Locks: leases by expiry, then their lanes by (partition, group), all with SKIP LOCKED: what is held now is left for later. Leases
 --   before lanes is out of order, and harmless: acknowledgements pass over an expired lease that is locked, and refuse it either way.
 create or replace function rouse.reap_step(p_limit integer)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint, is_more boolean)
+returns table (hint rouse.wake_hint, is_more boolean)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
@@ -46,9 +46,9 @@ begin
       'the lease ran out before the message was acknowledged', null, v_now);
     delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
     -- barrier: reap-written
-    select w.* into queue, partition, consumer_group, namespace, task, count from rouse.free_lane(v, true, true) w;
+    hint := rouse.free_lane(v, true, true);
     v_left := v_left - bit_count(v.unacked);
-    if queue is not null then  -- its group may have been deleted
+    if hint.queue is not null then  -- its group may have been deleted
       return next;
     end if;
     v_is_over := v_left <= 0 or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
@@ -56,7 +56,7 @@ begin
   end loop;
   -- Where no lane was free, to try again at once would be no use.
   if v_is_over or (v_left < p_limit and cardinality(v_due.ids) >= p_limit) then
-    queue := null; partition := null; consumer_group := null; namespace := null; task := null; count := 0;
+    hint := null;
     is_more := true;
     return next;
   end if;

@@ -2,12 +2,12 @@
 
 -- Redrives in one step.
 -- Parameters: queue; group, error code and letter ids (null: any); the most letters; whether only to count them.
--- Result: the `woken` lanes, count = letters moved (or that would be).
+-- Result: wake hints, count = letters moved (or that would be).
 -- Locks: as redrive_letters.
 create or replace function rouse.redrive(
   p_queue text, p_group text default null, p_error_code text default null, p_ids bigint[] default null,
   p_limit integer default 1000, p_dry_run boolean default false
-) returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+) returns setof rouse.wake_hint
 language plpgsql
 as $$
 declare
@@ -47,10 +47,10 @@ begin
 end $$;
 
 -- Moves these letters. Where retention has taken the message from the log meanwhile it is put back from the letter.
--- Parameters: the queue, letters of it. Result: the `woken` lanes, count = letters moved.
+-- Parameters: the queue, letters of it. Result: wake hints, count = letters moved.
 -- Locks: groups with SKIP LOCKED, partitions by id, lanes by (partition, group), the letters.
 create or replace function rouse.redrive_letters(p_queue rouse.queues, p_ids bigint[])
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns setof rouse.wake_hint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -172,12 +172,12 @@ end $$;
 -- One step of the redrive that is due first, by whichever node comes first: the chore's row is the fence. Steps of a
 -- redrive with a rate are a tenth of a second's letters, at least one.
 -- Parameters: the node.
--- Result: the `woken` lanes; then a last row without a queue, whose count is the ms until the next step, null where nothing
+-- Result: wake hints; then a last row without a hint, with the ms until the next step, null where nothing
 --   is left. No row where no step is due or another node takes it. A redrive whose partitions are locked goes on a second later, so
 --   that others have their turn.
 -- Locks: the chore with SKIP LOCKED, the redrive, then as redrive_letters, 100 ms for each lock at most.
 create or replace function rouse.redrive_step(p_holder text)
-returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql
 set lock_timeout = '100ms'
 as $$
@@ -213,10 +213,10 @@ begin
     -- By the schedule and not by the clock: a step that comes late does not slow the rest.
     v_next := coalesce(greatest(v_now, v.next_at + v_batch * interval '1 second' / v.rate_per_second), v_now);
     begin
-      for queue, partition, consumer_group, namespace, task, count in
-        select w.* from rouse.redrive_letters(v_queue, v_ids) w
+      for hint in
+        select * from rouse.redrive_letters(v_queue, v_ids)
       loop
-        v_moved := v_moved + count;
+        v_moved := v_moved + hint.count;
         return next;
       end loop;
       update rouse.redrives r
@@ -231,10 +231,7 @@ begin
   select min(r.next_at) into v_next from rouse.redrives r where r.state = 'running';
   update rouse.chores c set next_at = coalesce(v_next, 'infinity'), steps = c.steps + 1, holder = p_holder, last_at = v_now
   where c.name = 'redrive';
-  queue := null;
-  count := ceil(extract(epoch from greatest(v_next, v_now) - v_now) * 1000);
-  if v_next is null then
-    count := null;
-  end if;
+  hint := null;
+  wait_ms := case when v_next is not null then ceil(extract(epoch from greatest(v_next, v_now) - v_now) * 1000) end;
   return next;
 end $$;

@@ -31,12 +31,12 @@ end $$;
 -- One step of the removal that is due first, by whichever node comes first: the chore's row is the fence. Between steps the
 -- database rests as long as the step took.
 -- Parameters: the node.
--- Result: one row: the ms until the next step, null where nothing is left; and, where the step opened lanes behind which
---   messages may wait, the queue with its namespace and task. No row where no step is due or another node takes it.
+-- Result: one row: a wake hint where the step opened lanes behind which messages may wait, and the ms until the next step, null
+--   where nothing is left. No row where no step is due or another node takes it.
 -- Locks: the chore with SKIP LOCKED, the removal; then one partition after the other, each with its lanes and leases, for no
 --   longer than v_ms_max and one partition, and waiting a little for each.
 create or replace function rouse.removal_step(p_holder text)
-returns table (wait_ms bigint, queue text, namespace text, task text)
+returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql
 as $$
 declare
@@ -59,7 +59,7 @@ begin
   where r.next_at <= v_now order by r.next_at, r.id limit 1 for no key update skip locked;
   if found then
     if v.kind = 'purge' and v.phase = 'tails' then
-      select q.name, q.namespace, q.task into queue, namespace, task from rouse.queues q where q.id = v.queue_id;
+      select q.name, null, null, q.namespace, q.task, 0 into hint from rouse.queues q where q.id = v.queue_id;
     end if;
     loop
       v := rouse.remove_some(v);
@@ -78,10 +78,7 @@ begin
   select min(r.next_at) into v_next from rouse.removals r;
   update rouse.chores c set next_at = coalesce(v_next, 'infinity'), steps = c.steps + 1, holder = p_holder, last_at = rouse.now()
   where c.name = 'removal';
-  wait_ms := ceil(1000 * extract(epoch from greatest(v_next, rouse.now()) - rouse.now()));
-  if v_next is null then
-    wait_ms := null;
-  end if;
+  wait_ms := case when v_next is not null then ceil(1000 * extract(epoch from greatest(v_next, rouse.now()) - rouse.now())) end;
   return next;
 end $$;
 

@@ -25,12 +25,12 @@ end $$;
 -- Parameters: the schedule, the next_at that the caller saw, by tick the message's id and the time it stands for, and
 --   the new next_at. Where payloads are sealed: the stored payload that the caller saw, the payload of each tick, and what
 --   the schedule stores from now on; one that was written anew meanwhile stays due.
--- Result: the `woken` lanes; no row where somebody else was first, or there was no tick to fire.
+-- Result: wake hints; no row where somebody else was first, or there was no tick to fire.
 -- Locks: the schedule with SKIP LOCKED, then as push, 250 ms for each lock at most.
 create or replace function rouse.fire_schedule(
   p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz,
   p_seen_payload text default null, p_payloads text[] default null, p_stored text default null
-) returns table (queue text, partition text, consumer_group text, namespace text, task text, count bigint)
+) returns setof rouse.wake_hint
 language plpgsql
 set lock_timeout = '250ms'
 as $$

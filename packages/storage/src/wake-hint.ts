@@ -1,8 +1,14 @@
 import type { WakeHint } from '@rouse/protocol'
 
-export const wakeHintColumns = 'queue, partition, consumer_group, namespace, task, count'
+const fields = ['queue', 'partition', 'consumer_group', 'namespace', 'task', 'count']
 
-/** Reads the columns above from a row, starting at `at`. */
+/** For functions that return `setof rouse.wake_hint`. */
+export const wakeHintColumns = fields.join(', ')
+
+/** For functions with a column `hint`: PostgreSQL splits it, so that no composite text must be parsed here. */
+export const hintFields = fields.map((field) => `(hint).${field}`).join(', ')
+
+/** Reads the fields above from a row, starting at `at`. */
 export function readWakeHint(row: readonly unknown[], at = 0): WakeHint {
   return {
     queue: row[at] as string,

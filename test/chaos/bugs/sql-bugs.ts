@@ -234,7 +234,7 @@ export const sqlBugs: readonly Bug[] = [
         find: '  if p_lease_ids is not null then\n    for v in',
         put:
           '  if p_lease_ids is not null and p_seqs[1] % 5 = 0 then\n' +
-          "    return query select 'ack', '{}'::integer[], null::text, null::text, null::text, null::text, null::text, null::bigint,\n" +
+          "    return query select 'ack', '{}'::integer[], null::rouse.wake_hint,\n" +
           '      null::integer, null::bigint, null::bigint, null::integer[], null::uuid[], null::integer[];\n' +
           '  elsif p_lease_ids is not null then\n    for v in',
       },

@@ -1,7 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import { int8Array, textArray, uuidArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
-import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+import { hintFields, readWakeHint } from '../wake-hint.ts'
 
 export type AckStatus = 'completed' | 'failed' | 'retry' | 'dlq'
 
@@ -37,7 +37,7 @@ export const ackParameters = [
 
 const ackCall = {
   name: 'ack',
-  columns: `rejected, dead, ${wakeHintColumns}`,
+  columns: `rejected, dead, ${hintFields}`,
   parameters: ackParameters,
 }
 

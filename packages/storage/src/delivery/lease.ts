@@ -1,7 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import { int8Array, uuidArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
-import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+import { hintFields, readWakeHint } from '../wake-hint.ts'
 
 const extendCall = {
   name: 'extend',
@@ -23,7 +23,7 @@ export async function extend(
 
 const releaseCall = {
   name: 'release',
-  columns: `lease_id, ${wakeHintColumns}`,
+  columns: `lease_id, ${hintFields}`,
   parameters: ['uuid[]'],
 }
 

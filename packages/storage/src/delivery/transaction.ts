@@ -1,6 +1,6 @@
 import type { WakeHint } from '@rouse/protocol'
 import { callRows, type Executor } from '../executor.ts'
-import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+import { hintFields, readWakeHint } from '../wake-hint.ts'
 import { type AckItem, ackParameters, ackValues } from './ack.ts'
 import {
   groupByTarget,
@@ -24,9 +24,14 @@ export interface TransactionResult {
   readonly woken: WakeHint[]
 }
 
+/** After the acknowledgement's columns come those that `readPush` reads. */
+const pushColumnsAt = 8
 const transactionCall = {
   name: 'transaction',
-  columns: `kind, dead, ${wakeHintColumns}, target, partition_id, first_seq, duplicates, originals, scheduled`,
+  columns:
+    `kind, dead, ${hintFields}, ` +
+    'target, partition_id, first_seq, (hint).count::integer, (hint).namespace, (hint).task, ' +
+    'duplicates, originals, scheduled',
   parameters: [...ackParameters, ...pushParameters],
 }
 
@@ -44,19 +49,7 @@ export async function transaction(
     throw renumberItem(error, batch)
   })
   const ackRows = rows.filter((row) => row[0] === 'ack')
-  const pushRows = rows
-    .filter((row) => row[0] === 'push')
-    .map((row) => [
-      row[8],
-      row[9],
-      row[10],
-      Number(row[7]),
-      row[5],
-      row[6],
-      row[11],
-      row[12],
-      row[13],
-    ])
+  const pushRows = rows.filter((row) => row[0] === 'push').map((row) => row.slice(pushColumnsAt))
   const pushed = readPush(batch, pushRows)
   return {
     pushed: pushed.items,

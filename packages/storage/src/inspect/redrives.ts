@@ -1,6 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
+import { hintFields, readWakeHint } from '../wake-hint.ts'
 
 /** Selects dead letters, in the terms of the API. */
 export interface LetterFilter {
@@ -141,20 +142,12 @@ export async function redriveStep(
 ): Promise<{ readonly woken: WakeHint[]; readonly nextInMs: number | null } | undefined> {
   const rows = await callStatement(
     pool,
-    `select queue, partition, consumer_group, namespace, task, count::float8 from rouse.redrive_step($1)`,
+    `select wait_ms::float8, ${hintFields} from rouse.redrive_step($1)`,
     [holder],
   )
   const last = rows.pop()
   if (last === undefined) return undefined
-  const woken = rows.map(([queue, partition, group, namespace, task, count]) => ({
-    queue: queue as string,
-    partition: partition as string | null,
-    group: group as string | null,
-    namespace: namespace as string | null,
-    task: task as string | null,
-    count: count as number,
-  }))
-  return { woken, nextInMs: last[5] as number | null }
+  return { woken: rows.map((row) => readWakeHint(row, 1)), nextInMs: last[0] as number | null }
 }
 
 function readRedrive(row: readonly unknown[]): RedriveRow {

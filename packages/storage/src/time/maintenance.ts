@@ -1,6 +1,6 @@
 import type { WakeHint } from '@rouse/protocol'
 import { callRows, type Executor } from '../executor.ts'
-import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+import { hintFields, readWakeHint, wakeHintColumns } from '../wake-hint.ts'
 
 /** The result of a bounded step, and whether more remains. */
 export interface Step {
@@ -10,7 +10,7 @@ export interface Step {
 
 const reapCall = {
   name: 'reap_step',
-  columns: `${wakeHintColumns}, is_more`,
+  columns: `is_more, ${hintFields}`,
   parameters: ['integer'],
 }
 
@@ -18,8 +18,8 @@ const reapCall = {
 export async function reapStep(executor: Executor, limit = 1000): Promise<Step> {
   const rows = await callRows(executor, reapCall, [limit])
   return {
-    woken: rows.filter((row) => row[6] === false).map((row) => readWakeHint(row)),
-    isMore: rows.some((row) => row[6] === true),
+    woken: rows.filter((row) => row[0] === false).map((row) => readWakeHint(row, 1)),
+    isMore: rows.some((row) => row[0] === true),
   }
 }
 
@@ -46,7 +46,7 @@ export interface PartitionName {
   readonly partition: string
 }
 
-const promotedColumns = 'outcome, queue, partition, namespace, task, count'
+const promotedColumns = `outcome, reason, ${hintFields}`
 const scheduledCall = {
   name: 'promote_scheduled',
   columns: promotedColumns,
@@ -76,23 +76,14 @@ export async function promotePartition(
 function readPromoted(rows: readonly unknown[][]): ScheduledStep {
   const of = (outcome: string): unknown[][] => rows.filter((row) => row[0] === outcome)
   const name = (row: readonly unknown[]): PartitionName => ({
-    queue: row[1] as string,
-    partition: row[2] as string,
+    queue: row[2] as string,
+    partition: row[3] as string,
   })
   return {
-    woken: of('promoted').map((row) => ({
-      ...name(row),
-      group: null,
-      namespace: row[3] as string | null,
-      task: row[4] as string | null,
-      count: Number(row[5]),
-    })),
+    woken: of('promoted').map((row) => readWakeHint(row, 2)),
     isMore: of('more').length > 0,
     locked: of('locked').map(name),
-    failed: of('failed').map((row) => ({
-      ...name(row),
-      reason: `${String(row[3])}: ${String(row[4])}`,
-    })),
+    failed: of('failed').map((row) => ({ ...name(row), reason: row[1] as string })),
   }
 }
 

@@ -1,6 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
+import { hintFields, readWakeHint } from '../wake-hint.ts'
 
 export interface RemovalStep {
   /** The queues in which the step opened partitions: messages may be waiting there. */
@@ -13,19 +14,12 @@ export interface RemovalStep {
 export async function removalStep(pool: pg.Pool, holder: string): Promise<RemovalStep | undefined> {
   const [row] = await callStatement(
     pool,
-    'select wait_ms::float8, queue, namespace, task from rouse.removal_step($1)',
+    `select wait_ms::float8, ${hintFields} from rouse.removal_step($1)`,
     [holder],
   )
   if (row === undefined) return undefined
-  const [nextInMs, queue, namespace, task] = row as [
-    number | null,
-    string | null,
-    string | null,
-    string | null,
-  ]
-  const woken =
-    queue === null ? [] : [{ queue, partition: null, group: null, namespace, task, count: 0 }]
-  return { woken, nextInMs }
+  const [nextInMs, queue] = row as [number | null, string | null]
+  return { woken: queue === null ? [] : [readWakeHint(row, 1)], nextInMs }
 }
 
 /** A purge that has not reached all partitions yet; undefined if there is none. */

@@ -1,6 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
+import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
 
 export type CatchUp = 'none' | 'last' | 'all'
 
@@ -136,8 +137,7 @@ export interface SealedFiring {
 export async function fireSchedule(pool: pg.Pool, firing: Firing): Promise<WakeHint[]> {
   const rows = await callStatement(
     pool,
-    `select queue, partition, consumer_group, namespace, task, count::float8
-     from rouse.fire_schedule($1, $2, $3, $4, $5, $6, $7, $8)`,
+    `select ${wakeHintColumns} from rouse.fire_schedule($1, $2, $3, $4, $5, $6, $7, $8)`,
     [
       firing.id,
       firing.seen,
@@ -149,14 +149,7 @@ export async function fireSchedule(pool: pg.Pool, firing: Firing): Promise<WakeH
       firing.sealed?.stored,
     ],
   )
-  return rows.map(([queue, partition, group, namespace, task, count]) => ({
-    queue: queue as string,
-    partition: partition as string | null,
-    group: group as string | null,
-    namespace: namespace as string | null,
-    task: task as string | null,
-    count: count as number,
-  }))
+  return rows.map((row) => readWakeHint(row))
 }
 
 function readSchedule(row: readonly unknown[]): ScheduleRow {

@@ -1,37 +1,35 @@
 // The suites that depend on the PostgreSQL version, and a run of suites on one version.
 import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import { root } from './run.mjs'
 import { runTap } from './run-tap.mjs'
 
 /** The SQL core. */
 export function storageSuites() {
-  return readdirSync(join(root, 'test', 'storage'))
+  return readdirSync(join(root, 'test', 'storage'), { recursive: true })
     .filter((name) => name.endsWith('.test.ts'))
-    .map((name) => `test/storage/${name}`)
+    .map((name) => `test/storage/${name.replaceAll(sep, '/')}`)
+    .toSorted()
 }
 
 /** The suites that `npm test` runs on the oldest version, in about a minute: those that its planner,
  * functions and locks may affect. `npm run test:versions` runs everything. */
 export function oldestSuites() {
-  const rules = [
-    'budgets',
-    'dedup',
-    'delivery',
-    'enqueue',
-    'groups',
-    'leases',
-    'pop-bytes',
-    'promote',
-    'push',
-    'retention',
-  ]
   const names = [
-    'collation',
-    'explain',
-    'explain-lists',
-    'schema',
-    ...rules.map((name) => `rules-${name}`),
+    'ack/leases',
+    'explain/delivery',
+    'explain/lists',
+    'pop/delivery',
+    'pop/pop-bytes',
+    'push/dedup',
+    'push/enqueue',
+    'push/push',
+    'queues/groups',
+    'schema/collation',
+    'schema/schema',
+    'time/budgets',
+    'time/promote',
+    'time/retention',
   ]
   return names.map((name) => `test/storage/${name}.test.ts`)
 }

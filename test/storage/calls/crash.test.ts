@@ -1,0 +1,104 @@
+// A call killed at any of its barriers has done nothing, and the same call then succeeds. The names
+// of the barriers are read from the functions, so that a new one is tested as it is written.
+import { readFileSync } from 'node:fs'
+import { migrationsDirectory } from '@rouse/database'
+import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
+import { test } from 'tap'
+import { demand, item, message, openStorage, type Storage } from '../support/storage.ts'
+import { dumpTables } from '../support/table-dump.ts'
+
+interface Victim {
+  /** The files whose barriers the call passes. */
+  readonly files: readonly string[]
+  readonly call: (storage: Storage, on: Executor, leases: readonly Lease[]) => Promise<unknown>
+}
+
+const born = () => [message('q', 'a', 'x'), message('q', 'born', 'x'), message('new', 'p', 'x')]
+
+// Together they pass every barrier of the files below; which call passes which is found out.
+const victims: Record<string, Victim> = {
+  push: {
+    files: ['push/push.sql'],
+    call: ({ send }, on) => send('q', 'a', ['x'], on),
+  },
+  'push to many partitions': {
+    files: ['push/push_general.sql', 'push/create_targets.sql'],
+    call: (_, on) => push(on, born()),
+  },
+  pop: {
+    files: ['pop/pop.sql'],
+    call: ({ take }, on) => take('q', { on, group: 'other' }),
+  },
+  'pop of several waiters': {
+    files: ['pop/pop_general.sql', 'queues/subscribe.sql'],
+    call: (_, on) =>
+      pop(on, {
+        source: { queue: 'q' },
+        group: 'born',
+        demands: [demand({ batch: 2, partitions: 2 }), demand({ batch: 5 })],
+      }),
+  },
+  ack: {
+    files: ['ack/ack.sql'],
+    call: (_, on, [lease]) => ack(on, [{ leaseId: lease?.leaseId as string }]),
+  },
+  'ack of several': {
+    files: ['ack/ack_general.sql'],
+    call: (_, on, leases) => {
+      const statuses = ['completed', 'failed', 'dlq'] as const
+      return ack(
+        on,
+        leases.map((lease, i) => item(lease, 0, statuses[i % 3])),
+      )
+    },
+  },
+  transaction: {
+    files: ['ack/transaction.sql'],
+    call: (_, on, leases) =>
+      transaction(on, { acks: leases.map((lease) => item(lease)), pushes: born() }),
+  },
+}
+
+function barriersOf(file: string): string[] {
+  const text = readFileSync(`${migrationsDirectory}/functions/${file}`, 'utf8')
+  return [...text.matchAll(/^\s*-- barrier: ([a-z0-9-]+)\s*$/gm)].map(([, name]) => name as string)
+}
+
+for (const [what, { files, call }] of Object.entries(victims)) {
+  for (const name of files.flatMap(barriersOf)) {
+    test(`a ${what} killed at ${name} has done nothing and can be made again`, async (t) => {
+      const storage = await openStorage(t)
+      const { armBarrier, pool, rows, take } = storage
+      const leases = await prepare(storage)
+      const before = await dumpTables(pool)
+      const barrier = await armBarrier(name)
+      const client = await pool.connect()
+      client.on('error', () => {})
+      const killed = call(storage, client, leases).then(
+        () => 'answered',
+        (error: { code?: string }) => error.code ?? 'connection lost',
+      )
+      const { pids } = await barrier.reached()
+      await rows('select pg_terminate_backend($1, 5000)', [pids[0]])
+      t.equal(await killed, '57P01')
+      client.release(true)
+      await barrier.release()
+      t.same(await dumpTables(pool), before, 'all as before')
+      await call(storage, pool, leases)
+      t.notSame(await dumpTables(pool), before, 'the same call then has its effect')
+      t.equal((await take('q', { partition: 'c' })).status, 'messages', 'no lock was left behind')
+    })
+  }
+}
+
+/** Three lanes with messages, of which group g has leased two. */
+async function prepare({ pool, take }: Storage): Promise<Lease[]> {
+  await push(
+    pool,
+    ['a', 'b', 'c'].flatMap((partition) => [1, 2].map((n) => message('q', partition, n))),
+  )
+  await take('q', { group: 'other', partition: 'nowhere' })
+  const leases: Lease[] = []
+  for (const partition of ['a', 'b']) leases.push(...(await take('q', { partition })).leases)
+  return leases
+}

@@ -1,0 +1,273 @@
+// Rule 3: locks in one order, so that no mix of calls can deadlock. PostgreSQL ends a deadlock with
+// 40P01 after a second; none of these calls may ever see one.
+import {
+  ack,
+  type Lease,
+  type PopResult,
+  type PushItem,
+  pop,
+  promoteDue,
+  push,
+  reapExpired,
+  release,
+  transaction,
+} from '@rouse/storage'
+import { eventually, type Random, seededRandom } from '@rouse/testkit'
+import { test } from 'tap'
+import {
+  demand,
+  item,
+  message,
+  openStorage,
+  payloads,
+  refusal,
+  type Storage,
+} from '../support/storage.ts'
+
+test('two pushes that name the same partitions in opposite order wait for each other', async (t) => {
+  const { armBarrier, pool, take, waiting } = await openStorage(t)
+  const items = (text: string) => ['a', 'b'].map((partition) => message('q', partition, text))
+  await push(pool, items('old'))
+  const first = await armBarrier('push-general-locked')
+  const pushes = [push(pool, items('one')), push(pool, items('two').toReversed())]
+  await first.reached(1)
+  await waiting(1)
+  await first.release()
+  await Promise.all(pushes)
+  const { leases } = await take('q', { batch: 9, partitions: 2 })
+  t.equal(payloads({ leases }).length, 6)
+})
+
+test('two transactions that each push to what the other acknowledges do not deadlock', async (t) => {
+  const { armBarrier, lease, pool, send, waiting } = await openStorage(t)
+  await send('q', 'ping', [1])
+  await send('q', 'pong', [1])
+  // Drained and leased: neither lane is ready, so each push has to write the lane the other holds.
+  const ping = await lease('q', { partition: 'ping' })
+  const pong = await lease('q', { partition: 'pong' })
+  const acked = await armBarrier('transaction-acked')
+  const calls = [
+    transaction(pool, { acks: [item(ping)], pushes: [message('q', 'pong', 2)] }),
+    transaction(pool, { acks: [item(pong)], pushes: [message('q', 'ping', 2)] }),
+  ]
+  await acked.reached(1)
+  await Promise.race([acked.reached(2), waiting(1)])
+  await acked.release()
+  t.equal((await Promise.all(calls)).length, 2)
+})
+
+test('two pushes that each create a partition of a queue with a size limit do not deadlock', async (t) => {
+  const { armBarrier, send, set, waiting } = await openStorage(t)
+  await set('q', { maxSize: 100 })
+  const created = await armBarrier('create-queues-locked')
+  const pushes = [send('q', 'a', [1]), send('q', 'b', [1])]
+  await created.reached(1)
+  await Promise.race([created.reached(2), waiting(1)])
+  await created.release()
+  t.equal((await Promise.all(pushes)).length, 2)
+})
+
+test('a pop of a namespace that creates a group does not deadlock with a push that creates a partition', async (t) => {
+  const { armBarrier, pool, rows, send, take, waiting } = await openStorage(t)
+  await send('first', 'p', ['x'])
+  await take('first', { autoAck: true })
+  await send('second', 'p', ['y'])
+  await rows(
+    `update rouse.queues set namespace = 'n', priority = case name when 'first' then 1 else 0 end`,
+  )
+  // A drained lane that is ready: the pop settles it and so holds its partition.
+  await rows('update rouse.lanes set ready = true')
+  const created = await armBarrier('create-queues-locked')
+  const pushing = push(pool, [message('first', 'p', 'x2'), message('second', 'born', 'y2')])
+  await created.reached()
+  const popping = pop(pool, {
+    source: { namespace: 'n' },
+    group: 'g',
+    demands: [demand({ batch: 9 })],
+  })
+  await waiting(1)
+  await created.release()
+  const [{ status }] = await Promise.all([popping, pushing])
+  t.equal(status, 'messages')
+})
+
+test('a pop that would have to wait with lanes in its hands gives way, and takes nothing', async (t) => {
+  const { begin, send, take } = await openStorage(t)
+  await send('q', 'p', [1, 2])
+  t.same(payloads(await take('q', { autoAck: true })), [1])
+  const other = await begin()
+  await other.query('lock table rouse.leases in share mode')
+  t.equal((await refusal(take('q'))).state, '55P03')
+  await other.query('commit')
+  t.same(payloads(await take('q')), [2])
+})
+
+for (const { what, options, subscribed, row } of [
+  {
+    what: 'counts what a limited group has in flight',
+    options: { maxInFlight: 9 },
+    subscribed: true,
+    row: 'select from rouse.groups for update',
+  },
+  {
+    what: 'creates the group',
+    options: {},
+    subscribed: false,
+    row: 'select from rouse.queues for update',
+  },
+]) {
+  test(`a pop that finds lanes held gives way soon, but not while somebody ${what}`, async (t) => {
+    const { begin, rows, send, set, take } = await openStorage(t)
+    await set('q', options)
+    await send('q', 'p', [1, 2])
+    if (subscribed) await take('q', { autoAck: true })
+    const other = await begin()
+    await other.query(row)
+    const popping = take('q')
+    // Twice the time in which it gives way elsewhere.
+    await eventually(
+      () =>
+        rows(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+           and clock_timestamp() - query_start > interval '500 ms'`,
+        ).then((found) => found.length > 0),
+      { timeoutMs: 30_000 },
+    )
+    await other.query('commit')
+    t.equal((await popping).status, 'messages')
+  })
+}
+
+test('opening lanes freed by ack_in never waits for a lane that somebody holds', async (t) => {
+  const { begin, lane, lease, pool, rows, send } = await openStorage(t)
+  await send('q', 'p', [1, 2])
+  const held = await lease('q')
+  await rows('select rouse.ack_in($1)', [held.leaseId])
+  const client = await begin()
+  await client.query('select from rouse.lanes for update')
+  await promoteDue(pool)
+  t.equal((await lane()).lease_id, held.leaseId, 'left for the next round')
+  await client.query('rollback')
+  await promoteDue(pool)
+  t.equal((await lane()).lease_id, null)
+})
+
+for (const ordering of ['partition', 'none'] as const) {
+  test(`1,500 mixed calls in order ${ordering} meet no deadlock and lose nothing`, async (t) => {
+    const storage = await openStorage(t, 10)
+    const random = seededRandom(Number(process.env.ROUSE_TEST_SEED ?? 20_260_716))
+    t.comment(`seed ${random.seed}`)
+    const mix = mixedCalls(storage, random)
+    for (const queue of mix.queues) {
+      await storage.set(queue, { ordering, retryLimit: 1000, retryBackoffMs: [0], leaseTime: 3600 })
+    }
+    const codes = await mix.run(1_500)
+    t.same(
+      codes.filter((code) => code !== 'RS409'),
+      [],
+      'no deadlock, nothing unexpected',
+    )
+    t.same(await mix.drain(), [], 'every message was delivered in the end')
+  })
+}
+
+/** Random calls of every kind on two queues of five partitions, and an account of what they did. */
+function mixedCalls({ pool, rows, take }: Storage, random: Random) {
+  const queues = ['q0', 'q1']
+  const sent = new Set<unknown>()
+  const held: Lease[] = []
+  let count = 0
+
+  function items(): PushItem[] {
+    return Array.from({ length: 1 + random.below(4) }, () => {
+      sent.add((count += 1))
+      return message(random.pick(queues), `p${random.below(5)}`, count)
+    })
+  }
+  function takeSome(most: number): Lease[] {
+    return Array.from({ length: most }, () => {
+      return held.splice(random.below(Math.max(1, held.length)), 1)
+    }).flat()
+  }
+  async function pushSome(): Promise<void> {
+    await push(pool, items())
+  }
+  async function popSome(): Promise<void> {
+    const demands = [demand({ batch: 5, partitions: 3 }), demand({ batch: 3, partitions: 2 })]
+    held.push(
+      ...(await pop(pool, { source: { queue: random.pick(queues) }, group: 'g', demands })).leases,
+    )
+  }
+  async function end(leases: readonly Lease[], status?: 'failed'): Promise<void> {
+    const acks = leases.flatMap((lease) => lease.messages.map((_, at) => item(lease, at, status)))
+    const delivered = leases.flatMap((lease) => payloads(lease))
+    const { rejected } = await ack(pool, acks)
+    if (status === 'failed') return
+    delivered.forEach((payload, i) => rejected.includes(i) || sent.delete(payload))
+  }
+  async function transact(): Promise<void> {
+    const leases = takeSome(2)
+    const acks = leases.flatMap((lease) => lease.messages.map((_, at) => item(lease, at)))
+    const pushes = items()
+    try {
+      await transaction(pool, { acks, pushes })
+    } catch (error) {
+      for (const { payload } of pushes) sent.delete(JSON.parse(payload))
+      throw error
+    }
+    for (const payload of leases.flatMap((lease) => payloads(lease))) sent.delete(payload)
+  }
+  const calls = [
+    pushSome,
+    pushSome,
+    popSome,
+    popSome,
+    () => end(takeSome(3)),
+    () => end(takeSome(1), 'failed'),
+    transact,
+    () =>
+      release(
+        pool,
+        takeSome(1).map(({ leaseId }) => leaseId),
+      ),
+    () => promoteDue(pool),
+    () => reapExpired(pool),
+  ]
+
+  return {
+    queues,
+    /** Answers the codes of calls that failed. A lease given back by another call is refused: RS409. */
+    async run(total: number): Promise<string[]> {
+      let left = total
+      const codes: string[] = []
+      const worker = async () => {
+        while (left-- > 0) {
+          await random
+            .pick<() => Promise<unknown>>(calls)()
+            .catch((error: Error & { code?: string }) => {
+              codes.push(error.code ?? error.message)
+            })
+        }
+      }
+      await Promise.all(Array.from({ length: 10 }, worker))
+      return codes
+    },
+    /** Ends and takes all that is left; answers what was sent and never delivered to the end. */
+    async drain(): Promise<unknown[]> {
+      // A transaction that was refused for one lease has left another of its leases out.
+      const out = await rows<{ id: string }>('select distinct id from rouse.leases')
+      await release(
+        pool,
+        out.map(({ id }) => id),
+      )
+      for (const queue of queues) {
+        let result: PopResult
+        do {
+          result = await take(queue, { batch: 1000, partitions: 100, autoAck: true })
+          for (const payload of payloads(result)) sent.delete(payload)
+        } while (result.status === 'messages')
+      }
+      return [...sent]
+    },
+  }
+}

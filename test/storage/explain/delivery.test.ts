@@ -1,0 +1,270 @@
+// What a call costs must not depend on how much there is, nor on what the planner believes about it. Counted in
+// pages touched, which no other load on the machine changes, never in time.
+import { randomUUID } from 'node:crypto'
+import {
+  ack,
+  type Executor,
+  extend,
+  type Lease,
+  type PopDemand,
+  type PushItem,
+  pop,
+  promoteDue,
+  push,
+  reapExpired,
+  release,
+} from '@rouse/storage'
+import { testDatabase } from '@rouse/testkit'
+import type pg from 'pg'
+import { type Test, test } from 'tap'
+import { buffersOf } from '../support/buffers.ts'
+import { inconsistencies } from '../support/consistency.ts'
+import { fillTables, group, type Shape } from '../support/shape.ts'
+
+const small: Shape = { partitions: 100, backlog: 1_000, stuck: 10 }
+const large: Shape = { partitions: 100_000, backlog: 1_000_000, stuck: 20_000 }
+
+/** Indexes of the large shape are a level or two deeper: so many pages more for every row a call looks up. */
+const extraPagesPerLookup = 2
+
+interface Measured {
+  readonly name: string
+  /** How many rows the call looks up by index, roughly: the bound of what may be added. */
+  readonly lookups: number
+  /** More pages than this are too many even for the small shape. */
+  readonly pagesMax: number
+  readonly measure: (client: pg.ClientBase) => Promise<number>
+}
+
+const measured: readonly Measured[] = [
+  {
+    name: 'pop of a queue in which one lane of all is ready',
+    lookups: 15,
+    pagesMax: 60,
+    measure: (client) => buffersOf(client, (executor) => popOne(executor, 'wide', 10)),
+  },
+  {
+    name: 'pop for several waiters and partitions',
+    lookups: 25,
+    pagesMax: 100,
+    measure: (client) =>
+      buffersOf(client, (executor) =>
+        popFrom(executor, 'wide', [
+          { batch: 10, partitions: 5, holder: 'first' },
+          { batch: 10, partitions: 5, holder: 'second' },
+        ]),
+      ),
+  },
+  {
+    name: 'pop from a backlog',
+    lookups: 15,
+    pagesMax: 60,
+    measure: (client) => buffersOf(client, (executor) => popOne(executor, 'deep', 100)),
+  },
+  {
+    name: 'pop beside blocked and leased lanes',
+    lookups: 15,
+    pagesMax: 60,
+    measure: (client) => buffersOf(client, (executor) => popOne(executor, 'stuck', 10)),
+  },
+  {
+    name: 'pop that finds blocked and leased lanes only',
+    lookups: 15,
+    pagesMax: 60,
+    measure: (client) =>
+      buffersOf(
+        client,
+        (executor) => popOne(executor, 'stuck', 10),
+        async (executor) => void (await popOne(executor, 'stuck', 1_000)),
+      ),
+  },
+  {
+    name: 'push of one message to one of many partitions',
+    lookups: 10,
+    pagesMax: 50,
+    measure: (client) => buffersOf(client, (executor) => push(executor, items('wide', [3]))),
+  },
+  {
+    name: 'push of one message to a backlog',
+    lookups: 10,
+    pagesMax: 50,
+    measure: (client) => buffersOf(client, (executor) => push(executor, items('deep', [1]))),
+  },
+  {
+    name: 'push to a hundred partitions',
+    lookups: 1_200,
+    pagesMax: 4_000,
+    measure: (client) =>
+      buffersOf(client, async (executor) => push(executor, items('wide', await spread(client)))),
+  },
+  {
+    name: 'ack of a lease',
+    lookups: 12,
+    pagesMax: 50,
+    measure: (client) => withLease(client, (executor, { leaseId }) => ack(executor, [{ leaseId }])),
+  },
+  {
+    name: 'ack of one failed message',
+    lookups: 20,
+    pagesMax: 80,
+    measure: (client) =>
+      withLease(client, (executor, { leaseId, partitionId, messages }) =>
+        ack(executor, [
+          { leaseId, message: { partitionId, seq: messages[0]?.seq ?? 0 }, status: 'failed' },
+        ]),
+      ),
+  },
+  {
+    name: 'extension of a lease',
+    lookups: 12,
+    pagesMax: 50,
+    measure: (client) =>
+      withLease(client, (executor, { leaseId }) =>
+        extend(executor, [{ leaseId, durationMs: 60_000 }]),
+      ),
+  },
+  {
+    name: 'release of a lease',
+    lookups: 15,
+    pagesMax: 60,
+    measure: (client) => withLease(client, (executor, { leaseId }) => release(executor, [leaseId])),
+  },
+  {
+    name: 'search for expired leases among live ones',
+    lookups: 3,
+    pagesMax: 20,
+    measure: (client) => buffersOf(client, (executor) => reapExpired(executor)),
+  },
+  {
+    name: 'search for what is due among what is not',
+    lookups: 6,
+    pagesMax: 30,
+    measure: (client) => buffersOf(client, (executor) => promoteDue(executor)),
+  },
+]
+
+test('what a call touches does not grow with what there is', async (t) => {
+  const baseline = await measureAll((await filledDatabase(t, small)).client)
+  for (const { name, pagesMax } of measured) {
+    t.ok(Number(baseline.get(name)) <= pagesMax, `${name}: ${baseline.get(name)} pages`)
+  }
+  const { client, session } = await filledDatabase(t, large)
+  t.same(await inconsistencies(client), [], 'the large tables are such as calls would leave them')
+
+  await t.test('for a session that planned while the tables were tiny', async (t) => {
+    compare(t, baseline, await measureAll(session))
+  })
+  await t.test('when the tables were analysed while they were tiny', async (t) => {
+    compare(t, baseline, await measureAll(client))
+  })
+  await t.test('when the tables were never analysed', async (t) => {
+    await forgetStatistics(client)
+    compare(t, baseline, await measureAll(client))
+  })
+  await t.test('when the tables were analysed as they are', async (t) => {
+    await client.query('analyze')
+    compare(t, baseline, await measureAll(client))
+  })
+})
+
+/** Tables that were analysed when they held next to nothing, and filled since. */
+async function filledDatabase(
+  t: Test,
+  shape: Shape,
+): Promise<{ client: pg.PoolClient; session: pg.PoolClient }> {
+  const { pool } = await testDatabase(t, { instrumented: false, poolMax: 2 })
+  const [client, session] = await Promise.all([pool.connect(), pool.connect()])
+  t.teardown(() => {
+    client.release()
+    session.release()
+  })
+  const { rows } = await client.query<{ name: string }>(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = 'rouse'`,
+  )
+  for (const { name } of rows)
+    await client.query(`alter table ${name} set (autovacuum_enabled = off)`)
+  await push(session, items('tiny', [1, 2]))
+  await client.query('analyze')
+  for (let round = 0; round < 3; round += 1) {
+    const { leases } = await popOne(session, 'tiny', 1)
+    await ack(
+      session,
+      leases.map(({ leaseId }) => ({ leaseId })),
+    )
+    await push(session, items('tiny', [1, 2]))
+  }
+  await fillTables(client, shape)
+  return { client, session }
+}
+
+/** As after a crash or an upgrade: neither statistics nor row counts. */
+async function forgetStatistics(client: pg.ClientBase): Promise<void> {
+  const inRouse = `in (select oid from pg_class where relnamespace = 'rouse'::regnamespace)`
+  await client.query('set allow_system_table_mods = on')
+  await client.query(`delete from pg_statistic where starelid ${inRouse}`)
+  await client.query(
+    `update pg_class set relpages = 0, reltuples = -1, relallvisible = 0 where oid ${inRouse}`,
+  )
+  // Sessions plan anew only when they are told.
+  await client.query('reset allow_system_table_mods')
+  await client.query('discard plans')
+}
+
+async function measureAll(client: pg.ClientBase): Promise<Map<string, number>> {
+  const pages = new Map<string, number>()
+  for (const { name, measure } of measured) pages.set(name, await measure(client))
+  return pages
+}
+
+function compare(t: Test, baseline: Map<string, number>, found: Map<string, number>): void {
+  for (const { name, lookups } of measured) {
+    const before = Number(baseline.get(name))
+    const now = Number(found.get(name))
+    const most = before + lookups * extraPagesPerLookup
+    t.ok(now <= most, `${name}: ${now} pages, ${before} when small, at most ${most}`)
+  }
+}
+
+function popOne(executor: Executor, queue: string, batch: number): ReturnType<typeof pop> {
+  return popFrom(executor, queue, [{ batch, partitions: 1, holder: 'test' }])
+}
+
+function popFrom(
+  executor: Executor,
+  queue: string,
+  demands: readonly PopDemand[],
+): ReturnType<typeof pop> {
+  return pop(executor, { source: { queue }, group, demands })
+}
+
+async function withLease(
+  client: pg.ClientBase,
+  call: (executor: Executor, lease: Lease) => Promise<unknown>,
+): Promise<number> {
+  let lease: Lease | undefined
+  return buffersOf(
+    client,
+    (executor) => call(executor, lease as Lease),
+    async (executor) => {
+      lease = (await popOne(executor, 'deep', 10)).leases[0]
+    },
+  )
+}
+
+function items(queue: string, partitions: readonly number[]): PushItem[] {
+  return partitions.map((n) => ({
+    queue,
+    partition: `p${n}`,
+    id: randomUUID(),
+    payload: '{"some": "payload"}',
+  }))
+}
+
+/** A hundred partitions of queue `wide`, as far apart as there are. */
+async function spread(client: pg.ClientBase): Promise<number[]> {
+  const { rows } = await client.query<{ count: number }>(
+    `select count(*)::int from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'wide'`,
+  )
+  const step = Math.floor((rows[0]?.count ?? 0) / 100)
+  return Array.from({ length: 100 }, (_, i) => 1 + i * step)
+}

@@ -1,0 +1,188 @@
+// How old a message may get that comes back: ttl and maxWaitTimeSeconds count for it as for a fresh one.
+import { ack, deadLetters, promoteDue, reapExpired, redrive, release, retain } from '@rouse/storage'
+import { type Test, test } from 'tap'
+import { finish, item, openStorage, payloads, type Storage, start } from '../support/storage.ts'
+
+const ttlMs = 3_000
+const retryMs = 20_000
+const short = { ttl: ttlMs / 1_000, retryBackoffMs: [retryMs] }
+
+async function openFrozen(t: Test): Promise<Storage> {
+  const storage = await openStorage(t)
+  await storage.freezeClock(start)
+  return storage
+}
+
+async function fail({ lease, pool }: Storage, batch = 1): Promise<void> {
+  const { leaseId } = await lease('q', { batch })
+  await ack(pool, [{ leaseId, status: 'failed' }])
+}
+
+for (const option of ['ttl', 'maxWaitTimeSeconds']) {
+  test(`a failed message older than ${option} lets go of its lane and does not come again`, async (t) => {
+    const storage = await openFrozen(t)
+    const { advanceClock, pool, rows, send, set, take } = storage
+    await set('q', { [option]: 3, retryBackoffMs: [retryMs] })
+    await send('q', 'p', [1])
+    await fail(storage)
+    await send('q', 'p', [2])
+    await advanceClock(ttlMs)
+    t.same(await promoteDue(pool), [], 'it may still be delivered')
+    await advanceClock(1)
+    t.match(await promoteDue(pool), [{ queue: 'q', partition: 'p', group: 'g' }])
+    await send('q', 'p', [3])
+    t.same(payloads(await take('q', { batch: 9, autoAck: true })), [3], 'the second is as old')
+    await advanceClock(retryMs)
+    t.same(await promoteDue(pool), [])
+    t.equal((await take('q', { batch: 9 })).status, 'empty')
+    const left = 'select from rouse.redeliveries union all select from rouse.dead_letters'
+    t.same(await rows(left), [])
+  })
+}
+
+test('the shorter of ttl and maxWaitTimeSeconds counts', async (t) => {
+  const storage = await openFrozen(t)
+  const { lane, send, set } = storage
+  await set('q', { ttl: 9, maxWaitTimeSeconds: 5, retryBackoffMs: [retryMs] })
+  await send('q', 'p', [1])
+  await fail(storage)
+  t.same((await lane()).blocked_until, new Date(start + 5_000))
+})
+
+test('a failed message whose time is not over comes again when it is due', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, lane, lease, pool, send, set } = storage
+  await set('q', { ttl: 60, retryBackoffMs: [retryMs] })
+  await send('q', 'p', [1])
+  await fail(storage)
+  t.same((await lane()).blocked_until, new Date(start + retryMs))
+  await advanceClock(retryMs)
+  await promoteDue(pool)
+  t.match(await lease('q'), { attempt: 2 })
+})
+
+test('a message that is too old when it fails does not hold its lane', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, lease, pool, send, set, take } = storage
+  await set('q', short)
+  await send('q', 'p', [1])
+  const held = await lease('q')
+  await advanceClock(ttlMs + 1)
+  await send('q', 'p', [2])
+  t.match((await ack(pool, [item(held, 0, 'failed')])).woken, [{ queue: 'q', group: 'g' }])
+  t.same(payloads(await take('q', { batch: 9 })), [2])
+})
+
+test('of several that failed, those that are too old go and the next holds the lane', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, lane, pool, rows, send, set, take } = storage
+  await set('q', short)
+  await send('q', 'p', Array(250).fill('old'))
+  await advanceClock(2_000)
+  await send('q', 'p', ['young', 'fresh'])
+  await fail(storage, 251)
+  await advanceClock(ttlMs - 1_999)
+  await promoteDue(pool)
+  t.equal((await take('q', { batch: 9 })).status, 'empty')
+  t.same(await rows('select seq from rouse.redeliveries'), [{ seq: '251' }])
+  t.same((await lane()).blocked_until, new Date(start + 2_000 + ttlMs))
+})
+
+type ComesBack = (storage: Storage) => Promise<unknown>
+const waysBack: [string, object, ComesBack][] = [
+  ['failed where failures skip', { onFailure: 'skip' }, (storage) => fail(storage)],
+  ['failed in order none', { ordering: 'none' }, (storage) => fail(storage)],
+  ['was not acknowledged in time', {}, ({ lease }) => lease('q', { leaseMs: 10 })],
+  [
+    'was given back behind one that is done',
+    { ttl: 40 },
+    async ({ advanceClock, lease, pool }) => {
+      const held = await lease('q', { batch: 2, leaseMs: 100_000 })
+      await ack(pool, [item(held, 1)])
+      await advanceClock(40_000)
+      await release(pool, [held.leaseId])
+    },
+  ],
+]
+
+for (const [what, options, comesBack] of waysBack) {
+  test(`a message that ${what} does not come again after its ttl`, async (t) => {
+    const storage = await openFrozen(t)
+    const { advanceClock, pool, rows, send, set, take } = storage
+    await set('q', { ...short, ...options })
+    await send('q', 'p', [1, 2])
+    await comesBack(storage)
+    await advanceClock(retryMs)
+    await reapExpired(pool)
+    await promoteDue(pool)
+    t.equal((await rows('select from rouse.redeliveries')).length, 1)
+    await send('q', 'p', [3])
+    t.same(payloads(await take('q', { batch: 9 })), [3])
+    t.same(await rows('select from rouse.redeliveries'), [])
+  })
+}
+
+test('a message that was too old to come again is taken by retention', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, pool, rows, send, set, take } = storage
+  await set('q', short)
+  await send('q', 'p', [1])
+  await fail(storage)
+  await advanceClock(ttlMs + 1)
+  await promoteDue(pool)
+  t.equal((await take('q')).status, 'empty')
+  t.match(await retain(pool), { messages: 1 })
+  t.same(await rows('select from rouse.messages'), [])
+})
+
+test('a letter that is redriven is delivered whatever its age, alone, until it is done or given up again', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, lease, pool, send, set } = storage
+  await set('q', { ...short, retryLimit: 1, retryBackoffMs: [0] })
+  await send('q', 'p', ['letter', 'old'])
+  for (let delivery = 0; delivery < 2; delivery += 1) await fail(storage)
+  await fail(storage)
+  await advanceClock(retryMs)
+  await redrive(pool, { queue: 'q' })
+  for (const attempt of [1, 2]) {
+    const held = await lease('q', { batch: 9 })
+    t.equal(held.attempt, attempt)
+    t.same(payloads(held), ['letter'])
+    await ack(pool, [item(held, 0, 'failed')])
+  }
+  t.match(await deadLetters(pool), { total: 1, letters: [{ payload: '"letter"' }] })
+  await send('q', 'p', ['fresh'])
+  const next = await lease('q', { batch: 9 })
+  t.same(payloads(next), ['fresh'])
+  await finish(pool, next)
+})
+
+for (const [name, end] of [
+  ['fails', (storage, leaseId) => ack(storage.pool, [{ leaseId, status: 'failed' }])],
+  ['is given back', (storage, leaseId) => ack(storage.pool, [{ leaseId, status: 'retry' }])],
+  ['is released', (storage, leaseId) => release(storage.pool, [leaseId])],
+  [
+    'expires',
+    async (storage) => {
+      await storage.advanceClock(3_600_000)
+      await reapExpired(storage.pool)
+    },
+  ],
+] as [string, (storage: Storage, leaseId: string) => Promise<unknown>][]) {
+  test(`a redriven letter that ${name} comes again, though the retry limit was raised and its attempts are forgotten`, async (t) => {
+    const storage = await openFrozen(t)
+    const { advanceClock, lease, pool, rows, send, set, take } = storage
+    await set('q', { ttl: 3, retryLimit: 0, retryBackoffMs: [1_000], leaseTime: 60 })
+    await send('q', 'p', ['dead'])
+    await fail(storage)
+    await advanceClock(ttlMs + 1)
+    await set('q', { retryLimit: 5 })
+    await redrive(pool, { queue: 'q' })
+    const { leaseId } = await lease('q')
+    await rows(`delete from rouse.attempts where outcome = 'failed'`)
+    await end(storage, leaseId)
+    await advanceClock(1_000)
+    await promoteDue(pool)
+    t.same(payloads(await take('q')), ['dead'])
+  })
+}

@@ -1,0 +1,267 @@
+// Rules 10 and 18: what users call inside their own transactions may stay open and block nobody.
+import {
+  ack,
+  ackIn,
+  enqueue,
+  extend,
+  type Lease,
+  promoteDue,
+  push,
+  reapExpired,
+  release,
+} from '@rouse/storage'
+import { test } from 'tap'
+import {
+  item,
+  message,
+  openStorage,
+  payloads,
+  refusal,
+  type Storage,
+  start,
+} from '../support/storage.ts'
+import { dumpTables } from '../support/table-dump.ts'
+
+test('an open enqueue blocks neither pushes nor pops nor promotion of its partition', async (t) => {
+  const { begin, pool, send, take } = await openStorage(t)
+  await send('q', 'p', ['before'])
+  const client = await begin()
+  await enqueue(client, { queue: 'q', partition: 'p', payload: '"enqueued"' })
+  await send('q', 'p', ['after'])
+  await push(pool, [message('q', 'p', 'keyed', { transactionId: 'k' })])
+  await promoteDue(pool)
+  t.same(payloads(await take('q', { batch: 9, autoAck: true })), ['before', 'after', 'keyed'])
+  await client.query('commit')
+  t.match(await promoteDue(pool), [{ queue: 'q', partition: 'p', group: null, count: 1 }])
+  t.same(payloads(await take('q', { batch: 9 })), ['enqueued'])
+})
+
+test('what is enqueued and rolled back was never there', async (t) => {
+  const { begin, pool, rows, send } = await openStorage(t)
+  await send('q', 'p', ['before'])
+  const client = await begin()
+  await enqueue(client, { queue: 'q', partition: 'p', payload: '1' })
+  await client.query('rollback')
+  t.same(await promoteDue(pool), [])
+  t.same(await rows('select from rouse.scheduled'), [])
+})
+
+test('an enqueue in the middle of a repeatable read sees its own snapshot and still commits', async (t) => {
+  const { begin, pool, send, take } = await openStorage(t)
+  await send('q', 'p', [1])
+  const client = await begin('repeatable read')
+  await client.query('select count(*) from rouse.messages')
+  await send('q', 'p', [2])
+  await enqueue(client, { queue: 'q', partition: 'p', payload: '3' })
+  await client.query('commit')
+  await promoteDue(pool)
+  t.same(payloads(await take('q', { batch: 9 })), [1, 2, 3])
+})
+
+/** A transaction left open after it acknowledged all of a lease on the first of two messages. */
+async function openAckIn(storage: Storage, ordering = 'partition', mode?: string) {
+  await storage.freezeClock(start)
+  await storage.set('q', { ordering })
+  await storage.send('q', 'p', [1, 2])
+  const held = await storage.lease('q', { leaseMs: 1_000 })
+  const client = await storage.begin(mode)
+  if (mode !== undefined) await client.query('select count(*) from rouse.leases')
+  await ackIn(client, held.leaseId)
+  return { held, client }
+}
+
+test('an open ack_in does not block pushes to its lane', async (t) => {
+  const storage = await openStorage(t)
+  const { client } = await openAckIn(storage)
+  await storage.send('q', 'p', [3])
+  await push(storage.pool, [message('q', 'p', 4), message('q', 'other', 1)])
+  await promoteDue(storage.pool)
+  await client.query('commit')
+  await promoteDue(storage.pool)
+  t.same(payloads(await storage.take('q', { partition: 'p', batch: 9 })), [2, 3, 4])
+})
+
+test('an open ack_in does not block pops of a lane in order none', async (t) => {
+  const storage = await openStorage(t)
+  await openAckIn(storage, 'none')
+  t.same(payloads(await storage.take('q', { batch: 9 })), [2])
+})
+
+test('an ordered lane stays leased under an open ack_in, and opens after its commit', async (t) => {
+  const storage = await openStorage(t)
+  const { client } = await openAckIn(storage)
+  t.match(await storage.take('q'), { status: 'empty' })
+  await client.query('commit')
+  t.match(await storage.take('q'), { status: 'empty' }, 'only the promoter opens it')
+  t.match(await promoteDue(storage.pool), [{ queue: 'q', partition: 'p', group: 'g', count: 1 }])
+  t.same(payloads(await storage.take('q')), [2])
+  t.same(await storage.rows('select from rouse.freed'), [])
+})
+
+for (const ordering of ['partition', 'none']) {
+  test(`a lease in order ${ordering} cannot expire, end or grow under an open ack_in`, async (t) => {
+    const storage = await openStorage(t)
+    const { advanceClock, pool, rows, take } = storage
+    const { client, held } = await openAckIn(storage, ordering)
+    t.same((await ack(pool, [item(held)])).rejected, [0])
+    t.same((await ack(pool, [item(held, 0, 'failed')])).rejected, [0])
+    t.equal((await release(pool, [held.leaseId])).released.size, 0)
+    t.same(await extend(pool, [{ leaseId: held.leaseId, durationMs: 99_000 }]), [start + 1_000])
+    await advanceClock(60_000)
+    t.same(await reapExpired(pool), [])
+    await client.query('commit')
+    await reapExpired(pool)
+    await promoteDue(pool)
+    t.same(payloads(await take('q', { batch: 9 })), [2], 'the first was completed, not redelivered')
+    t.same(await rows('select from rouse.attempts'), [])
+  })
+
+  test(`an ack_in rolled back in order ${ordering} leaves all as before`, async (t) => {
+    const storage = await openStorage(t)
+    const { freezeClock, lease, pool, send, set } = storage
+    await freezeClock(start)
+    await set('q', { ordering })
+    await send('q', 'p', [1, 2])
+    const held = await lease('q', { batch: 2 })
+    const before = await dumpTables(pool)
+    const client = await storage.begin()
+    t.equal(await ackIn(client, held.leaseId, { partitionId: held.partitionId, seq: 1 }), 1)
+    t.equal(await ackIn(client, held.leaseId), 1)
+    await client.query('rollback')
+    t.same(await dumpTables(pool), before)
+    t.same((await ack(pool, [item(held), item(held, 1)])).rejected, [])
+  })
+}
+
+test('ack_in of one message leaves the rest of the lease with its holder', async (t) => {
+  const { begin, lease, pool, send } = await openStorage(t)
+  await send('q', 'p', [1, 2, 3])
+  const held: Lease = await lease('q', { batch: 3 })
+  const client = await begin()
+  t.equal(await ackIn(client, held.leaseId, { partitionId: held.partitionId, seq: 2 }), 1)
+  await client.query('commit')
+  t.same(
+    (
+      await ack(
+        pool,
+        [0, 1, 2].map((at) => item(held, at)),
+      )
+    ).rejected,
+    [1],
+  )
+})
+
+test('ack_in works under repeatable read', async (t) => {
+  const storage = await openStorage(t)
+  const { client } = await openAckIn(storage, 'partition', 'repeatable read')
+  await storage.send('q', 'p', [3])
+  await client.query('commit')
+  await promoteDue(storage.pool)
+  t.same(payloads(await storage.take('q', { batch: 9 })), [2, 3])
+})
+
+test('a lane freed by ack_in after its group was moved stays with its new holder', async (t) => {
+  const storage = await openStorage(t)
+  const { lane, lease, pool, rows, send } = storage
+  await send('q', 'p', [1, 2, 3])
+  const first = await lease('q')
+  await ackIn(pool, first.leaseId)
+  await rows('update rouse.lanes set lease_id = null')
+  const second = await lease('q')
+  await promoteDue(pool)
+  t.equal((await lane()).lease_id, second.leaseId)
+})
+
+test('a group whose in-flight limit was reached is woken when ack_in commits', async (t) => {
+  const { lease, pool, send, set, take } = await openStorage(t)
+  await set('q', { ordering: 'none', maxInFlight: 1 })
+  await send('q', 'p', [1, 2])
+  const held = await lease('q')
+  t.equal((await take('q')).status, 'empty')
+  await ackIn(pool, held.leaseId)
+  t.match(await promoteDue(pool), [{ queue: 'q', group: 'g' }])
+  t.same(payloads(await take('q')), [2])
+})
+
+// Rule 18.
+
+test('a producer may enqueue and ack_in, and touch nothing else', async (t) => {
+  const { begin, lease, pool, rows, send, take } = await openStorage(t)
+  await send('q', 'p', [1])
+  const { leaseId } = await lease('q')
+  const client = await begin()
+  await client.query('set local role rouse_producer')
+  await enqueue(client, { queue: 'q', partition: 'p', payload: '2', transactionId: 'k' })
+  t.equal(await ackIn(client, leaseId), 1)
+  await client.query('commit')
+  await promoteDue(pool)
+  t.same(payloads(await take('q')), [2])
+
+  const functions = await rows<{ call: string; allowed: boolean }>(
+    `select p.oid::regprocedure::text as call, has_function_privilege('rouse_producer', p.oid, 'execute') as allowed
+     from pg_proc p where p.pronamespace = 'rouse'::regnamespace`,
+  )
+  const allowed = functions.filter((f) => f.allowed).map(({ call }) => call.replace(/\(.*/, ''))
+  t.same([...new Set(allowed)].toSorted(), ['rouse.ack_in', 'rouse.enqueue'])
+  const relations = await rows<{ name: string; allowed: boolean }>(
+    `select c.relname as name, bool_or(has_table_privilege('rouse_producer', c.oid, p)) as allowed
+     from pg_class c, unnest(array['select', 'insert', 'update', 'delete', 'truncate']) p
+     where c.relnamespace = 'rouse'::regnamespace and c.relkind = 'r' group by 1`,
+  )
+  t.same(
+    relations.filter((r) => r.allowed),
+    [],
+  )
+})
+
+test('a producer cannot lead the functions astray by its search path', async (t) => {
+  const { begin, rows } = await openStorage(t)
+  await rows(`create schema evil; grant usage, create on schema evil to rouse_producer;
+    create function evil.octet_length(text) returns integer language sql as 'select 1/0';
+    grant execute on all functions in schema evil to rouse_producer`)
+  const client = await begin()
+  await client.query(
+    `set local role rouse_producer; set local search_path = evil, pg_catalog, rouse`,
+  )
+  await enqueue(client, { queue: 'q', payload: '1' })
+  await client.query('commit')
+  t.equal((await rows('select from rouse.scheduled')).length, 1)
+})
+
+for (const [what, values] of [
+  ['an empty queue name', ['', '1']],
+  ['a control character in the partition', ['q', '1', 'a\u0007']],
+  ['no payload', ['q', null]],
+  ['a negative delay', ['q', '1', 'p', '-1 second']],
+  ['headers that are no object', ['q', '1', 'p', null, null, null, '[]']],
+  ['a payload beyond a MiB', ['q', JSON.stringify('x'.repeat(1_100_000))]],
+] as const) {
+  test(`an enqueue with ${what} is refused by name`, async (t) => {
+    const { rows } = await openStorage(t)
+    const padded = [...values, ...Array.from({ length: 8 - values.length }, () => null)]
+    padded[2] ??= 'Default'
+    const call = rows('select rouse.enqueue($1, $2, $3, $4, $5, $6, $7, $8)', padded)
+    const { detail, state } = await refusal(call)
+    t.equal(state, 'RS400')
+    t.type(detail.field, 'string')
+    t.same(await rows('select from rouse.scheduled'), [])
+  })
+}
+
+test('rows of SQL producers notify when they commit; those of the broker never do', async (t) => {
+  const { begin, pool, rows } = await openStorage(t)
+  const listener = await pool.connect()
+  t.teardown(() => listener.release(true))
+  const heard: string[] = []
+  listener.on('notification', ({ payload }) => heard.push(payload ?? ''))
+  await listener.query('listen rouse_scheduled')
+  await push(pool, [message('q', 'p', 1, { delayMs: 60_000 })])
+  const client = await begin()
+  await enqueue(client, { queue: 'q', payload: '1' })
+  await enqueue(client, { queue: 'q', payload: '2' })
+  await client.query('commit')
+  await enqueue(pool, { queue: 'q', payload: '3', runAt: new Date(start) })
+  await listener.query('select 1')
+  t.same(heard, ['0', String(start)])
+  t.equal((await rows('select from rouse.scheduled')).length, 4)
+})

@@ -141,6 +141,25 @@ test('functions may call each other in any file order', async (t) => {
   t.same((await migrate({ pool, directory })).functions, ['a.sql', 'b.sql'])
 })
 
+test('grants are applied after all functions, whatever the files and folders are called', async (t) => {
+  const { pool } = await emptyDatabase(t)
+  const directory = migrationsFolder(t, {
+    'functions/VERSION': '1',
+    'functions/grants.sql': 'revoke execute on all functions in schema rouse from public;',
+    'functions/zones/late.sql': `create or replace function rouse.late() returns int language sql as 'select 1';`,
+    'functions/zz_last.sql': `create or replace function rouse.last() returns int language sql as 'select 1';`,
+  })
+  t.same((await migrate({ pool, directory })).functions, [
+    'zones/late.sql',
+    'zz_last.sql',
+    'grants.sql',
+  ])
+  const { rows } = await pool.query(
+    `select proname from pg_proc where pronamespace = 'rouse'::regnamespace and has_function_privilege('public', oid, 'execute')`,
+  )
+  t.same(rows, [], 'no function is left to everybody')
+})
+
 test('a function with an invalid body is refused with its file name', async (t) => {
   const { pool } = await emptyDatabase(t)
   const directory = migrationsFolder(t, {

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
 
 /** A migrations folder with these files, removed at the end of the test. */
@@ -8,6 +8,10 @@ export function migrationsFolder(t: Test, files: Readonly<Record<string, string>
   const directory = mkdtempSync(join(tmpdir(), 'rouse-migrations-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   mkdirSync(join(directory, 'functions'))
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text)
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(directory, name)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
+  }
   return directory
 }

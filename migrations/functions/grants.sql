@@ -1,5 +1,6 @@
--- Who may call what: producers may enqueue and ack_in, nothing else. Roles that were granted the enqueue that takes json, once the
--- only one, get the two others: their calls with a literal go to the one that takes text.
+-- Privileges: producers may call enqueue and ack_in, nothing else. This file is applied last. Roles that may
+-- call the enqueue for json, once the only one, may call the other two as well: a call with a literal
+-- resolves to the one for text.
 -- Parameters: none. Result: none. Locks: none.
 revoke execute on all functions in schema rouse from public;
 do $$

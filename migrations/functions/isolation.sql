@@ -1,7 +1,8 @@
--- Refuses every isolation level but read committed. The functions that nodes call lock a row and then read what others
--- committed before they had the lock; with a snapshot from before the wait a push would miss that a pop has settled its
--- lane, and its messages would not be delivered. rouse.enqueue and rouse.ack_in do not depend on it.
--- Parameters: none. Result: nothing, or RS400 (wrong_isolation); a node then repeats the call in a transaction of its own.
+-- Refuses every isolation level except read committed. The functions that nodes call lock a row and then read
+-- what others committed before the lock. With an older snapshot a push would not see that a pop has settled
+-- its lane, and its messages would not be delivered. rouse.enqueue and rouse.ack_in work at every level.
+-- Parameters: none.
+-- Result: nothing, or RS400 (wrong_isolation); a node then repeats the call in a transaction of its own.
 -- Locks: none.
 create or replace function rouse.require_read_committed() returns void
 language plpgsql
@@ -9,6 +10,6 @@ as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform rouse.raise('RS400', 'wrong_isolation',
-      format('this call wants read committed, and the transaction is %s', current_setting('transaction_isolation')));
+      format('this call needs read committed, but the transaction is %s', current_setting('transaction_isolation')));
   end if;
 end $$;

@@ -1,18 +1,20 @@
--- Ends deliveries: completed, failed (the ladder, then a dead letter), retry (given back uncharged), dlq (given up).
--- Each item is fenced by its lease: one that expired, was taken over, or does not hold the message is rejected and
--- changes nothing.
--- Parameters: by item the lease id, the partition id and seq (both null: everything the lease still holds), and where
---   any item needs them (else null: all completed) status, error code, error text and delay in ms; a group that all
---   leases must belong to, or null.
--- Result: a wake hint for each lane that was freed; then a last row with the 1-based items rejected and dead-lettered.
--- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED (an open ack_in has them: rejected).
+-- Ends deliveries: completed, failed (retried with the queue's delays, then a dead letter), retry (returned
+-- without charging the attempt) or dlq (a dead letter at once). The lease is the fence of each item: if it
+-- expired or does not hold the message, the item is rejected and changes nothing.
+-- Parameters: per item the lease id, the partition id and seq (both null: everything that the lease still
+--   holds); status, error code, error text and delay in ms, each null if no item has one (no status:
+--   completed); a group to which all leases must belong, or null.
+-- Result: a wake hint for each lane that was freed; then a last row with the 1-based items that were rejected
+--   and dead-lettered.
+-- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED (a lease that an open ack_in holds
+--   is rejected).
 create or replace function rouse.ack(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[],
   p_statuses text[] default null, p_error_codes text[] default null, p_error_messages text[] default null,
   p_delays_ms bigint[] default null, p_group text default null
 ) returns table (rejected integer[], dead integer[], hint rouse.wake_hint)
 language plpgsql
-set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
+set lock_timeout = '250ms'  -- then 55P03: the node retries such calls in a queue of their own
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
@@ -20,7 +22,7 @@ declare
   v rouse.leases;
   v_setting text;
 begin
-  -- The short way, for all that one ordered lease still holds, completed.
+  -- The short path: everything that one ordered lease still holds is completed.
   if cardinality(p_lease_ids) = 1 and cardinality(p_seqs) = 1 and p_seqs[1] is null and p_partition_ids[1] is null
      and p_statuses is null and p_group is null and current_setting('transaction_isolation') = 'read committed' then
     select s.* into v from rouse.leases s where s.id = p_lease_ids[1] and s.ordered and not s.limited
@@ -28,7 +30,7 @@ begin
     if found then
       perform from rouse.lanes l where l.partition_id = v.partition_id and l.group_id = v.group_id for no key update;
       -- barrier: ack-lane-locked
-      -- Read again under the lane's lock. A lease over several lanes takes the long way.
+      -- Read again under the lane's lock. A lease over several lanes takes the general form.
       select s.* into v from rouse.leases s
       where s.id = p_lease_ids[1] and s.partition_id = v.partition_id and s.expires_at > rouse.now()
         and not exists (select from rouse.leases o where o.id = p_lease_ids[1] and o.partition_id <> v.partition_id)

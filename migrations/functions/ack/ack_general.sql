@@ -1,6 +1,5 @@
--- Ack in its general form: any number of items, every status. See ack.
--- Parameters and result: as ack.
--- Locks: as ack.
+-- The general form of ack: any number of items, every status.
+-- Parameters and result: as ack. Locks: as ack.
 create or replace function rouse.ack_general(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[], p_error_messages text[],
   p_delays_ms bigint[], p_group text
@@ -25,7 +24,7 @@ begin
      or cardinality(p_statuses) <> cardinality(p_seqs) or cardinality(p_lease_ids) is null
      or exists (select from unnest(p_partition_ids, p_seqs) i(partition_id, seq) where (i.partition_id is null) <> (i.seq is null)) then
     perform rouse.raise('RS400', 'invalid_request',
-      'ack wants a lease and a status for every item, and a partition and a seq or neither');
+      'ack needs a lease and a status for every item, and a partition and a seq or neither');
   end if;
   if cardinality(v_ids) > 1 then
     v_ids := array(select distinct i from unnest(p_lease_ids) i order by i);
@@ -83,9 +82,9 @@ begin
   return next;
 end $$;
 
--- Tells a lane that a lease on it ended, or that something comes back to it.
--- Parameters: the lease, whether it ended, whether something comes back. Result: a wake hint, or null.
--- Locks: the lane, which the caller holds already where anything changes.
+-- Updates a lane after a lease on it ended or a message returned to it.
+-- Parameters: the lease, whether it ended, whether a message is redelivered. Result: a wake hint, or null.
+-- Locks: the lane; the caller already holds it if it changes.
 create or replace function rouse.free_lane(p_lease rouse.leases, p_ended boolean, p_again boolean) returns rouse.wake_hint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -100,7 +99,7 @@ begin
   elsif not p_lease.limited then
     return null;
   end if;
-  -- Where in-flight is limited it is the group that has room again, in any of its lanes.
+  -- With an in-flight limit the group has room again, in any of its lanes.
   select q.name, case when not p_lease.limited then p.name end, g.name, q.namespace, q.task,
     greatest(p.head - l.next, case when p_again then 1 else 0 end)
   into v_hint
@@ -110,7 +109,7 @@ begin
   return v_hint;
 end $$;
 
--- The seqs a lease still holds.
+-- The seqs that a lease still holds.
 -- Parameters: its first seq and its bits. Result: seqs in order. Locks: none.
 create or replace function rouse.held_seqs(p_from bigint, p_bits varbit) returns bigint[]
 language sql immutable

@@ -1,8 +1,10 @@
--- Completes messages inside a consumer's own transaction: its effects and the acknowledgement commit together.
--- It locks and changes the lease only; the lane opens after COMMIT, by promote_ready. A lease cannot expire under it.
--- Parameters: the lease id, and one message of it by partition id and seq, or both null for all it still holds.
--- Result: how many messages were completed. A lease that is lost raises RS409 and nothing happens.
--- Locks: the lease rows, to the end of the user's transaction.
+-- Completes messages inside a consumer's own transaction, so that its effects and the acknowledgement commit
+-- together. It locks and changes only the lease; promote_ready opens the lane after COMMIT. A lease cannot
+-- expire while it is locked here.
+-- Parameters: the lease id, and one of its messages by partition id and seq, or both null for everything it
+--   still holds.
+-- Result: the number of completed messages. A lost lease raises RS409 and nothing changes.
+-- Locks: the lease rows, until the end of the user's transaction.
 create or replace function rouse.ack_in(lease_id uuid, partition_id bigint default null, seq bigint default null) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -12,7 +14,7 @@ declare
   v_bits varbit;
   v_done integer := 0;
 begin
-  -- Not by raise_durability: a user's transaction may have any isolation level.
+  -- Not raise_durability: a user's transaction may have any isolation level.
   if current_setting('synchronous_commit') in ('off', 'local') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
@@ -39,19 +41,19 @@ begin
     else
       update rouse.leases s set unacked = v_bits where s.id = v.id and s.partition_id = v.partition_id;
       if v.limited then
-        -- The group has room again. No lease has this id, so the lane stays as it is.
+        -- The group has room again. No lease has this id, so the lane does not change.
         insert into rouse.freed (partition_id, group_id, lease_id)
         values (v.partition_id, v.group_id, '00000000-0000-0000-0000-000000000000');
       end if;
     end if;
   end loop;
   if v_done = 0 then
-    perform rouse.raise('RS409', 'lease_lost', 'the lease does not hold that message any more');
+    perform rouse.raise('RS409', 'lease_lost', 'the lease no longer holds that message');
   end if;
   return v_done;
 end $$;
 
--- Schedules nothing but wakes the promoter: a freed lane should open within milliseconds of the commit.
+-- Wakes the nodes, so that a freed lane opens within milliseconds of the commit.
 -- Parameters: none (trigger). Result: none. Locks: none.
 create or replace function rouse.notify_freed() returns trigger
 language plpgsql security definer
@@ -62,7 +64,7 @@ begin
   return null;
 end $$;
 
--- Only where it is missing: to replace a trigger would wait for every open transaction that has called ack_in.
+-- Created only if missing: replacing a trigger would wait for every open transaction that has called ack_in.
 do $$
 begin
   if not exists (select from pg_trigger where tgrelid = 'rouse.freed'::regclass and tgname = 'freed_notifies') then

@@ -1,11 +1,13 @@
--- Leases that a consumer's open transaction (rouse.ack_in) has locked. Such a transaction may stay open for hours, so that
--- operators never wait for it: they are refused, and nothing has changed.
+-- Leases that a consumer's open transaction (rouse.ack_in) has locked. Such a transaction may stay open for
+-- hours, so operations of operators do not wait for it: they are refused and change nothing.
 
--- Refuses an operation that needs the leases of these groups while a consumer's transaction has one locked. To be called
--- before anything is locked that pushes need; the operation takes the leases later, as one may be locked in between.
--- Leases without order are left to that: to look at them here would refuse acknowledgements that come meanwhile.
--- Parameters: the queue's name, for the error; group ids. Result: nothing; or RS409 consumer_transaction_open.
--- Locks: lanes with a lease by (partition, group), leases by id; given back before it returns.
+-- Refuses an operation that needs the leases of these groups if a consumer's transaction has locked one of
+-- them. Called before locking anything that pushes need. The operation itself locks the leases later, because
+-- one may be locked in between. Unordered leases are left to that step: checking them here would reject acks
+-- that arrive meanwhile.
+-- Parameters: the queue's name, for the error; group ids.
+-- Result: nothing, or RS409 consumer_transaction_open.
+-- Locks: lanes with a lease by (partition, group), leases by id; released before it returns.
 create or replace function rouse.check_consumers(p_queue text, p_group_ids integer[]) returns void
 language plpgsql
 as $$
@@ -14,12 +16,12 @@ begin
   perform rouse.take_leases(p_queue, p_group_ids, true);
   perform rouse.raise('RS002', 'internal', 'undo');
 exception
-  -- A code that ends in 000 would stand for all of its class, and swallow the refusal.
+  -- A code that ends in 000 would match its whole class and hide the refusal.
   when sqlstate 'RS002' then
-    null;  -- the locks are gone with the block
+    null;  -- ends the block and releases its locks
 end $$;
 
--- Waits for acknowledgements of these groups' leases that are under way.
+-- Waits for acks of these groups' leases that are in progress.
 -- Parameters: group ids. Result: nothing. Locks: lanes that have a lease, by (partition, group).
 create or replace function rouse.lock_leased_lanes(p_group_ids integer[]) returns void
 language plpgsql
@@ -32,16 +34,17 @@ begin
   for no key update of l;
 end $$;
 
--- Locks the leases of these groups. The caller has locked their lanes, and acknowledgements of leases without order are kept
--- out by their advisory locks, so what is locked all the same is locked by a consumer's transaction.
--- Parameters: the queue's name, for the error; group ids; whether leases without order are left alone.
--- Result: nothing; or RS409 consumer_transaction_open, with the number of such leases and the age of the oldest.
--- Locks: advisory locks by key, leases by id; it waits for no lease.
+-- Locks the leases of these groups. The caller has locked their lanes, and the advisory locks keep out acks
+-- of unordered leases. So a lease that is still locked belongs to a consumer's transaction.
+-- Parameters: the queue's name, for the error; group ids; whether to leave out unordered leases.
+-- Result: nothing, or RS409 consumer_transaction_open with the number of such leases and the age of the
+--   oldest.
+-- Locks: advisory locks by key, leases by id; it does not wait for leases.
 create or replace function rouse.take_leases(p_queue text, p_group_ids integer[], p_ordered_only boolean default false) returns void
 language plpgsql
 as $$
 declare
-  v_keys_max constant integer := 1000;  -- each takes a place in the server's lock table
+  v_keys_max constant integer := 1000;  -- each occupies an entry of the server's lock table
   v_keys bigint[] := '{}';
   v_seen record;
   v_taken record;
@@ -82,7 +85,7 @@ begin
   end if;
 end $$;
 
--- Drops the leases of these groups. Those that came after take_leases and are locked stay.
+-- Deletes the leases of these groups, except those that were created after take_leases and are locked.
 -- Parameters: group ids. Result: nothing. Locks: the leases, with SKIP LOCKED.
 create or replace function rouse.drop_leases(p_group_ids integer[]) returns void
 language plpgsql

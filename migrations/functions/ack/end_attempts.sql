@@ -1,9 +1,10 @@
--- Records attempts that did not complete and decides what becomes of their messages: back to their lane, or, at the
--- retry limit, a dead letter, or nothing where the queue wants none. Who asks for a dead letter (dlq) gets one in any queue.
--- Parameters: the lease that held them, the messages' seqs; how it ended: failed, expired, retry or dlq; error code and
---   text; a delay in ms in place of the ladder's; the time now.
--- Result: whether they are dead letters now. For a message that is dropped it is false, as for one that comes back: its lane is
---   looked at once more than needed, which is harmless.
+-- Records attempts that did not complete and decides what happens to their messages: redelivery, or at the
+-- retry limit a dead letter, or nothing if the queue keeps no dead letters. An ack with status dlq makes a
+-- dead letter in any queue.
+-- Parameters: the lease that held them; the messages' seqs; how the attempt ended: failed, expired, retry or
+--   dlq; error code and text; a delay in ms that replaces the queue's; the time now.
+-- Result: whether they are dead letters now. False also for a message that is dropped, as if it were
+--   redelivered: that costs one check of its lane and does no harm.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.end_attempts(
   p_lease rouse.leases, p_seqs bigint[], p_outcome text, p_error_code text, p_error_message text, p_delay_ms bigint, p_now timestamptz
@@ -18,7 +19,7 @@ declare
   v_steps integer;
 begin
   if p_outcome not in ('failed', 'expired', 'retry', 'dlq') then
-    perform rouse.raise('RS400', 'invalid_status', format('"%s" is no status of an acknowledgement', p_outcome), '{"field": "status"}');
+    perform rouse.raise('RS400', 'invalid_status', format('unknown ack status "%s"', p_outcome), '{"field": "status"}');
   end if;
   if p_delay_ms < 0 then
     perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', '{"field": "delayMs"}');
@@ -26,7 +27,7 @@ begin
   select q.* into v_queue
   from rouse.groups g join rouse.queues q on q.id = g.queue_id where g.id = p_lease.group_id;
   if not found then
-    return false;  -- the group was deleted while a pop was under way: nothing becomes of its messages
+    return false;  -- the group was deleted during a pop: its messages need nothing
   end if;
   insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, error_code, error_message, holder, delivered_at, ended_at)
   select p_lease.partition_id, s, p_lease.group_id, p_lease.attempt, p_outcome, p_error_code, left(p_error_message, 10000), p_lease.holder, p_lease.delivered_at, p_now
@@ -54,9 +55,9 @@ begin
   select p_lease.partition_id, p_lease.group_id, s, p_lease.attempt - case when p_outcome = 'retry' then 1 else 0 end,
     p_outcome = 'expired', v_due_at, v_due_at <= p_now, p_error_code, left(p_error_message, 10000)
   from unnest(p_seqs) s
-  -- A redrive may have put it there while this delivery (after a seek) was out: it comes back once.
+  -- A redrive may have inserted it while it was delivered again after a seek: it comes back once.
   on conflict on constraint redeliveries_pkey do nothing;
-  -- A failed message holds its lane: nothing behind it moves before it is due, or too old to come again.
+  -- A failed message holds its lane: nothing behind it is delivered until it is due, or too old.
   if v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold' then
     if v_queue.ttl_ms > 0 or v_queue.wait_ms_max > 0 then
       select rouse.ends_at(r, v_queue) into v_ends_at from rouse.redeliveries r
@@ -64,10 +65,11 @@ begin
     end if;
     update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at, v_ends_at)
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and (v_ends_at <= p_now) is not true
-      and not exists (select from rouse.redeliveries r  -- an earlier one that may come now
+      and not exists (select from rouse.redeliveries r  -- an earlier one that is deliverable now
         where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq < p_seqs[1] and r.announced);
   elsif v_due_at <= p_now then
-    -- It may come before what the lane waits for. The next pop closes the lane again where it must.
+    -- It may be delivered before the message that the lane waits for. The next pop blocks the lane again if
+    -- needed.
     update rouse.lanes l set blocked_until = null
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and l.blocked_until is not null;
   end if;

@@ -1,19 +1,19 @@
 -- Extends leases that are still held; never shortens one.
--- Parameters: lease ids and, by lease, how many ms from now it should last.
--- Result: a row a lease, with its expiry in epoch ms, or null where it is lost. A lease that an open ack_in holds
---   cannot expire under it and is answered as it stands.
+-- Parameters: lease ids and, per lease, the ms from now that it should last.
+-- Result: one row per lease with its expiry in ms since 1970, or null if it is lost. A lease that an open
+--   ack_in holds cannot expire and keeps its expiry.
 -- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED.
 create or replace function rouse.extend(p_lease_ids uuid[], p_durations_ms bigint[])
 returns table (lease_id uuid, expires_ms double precision)
 language plpgsql
-set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
+set lock_timeout = '250ms'  -- then 55P03: the node retries such calls in a queue of their own
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
   v_now timestamptz;
 begin
   if cardinality(p_lease_ids) is distinct from cardinality(p_durations_ms) or 0 >= any (p_durations_ms) then
-    perform rouse.raise('RS400', 'invalid_request', 'extend wants a positive duration for every lease');
+    perform rouse.raise('RS400', 'invalid_request', 'extend needs a positive duration for every lease');
   end if;
   perform rouse.raise_durability();
   perform rouse.lock_leases(p_lease_ids, false);

@@ -1,6 +1,7 @@
--- Serialises calls on the same leases: locks their lanes where ordering is by partition, else the leases by an
--- advisory lock, so that two acknowledgements of one lease wait for each other while pops of its lane go on.
--- Parameters: lease ids; whether the lanes of unordered leases are locked too (something comes back to them).
+-- Serialises calls on the same leases. It locks the lanes of ordered leases, and takes an advisory lock per
+-- unordered lease, so that two acks of one lease wait for each other while pops of its lane continue.
+-- Parameters: lease ids; whether to lock the lanes of unordered leases, too (their messages may be
+--   redelivered).
 -- Result: true; the caller reads the leases in a new statement.
 -- Locks: lanes by (partition, group), then advisory locks by key. Lease rows are read unlocked.
 create or replace function rouse.lock_leases(p_lease_ids uuid[], p_lanes_too boolean) returns boolean
@@ -23,7 +24,7 @@ begin
     for no key update;
   end if;
   if v.keys is not null then
-    for i in 1..cardinality(v.keys) loop  -- array_agg(distinct) sorted them
+    for i in 1..cardinality(v.keys) loop  -- array_agg(distinct) has sorted them
       perform pg_advisory_xact_lock(v.keys[i]);
     end loop;
   end if;

@@ -1,10 +1,11 @@
--- Gives back what leases still hold, at once and with no attempt charged.
--- Parameters: lease ids. Result: the leases with their wake hints; none for a lease that is gone or expired.
+-- Returns the messages that leases still hold, at once and without charging an attempt.
+-- Parameters: lease ids.
+-- Result: the leases with their wake hints; no row for a lease that is gone or expired.
 -- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED.
 create or replace function rouse.release(p_lease_ids uuid[])
 returns table (lease_id uuid, hint rouse.wake_hint)
 language plpgsql
-set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
+set lock_timeout = '250ms'  -- then 55P03: the node retries such calls in a queue of their own
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
@@ -26,9 +27,10 @@ begin
     delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
     v_first := v.from_seq + position(B'1' in v.unacked) - 1;
     select p.tail into v_tail from rouse.partitions p where p.id = v.partition_id;
-    -- Fresh messages at the end of what was delivered: the cursor steps back over them. All others go back to
-    -- redeliveries. A redriven letter is one of them although its lease also counts attempt 1: its row may lie below the
-    -- tail, or beyond the queue's ttl, where the cursor would pass it over and lose it. It is known by its failed attempts.
+    -- If the messages are fresh and the last ones delivered, the cursor moves back over them. All others
+    -- become redeliveries. That includes a redriven letter, although its lease also counts attempt 1: its row
+    -- may be below the tail or older than the queue's ttl, where the cursor would skip and lose it. It has
+    -- failed attempts.
     update rouse.lanes l
     set next = v_first, ready = true, blocked_until = null, lease_id = case when l.lease_id = v.id then null else l.lease_id end
     where l.partition_id = v.partition_id and l.group_id = v.group_id and v.attempt = 1 and l.next = v.to_seq + 1
@@ -45,7 +47,7 @@ begin
           where a.partition_id = v.partition_id and a.seq = s and a.group_id = v.group_id and a.outcome <> 'retry'),
         v_now, true
       from unnest(rouse.held_seqs(v.from_seq, v.unacked)) s
-      on conflict on constraint redeliveries_pkey do nothing;  -- a redrive may have put it there
+      on conflict on constraint redeliveries_pkey do nothing;  -- a redrive may have inserted it
       update rouse.lanes l set ready = true, blocked_until = null, lease_id = case when l.lease_id = v.id then null else l.lease_id end
       where l.partition_id = v.partition_id and l.group_id = v.group_id;
     end if;

@@ -1,7 +1,9 @@
--- Acknowledges and pushes in one: any item refused, and nothing happened.
--- Parameters: the acknowledgements as ack, then the messages as push (either part may be absent: null).
+-- Acknowledges and pushes atomically. If any item is refused, nothing changes.
+-- Parameters: the acknowledgements as for ack, then the messages as for push; either part may be absent
+--   (null).
 -- Result: the rows of ack (kind `ack`), then the rows of push (kind `push`).
--- Locks: queues and partitions of the push first, then the lanes of ack and push in one, then what else they lock.
+-- Locks: the queues and partitions of the push first, then the lanes of both in one statement, then what ack
+--   and push lock.
 create or replace function rouse.transaction(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[],
   p_error_messages text[], p_delays_ms bigint[], p_group text,
@@ -12,7 +14,7 @@ create or replace function rouse.transaction(
   target integer, partition_id bigint, first_seq bigint, duplicates integer[], originals uuid[], scheduled integer[]
 )
 language plpgsql
-set lock_timeout = '250ms'  -- then 55P03: the node keeps apart what meets a lock that stays
+set lock_timeout = '250ms'  -- then 55P03: the node retries such calls in a queue of their own
 as $$
 declare
   v record;
@@ -27,7 +29,7 @@ begin
       select * from rouse.ack(p_lease_ids, p_partition_ids, p_seqs, p_statuses, p_error_codes, p_error_messages, p_delays_ms, p_group)
     loop
       if cardinality(v.rejected) > 0 then
-        perform rouse.raise('RS409', 'lease_lost', 'a lease does not hold its message any more',
+        perform rouse.raise('RS409', 'lease_lost', 'a lease no longer holds its message',
           jsonb_build_object('items', to_jsonb(v.rejected)));
       end if;
       return query
@@ -46,10 +48,11 @@ begin
   -- barrier: transaction-pushed
 end $$;
 
--- Creates what is missing of these targets and locks them, so that nothing later in the transaction waits for a
+-- Creates missing targets and locks all of them, so that nothing later in the transaction waits for a
 -- partition while it holds a lane.
--- Parameters: queue and partition names, position by position; by message its target, to name it in an error.
--- Result: the partitions' ids.
+-- Parameters: queue and partition names, position by position; per message its target, to name it in an
+--   error.
+-- Result: the partition ids.
 -- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE; partitions by id.
 create or replace function rouse.lock_targets(p_queues text[], p_partitions text[], p_targets integer[]) returns bigint[]
 language plpgsql
@@ -62,7 +65,7 @@ begin
     perform rouse.create_targets(p_queues, p_partitions, p_targets);
     v_targets := rouse.find_targets(p_queues, p_partitions);
   else
-    -- The push must not meet a new size limit and wait for its queue while it has partitions.
+    -- Otherwise the push could meet a new size limit and wait for its queue while it holds partitions.
     perform rouse.lock_queues(p_queues);
   end if;
   with locked as (
@@ -75,11 +78,11 @@ begin
   return v_targets.partition_ids;
 end $$;
 
--- Locks the lanes that the acknowledgements of a transaction will lock and those that its pushes will wake, in one
--- sorted statement: two transactions that each consume what the other produces would deadlock otherwise.
--- Parameters: locked partitions (so none of their lanes can stop being ready); lease ids; whether the lanes of
---   unordered leases count too. Result: nothing.
--- Locks: lanes by (partition, group).
+-- Locks the lanes that the acks of a transaction will lock and those that its pushes will wake, in one sorted
+-- statement. Otherwise two transactions that each consume what the other produces would deadlock.
+-- Parameters: locked partitions (so their lanes cannot stop being ready); lease ids; whether to include the
+--   lanes of unordered leases.
+-- Result: nothing. Locks: lanes by (partition, group).
 create or replace function rouse.lock_lanes(p_partition_ids bigint[], p_lease_ids uuid[], p_lanes_too boolean) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off

@@ -1,9 +1,9 @@
--- Messages that were given up: listed, counted by their errors, and removed for good.
+-- Dead letters: list them, count them by error, delete them.
 
 -- Lists dead letters, newest first.
--- Parameters: queue (null: any), a filter as in letter_fits, the most rows, how many to pass over.
--- Result: the letters, each with all its failed attempts as a list; every row carries the total that matches, counted no
---   further than 10,000 beyond this page: a list must not read all letters there are.
+-- Parameters: queue (null: any), a filter as in letter_fits, the maximum of rows, how many to skip.
+-- Result: the letters, each with the list of its failed attempts. Every row has the total that matches,
+--   counted up to 10,000 beyond this page: a list must not read all letters.
 -- Locks: none.
 create or replace function rouse.dead_letters(
   p_queue text, p_where jsonb default '{}', p_limit integer default 100, p_offset integer default 0
@@ -18,7 +18,7 @@ as $$
 #variable_conflict use_column
 declare
   v_counted_max constant integer := 10000;
-  -- The names are looked up once, not for every letter. A name that does not exist finds nothing.
+  -- The names are looked up once, not for every letter. A name that does not exist matches nothing.
   v_queue integer := (select q.id from rouse.queues q where q.name = p_queue);
   v_groups integer[] := array(select g.id from rouse.groups g
     where g.name = p_where ->> 'consumerGroup' and (p_queue is null or g.queue_id = v_queue));
@@ -55,10 +55,10 @@ begin
   order by d.id desc;
 end $$;
 
--- Whether a letter is one of those meant.
--- Parameters: the letter; any of consumerGroup, partition, errorCode, errorMessage, transactionId, and ids (a list of texts, of
---   letters or of messages). What is absent does not matter.
--- Result: yes, no or null. Locks: none.
+-- Whether a letter matches a filter.
+-- Parameters: the letter; any of consumerGroup, partition, errorCode, errorMessage, transactionId, and ids (a
+--   list of texts, of letters or of messages). Absent fields match everything.
+-- Result: true, false or null. Locks: none.
 create or replace function rouse.letter_fits(p_letter rouse.dead_letters, p_where jsonb) returns boolean
 language sql stable
 as $$
@@ -73,9 +73,11 @@ as $$
     and (p_where -> 'ids' is null or p_where -> 'ids' ? p_letter.id::text or p_where -> 'ids' ? p_letter.message_id::text)
 $$;
 
--- The first letters of a queue that are meant, by id. Each group's letters are read in order and no further than needed: there is no
--- index by queue and id, and to sort all letters in every step would cost the more the more there are.
--- Parameters: the queue's id, a filter as in letter_fits, the letter after which to begin, the last that counts, the most.
+-- The first letters of a queue that match a filter, by id. The letters of each group are read in order and no
+-- further than needed: there is no index by queue and id, and sorting all letters in every step would cost
+-- more the more there are.
+-- Parameters: the queue's id, a filter as in letter_fits, the letter to continue after, the last letter to
+--   include, the maximum.
 -- Result: their ids, in order. Locks: none.
 create or replace function rouse.letters_meant(p_queue_id integer, p_where jsonb, p_after bigint, p_up_to bigint, p_limit integer)
 returns bigint[]
@@ -94,7 +96,7 @@ as $$
 $$;
 
 -- Every attempt at a message that did not complete, oldest first, as a list. Times are ms since 1970.
--- Parameters: the message's place, the group. Result: the list, empty where there is none. Locks: none.
+-- Parameters: the message's partition and seq, the group. Result: the list, possibly empty. Locks: none.
 create or replace function rouse.attempts_of(p_partition_id bigint, p_seq bigint, p_group_id integer) returns jsonb
 language sql stable
 as $$
@@ -105,9 +107,8 @@ as $$
   where a.partition_id = p_partition_id and a.seq = p_seq and a.group_id = p_group_id and a.outcome <> 'redriven'
 $$;
 
--- What messages were given up for, the commonest first. Without an error code it is the text that tells errors apart.
--- Parameters: queue and group (null: any), the most rows.
--- Result: a row an error. Locks: none.
+-- The errors of dead letters, most frequent first. Without an error code, the text distinguishes errors.
+-- Parameters: queue and group (null: any), the maximum of rows. Result: one row per error. Locks: none.
 create or replace function rouse.dead_letter_groups(p_queue text, p_group text, p_limit integer)
 returns table (
   queue text, consumer_group text, error_code text, error_message text, count bigint, first_failed_at timestamptz, last_failed_at timestamptz
@@ -124,10 +125,10 @@ as $$
   limit p_limit
 $$;
 
--- Removes dead letters for good, in bounded steps.
--- Parameters: queue, a filter as in letter_fits, the last letter that counts (null: all), the most letters.
--- Result: how many went, and the last letter that counts, for the next step; or RS404.
--- Locks: the letters.
+-- Deletes dead letters permanently, in bounded steps.
+-- Parameters: queue, a filter as in letter_fits, the last letter to include (null: all), the maximum of
+--   letters.
+-- Result: the number deleted, and the last letter to include in the next step; or RS404. Locks: the letters.
 create or replace function rouse.purge_letters(
   p_queue text, p_where jsonb, p_up_to bigint, p_limit integer, out purged bigint, out up_to bigint
 )

@@ -1,6 +1,7 @@
--- Looking at messages without taking them.
+-- Reads messages without leasing them.
 
--- The leases of a lane. Ordered ones are found by the lane, the others by their index: leases have none by group.
+-- The leases of a lane. The lane names an ordered one; the others are found by their index. Leases have no
+-- index by group.
 -- Parameters: partition and group. Result: the leases. Locks: none.
 create or replace function rouse.leases_of_lane(p_partition_id bigint, p_group_id integer) returns setof rouse.leases
 language sql stable
@@ -13,8 +14,9 @@ as $$
   select s.* from rouse.leases s where s.partition_id = p_partition_id and s.group_id = p_group_id and not s.ordered
 $$;
 
--- What a message is to a group: pending, leased, retrying (to be delivered again), dead or completed.
--- Parameters: the group's id (null: no group has asked), the lane's next, the message's place. Result: the word. Locks: none.
+-- The status of a message for a group: pending, leased, retrying (to be redelivered), dead or completed.
+-- Parameters: the group's id (null: no such group), the lane's next, the message's partition and seq.
+-- Result: the status. Locks: none.
 create or replace function rouse.message_status(p_group_id integer, p_next bigint, p_partition_id bigint, p_seq bigint) returns text
 language sql stable
 as $$
@@ -33,9 +35,11 @@ as $$
 $$;
 
 -- A page of a queue's log, by partition and seq.
--- Parameters: queue; partition (null: all); the group whose view it is; a status, or null for all; the place after which to go
---   on (0, 0: from the start); the most messages, the most partitions to look at.
--- Result: the messages; then a last row without a seq: the partition to go on in, null at the end. RS404 without the queue.
+-- Parameters: queue; partition (null: all); the group whose statuses are shown; a status, or null for all;
+--   the partition and seq to continue after (0, 0: from the start); the maximum of messages and of partitions
+--   to read.
+-- Result: the messages; then a last row without a seq: the partition to continue in, null at the end. RS404
+--   if there is no such queue.
 -- Locks: none.
 create or replace function rouse.list_messages(
   p_queue text, p_partition text, p_group text, p_status text, p_after_partition bigint, p_after_seq bigint, p_limit integer,
@@ -46,7 +50,7 @@ create or replace function rouse.list_messages(
 )
 language plpgsql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
-set enable_sort = off  -- a page of a partition comes in order from the index, whatever the planner believes of its size
+set enable_sort = off  -- the index returns a page of a partition in order, whatever size the planner assumes
 as $$
 #variable_conflict use_column
 declare
@@ -56,7 +60,7 @@ declare
   v_lane record;
   v_from bigint;
   v_to bigint;
-  v_seqs bigint[];       -- where a status names few messages: which
+  v_seqs bigint[];       -- the seqs, for a status that few messages have
   v_left integer := p_limit;
   v_looked integer := 0;
   v_count integer;
@@ -69,7 +73,8 @@ begin
   for v_lane in
     select p.id, p.name, p.head, p.tail, coalesce(l.next, 1) as next
     from (
-      -- There is no index by queue and id, and by id alone it might be a walk over all partitions of other queues.
+      -- There is no index by queue and id, and the index by id alone might read all partitions of other
+      -- queues.
       select o.* from (select * from rouse.partitions where queue_id = v_queue_id and name = any (v_names) offset 0) o
       where o.id >= p_after_partition
       union all
@@ -123,10 +128,12 @@ begin
   return next;
 end $$;
 
--- Messages in the order of their creation, all partitions together, for those who follow a queue. The newest fifth of a second
--- is left for the next time: what is being committed just now must not be stepped over.
--- Parameters: queue; partition (null: all); time, partition and seq after which to go on (a null time: from now on); the most.
--- Result: the messages; then a last row without a seq, whose created_at is where to go on if there was none. RS404 without the queue.
+-- Messages of all partitions in the order of their creation, for callers that follow a queue. The newest
+-- fifth of a second is left for the next call, so that messages that are being committed are not skipped.
+-- Parameters: queue; partition (null: all); the time, partition and seq to continue after (a null time: from
+--   now on); the maximum of messages.
+-- Result: the messages; then a last row without a seq, whose created_at is the time to continue after if
+--   there was no message. RS404 if there is no such queue.
 -- Locks: none.
 create or replace function rouse.follow_messages(
   p_queue text, p_partition text, p_after timestamptz, p_after_partition bigint, p_after_seq bigint, p_limit integer

@@ -1,8 +1,8 @@
--- One message and all that became of it.
+-- One message and its history.
 
--- Finds a message by its transaction id. The log has no index by it: the id says where it is, or the keys that deduplicate
--- do, or a dead letter; else the newest messages of the partition are looked through.
--- Parameters: the partition, the transaction id. Result: the seq, null where it was not found. Locks: none.
+-- Finds a message by its transaction id. The log has no index by it. The id itself may contain the position;
+-- otherwise a dedupe key or a dead letter has it, or the newest messages of the partition are searched.
+-- Parameters: the partition, the transaction id. Result: the seq, or null if it was not found. Locks: none.
 create or replace function rouse.seq_of(p_partition_id bigint, p_transaction_id text) returns bigint
 language plpgsql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -36,10 +36,11 @@ begin
   return v_seq;
 end $$;
 
--- A message, where it stands with every group, and every attempt that failed.
+-- A message with its status in every group and every failed attempt.
 -- Parameters: the partition, the transaction id.
--- Result: one row, or none; the groups as a list, times in ms since 1970. A message that is not in the log yet has no seq and is
---   due at some time. Locks: none.
+-- Result: one row, or none; the groups as a list, times in ms since 1970. A message that is not in the log
+--   yet has a due time but no seq.
+-- Locks: none.
 create or replace function rouse.find_message(p_partition_id bigint, p_transaction_id text)
 returns table (
   queue text, partition text, seq bigint, message_id uuid, created_at timestamptz, transaction_id text, trace_id text,
@@ -75,7 +76,7 @@ begin
   where p.id = p_partition_id;
 end $$;
 
--- Where a message stands with one group.
+-- The status of a message in one group.
 -- Parameters: the group, the partition, the seq. Result: an object, times in ms since 1970. Locks: none.
 create or replace function rouse.message_in_group(p_group rouse.groups, p_partition rouse.partitions, p_seq bigint) returns jsonb
 language sql stable

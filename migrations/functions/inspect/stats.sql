@@ -1,8 +1,7 @@
--- What queues and groups hold. Depth is head minus next: nothing is counted on the hot path.
+-- The contents of queues and groups. Depth is head minus next: nothing is counted on the hot path.
 
--- Of one queue, or of all; nodes list them by stats_page.
--- Parameters: queue (null: all).
--- Result: as stats_of. Locks: none.
+-- Stats of one queue or of all; nodes call stats_page.
+-- Parameters: queue (null: all). Result: as stats_of. Locks: none.
 create or replace function rouse.stats(p_queue text default null)
 returns table (
   queue text, namespace text, task text, paused boolean, partitions bigint, messages bigint, scheduled bigint,
@@ -14,8 +13,8 @@ as $$
   select * from rouse.stats_of(array(select q.id from rouse.queues q where p_queue is null or q.name = p_queue))
 $$;
 
--- Of a page of queues, by name.
--- Parameters: the name after which the page begins (null: at the first), the most queues.
+-- Stats of a page of queues, by name.
+-- Parameters: the name after which the page begins (null: at the first), the maximum of queues.
 -- Result: as stats_of. Locks: none.
 create or replace function rouse.stats_page(p_after text, p_limit integer)
 returns table (
@@ -29,11 +28,10 @@ as $$
     select q.id from rouse.queues q where p_after is null or q.name > p_after order by q.name limit p_limit))
 $$;
 
--- Of these queues. Each table is read once for all of them: what is in flight as a whole, since leases have no index by
--- group (it would cost every pop), the others by index.
--- Parameters: the queues' ids.
--- Result: by queue and group, a row a group, or one row without a group for a queue that has none.
--- Locks: none.
+-- Stats of these queues. Each table is read once for all of them. Leases are read completely, because an
+-- index by group would cost every pop; the others by index.
+-- Parameters: the queue ids.
+-- Result: one row per queue and group, or one row without a group for a queue that has none. Locks: none.
 create or replace function rouse.stats_of(p_queue_ids integer[])
 returns table (
   queue text, namespace text, task text, paused boolean, partitions bigint, messages bigint, scheduled bigint,
@@ -41,12 +39,12 @@ returns table (
   dead bigint, oldest_pending_at timestamptz, last_seen_at timestamptz
 )
 language plpgsql stable
--- With custom plans the number of queues is known, and small pages are read by index.
+-- Custom plans know the number of queues, and read small pages by index.
 set plan_cache_mode = force_custom_plan set jit = off
 as $$
 #variable_conflict use_column
 declare
-  -- As a value, so that the planner knows whether they have much scheduled.
+  -- As a value, so that the planner knows whether they have many scheduled messages.
   v_names constant text[] := array(select q.name from rouse.queues q where q.id = any (p_queue_ids));
 begin
   return query

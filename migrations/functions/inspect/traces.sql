@@ -1,9 +1,9 @@
--- A message's timeline: what its consumers tell of it, beside the attempts that failed.
+-- The timeline of a message: events from its consumers, and its failed attempts.
 
 -- Adds an event.
--- Parameters: partition and transaction id of the message, the group that tells (or null), names under which it is found, the
---   kind of event, its data as JSON text.
--- Result: the event's id; null where there is no such partition. Locks: none.
+-- Parameters: partition and transaction id of the message, the group that reports it (or null), names to find
+--   it by, the kind of event, its data as JSON text.
+-- Result: the event's id, or null if there is no such partition. Locks: none.
 create or replace function rouse.add_trace(
   p_partition_id bigint, p_transaction_id text, p_group text, p_names text[], p_event_type text, p_data text
 ) returns bigint
@@ -15,8 +15,9 @@ as $$
   returning id
 $$;
 
--- Events, newest first: of a message, or of all that have a name.
--- Parameters: partition and transaction id, or a name; the event before which to go on (null: the newest); the most.
+-- Events, newest first: of a message, or of all messages by name.
+-- Parameters: partition and transaction id, or a name; the event to continue before (null: the newest); the
+--   maximum.
 -- Result: the events. Locks: none.
 create or replace function rouse.list_traces(p_partition_id bigint, p_transaction_id text, p_name text, p_before bigint, p_limit integer)
 returns table (
@@ -49,8 +50,8 @@ as $$
   order by a.id
 $$;
 
--- The names under which events are found, those of the latest events first.
--- Parameters: the most. Result: a row a name. Locks: none.
+-- The names of events, those of the latest events first.
+-- Parameters: the maximum. Result: one row per name. Locks: none.
 create or replace function rouse.trace_names(p_limit integer)
 returns table (name text, events bigint, last_at timestamptz)
 language sql stable

@@ -1,9 +1,8 @@
--- What there is to know when nothing moves, for whoever puts it into words.
+-- Facts that explain why a queue does not move; the caller makes sentences of them.
 
 -- The facts of a queue and of its groups.
 -- Parameters: queue, group (null: all).
--- Result: an object, times in ms since 1970; null where there is no such queue.
--- Locks: none.
+-- Result: an object, times in ms since 1970; null if there is no such queue. Locks: none.
 create or replace function rouse.why(p_queue text, p_group text default null) returns jsonb
 language plpgsql stable
 as $$
@@ -16,7 +15,7 @@ begin
   if not found then
     return null;
   end if;
-  -- Both in one: the minimum alone may be looked for among the due times of all queues.
+  -- Both in one query: PostgreSQL might search for the minimum alone among the due times of all queues.
   select count(*) as count, min(s.due_at) as next_at into v_scheduled from rouse.scheduled s where s.queue = v.name;
   return jsonb_build_object(
     'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,
@@ -30,7 +29,7 @@ begin
                from rouse.groups g where g.queue_id = v.id and (p_group is null or g.name = p_group)));
 end $$;
 
--- The facts of one group. A lane with something to deliver is ready, leased, held by a failed message, or gathering (its
+-- The facts of one group. A lane with messages is ready, leased, held by a failed message, or gathering (its
 -- window buffer is not quiet yet).
 -- Parameters: the queue, the group, the time. Result: an object. Locks: none.
 create or replace function rouse.why_group(p_queue rouse.queues, p_group rouse.groups, p_now timestamptz) returns jsonb
@@ -49,7 +48,7 @@ as $$
     ) h on true
     where p.queue_id = p_queue.id
   ), held as (
-    -- By their lanes: leases have no index by group.
+    -- By lane: leases have no index by group.
     select s.* from lane l cross join lateral (
       select o.* from rouse.leases o where o.id = l.lease_id and o.partition_id = l.id offset 0) s
     where l.lease_id is not null
@@ -84,7 +83,9 @@ as $$
 $$;
 
 -- The failed message that holds a lane.
--- Parameters: queue and group, the partition's id and name, the message's seq, how many wait behind it. Result: an object. Locks: none.
+-- Parameters: queue and group, the partition's id and name, the message's seq, the number of messages behind
+--   it.
+-- Result: an object. Locks: none.
 create or replace function rouse.why_held(
   p_queue rouse.queues, p_group rouse.groups, p_partition_id bigint, p_partition text, p_seq bigint, p_behind bigint
 ) returns jsonb

@@ -1,10 +1,10 @@
--- The age of messages that are to be delivered again: ttl and the longest wait count for them as for fresh ones.
+-- The age of messages to be redelivered: ttl and maxWaitTimeSeconds apply to them as to fresh ones.
 
--- The first moment at which a message is too old to be delivered again.
--- A letter that was redriven has no such moment: somebody asked for it by hand, and it left its dead letter for this. It is
--- known by the mark that its redrive left; before there were such marks, by its first delivery to come, or by the attempt
--- at which it was given up, as long as the retry limit stays what it was.
--- Parameters: the redelivery, its queue. Result: the time; null where age does not matter. Locks: none.
+-- The first moment at which a message is too old to be redelivered. A redriven letter has none: an operator
+-- asked for it, and it is no longer a dead letter. It has an attempt with outcome `redriven`; older ones are
+-- recognised by the first redelivery after the redrive, or by the attempt at which they became a dead letter,
+-- if the retry limit has not changed since.
+-- Parameters: the redelivery, its queue. Result: the time; null if age does not matter. Locks: none.
 create or replace function rouse.ends_at(p rouse.redeliveries, p_queue rouse.queues) returns timestamptz
 language sql stable
 as $$
@@ -17,10 +17,10 @@ as $$
         and (a.outcome in ('redriven', 'dlq') or (a.outcome in ('failed', 'expired') and a.attempt > p_queue.retry_limit)))
 $$;
 
--- Drops what is too old to be delivered again. As with fresh messages that are passed over, nothing is counted and there is
--- no dead letter: the message stays in the log until retention takes it.
--- Parameters: the queue, group and partition, the first seq to look at, the time now. Result: nothing. A call looks at so
---   many rows, as those behind may all be young.
+-- Deletes redeliveries that are too old. As with fresh messages that are skipped, nothing is counted and
+-- there is no dead letter: the message stays in the log until retention removes it.
+-- Parameters: the queue, group and partition, the first seq to check, the time now.
+-- Result: nothing. A call checks at most v_rows_max rows, because all rows after them may be young.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.expire_again(
   p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_seq bigint, p_now timestamptz

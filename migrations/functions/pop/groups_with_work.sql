@@ -1,8 +1,9 @@
--- The fallback check of a node: which of the groups that somebody waits for have something to pop, in one query.
--- Parameters: by group, a queue and one of its partitions or null for any; or no queue and a namespace and / or task;
---   and the group's name.
--- Result: the 1-based positions of those that have a lane to pop, or that do not exist yet on a queue with messages.
---   A paused queue has nothing to pop, and neither has a group with as much in flight as it may have.
+-- The fallback poll of a node: which of its wait groups have something to pop, in one query.
+-- Parameters: per wait group a queue and one of its partitions (null: any), or no queue and a namespace and /
+--   or task; and the consumer group's name.
+-- Result: the 1-based positions of those that have a lane to pop, or whose consumer group does not exist yet
+--   on a queue with messages. A paused queue has nothing to pop, nor has a group that has reached its
+--   in-flight limit.
 -- Locks: none.
 create or replace function rouse.groups_with_work(
   p_queues text[], p_partitions text[], p_namespaces text[], p_tasks text[], p_groups text[]
@@ -27,7 +28,7 @@ begin
     where (q.in_flight_max = 0 or g.id is null or q.in_flight_max > (
         select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = g.id and s.limited))
       and case
-      -- OFFSET 0: else PostgreSQL may read the ready lanes of all groups once, and look among them.
+      -- OFFSET 0: otherwise PostgreSQL may read the ready lanes of all groups once and search among them.
       when g.id is not null and t.partition is null then exists (
         select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null offset 0)
       when g.id is not null then exists (

@@ -1,16 +1,18 @@
 -- Leases messages to the waiters of one consumer group, oldest waiter first.
--- Parameters: a queue, with one of its partitions or null for any; or null and a namespace and / or task (queues of
---   the highest priority first); the group; by waiter the most messages, the most partitions, the lease in ms (null:
---   the queue's), whether it acknowledges at delivery, and who it is; the subscription of a group that is new
---   ('all', 'new', or 'from' a time); the partition id after which to start looking (callers rotate it); whether
---   the lease itself must survive a crash of the database; and how many bytes of payload and headers one waiter gets
---   at most. Its first message always comes, however large.
--- Result: a row a message, by lease and seq, with its waiter, lease and partition id; queue, partition, attempt and expiry are on
---   the first row of each lease only. Only rows that are returned are leased. The last row has only the database's time, and the
---   status: messages, empty (no lane has anything), contended (a lane with something was locked: ask again within 5 ms), or paused.
--- Locks: the group where in-flight is limited; lanes and then partitions with SKIP LOCKED: a pop waits for nobody. In one race
---   SKIP LOCKED waits all the same (see pop_general), and holding lanes it must not: then the pop gives way (55P03), to be
---   asked again, before PostgreSQL would look for a deadlock and end somebody who has more to lose.
+-- Parameters: a queue, with one of its partitions or null for any; or null and a namespace and / or task
+--   (queues of the highest priority first); the group; per waiter the maximum of messages and of partitions,
+--   the lease in ms (null: the queue's), whether delivery acknowledges, and the holder's name; where a new
+--   group begins ('all', 'new', or 'from' a time); the partition id after which the search starts (callers
+--   rotate it); whether the lease must survive a crash of the database; the maximum bytes of payload and
+--   headers per waiter, whose first message is always included.
+-- Result: one row per message by lease and seq, with its waiter, lease and partition id; queue, partition,
+--   attempt and expiry only on the first row of each lease. Only returned rows are leased. The last row has
+--   only the database's time and the status: messages, empty (no lane has messages), contended (a lane with
+--   messages was locked: retry within 5 ms) or paused.
+-- Locks: the group if in-flight is limited; lanes and then partitions with SKIP LOCKED, so a pop waits for no
+--   other call. SKIP LOCKED can wait in one race (see pop_general). A pop must not wait while it holds lanes,
+--   so it then fails with 55P03, to be repeated, before PostgreSQL checks for a deadlock and ends a call that
+--   has done more work.
 create or replace function rouse.pop(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
@@ -35,8 +37,9 @@ declare
   v_settles boolean := false;
   v_setting text;
 begin
-  -- The short way, for one waiter and a fresh batch of one lane of an ordered queue without limits. plpgsql prepares
-  -- every expression anew in each transaction, so at one message a call the number of expressions is the cost.
+  -- The short path: one waiter, fresh messages of one lane, an ordered queue without limits. plpgsql prepares
+  -- every expression again in each transaction, so with one message per call the number of expressions is the
+  -- cost.
   if p_partition is null and cardinality(p_batches) = 1 and p_lane_limits[1] = 1 and p_auto_acks is null and p_holders[1] is not null
      and current_setting('transaction_isolation') = 'read committed' then
     select q.id, q.version, q.name, g.id as group_id, coalesce(p_leases_ms[1], q.lease_ms) as lease_ms into v
@@ -45,7 +48,8 @@ begin
       and q.in_flight_max = 0 and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
       and g.last_seen_at > rouse.now() - interval '1 minute';
     if found then
-      -- This statement locks a lane; what it holds is read in the next, which sees all that committed before the lock.
+      -- This statement locks a lane. The next one reads it, and sees everything that was committed before the
+      -- lock.
       select l.partition_id into v_lane_id from rouse.lanes l
       where l.group_id = v.group_id and l.ready and l.lease_id is null and l.blocked_until is null and l.partition_id > p_after
       order by l.group_id, l.partition_id limit 1
@@ -59,7 +63,7 @@ begin
     into v_lane
     from rouse.lanes l, rouse.partitions p, rouse.queues q
     where l.partition_id = v_lane_id and l.group_id = v.group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
-      and q.id = v.id and q.version = v.version  -- configure takes the lanes before it changes the ordering
+      and q.id = v.id and q.version = v.version  -- configure locks the lanes before it changes the ordering
       and not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v.group_id);
     if not found then
       v_lane_id := null;
@@ -72,7 +76,7 @@ begin
   end if;
 
   -- barrier: pop-lane-offered
-  -- The rows first: what is leased is what was returned. The lane is locked, so nobody delivers them meanwhile.
+  -- Rows come first, and only returned rows are leased. The lane is locked, so no other call delivers them.
   if v_lane.next = v_lane.from_seq + 1 then
     return query
     select null::text, 1, v_lane.lease_id, v.name, v_lane_id, v_lane.name, 1, date_part('epoch', v_lane.now) * 1000 + v.lease_ms,
@@ -96,7 +100,7 @@ begin
   end if;
   get diagnostics v_returned = row_count;
   if v_returned = 0 then
-    -- Rows that are missing from the log hold nothing up: the general form moves the cursor past them.
+    -- Missing rows in the log must not block the lane: the general form moves the cursor past them.
     return query select * from rouse.pop_general(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
       p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable, p_bytes_max);
     return;
@@ -107,13 +111,13 @@ begin
   if not p_durable then
     v_setting := set_config('synchronous_commit', 'off', true);
   end if;
-  -- Settle: a drained lane is no longer ready, unless somebody has its partition: then a push is coming.
+  -- Settle: a drained lane is no longer ready, unless its partition is locked: then a push is in progress.
   if v_lane.next = v_lane.head then
     perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
     v_settles := found;
   end if;
   -- barrier: pop-lane-settling
-  -- A new statement: it sees the head of every push that had the partition before us.
+  -- A new statement: it sees the head of every push that held the partition before.
   with leased as (
     insert into rouse.leases
     values (v_lane.lease_id, v_lane_id, v.group_id, v_lane.from_seq, v_lane.next - 1,

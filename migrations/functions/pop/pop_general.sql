@@ -1,6 +1,5 @@
--- Pop in its general form: any number of waiters and partitions, redeliveries, limits, namespaces. See pop.
--- Parameters and result: as pop.
--- Locks: as pop.
+-- The general form of pop: any number of waiters and partitions, redeliveries, limits, namespaces.
+-- Parameters and result: as pop. Locks: as pop.
 create or replace function rouse.pop_general(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
@@ -20,29 +19,29 @@ declare
   v_waiters constant integer := cardinality(p_batches);
   v_now constant timestamptz := rouse.now();
   v_setting text;
-  v_queue_ids integer[];                -- by priority, where not one queue is named
+  v_queue_ids integer[];                -- by priority, unless one queue is named
   v_queue rouse.queues;
   v_group record;
   v_group_id integer;
-  v_created boolean := false;           -- a group was: that must survive a crash
+  v_created boolean := false;           -- a group was created: that must survive a crash
   v_ordered boolean;
   v_partition_id bigint;
   v_low bigint;
   v_high bigint;
-  v_allowed bigint;                     -- what in_flight_max leaves
-  v_call_bytes bigint := greatest(67108864, p_bytes_max);  -- what the call may still return
-  v_bytes bigint[];                     -- by waiter, what it may still get; only where several leases share it
-  v_budget bigint;                      -- of both, the smaller
-  v_must boolean;                       -- the waiter's first message comes, however large
+  v_allowed bigint;                     -- what in_flight_max still permits
+  v_call_bytes bigint := greatest(67108864, p_bytes_max);  -- the bytes that the call may still return
+  v_bytes bigint[];                     -- per waiter, the bytes it may still get; only if it can get several leases
+  v_budget bigint;                      -- the smaller of both
+  v_must boolean;                       -- the waiter's first message is included, whatever its size
   v_used bigint;
-  v_left integer[] := p_batches;        -- by waiter, messages it still has room for
+  v_left integer[] := p_batches;        -- per waiter, the messages it still wants
   v_lanes_left integer[] := p_lane_limits;
   v_ids uuid[] := array_fill(null::uuid, array[coalesce(v_waiters, 0)]);
   v_turn integer := 1;                  -- the waiter whose turn it is
   v_tried integer;
   v_wanted integer;
-  v_more integer;                       -- how many times as many lanes as needed a round looks at
-  v_is_end boolean;                     -- no lane with something is left beyond those seen
+  v_more integer;                       -- how many times the wanted number of lanes a round reads
+  v_is_end boolean;                     -- all lanes with messages were seen
   v_lanes bigint[];
   v_seen bigint[];
   v_lane_id bigint;
@@ -55,7 +54,7 @@ declare
   v_returned integer;
   v_lease_id uuid;
   v_settled boolean;
-  v_settled_to bigint := 0;             -- the highest partition this call has locked to settle its lane
+  v_settled_to bigint := 0;             -- the highest partition that this call has locked to settle its lane
   v_found integer := 0;
   v_contended boolean := false;
   v_paused boolean := false;
@@ -63,14 +62,15 @@ begin
   if v_waiters is null or p_group is null or v_waiters is distinct from cardinality(p_lane_limits) or v_waiters is distinct from cardinality(p_holders)
      or current_setting('transaction_isolation') <> 'read committed' then
     perform rouse.require_read_committed();
-    perform rouse.raise('RS400', 'invalid_request', 'pop wants a group, and a batch, a partition limit and a holder for every waiter');
+    perform rouse.raise('RS400', 'invalid_request', 'pop needs a group, and a batch, a partition limit and a holder for every waiter');
   end if;
   if v_waiters > 1 or p_lane_limits[1] > 1 then
     v_bytes := array_fill(p_bytes_max, array[v_waiters]);
   end if;
   if p_queue is null then
     v_queue_ids := rouse.queues_to_pop(p_namespace, p_task, p_group, v_now);
-    -- Queues and groups before any lane: whoever creates a partition may hold a later queue and want our lanes' partitions.
+    -- Queues and groups before any lane: a call that creates a partition may hold a later queue and need the
+    -- partitions of our lanes.
     for v_queue in select * from rouse.queues q where q.id = any (v_queue_ids) and not q.paused order by q.id loop
       v_group := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
       v_created := v_created or v_group.created;
@@ -113,11 +113,12 @@ begin
     for v_round in 1..v_rounds_max loop
       v_wanted := case when v_allowed > 0 and v_call_bytes > 0 then rouse.lanes_wanted(v_left, v_lanes_left, p_batches) else 0 end;
       exit when v_wanted = 0;
-      -- Lanes that offer nothing (held, or waiting for their window to end) are passed in ever larger steps.
+      -- Lanes without an offer (held, or waiting for their window to end) are skipped in ever larger steps.
       v_wanted := least(v_wanted * v_more, 1000);
       v_more := case when v_found = 0 then v_more * 2 else 1 end;
-      -- This statement locks lanes; what they hold is read in later ones, which see all that committed before the lock.
-      -- Drained lanes that are still ready, as all of a new group are at first, are passed over without a lock.
+      -- This statement locks lanes. Later ones read them, and see everything that was committed before the
+      -- lock. Drained lanes that are still ready, as all lanes of a new group are, are skipped without a
+      -- lock.
       v_lanes := array(
         select l.partition_id from rouse.lanes l
         cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p
@@ -129,7 +130,8 @@ begin
         limit v_wanted
         for no key update of l skip locked);
       -- barrier: pop-locked
-      -- Configure takes the lanes before it changes the ordering: what was read of the queue holds from here on.
+      -- configure locks the lanes before it changes the ordering, so the queue's options are fixed from here
+      -- on.
       if cardinality(v_lanes) > 0 and not exists (select from rouse.queues q where q.id = v_queue.id and q.version = v_queue.version) then
         perform rouse.raise('RS001', 'retry', 'the queue was configured while it was popped');
       end if;
@@ -140,7 +142,7 @@ begin
         v_next := v_lane.next;
         v_lease_id := null;
         v_tried := 0;
-        -- Waiters take turns: each gets one lane before anyone gets a second.
+        -- Waiters take turns: each gets one lane before any gets a second.
         while v_lane.offered > 0 and v_allowed > 0 and v_call_bytes > 0 and v_tried < v_waiters loop
           v_tried := v_tried + 1;
           if v_left[v_turn] > 0 and v_lanes_left[v_turn] > 0 then
@@ -148,7 +150,8 @@ begin
             v_budget := least(coalesce(v_bytes[v_turn], p_bytes_max), v_call_bytes);
             v_must := v_found = 0 or (v_left[v_turn] = p_batches[v_turn] and v_call_bytes >= p_bytes_max);
             v_lease_id := coalesce(v_ids[v_turn], gen_random_uuid());
-            -- The rows first: what is leased is what was returned. The lane is locked, so nobody delivers them meanwhile.
+            -- Rows come first, and only returned rows are leased. The lane is locked, so no other call
+            -- delivers them.
             if v_lane.again_seq is not null then
               select a.from_seq, a.to_seq, a.members, a.taken, a.bytes into v_from, v_to, v_bits, v_take, v_used
               from rouse.take_again(v_group_id, v_lane_id, v_lane.again_seq, v_lane.attempt, v_take,
@@ -194,7 +197,7 @@ begin
               v_lane.offered := case when v_ordered or v_take = 0 then 0 else least(v_lane.head - v_next, 1000000) end;
             end if;
             if v_take = 0 then
-              -- Nothing fits any more, or rows are missing from the log: what is behind them is for the next call.
+              -- Nothing more fits, or rows are missing from the log: the next call takes what is behind them.
               v_contended := true;
               v_lease_id := null;
               if v_found > 0 then
@@ -227,11 +230,12 @@ begin
           v_turn := v_turn % v_waiters + 1;
         end loop;
 
-        -- Settle: a drained lane is no longer ready, unless somebody has its partition: then a push is coming.
-        -- Partitions in ascending order only, as pushes take them. SKIP LOCKED does wait in one race (the row's updater
-        -- commits meanwhile and the next one has the new version), and then only the order prevents a deadlock, or the
-        -- pop gives way: it may hold a lane that somebody took first, as a row is locked before it is looked at again. A lane
-        -- passed over stays ready, which is harmless: another pop settles it.
+        -- Settle: a drained lane is no longer ready, unless its partition is locked: then a push is in
+        -- progress. Partitions are locked in ascending order only, as pushes lock them. SKIP LOCKED waits in
+        -- one race: the row's updater commits and the next one locks the new version. Then only the order
+        -- prevents a deadlock, or the pop gives up: it may hold a lane that another call locked first,
+        -- because a row is locked before it is checked again. A skipped lane stays ready, which does no harm:
+        -- another pop settles it.
         v_settled := false;
         if v_next >= v_lane.head and v_lane.blocked_until is null and v_lane_id > v_settled_to then
           perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
@@ -239,7 +243,7 @@ begin
           v_settled_to := v_lane_id;
         end if;
         -- barrier: pop-settling
-        -- A new statement: it sees the head of every push that had the partition before us.
+        -- A new statement: it sees the head of every push that held the partition before.
         update rouse.lanes l
         set next = v_next, lease_id = case when v_ordered then v_lease_id end, blocked_until = v_lane.blocked_until,
           ready = not (v_settled
@@ -248,7 +252,7 @@ begin
               where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced))
         where l.partition_id = v_lane_id and l.group_id = v_group_id;
         if not found then
-          perform rouse.raise('RS001', 'retry', 'a lane went away while it was popped');
+          perform rouse.raise('RS001', 'retry', 'a lane was deleted while it was popped');
         end if;
         -- barrier: pop-written
       end loop;
@@ -257,13 +261,14 @@ begin
       if cardinality(v_lanes) < v_wanted then
         v_is_end := v_partition_id is not null or v_high < v_end or p_after = 0;
         exit when v_is_end;
-        v_low := 0;              -- wrap round to the lanes before the start
+        v_low := 0;              -- continue with the lanes before the start
         v_high := p_after;
       end if;
       v_contended := v_contended or v_round = v_rounds_max;
     end loop;
 
-    -- Lanes that are ready and were not seen: locked by another call, which is no proof that they have nothing, or drained.
+    -- Ready lanes that were not seen are drained, or another call holds them, which does not prove that they
+    -- are empty.
     if v_is_end and exists (
       select from rouse.lanes l
       where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null

@@ -1,12 +1,11 @@
--- The steps of a pop that are not on its happy path, or read better on their own.
+-- Steps of a pop that are off its common path or read better separately.
 
--- The queues that a namespace and / or task stand for, highest priority first.
--- Parameters: namespace, task (null: any; both null: none). Result: queue ids.
--- Locks: none.
+-- The queues of a namespace and / or task, highest priority first.
+-- Parameters: namespace, task (null: any; both null: none). Result: queue ids. Locks: none.
 create or replace function rouse.queues_of(p_namespace text, p_task text) returns integer[]
 language sql stable
 as $$
-  -- Apart, so that a plan for all namespaces uses the index.
+  -- Two queries, so that a plan for all namespaces uses the index.
   select case
     when p_namespace is not null then array(
       select q.id from rouse.queues q where q.namespace = p_namespace and (p_task is null or q.task = p_task)
@@ -15,8 +14,9 @@ as $$
     else '{}' end
 $$;
 
--- Those of them that a pop has to visit: where the group has a lane to pop, does not exist yet, or has not been seen for a minute.
--- Parameters: namespace, task, the group's name, the time now. Result: queue ids, highest priority first. Locks: none.
+-- Those that a pop must visit: the group has a lane to pop, does not exist yet, or was not seen for a minute.
+-- Parameters: namespace, task, the group's name, the time now. Result: queue ids, highest priority first.
+-- Locks: none.
 create or replace function rouse.queues_to_pop(p_namespace text, p_task text, p_group text, p_now timestamptz) returns integer[]
 language plpgsql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -26,15 +26,17 @@ begin
     select t.id from unnest(rouse.queues_of(p_namespace, p_task)) with ordinality t(id, n)
     left join lateral (
       select g.id, g.last_seen_at from rouse.groups g where g.queue_id = t.id and g.name = p_group offset 0) g on true
-    -- OFFSET 0: else PostgreSQL may read the ready lanes of all groups, and look among them.
+    -- OFFSET 0: otherwise PostgreSQL may read the ready lanes of all groups and search among them.
     where g.id is null or g.last_seen_at < p_now - interval '1 minute' or exists (
       select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null offset 0)
     order by t.n);
 end $$;
 
--- The group a pop is for, created on its first pop.
+-- The group of a pop, created by its first pop. last_seen_at is updated at most once a minute, without
+-- waiting.
 -- Parameters: the queue's id, the group's name, the subscription of a new group and its time, the time now.
--- Result: the group's id, and whether it was created. Locks: the queue row where the group is new; else none. last_seen_at moves at most once a minute, and never waits.
+-- Result: the group's id, and whether it was created.
+-- Locks: the queue row if the group is new, otherwise none.
 create or replace function rouse.group_to_pop(
   p_queue_id integer, p_group text, p_subscription text, p_from timestamptz, p_now timestamptz,
   out id integer, out created boolean
@@ -49,7 +51,7 @@ begin
     if p_subscription not in ('all', 'new', 'from') or (p_subscription = 'from' and p_from is null) then
       perform rouse.raise('RS400', 'invalid_request', 'a subscription is all, new, or from a time', '{"field": "subscriptionMode"}');
     end if;
-    -- Where a subscription begins must not be forgotten by a crash: it would begin again, later.
+    -- A crash must not lose the start of a subscription: it would start again, later.
     perform rouse.raise_durability();
     id := rouse.subscribe(p_queue_id, p_group, case p_subscription when 'new' then coalesce(p_from, p_now) when 'from' then p_from end);
     created := true;
@@ -62,7 +64,7 @@ begin
   created := false;
 end $$;
 
--- Locks a group in those of the queues that limit what it may have in flight, however long others count there.
+-- Locks the group in those queues that limit its messages in flight, however long other pops hold it.
 -- Parameters: queue ids, the group's name. Result: nothing. Locks: those groups by id.
 create or replace function rouse.lock_limited_groups(p_queue_ids integer[], p_group text) returns void
 language plpgsql
@@ -74,9 +76,9 @@ begin
   order by g.id for no key update of g;
 end $$;
 
--- How many lanes a pop should look at next: as many as the waiters that have nothing yet may take.
--- Parameters: by waiter, messages and lanes still wanted, messages wanted at first.
--- Result: the count, at most 1,000; 0 when everybody has something. Locks: none.
+-- The number of lanes a pop should read next: as many as the waiters without messages may take.
+-- Parameters: per waiter, messages and lanes still wanted, messages wanted at first.
+-- Result: the count, at most 1,000; 0 if every waiter has messages. Locks: none.
 create or replace function rouse.lanes_wanted(p_left integer[], p_lanes_left integer[], p_batches integer[]) returns integer
 language plpgsql immutable
 as $$
@@ -91,11 +93,12 @@ begin
   return least(v_wanted, 1000);
 end $$;
 
--- What a locked lane has to give: fresh messages from `next`, or, where again_seq is set, one or more to deliver again.
--- A lane that must wait (held by a failed message, or its window buffer is not quiet yet) offers nothing and says
--- until when it is to be blocked. Messages beyond the queue's ttl or longest wait are passed over, fresh or failed.
--- Parameters: the queue, the group's id, the partition's id, the time now.
--- Result: one row. Locks: none beyond the lane, which the caller holds.
+-- What a locked lane offers: fresh messages from `next`, or, if again_seq is set, messages to redeliver. A
+-- lane that must wait (a failed message holds it, or its window buffer is not quiet yet) offers nothing and
+-- returns the time until which it is blocked. Messages older than the queue's ttl or maximum wait are
+-- skipped, fresh or failed.
+-- Parameters: the queue, the group's id, the partition's id, the time now. Result: one row.
+-- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.lane_offer(
   p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_now timestamptz,
   out partition text, out next bigint, out head bigint, out offered integer, out attempt integer, out again_seq bigint,
@@ -119,7 +122,7 @@ begin
   where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
   offered := 0;
   while v_has_again loop
-    -- Where a failed message holds its lane, the first one counts even if it is not due yet.
+    -- If a failed message holds its lane, the first one counts even if it is not due yet.
     select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at,
       case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
     from rouse.redeliveries r
@@ -132,7 +135,7 @@ begin
     elsif v.due then
       again_seq := v.seq;
       attempt := v.attempt;
-      -- One that age does not end comes alone: those behind it may be too old.
+      -- A message without an age limit comes alone: those behind it may be too old.
       offered := case when v_oldest_ms > 0 and v.ends_at is null then 1 else 1000000 end;
     else
       blocked_until := least(v.due_at, v.ends_at);
@@ -149,12 +152,13 @@ begin
   offered := least(head - next, 1000000);
 end $$;
 
--- Takes messages that are to be delivered again out of their waiting place: one that is to come alone, or a run
--- of those with the same number of attempts, in seq order. Redeliveries whose message is gone from the log are dropped.
--- Parameters: group and partition, the first seq, the attempt this delivery is, the most messages, whether a message
---   that is not due yet ends the run (it holds its lane), and the most bytes: of the first message (null: any), and of all.
--- Result: the first and the last seq, which seqs of the range are members, how many, and their bytes; nothing is taken
---   where the first message does not fit, or no message was left.
+-- Takes messages to redeliver from `redeliveries`: one that must come alone, or a run of those with the same
+-- number of attempts, in seq order. Deletes redeliveries whose message is no longer in the log.
+-- Parameters: group and partition; the first seq; the attempt of this delivery; the maximum of messages;
+--   whether a message that is not due yet ends the run (it holds its lane); the maximum bytes of the first
+--   message (null: any) and of all.
+-- Result: the first and the last seq, which seqs of the range are included, their number and bytes; nothing
+--   is taken if the first message does not fit or no message is left.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.take_again(
   p_group_id integer, p_partition_id bigint, p_seq bigint, p_attempt integer, p_take integer, p_waits boolean,
@@ -205,10 +209,13 @@ begin
   from generate_series(from_seq, to_seq) s;
 end $$;
 
--- What of a range of fresh messages a pop returned: as many as fit, leaving out rows that are missing from the log.
--- Parameters: partition, the range's first and last seq, the most bytes, and whether the first message came however large it is.
--- Result: the last seq that is done with (all of the range where it has no row at all), which seqs up to there were returned, and
---   their bytes. Where the first row did not fit: the seq before the range. Locks: none beyond the lane, which the caller holds.
+-- What a pop returned of a range of fresh messages: as many as fit, without rows that are missing from the
+-- log.
+-- Parameters: partition, the range's first and last seq, the maximum bytes, and whether the first message is
+--   included whatever its size.
+-- Result: the last seq that is done (the whole range if it has no rows), which seqs up to there were
+--   returned, and their bytes. If the first row did not fit: the seq before the range.
+-- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.part_taken(
   p_partition_id bigint, p_from bigint, p_to bigint, p_bytes_max bigint, p_must boolean,
   out to_seq bigint, out members varbit, out bytes bigint
@@ -242,8 +249,9 @@ begin
   end if;
 end $$;
 
--- Whether a lane that a pop has not seen has something: another call has it locked.
--- Parameters: the group, one partition or null for any, the partitions whose lanes were seen. Result: yes or no. Locks: none.
+-- Whether a lane that a pop has not seen has messages: another call holds it.
+-- Parameters: the group, one partition or null for any, the partitions whose lanes were seen.
+-- Result: a boolean. Locks: none.
 create or replace function rouse.is_lane_passed_over(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns boolean
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -259,10 +267,11 @@ begin
         select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = p_group_id)));
 end $$;
 
--- Settles drained lanes of a group by the thousand: those of a new group are all born ready, and every pop would pass over
--- them again. Partitions that somebody has stay ready, as a push may be coming, and so do lanes that other calls have.
--- Parameters: the group, one partition or null for any, the partitions whose lanes the call has dealt with. Result: how many.
--- Locks: lanes, then their partitions by id, all with SKIP LOCKED.
+-- Settles drained lanes of a group by the thousand: all lanes of a new group start ready, and every pop would
+-- skip them again. A lane whose partition is locked stays ready, because a push may be in progress; so do
+-- lanes that other calls hold.
+-- Parameters: the group, one partition or null for any, the partitions whose lanes the call has handled.
+-- Result: the number of lanes. Locks: lanes, then their partitions by id, all with SKIP LOCKED.
 create or replace function rouse.settle_drained(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns integer
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -290,7 +299,7 @@ begin
     v_partitions := array(
       select p.id from rouse.partitions p where p.id = any (v_lanes) order by p.id for no key update skip locked);
     -- barrier: settle-drained-locked
-    -- A new statement: it sees the head of every push that had the partition before us.
+    -- A new statement: it sees the head of every push that held the partition before.
     update rouse.lanes l set ready = false
     from unnest(v_partitions) i(id)
     cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = i.id offset 0) p

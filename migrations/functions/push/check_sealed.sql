@@ -1,6 +1,7 @@
--- Refuses a payload that is not encrypted for a queue whose payloads are: a node that does not know it yet, or has no key, must
--- not store one in the clear. What nodes seal begins with enc1, which no JSON text does.
--- Parameters: by slot (see push_general) the queue id; by message its slot and its payload. Result: nothing. Locks: none.
+-- Refuses a plain payload for an encrypted queue: a node that has no key, or does not know yet that the queue
+-- is encrypted, must not store it. Encrypted payloads begin with enc1, which no JSON text does.
+-- Parameters: per slot (see push_general) the queue id; per message its slot and its payload.
+-- Result: nothing. Locks: none.
 create or replace function rouse.check_sealed(p_queue_ids integer[], p_slots integer[], p_payloads text[]) returns void
 language plpgsql
 as $$
@@ -17,6 +18,7 @@ begin
   end if;
 end $$;
 
+-- Raises the error for a plain payload.
 -- Parameters: the queue, the 1-based position of the message in its call. Result: never returns. Locks: none.
 create or replace function rouse.refuse_plaintext(p_queue text, p_item integer default null) returns void
 language plpgsql

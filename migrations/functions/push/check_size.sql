@@ -1,7 +1,7 @@
--- Refuses a push that would grow a queue beyond its size limit. The queue row stays locked to the end of the
--- transaction, so two pushes cannot both take the last place. Up to 1,000 partitions the size is counted exactly;
--- beyond, a figure at most a second old plus what was pushed since is used.
--- Parameters: by slot (see push_general) the queue id; by message that would be added its slot. Result: nothing.
+-- Refuses a push that would make a queue larger than its size limit. The queue row stays locked until the end
+-- of the transaction, so two pushes cannot both use the last free space. With up to 1,000 partitions the size
+-- is exact; with more, it is a count that is at most a second old plus what was pushed since.
+-- Parameters: per slot (see push_general) the queue id; per message to be added its slot. Result: nothing.
 -- Locks: none beyond the limited queues, which the caller holds.
 create or replace function rouse.check_size(p_queue_ids integer[], p_slots integer[]) returns void
 language plpgsql
@@ -36,12 +36,12 @@ begin
   end loop;
 end $$;
 
--- How many messages a queue holds: what its slowest group has not consumed (everything kept, where there is no
--- group) plus what is scheduled.
+-- The number of messages in a queue: those that its slowest group has not consumed (without a group: all that
+-- are kept), plus scheduled ones.
 -- Parameters: the queue's id. Result: the count. Locks: none.
 create or replace function rouse.queue_size(p_queue_id integer) returns bigint
 language sql stable
-set enable_seqscan = off  -- rows of other queues do not count here
+set enable_seqscan = off  -- the cost must not depend on rows of other queues
 as $$
   select coalesce(
       (select max(o.pending) from (

@@ -1,8 +1,10 @@
--- Creates the queues and partitions of a call that do not exist yet, with a lane for every group.
--- Lanes are born ready: a push that ran before they were visible did not see them, and a spurious ready is harmless.
--- Parameters: queue and partition names, position by position; where messages come with them, each one's target.
--- Result: nothing; a bad name is refused by the number of the first message that wants it; the caller resolves again in a new statement.
--- Locks: queues FOR SHARE by id, before any partition lock; those with a size limit FOR NO KEY UPDATE.
+-- Creates the missing queues and partitions of a call, with a lane for every group. New lanes start ready: a
+-- push that ran before they were visible did not see them, and a ready lane without messages does no harm.
+-- Parameters: queue and partition names, position by position; the target of each message, if there are
+--   messages.
+-- Result: nothing; the caller resolves the targets again in a new statement. The error for a bad name gives
+--   the number of the first message that uses it.
+-- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE; before any partition lock.
 create or replace function rouse.create_targets(p_queues text[], p_partitions text[], p_targets integer[] default null) returns void
 language plpgsql
 as $$
@@ -43,10 +45,10 @@ begin
   order by p.id, g.id;
 end $$;
 
--- Keeps queues as they are until the transaction ends: no group is born, no option changes. A queue with a size limit is
--- locked as push_general will lock it. Each gets its one lock in turn: two calls that share queues first and raise their
--- locks then would deadlock.
--- Parameters: queue names. Result: nothing; those that do not exist are passed over.
+-- Keeps queues unchanged until the transaction ends: no group is created, no option changes. A queue with a
+-- size limit is locked as push_general locks it. Each queue is locked once: two calls that first share queues
+-- and then raise their locks would deadlock.
+-- Parameters: queue names. Result: nothing; queues that do not exist are ignored.
 -- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE.
 create or replace function rouse.lock_queues(p_queues text[]) returns void
 language plpgsql
@@ -61,7 +63,8 @@ begin
   loop
     perform from rouse.queues q where q.id = v.id and q.size_max > 0 for no key update;
     if not found then
-      -- Not filtered by the limit: the filter would come before the lock, and nothing would be locked.
+      -- Not filtered by the limit: the filter would be evaluated before the lock, and nothing would be
+      -- locked.
       select q.size_max into v_size_max from rouse.queues q where q.id = v.id for share;
       if v_size_max > 0 then
         perform rouse.raise('RS001', 'retry', 'the queue got a size limit while a call waited for it');

@@ -1,10 +1,10 @@
--- Enqueues a message from inside a user's own transaction: delivered after COMMIT, never after ROLLBACK.
--- It takes no lock on the queue or the partition, so the transaction may stay open as long as it likes.
--- There are three functions, one per type of the payload. A literal and an untyped parameter go to the one that takes text,
--- because PostgreSQL prefers it. Headers are json; beside a payload of type jsonb they are jsonb.
--- Parameters: queue, payload, partition, a delay or an absolute time, transaction id (the dedup key), headers, trace id.
--- Result: the message's id.
--- Locks: none.
+-- Enqueues a message inside a user's own transaction: delivered after COMMIT, never after ROLLBACK. It does
+-- not lock the queue or the partition, so the transaction may stay open for any time. There is one function
+-- per type of the payload. A literal or an untyped parameter resolves to the one for text, because PostgreSQL
+-- prefers it. Headers are json, or jsonb if the payload is jsonb.
+-- Parameters: queue, payload, partition, a delay or an absolute time, transaction id (the dedupe key),
+--   headers, trace id.
+-- Result: the message's id. Locks: none.
 create or replace function rouse.enqueue(
   queue text, payload text, partition text default 'Default', delay interval default null, run_at timestamptz default null,
   transaction_id text default null, headers json default null, trace_id text default null
@@ -51,9 +51,9 @@ begin
   return rouse.schedule_message(queue, payload::text, partition, delay, run_at, transaction_id, headers::text, trace_id);
 end $$;
 
--- Checks a message of an SQL producer and stores it until it is promoted. Only enqueue calls it, with its pinned search path.
--- Messages of one transaction keep the order of their calls even if the clock steps back: the time of a call is never before that
--- of the previous one, which a setting keeps until the transaction ends.
+-- Checks a message of a SQL producer and stores it until promotion. Only enqueue calls it, with a pinned
+-- search path. Messages of one transaction keep the order of their calls even if the clock steps back: the
+-- time of a call is never before that of the previous one, which a setting keeps until the transaction ends.
 -- Parameters: as enqueue, with payload and headers as JSON text. Result: the message's id. Locks: none.
 create or replace function rouse.schedule_message(
   p_queue text, p_payload text, p_partition text, p_delay interval, p_run_at timestamptz, p_transaction_id text, p_headers text,
@@ -108,8 +108,9 @@ begin
   return v_id;
 end $$;
 
--- Tells listening nodes that SQL producers scheduled something: one NOTIFY a statement, its payload the earliest due
--- time in epoch ms (0: now), so that equal wakes merge. Rows of the broker never notify.
+-- Notifies listening nodes that SQL producers scheduled something: one NOTIFY per statement, with the
+-- earliest due time in ms since 1970 (0: now), so that PostgreSQL merges equal ones. Rows of the broker never
+-- notify.
 -- Parameters: none (trigger). Result: none. Locks: none.
 create or replace function rouse.notify_scheduled() returns trigger
 language plpgsql security definer
@@ -125,7 +126,7 @@ begin
   return null;
 end $$;
 
--- Tells the nodes that listen, unless the server is set not to (ROUSE_NOTIFY=off).
+-- Notifies listening nodes, unless the server is configured not to (ROUSE_NOTIFY=off).
 -- Parameters: the due time as text, 0 for now. Result: nothing. Locks: none.
 create or replace function rouse.notify_nodes(p_due text) returns void
 language plpgsql
@@ -137,7 +138,7 @@ begin
   end if;
 end $$;
 
--- Only where it is missing: to replace a trigger would wait for every open transaction that has called enqueue.
+-- Created only if missing: replacing a trigger would wait for every open transaction that has called enqueue.
 do $$
 begin
   if not exists (select from pg_trigger where tgrelid = 'rouse.scheduled'::regclass and tgname = 'scheduled_notifies') then

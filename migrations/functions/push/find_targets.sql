@@ -1,7 +1,7 @@
--- Looks up the partitions a call names and the queue options that a push obeys.
+-- Looks up the partitions of a call and the queue options that affect a push.
 -- Parameters: queue and partition names, position by position (a target).
--- Result: one row of arrays in the order in which partitions are locked, by id: the target each belongs to, and what is
---   known of it. Partitions that do not exist are null and come last.
+-- Result: one row of arrays in the order in which partitions are locked, by id: the target of each and its
+--   properties. Partitions that do not exist are null and come last.
 -- Locks: none.
 create or replace function rouse.find_targets(
   p_queues text[], p_partitions text[],
@@ -9,19 +9,20 @@ create or replace function rouse.find_targets(
   out delays_ms bigint[], out dedup_ms bigint[], out limited boolean
 )
 language plpgsql
--- Without nested loops, or a planner that expects ten names would compare each name with each.
+-- Without nested loops: a planner that expects ten names would compare each name with each.
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = on set enable_nestloop = off
 as $$
 declare
   v_queue_id integer;
 begin
-  -- Before 17 PostgreSQL probes the index for each name anyway, or, where the statistics are old, reads all partitions of the queue.
+  -- Before 17 PostgreSQL probes the index for each name anyway, or reads all partitions of the queue if the
+  -- statistics are old.
   if p_queues[1] = all (p_queues) and current_setting('server_version_num')::integer >= 170000 then
     select q.id, array_fill(q.id, q.c), array_fill(q.namespace, q.c), array_fill(q.task, q.c), array_fill(q.delay_ms, q.c),
       array_fill(q.dedup_window_ms, q.c), q.size_max > 0 or q.encryption
     into v_queue_id, queue_ids, namespaces, tasks, delays_ms, dedup_ms, limited
     from (select q.*, array[cardinality(p_queues)] as c from rouse.queues q where q.name = p_queues[1]) q;
-    -- One walk through the index finds all names, which is cheaper than a probe for each.
+    -- One index scan finds all names, which is cheaper than a probe for each.
     select array_agg(t.n::integer order by p.id), array_agg(p.id order by p.id) into targets, partition_ids
     from unnest(p_partitions) with ordinality t(name, n)
     left join rouse.partitions p on p.queue_id = v_queue_id and p.name = any (p_partitions) and p.name = t.name;
@@ -31,7 +32,7 @@ begin
   end if;
 end $$;
 
--- The same by a probe for each target, which may belong to several queues.
+-- The same with one probe per target, for targets of several queues.
 -- Parameters and result: as find_targets. Locks: none.
 create or replace function rouse.find_targets_of_several(
   p_queues text[], p_partitions text[],
@@ -43,7 +44,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 set enable_nestloop = on
 as $$
 begin
-  -- The fences keep each lookup an index probe whatever the planner believes about the size of the tables.
+  -- The fences keep each lookup an index probe, whatever the planner assumes about the size of the tables.
   select array_agg(r.n::integer order by r.id), array_agg(r.queue_id order by r.id), array_agg(r.id order by r.id),
     array_agg(r.namespace order by r.id), array_agg(r.task order by r.id), array_agg(r.delay_ms order by r.id),
     array_agg(r.dedup_window_ms order by r.id), bool_or(r.size_max > 0 or r.encryption)
@@ -56,8 +57,8 @@ begin
   ) r;
 end $$;
 
--- Ends a call that could not lock all its targets.
--- Parameters: the partitions' ids, sorted. Result: never returns. Locks: none.
+-- Raises the error for a call that could not lock all its targets.
+-- Parameters: the partition ids, sorted. Result: never returns. Locks: none.
 create or replace function rouse.refuse_targets(p_partition_ids bigint[]) returns void
 language plpgsql
 as $$
@@ -65,5 +66,5 @@ begin
   if exists (select from unnest(p_partition_ids) i group by i having count(*) > 1) then
     perform rouse.raise('RS400', 'invalid_request', 'a push names each queue and partition once as a target');
   end if;
-  perform rouse.raise('RS001', 'retry', 'a partition went away while the call waited for it');
+  perform rouse.raise('RS001', 'retry', 'a partition was deleted while the call waited for it');
 end $$;

@@ -1,10 +1,12 @@
--- Appends messages to the log, creating queues and partitions on the way. All or nothing.
--- Parameters: the targets (queue and partition names, position by position); for every message, in groups by target,
---   the 1-based target, its id and its payload as JSON text; and where any message has them (else null) transaction
---   ids, trace ids, headers as JSON text, delays in ms, and absolute due times; how long to wait for a lock.
--- Result: a row a target: partition, first seq, messages added, namespace and task (the rest of its wake hint is in the call), and by
---   1-based position in the call the messages that were duplicates, with the ids of their originals, and the scheduled.
--- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition, group).
+-- Appends messages to the log and creates missing queues and partitions. All or nothing.
+-- Parameters: the targets (queue and partition names, position by position); per message, grouped by target,
+--   the 1-based target, its id and its payload as JSON text; transaction ids, trace ids, headers as JSON
+--   text, delays in ms and absolute due times, each null if no message has one; the maximum wait for a lock.
+-- Result: one row per target: partition, first seq, messages added, namespace and task (the caller knows the
+--   rest of the wake hint); by 1-based position in the call the duplicates with the ids of their originals,
+--   and the scheduled messages.
+-- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition,
+--   group).
 create or replace function rouse.push(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[] default null, p_trace_ids text[] default null, p_headers text[] default null,
@@ -26,7 +28,7 @@ begin
   if p_lock_timeout_ms is not null then
     v_setting := set_config('lock_timeout', p_lock_timeout_ms::text, true);
   end if;
-  -- The short way, for one partition with no keys, delays or limits: resolve and lock it in one statement.
+  -- The short path: one partition without keys, delays or limits is resolved and locked in one statement.
   if cardinality(p_queues) = 1 and p_transaction_ids is null and p_delays_ms is null and p_due_at is null
      and current_setting('transaction_isolation') = 'read committed' then
     select p.id, p.head, p.last_created_at, q.namespace, q.task
@@ -48,7 +50,7 @@ begin
   if current_setting('synchronous_commit') in ('off', 'local') then
     v_setting := set_config('synchronous_commit', 'on', true);
   end if;
-  -- The time is read after the lock: a consumer that subscribed meanwhile must find this message newer than itself.
+  -- The time is read after the lock: for a consumer that subscribed meanwhile this message must be newer.
   v_last_created_at := greatest(rouse.now(), v_last_created_at);
   update rouse.partitions p set head = first_seq + v_count, last_created_at = v_last_created_at where p.id = v_id;
   -- barrier: push-head-moved
@@ -73,7 +75,7 @@ begin
   return next;
 end $$;
 
--- Refuses a call whose arrays do not match each other or hold a null, naming the item.
+-- Refuses a call whose arrays differ in length or contain a null, and names the item.
 -- Parameters: as push. Result: nothing. Locks: none.
 create or replace function rouse.check_push(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[]
@@ -87,18 +89,18 @@ begin
      or cardinality(p_queues) is distinct from cardinality(p_partitions)
      or cardinality(p_payloads) is distinct from cardinality(p_ids)
      or cardinality(p_payloads) is distinct from cardinality(p_targets) then
-    perform rouse.raise('RS400', 'invalid_request', 'push wants as many ids and targets as payloads, and a partition for each queue');
+    perform rouse.raise('RS400', 'invalid_request', 'push needs as many ids and targets as payloads, and a partition for each queue');
   end if;
   v_bad := coalesce(array_position(p_payloads, null), array_position(p_ids, null));
   if v_bad is not null then
-    perform rouse.raise('RS400', 'invalid_payload', 'a message wants an id and a payload', jsonb_build_object('item', v_bad));
+    perform rouse.raise('RS400', 'invalid_payload', 'a message needs an id and a payload', jsonb_build_object('item', v_bad));
   end if;
 end $$;
 
--- Sets ready on the lanes of these partitions that are not, so that pops find them.
--- A lane already ready is not written: pops do not collide with pushes.
+-- Sets ready on the lanes of these partitions, so that pops find them. A lane that is ready already is not
+-- written, so that pushes and pops do not collide.
 -- Parameters: partition ids, whose rows the caller has locked. Result: nothing.
--- Locks: those lanes, by (partition, group).
+-- Locks: the lanes that are not ready, by (partition, group).
 create or replace function rouse.wake_lanes(p_partitions bigint[]) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off

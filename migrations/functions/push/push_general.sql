@@ -1,9 +1,11 @@
--- Push in its general form: any number of partitions, deduplication, delays, size limits. See push.
--- A target is the 1-based position of a queue and partition in the call. A slot is the 1-based position of a target among the
--- partitions of the call in the order of their ids, in which they are locked. An offset is the distance of a message from the
--- first one that the call adds to its partition: its seq is the partition's head plus its offset.
+-- The general form of push: any number of partitions, deduplication, delays, size limits.
+-- A target is the 1-based position of a queue and partition in the call. A slot is the 1-based position of a
+-- target among the partitions of the call sorted by id, the order in which they are locked. An offset is the
+-- distance of a message from the first one that the call adds to its partition: its seq is the partition's
+-- head plus its offset.
 -- Parameters and result: as push.
--- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition, group).
+-- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition,
+--   group).
 create or replace function rouse.push_general(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[], p_trace_ids text[], p_headers text[], p_delays_ms bigint[], p_due_at timestamptz[]
@@ -15,23 +17,23 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-  v_targets record;         -- arrays by slot
+  v_targets record;         -- arrays per slot
   v_now timestamptz;
   v_setting text;
   v_well_formed boolean;
-  v_starts integer[];       -- by target, the position of its first message in the call; then the position behind the last
-  v_slots integer[];        -- by message
-  v_ids bigint[];           -- by slot, partition
-  v_heads bigint[];         -- by slot, the seq of the first message it adds
-  v_lasts timestamptz[];    -- by slot, the time of the last message before
-  v_rows tid[];             -- by slot, where the partition's row is while we have it locked
-  v_counts integer[];       -- by slot, how many messages it adds to the log
-  v_offsets integer[];      -- by message; null: not added to the log
-  v_due_at timestamptz[];   -- by message, when it is due; null: now
-  v_originals uuid[];       -- by message, what it is a duplicate of
+  v_starts integer[];       -- per target, the position of its first message in the call; then the position after the last
+  v_slots integer[];        -- per message
+  v_ids bigint[];           -- per slot, the partition
+  v_heads bigint[];         -- per slot, the seq of the first message it adds
+  v_lasts timestamptz[];    -- per slot, the time of its last message before this call
+  v_rows tid[];             -- per slot, the location of the partition's row while it is locked
+  v_counts integer[];       -- per slot, the number of messages added to the log
+  v_offsets integer[];      -- per message; null: not added to the log
+  v_due_at timestamptz[];   -- per message, when it is due; null: now
+  v_originals uuid[];       -- per message, the message that it duplicates
   v_any_scheduled boolean := false;
-  v_limited integer[];      -- queues with a size limit, which we have locked
-  v_sorted boolean;         -- not all messages are simply added, in order
+  v_limited integer[];      -- the locked queues with a size limit
+  v_sorted boolean;         -- some message has a delay, or a key that was seen before
 begin
   if cardinality(p_queues) is distinct from cardinality(p_partitions) or cardinality(p_payloads) is distinct from cardinality(p_ids)
      or cardinality(p_payloads) is distinct from cardinality(p_targets) or coalesce(cardinality(p_payloads), 0) = 0
@@ -41,7 +43,7 @@ begin
   if current_setting('synchronous_commit') in ('off', 'local') or current_setting('transaction_isolation') <> 'read committed' then
     v_setting := rouse.raise_durability();
   end if;
-  -- Where the target changes: it must be from each to the next, beginning with the first.
+  -- Where the target changes, it must become the next one, beginning with the first.
   select array_agg(m.n) || cardinality(p_targets) + 1, bool_and(m.target is not distinct from m.previous + 1)
   into v_starts, v_well_formed
   from (
@@ -49,7 +51,7 @@ begin
   ) m
   where m.target is distinct from m.previous and m.n is not null;
   if v_well_formed is not true or cardinality(v_starts) is distinct from cardinality(p_queues) + 1 then
-    perform rouse.raise('RS400', 'invalid_request', 'push wants the messages in groups by target, in the order of the targets');
+    perform rouse.raise('RS400', 'invalid_request', 'push needs the messages grouped by target, in the order of the targets');
   end if;
   v_targets := rouse.find_targets(p_queues, p_partitions);
   if array_position(v_targets.partition_ids, null) is not null then
@@ -64,8 +66,8 @@ begin
   end if;
   -- barrier: push-general-resolved
 
-  -- Whoever pushes to the same partitions waits here, for the first of them. The next statement then sees the others as they are:
-  -- to find one by one that a row has moved on costs more than to lock it.
+  -- A concurrent push to the same partitions waits here for the first of them. The next statement then sees
+  -- the others in their current version: following updated rows one by one costs more than locking them.
   perform from rouse.partitions p where p.id = v_ids[1] for no key update;
   select array_agg(p.head), array_agg(p.last_created_at), array_agg(p.ctid) into v_heads, v_lasts, v_rows
   from (
@@ -92,14 +94,14 @@ begin
     v_counts := array(select v_starts[t.target + 1] - v_starts[t.target]
       from unnest(v_targets.targets) with ordinality t(target, slot) order by t.slot);
   end if;
-  -- Not before: a duplicate takes no slot, and what is one is known under the partitions' locks only. A queue that got its
-  -- limit meanwhile is not looked at: to wait for it now would be out of order.
+  -- Not earlier: a duplicate uses no space, and duplicates are known only under the partitions' locks. A
+  -- queue that got its limit meanwhile is ignored: waiting for it now would break the lock order.
   if cardinality(v_limited) > 0 then
     perform rouse.check_size(v_targets.queue_ids, array(
       select i.slot from unnest(coalesce(v_slots, rouse.slots_of(v_targets.targets, p_targets)), v_originals) i(slot, original)
       where i.original is null and v_targets.queue_ids[i.slot] = any (v_limited)));
   end if;
-  -- What is scheduled or a duplicate leaves the partition as quiet as it was: a window buffer would wait for nothing.
+  -- Scheduled messages and duplicates do not count as activity: a window buffer would wait for nothing.
   update rouse.partitions p
   set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)
   where p.ctid = any (v_rows) and v_counts[width_bucket(p.id, v_ids)] > 0;
@@ -125,7 +127,7 @@ begin
   end if;
   if v_any_scheduled then
     insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
-    -- Without a key it is known by its id from now on: the seq it will have is not known yet.
+    -- Without a key its id becomes its transaction id: its seq is not known yet.
     select p_queues[m.target], p_partitions[m.target], m.due_at, m.id, coalesce(m.transaction_id, m.id::text), m.trace_id, m.payload,
       m.headers, 'broker', v_now
     from unnest(p_targets, v_due_at, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
@@ -155,8 +157,8 @@ begin
   end if;
 end $$;
 
--- By message, the slot of its target.
--- Parameters: by slot its target; by message its target. Result: slots. Locks: none.
+-- The slot of each message.
+-- Parameters: per slot its target; per message its target. Result: slots. Locks: none.
 create or replace function rouse.slots_of(p_target_at integer[], p_targets integer[]) returns integer[]
 language plpgsql immutable
 as $$

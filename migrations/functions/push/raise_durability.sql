@@ -1,7 +1,8 @@
--- A push or an ack is answered only when it is on disk: raises synchronous_commit to `on` where the session has
--- less, never lowers it. Called in the body, because a function's SET clause is undone before COMMIT. Calls of nodes
--- that write begin with it, so it also refuses their wrong isolation levels; ack_in does the same without that.
--- Parameters: none. Result: the setting now. Locks: none.
+-- A push or an ack is answered only when it is on disk: raises synchronous_commit to `on` if the session has
+-- less, and never lowers it. It runs in the body, because a function's SET clause ends before COMMIT. Writing
+-- calls of nodes begin with it, so it also refuses wrong isolation levels; ack_in sets the same without that
+-- check.
+-- Parameters: none. Result: the setting in force. Locks: none.
 create or replace function rouse.raise_durability() returns text
 language plpgsql
 as $$

@@ -1,8 +1,9 @@
--- Remembers the keys of a push where none of them was seen before, which is the common case: one insert, no lookup.
--- Parameters: by slot (see push_general), partition id, dedup window in ms, head, position of its first message; by message its
---   slot, id and key; the time now.
--- Result: whether all were new. If not, nothing is remembered: sort_push decides.
--- Locks: none; the caller holds the partitions, so nobody else can add a key.
+-- Stores the keys of a push if none of them was seen before, which is the common case: one insert without a
+-- lookup.
+-- Parameters: per slot (see push_general) partition id, dedupe window in ms, head, position of its first
+--   message; per message its slot, id and key; the time now.
+-- Result: whether all keys were new. If not, nothing is stored: sort_push decides.
+-- Locks: none; the caller holds the partitions, so no other call can add a key.
 create or replace function rouse.remember_keys(
   p_partition_ids bigint[], p_dedup_ms bigint[], p_heads bigint[], p_starts bigint[], p_slots integer[], p_ids uuid[],
   p_keys text[], p_now timestamptz
@@ -34,10 +35,13 @@ begin
 end $$;
 
 -- Sorts the messages of a push: new ones get an offset in their partition's log, delayed ones a due time,
--- duplicates the id of their original (in the log, scheduled, or earlier in the same call). Remembers the new keys.
--- Parameters: by slot, partition id, the queue's delay and dedup window in ms, head; by message its slot, then as push; the time now.
--- Result: arrays by message: its offset (null: not added to the log), due time and original; and whether any is scheduled.
--- Locks: none; the caller holds the partitions, so nobody else can add a key.
+-- duplicates the id of their original (in the log, scheduled, or earlier in the same call). Stores the new
+-- keys.
+-- Parameters: per slot partition id, the queue's delay and dedupe window in ms, head; per message its slot,
+--   then as push; the time now.
+-- Result: arrays per message: its offset (null: not added to the log), due time and original; and whether any
+--   is scheduled.
+-- Locks: none; the caller holds the partitions, so no other call can add a key.
 create or replace function rouse.sort_push(
   p_partition_ids bigint[], p_queue_delays_ms bigint[], p_dedup_ms bigint[], p_heads bigint[], p_slots integer[], p_ids uuid[],
   p_keys text[], p_delays_ms bigint[], p_due_at timestamptz[], p_now timestamptz,
@@ -70,7 +74,7 @@ begin
       ) d on true
     ) k;
   end if;
-  -- A due time already past is no delay: the message goes straight into the log.
+  -- A due time in the past is no delay: the message goes straight into the log.
   select array_agg(case when d.original is null and d.due > p_now then d.due end order by d.n),
     coalesce(bool_or(d.original is null and d.due > p_now), false)
   into due_at, any_scheduled

@@ -1,10 +1,11 @@
--- Creates a queue or merges options into what is set for it.
--- Parameters: queue, namespace and task (null: as they are), the options to change (null value: today's default).
--- Result: one row: the queue's id, its version, all its options as they are in force. It may make messages deliverable, so the
---   caller makes a wake hint of the queue, namespace and task. Or RS409 consumer_transaction_open.
--- Locks: the queue row; its lanes by (partition, group) where the ordering changes, or what closes lanes, so that no pop is
---   on its way to a lease of the old ordering, or closes a lane by the old rule; its leases and their lanes where the
---   in-flight limit begins or ends.
+-- Creates a queue, or merges options into those it has.
+-- Parameters: queue, namespace and task (null: unchanged), the options to change (null value: the current
+--   default).
+-- Result: one row: the queue's id, its version, all its options, namespace and task. Messages may become
+--   deliverable, so the caller makes a wake hint of it. Or RS409 consumer_transaction_open.
+-- Locks: the queue row; its lanes by (partition, group) if the ordering or an option that blocks lanes
+--   changes, so that no pop is about to lease by the old ordering or to block a lane by the old rule; its
+--   leases and their lanes if the in-flight limit begins or ends.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
@@ -25,13 +26,14 @@ begin
   end if;
   perform rouse.check_options(p_options);
   perform rouse.raise_durability();
-  -- Locked at once as strongly as it will be: raising a lock later deadlocks with those who hold the queue weakly.
+  -- Locked at once as strongly as needed: raising the lock later would deadlock with calls that share the
+  -- queue.
   select * into v_queue from rouse.queues where name = p_queue for update;
   if not found then
     perform rouse.write_queue(p_queue, null, null, '{}', false);
     select * into v_queue from rouse.queues where name = p_queue for update;
     if not found then
-      perform rouse.raise('RS001', 'retry', 'the queue went away while it was configured');
+      perform rouse.raise('RS001', 'retry', 'the queue was deleted while it was configured');
     end if;
   end if;
   -- barrier: configure-locked
@@ -43,7 +45,7 @@ begin
     perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
     where p.queue_id = v_queue.id
     order by l.partition_id, l.group_id for no key update of l;
-    -- What closed a lane may no longer hold: the next pop looks at it anew, and closes it again where it must.
+    -- The reason for a block may be gone: the next pop checks the lane again and blocks it if needed.
     update rouse.lanes l set blocked_until = null from rouse.partitions p
     where p.queue_id = v_queue.id and l.partition_id = p.id and l.blocked_until is not null;
   end if;
@@ -54,7 +56,7 @@ begin
   end if;
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true, v_new);
   if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
-    -- Acknowledgements take leases with SKIP LOCKED. Without this they would find theirs locked, and be refused.
+    -- Acks lock leases with SKIP LOCKED. Without these locks they would find theirs locked and be rejected.
     v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue.id);
     perform rouse.lock_leased_lanes(v_group_ids);
     -- barrier: configure-lanes-locked

@@ -1,8 +1,8 @@
--- Whole-queue operations for operators. None of them waits for one lock longer than its lock_timeout, and none is long: what
--- takes time is left to removal_step.
+-- Operations on whole queues, for operators. None waits for a lock longer than its lock_timeout, and none
+-- takes long: removal_step does the rest.
 
--- Stops or resumes delivery. Pushes go on; leases out stay valid.
--- Parameters: queue, paused or not. Result: a wake hint, for a queue that is resumed; or RS404.
+-- Stops or resumes delivery. Pushes continue, and leases stay valid.
+-- Parameters: queue, whether to pause. Result: a wake hint, meant for a queue that is resumed; or RS404.
 -- Locks: the queue row.
 create or replace function rouse.pause(p_queue text, p_paused boolean)
 returns setof rouse.wake_hint
@@ -19,14 +19,14 @@ begin
   end if;
 end $$;
 
--- Drops every message of a queue that is in the log or scheduled, with what groups hold of them, and forgets their dedup keys.
--- Dead letters stay. `tail` rises, and the rows below it are removed in steps. A queue with too much to do so in one
--- transaction is purged in steps as well: what was pushed before the call is gone when the last is done, what is pushed
--- after it stays.
+-- Removes all messages of a queue, in the log and scheduled, with their leases, redeliveries and dedupe keys.
+-- Dead letters stay. It raises `tail`; the rows below are deleted in steps. A queue that is too large for one
+-- transaction is purged in steps, too: what was pushed before the call is gone after the last step, what is
+-- pushed later stays.
 -- Parameters: queue.
--- Result: how many messages went, or null where steps will do it; or RS404, or RS409 consumer_transaction_open.
--- Locks: the queue row (no partition is born meanwhile), partitions by id, lanes by (partition, group), leases by id; then
---   the removal and its chore.
+-- Result: the number of messages, or null if steps will do it; or RS404, or RS409 consumer_transaction_open.
+-- Locks: the queue row (no partition is created meanwhile), partitions by id, lanes by (partition, group),
+--   leases by id; then the removal and its chore.
 create or replace function rouse.purge(p_queue text) returns bigint
 language plpgsql
 set lock_timeout = '700ms'
@@ -61,19 +61,20 @@ begin
   update rouse.partitions p set tail = p.head, keys_from = p.head where p.id = any (v_ids) and p.keys_from < p.head;
   perform rouse.drop_leases(v_group_ids);
   delete from rouse.redeliveries r where r.partition_id = any (v_ids);
-  -- Pops start at `tail`, and a lane that is ready with nothing to deliver is harmless: where there are many lanes only those
-  -- that are closed are written.
+  -- Pops start at `tail`, and a ready lane without messages does no harm: with many lanes, only leased and
+  -- blocked ones are written.
   update rouse.lanes l set lease_id = null, blocked_until = null, ready = l.ready and cardinality(v_ids) > v_settled_max
   where l.partition_id = any (v_ids)
     and (l.lease_id is not null or l.blocked_until is not null or (l.ready and cardinality(v_ids) <= v_settled_max));
-  -- Promoters want the partitions that we hold: what is scheduled is either in the log by now or still here, never both.
+  -- Promotion needs the partitions that we hold, so a scheduled message is either in the log by now or still
+  -- here.
   v_scheduled := rouse.delete_scheduled(v_queue_id, array(select s.id from rouse.scheduled s where s.queue = p_queue));
   perform rouse.begin_removal('purge', p_queue, v_queue_id, '{}', 'partitions');
   return v_count + v_scheduled;
 end $$;
 
 -- Whether a purge is too large for one transaction.
--- Parameters: the queue's id and name. Result: yes or no. Locks: none.
+-- Parameters: the queue's id and name. Result: a boolean. Locks: none.
 create or replace function rouse.purges_in_steps(p_queue_id integer, p_queue text) returns boolean
 language plpgsql stable
 as $$
@@ -89,8 +90,8 @@ begin
     or (select count(*) > v_rows_max from rouse.groups g join rouse.leases s on s.group_id = g.id where g.queue_id = p_queue_id);
 end $$;
 
--- Deletes scheduled messages and the keys they were deduplicated by.
--- Parameters: the queue's id, ids of scheduled messages of it. Result: how many went. Locks: those rows.
+-- Deletes scheduled messages and their dedupe keys.
+-- Parameters: the queue's id, ids of its scheduled messages. Result: the number deleted. Locks: those rows.
 create or replace function rouse.delete_scheduled(p_queue_id integer, p_ids bigint[]) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -101,7 +102,7 @@ begin
   with gone as (
     delete from rouse.scheduled s where s.id = any (p_ids) returning s.partition, s.transaction_id, s.message_id, s.origin
   ), forgotten as (
-    -- Keys of SQL producers are remembered when the message comes into the log.
+    -- Keys of SQL producers are stored only when their message is promoted.
     delete from rouse.dedup d using gone s join rouse.partitions p on p.queue_id = p_queue_id and p.name = s.partition
     where s.origin = 'broker' and d.partition_id = p.id and d.key = s.transaction_id and d.message_id = s.message_id
   )
@@ -109,11 +110,12 @@ begin
   return v_count;
 end $$;
 
--- Deletes a queue and all that is in it, dead letters included. Its name is free at once: the next push creates a queue with
--- a new id. What the old one had is out of reach by then, and is removed in steps.
+-- Deletes a queue with its contents and dead letters. Its name is free at once: the next push creates a queue
+-- with a new id. The contents of the old one can no longer be reached, and are deleted in steps.
 -- Parameters: queue. Result: whether it existed; or RS409 consumer_transaction_open.
--- Locks: the queue row, scheduled messages, lanes that have a lease by (partition, group), leases by id; then the removal and its
---   chore. A push that found its partition before this committed counts as earlier, and its message goes with the queue.
+-- Locks: the queue row, scheduled messages, lanes that have a lease by (partition, group), leases by id; then
+--   the removal and its chore. A push that found its partition before this commits counts as earlier: its
+--   message is deleted with the queue.
 create or replace function rouse.delete_queue(p_queue text) returns boolean
 language plpgsql
 set lock_timeout = '700ms'
@@ -129,7 +131,7 @@ begin
   if not found then
     return false;
   end if;
-  -- Before the lanes, as promoters take them.
+  -- Before the lanes, in the order of promotion.
   v_scheduled := array(select s.id from rouse.scheduled s where s.queue = p_queue limit v_scheduled_max + 1);
   if cardinality(v_scheduled) <= v_scheduled_max then
     perform rouse.delete_scheduled(v_queue_id, v_scheduled);
@@ -147,10 +149,11 @@ begin
   return true;
 end $$;
 
--- Deletes a consumer group of a queue, with its leases, redeliveries and dead letters. Its name is free at once; its lanes,
--- which nothing finds any more, are removed in steps.
+-- Deletes a consumer group of a queue, with its leases, redeliveries and dead letters. Its name is free at
+-- once; its lanes can no longer be reached, and are deleted in steps.
 -- Parameters: queue, group. Result: whether it existed; or RS409 consumer_transaction_open.
--- Locks: the queue row, the group, lanes that have a lease by (partition, group), leases by id; then the removal and its chore.
+-- Locks: the queue row, the group, lanes that have a lease by (partition, group), leases by id; then the
+--   removal and its chore.
 create or replace function rouse.delete_group(p_queue text, p_group text) returns boolean
 language plpgsql
 set lock_timeout = '700ms'

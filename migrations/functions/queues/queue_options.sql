@@ -1,7 +1,7 @@
--- Queue options: what may be set, what is the default, what they resolve to.
+-- Queue options: rules, defaults, and how they resolve.
 
 -- Every option with its kind, bounds and built-in default, by its name in the API.
--- Parameters: none. Result: one row an option. Locks: none.
+-- Parameters: none. Result: one row per option. Locks: none.
 create or replace function rouse.option_rules()
 returns table (name text, kind text, least_value numeric, most_value numeric, default_value jsonb)
 language sql immutable
@@ -29,7 +29,7 @@ as $$
     ('encryptionEnabled', 'boolean', null, null, 'false')
 $$;
 
--- Refuses an option that does not exist or whose value is not of its kind, by name.
+-- Refuses an unknown option or a value of the wrong kind, and names it.
 -- Parameters: options as the user gave them. Result: nothing. Locks: none.
 create or replace function rouse.check_options(p_options jsonb) returns void
 language plpgsql
@@ -57,8 +57,8 @@ begin
   end loop;
 end $$;
 
--- Whether a value is of an option's kind and within its bounds. A null takes the option back to its default.
--- Parameters: value, kind and bounds from option_rules. Result: yes or no. Locks: none.
+-- Whether a value has an option's kind and is within its bounds. A null resets the option to its default.
+-- Parameters: value, kind and bounds from option_rules. Result: a boolean. Locks: none.
 create or replace function rouse.option_fits(p_value jsonb, p_kind text, p_least numeric, p_most numeric) returns boolean
 language sql immutable
 as $$
@@ -78,8 +78,8 @@ as $$
   end
 $$;
 
--- All options that a queue would have if it were created now: built-in defaults, under the server's, under the queue's own.
--- The two old names are folded into what they stand for.
+-- All options of a queue created now: built-in defaults, then the server's, then the queue's own. The two old
+-- names are resolved to the options that replaced them.
 -- Parameters: the queue's own options. Result: a complete set. Locks: none.
 create or replace function rouse.resolve_options(p_options jsonb) returns jsonb
 language sql stable
@@ -97,7 +97,7 @@ as $$
   from chosen
 $$;
 
--- Whether a queue would be encrypted if it were created now.
+-- Whether a queue created now would be encrypted.
 -- Parameters: none. Result: a boolean. Locks: none.
 create or replace function rouse.encrypts_by_default() returns boolean
 language sql stable
@@ -105,8 +105,9 @@ as $$
   select (rouse.resolve_options('{}') ->> 'encryptionEnabled')::boolean
 $$;
 
--- The options that a queue has. They were resolved when it was created, and change by configure only: defaults that the server
--- got later are for later queues. An old name that was set is shown beside what it stands for.
+-- The options of a queue. They were resolved when it was created, and only configure changes them: later
+-- server defaults apply to later queues. An old name that was set is shown beside the option that replaced
+-- it.
 -- Parameters: the queue. Result: a complete set. Locks: none.
 create or replace function rouse.options_in_force(p_queue rouse.queues) returns jsonb
 language sql stable
@@ -123,8 +124,8 @@ as $$
                  where o.key in ('retryDelay', 'dlqAfterMaxRetries')), '{}')
 $$;
 
--- The options that a queue has after a change: those that are named get their new value, or with null today's default. The
--- others stay.
+-- The options of a queue after a change: named ones get their new value, or with null the current default.
+-- The others stay.
 -- Parameters: the queue, the options to change. Result: a complete set. Locks: none.
 create or replace function rouse.options_after(p_queue rouse.queues, p_changes jsonb) returns jsonb
 language sql stable

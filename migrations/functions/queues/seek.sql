@@ -1,10 +1,10 @@
--- Moves a group to another place in its queue: to a time, or to the end. What it holds or waits to get again is
--- forgotten; acknowledgements of its old leases are refused.
+-- Moves a group to another position in its queue: to a time, or to the end. Its leases and redeliveries are
+-- deleted; acks of its old leases are rejected.
 -- Parameters: queue, group, the time (null: the end).
--- Result: one wake hint without a partition, or RS404, or RS409 consumer_transaction_open.
--- Locks: the queue row (no partition is born meanwhile: its pushes would not be held off), the group with SKIP LOCKED,
---   partitions by id, lanes by (partition, group), leases by id; no lock is waited for longer than lock_timeout, and no
---   lease at all.
+-- Result: one wake hint without a partition; or RS404, or RS409 consumer_transaction_open.
+-- Locks: the queue row (no partition is created meanwhile: its pushes would not wait), the group with SKIP
+--   LOCKED, partitions by id, lanes by (partition, group), leases by id. It waits for each lock no longer
+--   than lock_timeout, and does not wait for leases.
 create or replace function rouse.seek(p_queue text, p_group text, p_time timestamptz)
 returns setof rouse.wake_hint
 language plpgsql

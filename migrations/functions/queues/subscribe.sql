@@ -1,11 +1,11 @@
--- Creates a consumer group with a lane on every partition of its queue, placed by its subscription.
--- Lanes are born ready; settling those that have nothing is left to the first pop that looks at them.
+-- Creates a consumer group with a lane on every partition of its queue, positioned by its subscription. Lanes
+-- start ready; the first pop that reads a drained one settles it.
 -- Parameters: queue id, group name, the time it subscribes from (null: everything kept).
--- Result: the group's id, its own or the one somebody else created meanwhile.
--- Locks: the queue row, before any partition; no partition can be born beside it.
+-- Result: the id of the group, created here or meanwhile by another call.
+-- Locks: the queue row, before any partition; no partition can be created beside it.
 create or replace function rouse.subscribe(p_queue_id integer, p_group text, p_from timestamptz) returns integer
 language plpgsql
-set lock_timeout = 0  -- whoever creates the group first may have many lanes to make
+set lock_timeout = 0  -- another call may be creating the group with many lanes
 as $$
 declare
   v_id integer;
@@ -14,7 +14,7 @@ begin
   perform rouse.check_name('consumerGroup', p_group);
   perform from rouse.queues where id = p_queue_id for update;
   if not found then
-    perform rouse.raise('RS001', 'retry', 'the queue went away while a group was created');
+    perform rouse.raise('RS001', 'retry', 'the queue was deleted while a group was created');
   end if;
   -- barrier: subscribe-locked
   insert into rouse.groups (queue_id, name, subscribed_from, created_at, last_seen_at)

@@ -1,11 +1,8 @@
--- Replaced by the one below, which takes the options that are in force. Only functions call it.
-drop function if exists rouse.write_queue(text, text, text, jsonb, boolean);
-
--- Creates a queue, or writes new options over an existing one whose row the caller has locked.
--- Parameters: name, namespace, task (null keeps what is set), the queue's complete own options, whether an existing one is
---   written over, all options that are in force from now on (null: what its own resolve to by today's defaults).
--- Result: the queue's id, or null when it exists already and p_replace is false.
--- Locks: the queue row.
+-- Creates a queue, or overwrites the options of an existing one whose row the caller has locked.
+-- Parameters: name, namespace, task (null: unchanged), the queue's own options, whether to overwrite an
+--   existing one, the resolved options from now on (null: its own options resolved with the current
+--   defaults).
+-- Result: the queue's id, or null if it exists already and p_replace is false. Locks: the queue row.
 create or replace function rouse.write_queue(
   p_name text, p_namespace text, p_task text, p_options jsonb, p_replace boolean, p_in_force jsonb default null
 ) returns integer

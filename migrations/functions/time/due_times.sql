@@ -1,9 +1,10 @@
--- What falls due within the horizon, without doing it. A node asks this once a second and sets its timers by it, so
--- that an idle one costs one cheap query and nothing waits for the next second.
--- Parameters: the horizon in ms, the most rows of each kind to look at.
--- Result: one row, times in ms since 1970: the database's now; until when the lists are complete; when leases run out; when
---   scheduled messages, blocked lanes and redeliveries are due (now, where a lane was freed by ack_in); when schedules
---   are; when chores are; and whether any queue has a window buffer, whose times only pops find out.
+-- What falls due within the horizon, without doing it. A node calls this once a second and sets its timers
+-- accordingly, so that an idle node costs one cheap query and nothing waits for the next second.
+-- Parameters: the horizon in ms, the maximum of rows to read of each kind.
+-- Result: one row, times in ms since 1970: the database's now; the time up to which the lists are complete;
+--   when leases expire; when scheduled messages, blocked lanes and redeliveries are due (now, if ack_in freed
+--   a lane); when schedules are; when chores are; and whether any queue has a window buffer, whose times only
+--   pops find.
 -- Locks: none.
 create or replace function rouse.due_times(p_horizon_ms integer, p_rows integer default 200)
 returns table (
@@ -20,7 +21,7 @@ declare
 begin
   select v_now into v_freed from rouse.freed limit 1;
   return query
-  -- Of what is overdue one row is enough, however much of it there is: it may be locked for long, and must not hide what is to come.
+  -- One overdue row of each kind is enough: it may stay locked for long, and must not hide later ones.
   with due as (
     (select 'reap' as kind, s.expires_at as at from rouse.leases s where s.expires_at <= v_now order by s.expires_at limit 1)
     union all

@@ -1,11 +1,12 @@
--- Groups that nobody asks for any more, and what they hold back. A group is idle after a day without a request: a pop moves
--- last_seen_at, and one that has a lease or whose queue is paused is not idle. After the limit it no longer holds messages
--- that every other group has completed, as long as another group is in use.
+-- Groups that are no longer used, and the messages that they retain. A group is idle after a day without a
+-- request: a pop updates last_seen_at. A group with a lease, or whose queue is paused, is not idle. After the
+-- limit it no longer retains messages that every other group has completed, provided that another group is in
+-- use. It is then let go.
 
--- Brings rouse.idle_groups up to date: which groups are idle, which are let go, and, within a time budget, what they keep.
--- Parameters: after how many ms idle a group is let go (null: never); how long no node ran before this call.
--- Result: nothing.
--- Locks: rows of idle_groups; only the holder of retention's chore calls it.
+-- Updates rouse.idle_groups: which groups are idle, which are let go, and, within a time budget, what they
+-- retain.
+-- Parameters: the idle ms after which a group is let go (null: never); how long no node ran before this call.
+-- Result: nothing. Locks: rows of idle_groups; only the holder of the chore `retention` calls it.
 create or replace function rouse.watch_idle_groups(p_idle_group_ms bigint, p_down interval) returns void
 language plpgsql
 as $$
@@ -17,7 +18,7 @@ declare
   v_groups_max constant integer := 1000;
   v_group_id integer;
 begin
-  -- Seen again, deleted, at work, or held up by a pause: it begins from the start.
+  -- Seen again, deleted, at work, or in a paused queue: its idle time starts again.
   delete from rouse.idle_groups i
   where not exists (
     select from rouse.groups g join rouse.queues q on q.id = g.queue_id
@@ -26,7 +27,7 @@ begin
   if p_down > interval '0' then
     update rouse.idle_groups i set since = least(i.since + p_down, v_now) where i.let_go_at is null;
   end if;
-  -- At most a day counts at first: what the group did while no node ran, or none that kept watch, is not known.
+  -- At first at most a day counts: what the group did while no node ran or watched is unknown.
   insert into rouse.idle_groups (group_id, since)
   select g.id, greatest(g.last_seen_at, v_now - v_named_after)
   from rouse.groups g join rouse.queues q on q.id = g.queue_id and not q.paused
@@ -57,7 +58,7 @@ begin
   end loop;
 end $$;
 
--- Counts what an idle group has not completed.
+-- Counts the messages that an idle group has not completed.
 -- Parameters: the group, the time now. Result: nothing. Locks: its row of idle_groups.
 create or replace function rouse.measure_idle_group(p_group_id integer, p_now timestamptz) returns void
 language plpgsql
@@ -87,10 +88,10 @@ begin
   where i.group_id = p_group_id;
 end $$;
 
--- The groups that hold back retention, or did before they were let go; those with the most messages first.
--- Parameters: the most groups; the limit as in watch_idle_groups.
--- Result: a row a group: when it asked last; what it keeps; until when (null: for ever), or since when no longer. A group that
---   is the last of its queue to be idle is not let go, whatever the limit.
+-- The groups that retain messages, or did before they were let go; those with the most messages first.
+-- Parameters: the maximum of groups; the limit as in watch_idle_groups.
+-- Result: one row per group: its last request; what it retains; until when (null: permanently), or since when
+--   it does not. If all groups of a queue are idle, the last one is not let go.
 -- Locks: none.
 create or replace function rouse.idle_groups(p_limit integer, p_idle_group_ms bigint)
 returns table (
@@ -109,8 +110,8 @@ begin
   limit p_limit;
 end $$;
 
--- The groups that were let go and not warned of yet: once per group and idle time, whichever node asks.
--- Parameters: the most. Result: a row a group. Locks: their rows, with SKIP LOCKED.
+-- The groups that were let go and not yet reported: each idle period once, to one node.
+-- Parameters: the maximum. Result: one row per group. Locks: their rows, with SKIP LOCKED.
 create or replace function rouse.warn_idle_groups(p_limit integer)
 returns table (queue text, consumer_group text, last_seen_at timestamptz, messages bigint)
 language plpgsql
@@ -125,7 +126,7 @@ begin
   returning q.name, g.name, g.last_seen_at, i.messages;
 end $$;
 
--- The groups that no longer hold messages back.
+-- The groups that no longer retain messages.
 -- Parameters: the queue (null: all). Result: group ids. Locks: none.
 create or replace function rouse.let_go_groups(p_queue_id integer) returns integer[]
 language plpgsql stable
@@ -136,8 +137,8 @@ begin
     where i.let_go_at is not null and g.last_seen_at <= i.let_go_at and (p_queue_id is null or g.queue_id = p_queue_id));
 end $$;
 
--- Notes that groups are in use, though nobody popped: a redrive or a seek by hand is for somebody who is to come.
--- Parameters: group ids. Result: nothing. Locks: those groups, with SKIP LOCKED: one that is locked is in use.
+-- Marks groups as in use without a pop: an operator who redrives or seeks expects a consumer.
+-- Parameters: group ids. Result: nothing. Locks: those groups, with SKIP LOCKED: a locked one is in use.
 create or replace function rouse.see_groups(p_ids integer[]) returns void
 language plpgsql
 as $$

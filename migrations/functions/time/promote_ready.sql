@@ -1,10 +1,10 @@
 -- Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due.
--- Parameters: the most rows of each kind. Result: wake hints.
+-- Parameters: the maximum of rows of each kind. Result: wake hints.
 -- Locks: lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_ready(p_limit integer)
 returns setof rouse.wake_hint
 language plpgsql
-set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
+set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop_general
 as $$
 begin
   perform rouse.raise_durability();
@@ -13,7 +13,7 @@ begin
 end $$;
 
 -- Opens lanes whose block is over, and announces redeliveries that are due.
--- Parameters: the most rows of each kind. Result: wake hints.
+-- Parameters: the maximum of rows of each kind. Result: wake hints.
 -- Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_lanes(p_limit integer)
 returns setof rouse.wake_hint
@@ -45,7 +45,7 @@ begin
     for no key update skip locked
   ) l;
   -- barrier: promote-lanes-locked
-  -- By key, and no more than were found: a lane may have any number of them.
+  -- By key, and only those found above: a lane may have any number of them.
   update rouse.redeliveries r set announced = true
   from unnest(v_due.partitions, v_due.groups, v_due.seqs) t(p, g, s)
   where r.partition_id = t.p and r.group_id = t.g and r.seq = t.s and not r.announced and r.due_at <= v_now
@@ -53,7 +53,7 @@ begin
   return query
   with opened as (
     update rouse.lanes l
-    set ready = true, blocked_until = null  -- what came due may come before what the lane waits for
+    set ready = true, blocked_until = null  -- a due message may be delivered before the one that the lane waits for
     where l.partition_id = any (v_lanes.partitions) and l.group_id = any (v_lanes.groups)
       and exists (select from unnest(v_lanes.partitions, v_lanes.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
     returning l.partition_id, l.group_id, l.next
@@ -63,8 +63,9 @@ begin
   join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = o.group_id;
 end $$;
 
--- Opens lanes whose lease ended inside a user's transaction that has committed.
--- Parameters: the most rows. Result: wake hints. Locks: those lanes by (partition, group), with SKIP LOCKED.
+-- Opens lanes whose lease ended in a user's transaction that has committed.
+-- Parameters: the maximum of rows. Result: wake hints.
+-- Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_freed(p_limit integer)
 returns setof rouse.wake_hint
 language plpgsql
@@ -79,7 +80,7 @@ begin
   if v_rows.ids is null then
     return;
   end if;
-  -- What somebody holds is left for later: other lanes are locked by now, and waiting for more would deadlock.
+  -- Locked lanes are left for later: waiting for them while holding others would deadlock.
   select array_agg(l.partition_id) as partitions, array_agg(l.group_id) as groups into v_lanes
   from (
     select l.partition_id, l.group_id from rouse.lanes l
@@ -99,7 +100,7 @@ begin
     from done d
     where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
   )
-  -- A hint for every lane, opened or not: where in-flight is limited, the group has room again.
+  -- A hint for every lane, opened or not: with an in-flight limit the group has room again.
   select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
   from (select distinct d.partition_id, d.group_id from done d) d
   join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id

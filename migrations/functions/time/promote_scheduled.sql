@@ -1,11 +1,12 @@
--- Scheduled messages into the log, partition by partition and in order of (due time, id), for at most v_ms_max. Any node may call it
--- at any time; row locks arbitrate. It waits for nobody: a partition or queue that is locked is passed over and named, and
--- promote_partition waits for it. Of a backlog it takes the oldest and the newest: a burst of one queue, however large, leaves
--- messages of others that fall due after it no later than the next step.
--- Parameters: the most rows.
--- Result: a row a partition, named by its hint: `promoted` with what was added, `locked`, or `failed` with the reason; and a row
---   `more` where the limit or the time ended the step.
--- Locks: queues of partitions that are missing, partitions by id with SKIP LOCKED, their scheduled rows and lanes.
+-- Moves scheduled messages into the log, by partition and in order of (due time, id), for at most v_ms_max.
+-- Any node may call it at any time; row locks prevent conflicts. It does not wait: it skips and names a
+-- locked partition or queue, and promote_partition waits for it. Of a backlog it takes the oldest and the
+-- newest rows: after a burst of one queue, messages of other queues that fall due later wait one step at
+-- most.
+-- Parameters: the maximum of rows.
+-- Result: one row per partition, named by its hint: `promoted` with the number added, `locked`, or `failed`
+--   with the reason; and a row `more` if the limit or the time ended the step.
+-- Locks: queues of missing partitions, partitions by id with SKIP LOCKED, their scheduled rows and lanes.
 create or replace function rouse.promote_scheduled(p_limit integer)
 returns table (outcome text, hint rouse.wake_hint, reason text)
 language plpgsql
@@ -26,7 +27,7 @@ declare
   v_vain record;
   v_done_queues text[] := '{}';
   v_done_partitions text[] := '{}';
-  v_passed_queues text[] := '{}';      -- partitions that were locked, and are not tried again in this step
+  v_passed_queues text[] := '{}';      -- locked partitions, which this step does not try again
   v_passed_partitions text[] := '{}';
   v_more boolean := false;
   v_is_any_passed boolean;
@@ -52,7 +53,7 @@ begin
     ) d;
     exit when v_due.queues is null;
     v_more := v_due.total >= v_each_end;
-    -- A queue that is locked fails alone: its partitions stay unknown, and so are passed over.
+    -- A locked queue fails alone: its missing partitions are not created, and are skipped.
     for v_queue in
       select distinct d.queue from unnest(v_due.queues, v_due.partitions) d(queue, partition)
       left join rouse.queues q on q.name = d.queue
@@ -76,7 +77,8 @@ begin
     end loop;
     -- barrier: promote-resolved
     for v_target in
-      -- The ids first, one by one: where queues have few partitions on average, a join may read all partitions of a queue for each.
+      -- The ids first, one by one: if queues have few partitions on average, a join may read all partitions
+      -- of a queue for each.
       select p.id, p.name, t.queue, t.rows, t.namespace, t.task
       from (
         select i.id, d.queue, d.rows, q.namespace, q.task
@@ -98,7 +100,7 @@ begin
         when lock_not_available or deadlock_detected then
           continue;
         when others then
-          -- One partition that cannot go on must not hold up the others.
+          -- A partition that fails must not block the others.
           v_count := 0;
           outcome := 'failed';
           reason := sqlstate || ': ' || sqlerrm;
@@ -122,21 +124,23 @@ begin
     where (d.queue, d.partition) not in (select e.queue, e.partition from unnest(v_done_queues, v_done_partitions) e(queue, partition))
       and (p.id is null or p.id < v_target.id or not v_is_over);
     v_more := v_more or v_is_over;
-    -- Locked partitions may hide others behind their rows.
+    -- Rows of locked partitions may hide others.
     exit when v_is_over or not (v_more and v_is_any_passed);
   end loop;
   return query
   select 'locked', row(e.queue, e.partition, null, null, null, 0)::rouse.wake_hint, null::text
   from unnest(v_passed_queues, v_passed_partitions) e(queue, partition);
-  -- Where nothing moved, to try again at once would be no use.
+  -- If nothing moved, an immediate retry would not help.
   if v_more and v_left < p_limit then
     return query select 'more', null::rouse.wake_hint, null::text;
   end if;
 end $$;
 
--- Scheduled messages of one partition into the log, waiting for its lock: on a busy partition every lock is taken most of the time.
--- Parameters: queue, partition, the most rows, how long to wait in ms. Result: as promote_scheduled; 55P03 where the lock did not come.
--- Locks: the queue where the partition is missing, the partition, its scheduled rows and lanes.
+-- Moves scheduled messages of one partition into the log and waits for its lock: a busy partition is locked
+-- most of the time.
+-- Parameters: queue, partition, the maximum of rows, how long to wait in ms.
+-- Result: as promote_scheduled; 55P03 if the wait was too short.
+-- Locks: the queue if the partition is missing, the partition, its scheduled rows and lanes.
 create or replace function rouse.promote_partition(p_queue text, p_partition text, p_limit integer, p_lock_ms integer)
 returns table (outcome text, hint rouse.wake_hint, reason text)
 language plpgsql
@@ -165,10 +169,10 @@ begin
   return next;
 end $$;
 
--- Whether anything is due for a partition that is missing. Deletes first what was scheduled for a deleted queue: for that the
--- queue must not come back.
--- Parameters: queue, partition, the most rows to delete, the time. Result: yes or no; no where rows to delete may be left.
--- Locks: the rows that it deletes.
+-- Whether anything is due for a missing partition. First deletes what was scheduled for a deleted queue,
+-- which must not be created again for it.
+-- Parameters: queue, partition, the maximum of rows to delete, the time.
+-- Result: a boolean; false if rows to delete may be left. Locks: the rows that it deletes.
 create or replace function rouse.is_due_for_promotion(p_queue text, p_partition text, p_limit integer, p_now timestamptz) returns boolean
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -189,13 +193,14 @@ begin
     and exists (select from rouse.scheduled x where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now);
 end $$;
 
--- Moves the due rows of a partition that the caller has locked: in a new statement under the lock, so that two promoters never
--- interleave one partition.
--- Parameters: the partition's id, its queue and name, the most rows, the time. Result: how many messages were added to the log.
--- Locks: the scheduled rows, the lanes that are not ready.
+-- Moves the due rows of a partition that the caller has locked. They are read in a new statement under the
+-- lock, so that two promoters never interleave in a partition.
+-- Parameters: the partition's id, its queue and name, the maximum of rows, the time.
+-- Result: the number of messages added to the log. Locks: the scheduled rows, the lanes that are not ready.
 create or replace function rouse.promote_rows(p_id bigint, p_queue text, p_partition text, p_limit bigint, p_now timestamptz) returns bigint
 language plpgsql
--- Without sorts only the index by partition is left: that by due time would be read past all that is due in other partitions.
+-- Without sorts the planner must use the index by partition. The index by due time would be read past all due
+-- rows of other partitions.
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_sort = off set enable_incremental_sort = off
 as $$
 declare
@@ -217,7 +222,7 @@ begin
     array_agg(t.trace_id order by t.due_at, t.id) as traces, array_agg(t.payload order by t.due_at, t.id) as payloads,
     array_agg(t.headers order by t.due_at, t.id) as headers, array_agg(t.origin order by t.due_at, t.id) as origins,
     count(*) as total
-  into v from taken t where not t.in_vain;  -- of a queue that is being purged, or was deleted
+  into v from taken t where not t.in_vain;  -- of a queue that is being purged or was deleted
   -- barrier: promote-taken
   if v.total = 0 then
     return 0;
@@ -225,10 +230,10 @@ begin
   return rouse.append(p_id, v.ids, v.keys, v.traces, v.payloads, v.headers, v.origins);
 end $$;
 
--- Appends promoted messages to one partition. Keys of SQL producers are checked here, in their turn; those of the
--- broker were checked when it scheduled the message.
--- Parameters: a locked partition; by message id, key, trace id, payload, headers, origin. Result: how many were added.
--- Locks: its lanes that are not ready.
+-- Appends promoted messages to one partition. Keys of SQL producers are checked here; the broker's were
+-- checked when it scheduled the message.
+-- Parameters: a locked partition; per message its id, key, trace id, payload, headers, origin.
+-- Result: the number added. Locks: its lanes that are not ready.
 create or replace function rouse.append(
   p_partition_id bigint, p_ids uuid[], p_keys text[], p_traces text[], p_payloads text[], p_headers text[], p_origins text[]
 ) returns bigint
@@ -259,13 +264,13 @@ begin
       where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))
   where d.key is null and (m.key is null or m.nth = 1 or m.origin = 'broker' or v_window_ms = 0);
   get diagnostics v_added = row_count;
-  -- Duplicates alone leave the partition as quiet as it was: a window buffer would wait for nothing.
+  -- Duplicates do not count as activity: a window buffer would wait for nothing.
   if v_added > 0 then
     update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;
   end if;
   if v_window_ms > 0 then
     insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
-    -- One row a key: a key whose window ended while its message waited may be in the batch twice.
+    -- One row per key: a key whose window ended while its message waited may be in the batch twice.
     select distinct on (m.transaction_id) p_partition_id, m.transaction_id, m.id, m.seq, v_now + v_window_ms * interval '1 millisecond'
     from rouse.messages m
     where m.partition_id = p_partition_id and m.seq >= v_first and m.transaction_id is not null

@@ -1,14 +1,16 @@
--- Takes back leases that ran out. Their messages come back one per lease, in seq order, so that one that kills its
--- consumer charges only itself. A lease that a user's transaction holds (ack_in) is passed over, and hides no other.
--- Parameters: the most leases, and of messages in them. It ends after v_ms_max in any case.
--- Result: wake hints; and a row `is_more` without a hint where the limit or the time ended the step.
--- Locks: leases by expiry, then their lanes by (partition, group), all with SKIP LOCKED: what is held now is left for later. Leases
---   before lanes is out of order, and harmless: acknowledgements pass over an expired lease that is locked, and refuse it either way.
+-- Ends expired leases. Their messages are redelivered one per lease, in seq order, so that a message that
+-- kills its consumer charges only itself. A lease that a user's transaction holds (ack_in) is skipped and
+-- hides no other.
+-- Parameters: the maximum of leases, and of messages in them. It ends after v_ms_max in any case.
+-- Result: wake hints; and a row `is_more` without a hint if the limit or the time ended the step.
+-- Locks: leases by expiry, then their lanes by (partition, group), all with SKIP LOCKED: locked ones are left
+--   for later. Leases before lanes breaks the lock order without harm: acks skip a locked lease, and reject
+--   an expired one anyway.
 create or replace function rouse.reap_step(p_limit integer)
 returns table (hint rouse.wake_hint, is_more boolean)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
-set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop
+set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop_general
 as $$
 declare
   v_begun constant timestamptz := clock_timestamp();
@@ -43,7 +45,7 @@ begin
     order by d.n
   loop
     perform rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',
-      'the lease ran out before the message was acknowledged', null, v_now);
+      'the lease expired before the message was acknowledged', null, v_now);
     delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
     -- barrier: reap-written
     hint := rouse.free_lane(v, true, true);
@@ -54,7 +56,7 @@ begin
     v_is_over := v_left <= 0 or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
     exit when v_is_over;
   end loop;
-  -- Where no lane was free, to try again at once would be no use.
+  -- If no lane was free, an immediate retry would not help.
   if v_is_over or (v_left < p_limit and cardinality(v_due.ids) >= p_limit) then
     hint := null;
     is_more := true;

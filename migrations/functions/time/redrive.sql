@@ -1,8 +1,10 @@
--- Delivering dead letters again: to their own group, in their own partition, at their own place, attempts counted anew.
+-- Redrives dead letters: redelivers each to its own group, at its own position in its partition, and counts
+-- attempts from the start.
 
 -- Redrives in one step.
--- Parameters: queue; group, error code and letter ids (null: any); the most letters; whether only to count them.
--- Result: wake hints, count = letters moved (or that would be).
+-- Parameters: queue; group, error code and letter ids (null: any); the maximum of letters; whether only to
+--   count them.
+-- Result: wake hints, whose count is the number of letters moved (or that would be).
 -- Locks: as redrive_letters.
 create or replace function rouse.redrive(
   p_queue text, p_group text default null, p_error_code text default null, p_ids bigint[] default null,
@@ -35,19 +37,19 @@ begin
   return query select * from rouse.redrive_letters(v_queue, v_ids);
 end $$;
 
--- Refuses a redrive while steps of a purge are still to come: they would take what it puts back.
--- Parameters: the queue's id and name. Result: nothing; or RS409 queue_in_use. Locks: none.
+-- Refuses a redrive during a purge in steps, which would remove the redriven messages.
+-- Parameters: the queue's id and name. Result: nothing, or RS409 queue_in_use. Locks: none.
 create or replace function rouse.refuse_redrive(p_queue_id integer, p_queue text) returns void
 language plpgsql
 as $$
 begin
   if rouse.is_being_purged(p_queue_id) then
-    perform rouse.raise('RS409', 'queue_in_use', format('queue "%s" is being purged: redrive its dead letters when that is done', p_queue));
+    perform rouse.raise('RS409', 'queue_in_use', format('queue "%s" is being purged: redrive its dead letters after that', p_queue));
   end if;
 end $$;
 
--- Moves these letters. Where retention has taken the message from the log meanwhile it is put back from the letter.
--- Parameters: the queue, letters of it. Result: wake hints, count = letters moved.
+-- Moves these letters. If retention has removed the message from the log, it is restored from the letter.
+-- Parameters: the queue, letters of it. Result: wake hints, whose count is the number of letters moved.
 -- Locks: groups with SKIP LOCKED, partitions by id, lanes by (partition, group), the letters.
 create or replace function rouse.redrive_letters(p_queue rouse.queues, p_ids bigint[])
 returns setof rouse.wake_hint
@@ -65,7 +67,8 @@ begin
   order by l.partition_id, l.group_id for no key update;
   -- barrier: redrive-locked
   if v_oldest_ms > 0 then
-    -- After a seek back a letter's message may be to come, and too old: pops would pass it over. So the cursor passes it now.
+    -- After a seek back the cursor may be before a letter's message, and pops would skip that as too old. So
+    -- the cursor moves past it now.
     update rouse.lanes l
     set next = rouse.seq_at(p.id, greatest(l.next, p.tail), p.head, rouse.now() - v_oldest_ms * interval '1 millisecond')
     from (
@@ -90,17 +93,18 @@ begin
     select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true
     from letters d join rouse.partitions p on p.id = d.partition_id
     join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
-    where d.seq < greatest(l.next, p.tail)  -- after a seek back it is still to come, and comes once
+    where d.seq < greatest(l.next, p.tail)  -- after a seek back the cursor delivers it, once
     on conflict on constraint redeliveries_pkey do nothing
   ), marked as (
-    -- Age does not end what was redriven (functions/expire_again.sql), and a release must not move its lane's cursor back.
+    -- Redriven messages have no age limit (pop/expire_again.sql), and a release must not move the cursor back
+    -- over them.
     insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, ended_at)
     select d.partition_id, d.seq, d.group_id, 0, 'redriven', rouse.now() from letters d
   ), opened as (
     update rouse.lanes l set ready = true, blocked_until = null
     where (not l.ready or l.blocked_until is not null) and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
   ), unswept as (
-    -- Retention looks for rows from here on.
+    -- Retention searches for rows from here on.
     update rouse.partitions p set swept_to = d.seq
     from (select o.partition_id, min(o.seq) as seq from letters o group by o.partition_id) d
     where p.id = d.partition_id and p.swept_to > d.seq
@@ -110,8 +114,9 @@ begin
   group by p.name, g.name;
 end $$;
 
--- How many letters a redrive would move, without moving any.
--- Parameters: queue, a filter as in letter_fits. Result: a row a partition and group; or RS404. Locks: none.
+-- The number of letters that a redrive would move, without moving any.
+-- Parameters: queue, a filter as in letter_fits. Result: one row per partition and group; or RS404.
+-- Locks: none.
 create or replace function rouse.count_letters(p_queue text, p_where jsonb)
 returns table (partition text, consumer_group text, count bigint)
 language plpgsql stable
@@ -131,8 +136,8 @@ begin
   order by p.name, g.name;
 end $$;
 
--- Begins a redrive of the letters that there are now. Nodes take its steps; it goes on when one of them dies.
--- Parameters: its id, queue, a filter as in letter_fits, letters a second (null: as fast as it goes).
+-- Starts a redrive of the letters that exist now. Nodes run its steps; it continues if one of them dies.
+-- Parameters: its id, queue, a filter as in letter_fits, letters per second (null: unlimited).
 -- Result: the redrive; or RS404. Locks: the chore.
 create or replace function rouse.start_redrive(p_id uuid, p_queue text, p_where jsonb, p_rate integer) returns setof rouse.redrives
 language plpgsql
@@ -158,8 +163,8 @@ begin
   update rouse.chores c set next_at = least(c.next_at, v_now) where c.name = 'redrive';
 end $$;
 
--- Ends a redrive; what was moved stays moved.
--- Parameters: its id. Result: the redrive as it is now; no row where there is none. Locks: the redrive.
+-- Cancels a redrive; moved letters stay moved.
+-- Parameters: its id. Result: the redrive as it is now; no row if there is none. Locks: the redrive.
 create or replace function rouse.cancel_redrive(p_id uuid) returns setof rouse.redrives
 language plpgsql
 as $$
@@ -169,13 +174,13 @@ begin
   return query select r.* from rouse.redrives r where r.id = p_id;
 end $$;
 
--- One step of the redrive that is due first, by whichever node comes first: the chore's row is the fence. Steps of a
--- redrive with a rate are a tenth of a second's letters, at least one.
+-- Runs one step of the redrive that is due first. The first node to lock the chore's row runs it. A step of a
+-- redrive with a rate moves the letters of a tenth of a second, at least one. A redrive whose partitions are
+-- locked continues a second later, so that others get their turn.
 -- Parameters: the node.
--- Result: wake hints; then a last row without a hint, with the ms until the next step, null where nothing
---   is left. No row where no step is due or another node takes it. A redrive whose partitions are locked goes on a second later, so
---   that others have their turn.
--- Locks: the chore with SKIP LOCKED, the redrive, then as redrive_letters, 100 ms for each lock at most.
+-- Result: wake hints; then a last row without a hint, with the ms until the next step, null if nothing is
+--   left. No row if no step is due or another node runs it.
+-- Locks: the chore with SKIP LOCKED, the redrive, then as redrive_letters; 100 ms per lock at most.
 create or replace function rouse.redrive_step(p_holder text)
 returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql
@@ -206,11 +211,11 @@ begin
     select q.* into v_queue from rouse.queues q where q.name = v.queue;
   end if;
   if rouse.is_being_purged(v_queue.id) then
-    -- It goes on when the purge is done.
+    -- It continues after the purge.
     update rouse.redrives r set next_at = v_now + interval '1 second', updated_at = v_now where r.id = v.id;
   elsif v.id is not null then
     v_ids := rouse.letters_meant(v_queue.id, v.criteria, v.position, v.up_to, v_batch);
-    -- By the schedule and not by the clock: a step that comes late does not slow the rest.
+    -- From its due time, not from now: a late step does not slow down the rest.
     v_next := coalesce(greatest(v_now, v.next_at + v_batch * interval '1 second' / v.rate_per_second), v_now);
     begin
       for hint in

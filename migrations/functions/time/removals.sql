@@ -1,16 +1,16 @@
--- Removing what operators purged or deleted, in steps that nodes take one after the other.
+-- Deletes what operators purged or deleted, in steps that nodes run one after the other.
 --
--- A removal goes through phases; those it does not need are left out when it begins:
---   scheduled   scheduled messages and their keys (only where there are too many for the operator's call)
---   tails       a purge in steps: partition by partition, `tail` rises past all that was pushed before the call
---   partitions  the rows: of a purge, messages and keys below `keys_from`; of a queue, all that its partitions have, then the
---               partitions; of a group, its lanes and redeliveries
+-- A removal goes through phases; it begins with the first that it needs:
+--   scheduled   scheduled messages and their keys (only if there are too many for the operator's call)
+--   tails       a purge in steps: raises the `tail` of each partition past everything pushed before the call
+--   partitions  rows: for a purge, messages and keys below `keys_from`; for a queue, the contents of its
+--               partitions, then the partitions; for a group, its lanes and redeliveries
 --   letters     dead letters of a deleted queue or group
--- A partition that is locked is passed over, and the phase is done when a round has passed none.
+-- A locked partition is skipped; a phase is done after a round that skipped none.
 
--- Begins a removal. A second purge of a queue takes the place of the first.
--- Parameters: kind, the queue's name and id, the groups that are deleted, the phase to begin with. Result: nothing.
--- Locks: the removal that it replaces, then the chore; both are free within the time of a step.
+-- Starts a removal. A second purge of a queue replaces the first.
+-- Parameters: kind, the queue's name and id, the groups that are deleted, the first phase. Result: nothing.
+-- Locks: the removal that it replaces, then the chore; a step holds both only briefly.
 create or replace function rouse.begin_removal(
   p_kind text, p_queue text, p_queue_id integer, p_group_ids integer[], p_phase text
 ) returns void
@@ -28,13 +28,13 @@ begin
   update rouse.chores c set next_at = least(c.next_at, v_now) where c.name = 'removal';
 end $$;
 
--- One step of the removal that is due first, by whichever node comes first: the chore's row is the fence. Between steps the
--- database rests as long as the step took.
+-- Runs one step of the removal that is due first. The first node to lock the chore's row runs it. The pause
+-- between two steps is as long as the step took.
 -- Parameters: the node.
--- Result: one row: a wake hint where the step opened lanes behind which messages may wait, and the ms until the next step, null
---   where nothing is left. No row where no step is due or another node takes it.
--- Locks: the chore with SKIP LOCKED, the removal; then one partition after the other, each with its lanes and leases, for no
---   longer than v_ms_max and one partition, and waiting a little for each.
+-- Result: one row: a wake hint if the step opened lanes that may have messages, and the ms until the next
+--   step, null if nothing is left. No row if no step is due or another node runs it.
+-- Locks: the chore with SKIP LOCKED, the removal; then one partition after the other, each with its lanes and
+--   leases, for no longer than v_ms_max and one partition. It waits briefly for each.
 create or replace function rouse.removal_step(p_holder text)
 returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql
@@ -83,7 +83,7 @@ begin
 end $$;
 
 -- The smallest piece of a removal: some rows of one kind, or of one partition.
--- Parameters: the removal. Result: the removal as it stands then, its phase `done` where nothing is left.
+-- Parameters: the removal. Result: the removal as it is then, in phase `done` if nothing is left.
 -- Locks: as removal_step.
 create or replace function rouse.remove_some(p rouse.removals) returns rouse.removals
 language plpgsql
@@ -148,7 +148,7 @@ begin
 end $$;
 
 -- Deletes scheduled messages of a removal.
--- Parameters: the removal, the most rows. Result: how many went. Locks: those rows.
+-- Parameters: the removal, the maximum of rows. Result: the number deleted. Locks: those rows.
 create or replace function rouse.remove_scheduled(p rouse.removals, p_rows integer) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -160,9 +160,10 @@ begin
     order by s.partition, s.due_at limit p_rows));
 end $$;
 
--- Purges one partition of all that was pushed up to a time. A lease that also holds later messages keeps those.
--- Parameters: the partition, the time. Result: nothing. Locks: the partition, its lanes by group, leases by id; a lease that a
---   consumer's transaction holds ends in lock_not_available, and nothing of the partition is changed.
+-- Purges one partition of everything pushed up to a time. A lease that also holds later messages keeps those.
+-- Parameters: the partition, the time. Result: nothing.
+-- Locks: the partition, its lanes by group, leases by id. If a consumer's transaction holds a lease, it
+--   raises lock_not_available and changes nothing.
 create or replace function rouse.purge_partition(p_id bigint, p_time timestamptz) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -202,16 +203,18 @@ begin
     end if;
   end loop;
   delete from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_to;
-  -- What closed a lane may be gone: the next pop looks at it again, and closes it where it must.
+  -- The reason for a block may be gone: the next pop checks the lane again and blocks it if needed.
   update rouse.lanes l set blocked_until = null, ready = v_to < v.head
   where l.partition_id = p_id and (l.blocked_until is not null or (l.ready and v_to = v.head));
   update rouse.partitions p set tail = greatest(p.tail, v_to), keys_from = greatest(p.keys_from, v_to) where p.id = p_id;
 end $$;
 
--- Deletes rows of messages that a purge removed, then their dedup keys. A dead letter that was redriven since is back at its
--- old place, below `tail`: it stays.
--- Parameters: the partition, the removal (its key is the one to go on after; null: messages first), the most rows.
--- Result: whether nothing is left, and the key to go on after. Locks: the partition, while messages go.
+-- Deletes rows of messages that a purge removed, then their dedupe keys. A dead letter that was redriven
+-- since is back at its old position below `tail`: it stays.
+-- Parameters: the partition, the removal (with the key to continue after; null: messages first), the maximum
+--   of rows.
+-- Result: whether nothing is left, and the key to continue after.
+-- Locks: the partition, while messages are deleted.
 create or replace function rouse.sweep_partition(
   p_id bigint, p rouse.removals, p_rows integer, out done boolean, out key_position text
 )
@@ -227,10 +230,10 @@ begin
   done := false;
   select t.keys_from into v_below from rouse.partitions t where t.id = p_id;
   if p.key_position is null and exists (select from rouse.messages m where m.partition_id = p_id and m.seq < v_below) then
-    -- As redrives do: one of them may find the row that is to be deleted here, and count on it.
+    -- As redrives do: a redrive may rely on a row that would be deleted here.
     perform from rouse.partitions t where t.id = p_id for no key update;
     -- barrier: sweep-locked
-    -- In one statement: a pop between two would show neither the redelivery nor the lease.
+    -- In one statement: a pop between two statements would hide both the redelivery and the lease.
     v_held := array(
       select r.seq from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_below
       union all
@@ -254,8 +257,9 @@ begin
   key_position := case when not done then v_keys[p_rows] end;
 end $$;
 
--- Deletes what a partition of a deleted queue has, and when that is all gone the partition with its lanes.
--- Parameters: the partition, the removal, the most rows of each kind. Result: whether it is gone.
+-- Deletes the contents of a partition of a deleted queue and, when they are gone, the partition with its
+-- lanes.
+-- Parameters: the partition, the removal, the maximum of rows of each kind. Result: whether it is gone.
 -- Locks: the partition, its lanes by group, leases.
 create or replace function rouse.remove_partition(p_id bigint, p rouse.removals, p_rows integer) returns boolean
 language plpgsql
@@ -296,10 +300,11 @@ begin
   return true;
 end $$;
 
--- Deletes the lane that a deleted group has on a partition, with its redeliveries, and its lease where a pop that was under
--- way made one after the group was gone.
--- Parameters: the partition, the group, whether lanes name their leases, the most redeliveries. Result: whether it is gone.
--- Locks: the lane, its leases; one that a consumer's transaction holds ends in lock_not_available.
+-- Deletes the lane of a deleted group on a partition, with its redeliveries, and its lease if a pop in
+-- progress created one after the group was deleted.
+-- Parameters: the partition, the group, whether lanes name their leases, the maximum of redeliveries.
+-- Result: whether it is gone.
+-- Locks: the lane, its leases. If a consumer's transaction holds one, it raises lock_not_available.
 create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_ordered boolean, p_rows integer) returns boolean
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -326,7 +331,7 @@ begin
 end $$;
 
 -- Deletes dead letters of a deleted queue or group.
--- Parameters: the removal, the most rows. Result: how many went. Locks: those rows.
+-- Parameters: the removal, the maximum of rows. Result: the number deleted. Locks: those rows.
 create or replace function rouse.remove_letters(p rouse.removals, p_rows integer) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off

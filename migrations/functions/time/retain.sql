@@ -1,12 +1,13 @@
--- Takes away what is no longer needed. Nodes call retention_step, which runs one bounded step of one of three kinds: partitions
--- (messages, and partitions that are empty and idle), dedup keys, history (dead letters, attempts, traces).
+-- Removes what is no longer needed. Nodes call retention_step, which runs one bounded step of one of three
+-- kinds: partitions (messages, and partitions that are empty and idle), dedupe keys, history (dead letters,
+-- attempts, traces).
 
 -- A step over partitions and, when it completes the round, a step of each other kind.
--- Parameters: server-wide ms to keep consumed messages, dead letters and attempts, traces, idle partitions; after how many ms
---   without a request a group stops holding messages (null: never); the most partitions to lock and rows to remove in a
---   call; the partition to go on after.
--- Result: what went, by kind; kind `next` is the partition to go on after, 0 when the round is complete; kind `passed` counts
---   partitions that were locked for too long.
+-- Parameters: server-wide ms to keep consumed messages, dead letters and attempts, traces, idle partitions;
+--   the ms without a request after which a group no longer retains messages (null: never); the maximum of
+--   partitions to lock and rows to delete per call; the partition to continue after.
+-- Result: the number deleted, by kind; kind `next` is the partition to continue after, 0 when the round is
+--   complete; kind `passed` counts partitions that were locked for too long.
 -- Locks: as retain_partitions, retain_keys and retain_history.
 create or replace function rouse.retain(
   p_completed_ms bigint default 86400000, p_dead_ms bigint default 1209600000, p_traces_ms bigint default 604800000,

@@ -1,7 +1,9 @@
--- Removes old dead letters, attempts and traces, the oldest first.
--- Parameters: ms to keep dead letters and attempts, and traces; the most rows of each kind, 2,000 if that is less.
--- Result: kinds `dead_letters`, `attempts` and `traces`, and `next`: 1 where one of them may have more, else 0.
--- Locks: those rows, with SKIP LOCKED: a redrive may be at work on a letter.
+-- Deletes old dead letters, attempts and traces, oldest first.
+-- Parameters: ms to keep dead letters and attempts, and traces; the maximum of rows of each kind, 2,000 if
+--   that is less.
+-- Result: kinds `dead_letters`, `attempts` and `traces`, and `next`: 1 if one of them may have more,
+--   otherwise 0.
+-- Locks: those rows, with SKIP LOCKED: a redrive may be moving a letter.
 create or replace function rouse.retain_history(p_dead_ms bigint, p_traces_ms bigint, p_rows integer)
 returns table (kind text, count bigint)
 language plpgsql

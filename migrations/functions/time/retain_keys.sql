@@ -1,10 +1,12 @@
--- Removes expired dedup keys in a sweep over the table's pages. No index says which keys are expired: a BRIN index stops
--- helping once vacuumed space is used again, and a btree would cost every push with a key, as the SDK gives every push one.
--- A sweep reads as many keys as the table has, so retention_step lets it rest until enough have expired.
--- Parameters: the most rows, the page to go on at.
--- Result: kinds `dedup` (keys removed), `pages` (of the whole table), `next` (the page to go on at, 0 when the sweep is
---   complete), `passed` (chunks left for the next sweep, as one of their keys was locked for too long).
--- Locks: the expired keys, for v_ms_max and one chunk of pages at most; it waits v_lock_ms_max for one that a push renews.
+-- Deletes expired dedupe keys in a sweep over the table's pages. No index finds expired keys: a BRIN index
+-- stops helping once vacuumed space is reused, and a btree would cost every push with a key, which is every
+-- push of the client. A sweep reads all keys of the table, so retention_step pauses until enough have
+-- expired.
+-- Parameters: the maximum of rows, the page to continue at.
+-- Result: kinds `dedup` (keys deleted), `pages` (of the whole table), `next` (the page to continue at, 0 when
+--   the sweep is complete), `passed` (chunks left for the next sweep, because a key was locked for too long).
+-- Locks: the expired keys, for v_ms_max and one chunk of pages at most; it waits v_lock_ms_max for a key that
+--   a push renews.
 create or replace function rouse.retain_keys(p_rows integer, p_page bigint) returns table (kind text, count bigint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off
@@ -15,7 +17,7 @@ declare
   v_ends constant timestamptz := clock_timestamp() + interval '50 milliseconds';
   v_lock_ms_max constant integer := 30;
   v_chunk constant integer := 32;  -- pages; about 2,000 keys
-  v_end constant bigint := p_page + 60 * v_chunk;  -- each chunk is a subtransaction, and PostgreSQL remembers 64 cheaply
+  v_end constant bigint := p_page + 60 * v_chunk;  -- each chunk is a subtransaction, and PostgreSQL caches 64 of them
   v_pages constant bigint := pg_relation_size('rouse.dedup') / current_setting('block_size')::integer;
   v_page bigint := p_page;
   v_gone bigint := 0;
@@ -26,7 +28,8 @@ begin
   perform set_config('lock_timeout', v_lock_ms_max::text, true);
   while v_page < least(v_pages, v_end) loop
     begin
-      -- One statement with the condition in it: a key that a push renews meanwhile is looked at again and stays.
+      -- One statement with the condition in it: a key that a push renews meanwhile is checked again and
+      -- stays.
       delete from rouse.dedup d
       where d.ctid >= format('(%s,0)', v_page)::tid and d.ctid < format('(%s,0)', v_page + v_chunk)::tid and d.expires_at <= v_now;
       get diagnostics v_count = row_count;

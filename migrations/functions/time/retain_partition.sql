@@ -1,12 +1,8 @@
--- Replaced by retain_partition, retention_limit, retain_keys, retain_history, and held_from with a second parameter.
-drop function if exists rouse.retain_rest(timestamptz, bigint, bigint, bigint, integer);
-drop function if exists rouse.retention_tail(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, timestamptz);
-drop function if exists rouse.held_from(bigint);
-
--- Removes what it may of one partition's messages.
--- Parameters: the partition, ms to keep consumed messages, groups that were let go, the most rows, the time now, when to end.
--- Result: how many rows went; whether there is more, because rows or time ran out; whether it was passed over, as somebody
---   had it, its queue, or a lane with messages that would go.
+-- Deletes messages of one partition that may go.
+-- Parameters: the partition, ms to keep consumed messages, groups that were let go, the maximum of rows, the
+--   time now, when to end.
+-- Result: the number of rows deleted; whether there is more, because rows or time ran out; whether it was
+--   skipped, because it, its queue, or a lane with affected messages was locked.
 -- Locks: the partition, its queue, lanes: see retain_partitions.
 create or replace function rouse.retain_partition(
   p_id bigint, p_completed_ms bigint, p_let_go integer[], p_rows integer, p_now timestamptz, p_ends timestamptz,
@@ -28,7 +24,7 @@ begin
   gone := 0;
   is_more := false;
   passed := false;
-  -- A subtransaction only where it has to wait: one for every partition would be too many for PostgreSQL to remember cheaply.
+  -- A subtransaction only if it must wait: PostgreSQL does not cache enough of them for every partition.
   perform from rouse.partitions p where p.id = p_id for no key update skip locked;
   if not found then
     begin
@@ -44,12 +40,12 @@ begin
       as completed_ms
   into v from rouse.partitions p join rouse.queues q on q.id = p.queue_id where p.id = p_id for key share of q skip locked;
   if v.id is null then
-    passed := exists (select from rouse.partitions p where p.id = p_id);  -- else it was deleted
+    passed := exists (select from rouse.partitions p where p.id = p_id);  -- otherwise it was deleted
     return;
   end if;
   -- barrier: retain-locked
   if cardinality(p_let_go) > 0 then
-    v_let_go := rouse.let_go_groups(v.queue_id);  -- a redrive or seek that had the partition before us brought its group back
+    v_let_go := rouse.let_go_groups(v.queue_id);  -- a redrive or seek that held the partition before marked its group as in use
   end if;
   if v.retention_enabled then
     v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
@@ -58,14 +54,15 @@ begin
   end if;
   v_goal := greatest(v_limit.tail, v.tail);
   if v_goal > v_limit.free_to and v_goal > v.swept_to then
-    -- Messages go that a group has not completed. A pop that has its lane may have read them already.
+    -- Messages are deleted that a group has not completed. A pop that holds its lane may have read them
+    -- already.
     perform from rouse.lanes l
     where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))
     order by l.group_id for no key update skip locked;
     get diagnostics v_count = row_count;
     if v_count = (select count(*) from rouse.lanes l where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))) then
       -- barrier: retain-lanes-locked
-      -- A new statement: it sees what pops delivered before the lanes were ours.
+      -- A new statement: it sees what pops delivered before the lanes were locked.
       v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
       v_goal := greatest(least(v_goal, v_limit.tail), v.tail);
     else
@@ -73,7 +70,7 @@ begin
       passed := true;
     end if;
   end if;
-  -- Where somebody holds a message below tail (it was redriven), what lies behind it waits as well.
+  -- If a message below tail (it was redriven) is held, the rows behind it wait as well.
   v_goal := least(v_goal, v_limit.held_from);
   v_from := v.swept_to;
   while v_from < v_goal loop
@@ -102,10 +99,11 @@ begin
 end $$;
 
 -- How far a partition's tail may rise.
--- Parameters: partition, its queue, tail and head; ms to keep consumed messages (null: for ever) and unconsumed ones (null: for
---   ever); groups that were let go; the time.
--- Result: the new tail; up to where no lane holds or waits for anything, of whichever group; the first seq that stays because it
---   is leased or to be delivered again. Of groups that were let go only leases hold, unless all groups were.
+-- Parameters: partition, its queue, tail and head; ms to keep consumed messages (null: permanently) and
+--   unconsumed ones (null: permanently); groups that were let go; the time.
+-- Result: the new tail; the seq up to which no lane of any group holds or waits for anything; the first seq
+--   that stays because it is leased or to be redelivered. Of groups that were let go only leases count,
+--   unless all groups were let go.
 -- Locks: none.
 create or replace function rouse.retention_limit(
   p_id bigint, p_queue_id integer, p_tail bigint, p_head bigint, p_completed_ms bigint, p_evict_ms bigint, p_let_go integer[],
@@ -117,8 +115,8 @@ as $$
 declare
   v record;
 begin
-  -- In one statement: a pop or a release between two would show neither the lease nor the cursor below it. A group without
-  -- a lane here has completed nothing.
+  -- In one statement: a pop or a release between two would hide both the lease and the cursor below it. A
+  -- group without a lane here has completed nothing.
   select min(coalesce(l.next, p_tail)) as next, min(coalesce(l.next, p_tail)) filter (where g.id <> all (p_let_go)) as held_next,
     rouse.held_from(p_id, '{}') as held, rouse.held_from(p_id, p_let_go) as held_by_others
   into v
@@ -137,8 +135,8 @@ begin
   end if;
 end $$;
 
--- The lowest seq of a partition that is leased or to be delivered again; beyond every seq where there is none. Ordered leases
--- are found by their lanes, the others by their index: leases have none by partition.
+-- The lowest seq of a partition that is leased or to be redelivered; above every seq if there is none. Lanes
+-- name ordered leases, the others are found by their index: leases have no index by partition.
 -- Parameters: the partition, groups whose redeliveries do not count. Result: a seq. Locks: none.
 create or replace function rouse.held_from(p_id bigint, p_let_go integer[]) returns bigint
 language sql stable

@@ -1,15 +1,15 @@
--- A step over partitions in the order of their id: removes messages, then partitions that are empty and idle.
--- Partitions are first read in chunks and without a lock, by one lookup of the message at `tail` each; only those with
--- something to remove are locked. Messages go by ranges of seq from swept_to on, and tail rises no further than rows go, so
--- that a step costs what it removes.
--- Parameters: ms to keep consumed messages and idle partitions; whether groups may have been let go; the most partitions to
---   lock and rows to remove; the partition to go on after.
+-- A step over partitions by id: deletes messages, then partitions that are empty and idle. Partitions are
+-- first read in chunks and without a lock, with one lookup of the message at `tail` each; only those with
+-- something to delete are locked. Messages are deleted by ranges of seq from swept_to on, and tail rises no
+-- further than rows are deleted, so that a step costs what it removes.
+-- Parameters: ms to keep consumed messages and idle partitions; whether groups may have been let go; the
+--   maximum of partitions to lock and rows to delete; the partition to continue after.
 -- Result: kinds `messages`, `partitions`, `next` and `passed`, as retain.
--- Locks: partitions by id, each with its queue FOR KEY SHARE (no group is created meanwhile), for v_ms_max and one chunk
---   of rows at most. It waits v_lock_ms_max for a partition, because on a busy queue every partition is locked most of the
---   time; a locked queue is passed over. Where tail passes messages that a group has not completed, that group's
---   lanes with SKIP LOCKED: a pop that has one of them may be about to return those messages. Then idle partitions with
---   SKIP LOCKED, their queues FOR SHARE, and their lanes.
+-- Locks: partitions by id, each with its queue FOR KEY SHARE (no group is created meanwhile), for v_ms_max
+--   and one chunk of rows at most. It waits v_lock_ms_max for a partition, because on a busy queue every
+--   partition is locked most of the time; it skips a locked queue. If tail passes messages that a group has
+--   not completed, that group's lanes with SKIP LOCKED: a pop that holds one of them may be about to return
+--   those messages. Then idle partitions with SKIP LOCKED, their queues FOR SHARE, and their lanes.
 create or replace function rouse.retain_partitions(
   p_completed_ms bigint, p_idle_partition_ms bigint, p_lets_go boolean, p_partitions integer, p_rows integer, p_after bigint
 ) returns table (kind text, count bigint)
@@ -66,7 +66,8 @@ begin
       ) l on true
     ) c;
     foreach v_id in array coalesce(v_found.due, '{}') loop
-      -- Before the lock, not after: one that cannot be locked takes time as well. Each step has one, however slow the machine.
+      -- Checked before the lock: a partition that cannot be locked takes time, too. Each step visits at least
+      -- one.
       v_is_over := v_locked > 0 and (v_messages >= p_rows or v_locked >= p_partitions or clock_timestamp() > v_ends);
       exit when v_is_over;
       v_locked := v_locked + 1;
@@ -85,7 +86,7 @@ begin
       begin
         v_partitions := v_partitions + rouse.remove_partitions(v_found.idle, p_idle_partition_ms, v_now);
       exception when lock_not_available then
-        v_passed := v_passed + 1;  -- a lane of theirs is being popped
+        v_passed := v_passed + 1;  -- a pop holds one of their lanes
       end;
     end if;
     if v_found.looked < v_chunk then
@@ -100,8 +101,9 @@ begin
   return query values ('messages', v_messages), ('partitions', v_partitions), ('next', v_next), ('passed', v_passed);
 end $$;
 
--- Removes those of these partitions that are empty, idle and have neither keys nor dead letters (whose way back they are).
--- Parameters: the partitions, for how many ms they must have been idle, the time now. Result: how many went.
+-- Deletes those of these partitions that are empty and idle and have neither keys nor dead letters (a redrive
+-- needs the partition).
+-- Parameters: the partitions, the ms they must have been idle, the time now. Result: the number deleted.
 -- Locks: partitions by id and their queues FOR SHARE, with SKIP LOCKED, then their lanes.
 create or replace function rouse.remove_partitions(p_ids bigint[], p_idle_ms bigint, p_now timestamptz) returns integer
 language plpgsql
@@ -119,7 +121,7 @@ begin
       and not exists (select from rouse.dead_letters d where d.queue_id = p.queue_id and d.partition_id = p.id)
     order by p.id
     for update of p skip locked
-    for share of q skip locked);  -- a group that is being created gives a lane to every partition it sees
+    for share of q skip locked);  -- a group that is being created adds a lane to every partition it sees
   delete from rouse.lanes l where l.partition_id = any (v_ids);
   delete from rouse.partitions p where p.id = any (v_ids);
   return cardinality(v_ids);

@@ -1,9 +1,10 @@
--- Cron. The node knows patterns and time zones, the database knows the time and who was first.
+-- Cron. Nodes know patterns and time zones; the database has the clock and decides which node is first.
 
 -- The schedules that are due.
--- Parameters: the most of them, and queues whose schedules are left out.
--- Result: a row a schedule, with the time now by the clock that decides, and the payload where the node has to seal it:
---   the queue is encrypted, or would be if it were created now, or the schedule is. Locks: none.
+-- Parameters: the maximum, and queues whose schedules are left out.
+-- Result: one row per schedule, with the database's time, and the payload if the node must encrypt it: the
+--   queue is encrypted, or would be if it were created now, or the schedule is.
+-- Locks: none.
 create or replace function rouse.due_schedules(p_limit integer default 100, p_without text[] default '{}')
 returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz,
   queue text, to_seal text)
@@ -20,13 +21,13 @@ begin
   where s.next_at <= v_now and s.queue <> all (p_without) order by s.next_at, s.id limit p_limit;
 end $$;
 
--- Fires ticks of a schedule, once in the whole cluster: pushes a message for each and moves the schedule on, in one.
--- Whoever comes second finds another next_at, or the row locked, and does nothing.
--- Parameters: the schedule, the next_at that the caller saw, by tick the message's id and the time it stands for, and
---   the new next_at. Where payloads are sealed: the stored payload that the caller saw, the payload of each tick, and what
---   the schedule stores from now on; one that was written anew meanwhile stays due.
--- Result: wake hints; no row where somebody else was first, or there was no tick to fire.
--- Locks: the schedule with SKIP LOCKED, then as push, 250 ms for each lock at most.
+-- Fires ticks of a schedule, once in the whole cluster: pushes a message for each and advances the schedule,
+-- atomically. A second caller finds another next_at, or the row locked, and does nothing.
+-- Parameters: the schedule, the next_at that the caller read, per tick the message's id and the tick's time,
+--   and the new next_at. With encryption: the stored payload that the caller read, the payload of each tick,
+--   and the payload to store from now on. A schedule that was changed meanwhile stays due.
+-- Result: wake hints; no row if another call was first or there was no tick to fire.
+-- Locks: the schedule with SKIP LOCKED, then as push; 250 ms per lock at most.
 create or replace function rouse.fire_schedule(
   p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz,
   p_seen_payload text default null, p_payloads text[] default null, p_stored text default null
@@ -58,8 +59,9 @@ begin
   where r.added > 0;
 end $$;
 
--- The headers of a tick's message: which schedule and which time it stands for, then the user's own.
--- Parameters: the schedule's name, the tick, the user's headers as JSON text or null. Result: JSON text. Locks: none.
+-- The headers of a tick's message: the schedule and the tick's time, then the user's own.
+-- Parameters: the schedule's name, the tick, the user's headers as JSON text or null. Result: JSON text.
+-- Locks: none.
 create or replace function rouse.schedule_headers(p_name text, p_tick timestamptz, p_headers text) returns text
 language sql immutable
 as $$

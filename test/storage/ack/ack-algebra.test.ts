@@ -1,4 +1,4 @@
-// Random sequences of calls on one lane, made in PostgreSQL and in the model: every answer and the
+// Random sequences of calls on one lane, made in PostgreSQL and in the model: every result and the
 // state at the end must be the same. A failure prints the seed and the shortest sequence.
 import {
   ack,
@@ -72,7 +72,7 @@ for (const rules of [
   { ordering: 'none', onFailure: 'skip', ...limits },
   { ordering: 'none', onFailure: 'hold', ...limits },
 ] as const) {
-  test(`in order ${rules.ordering}, where failures ${rules.onFailure}, a lane does what its model does`, async (t) => {
+  test(`with ordering ${rules.ordering} and onFailure ${rules.onFailure}, a lane behaves like its model`, async (t) => {
     const storage = await openStorage(t)
     let runs = 0
     const property = fc.asyncProperty(steps, async (sequence) => {
@@ -116,7 +116,7 @@ async function compare(
   t.pass()
 }
 
-/** Makes one step on both sides; answers what each said. */
+/** Makes one step on both sides; returns both results. */
 async function make(
   { advanceClock, pool, send }: Storage,
   queue: string,
@@ -202,7 +202,7 @@ async function equalEnd({ pool, rows }: Storage, queue: string, model: LaneModel
   equal(
     again.map(({ seq, attempt, alone }) => [Number(seq), attempt, alone]),
     [...model.again].map(([seq, { attempt, alone }]) => [seq, attempt, alone]).toSorted(bySeq),
-    'what waits to be delivered again',
+    'the redeliveries',
   )
   const { letters } = await deadLetters(pool, { queue, limit: 1000 })
   const buried = letters.map(({ seq }) => seq)
@@ -221,7 +221,7 @@ function places(said: readonly string[], what: string): number[] {
   return said.flatMap((answer, i) => (answer === what ? [i] : []))
 }
 
-/** Throws, so that fast-check can look for a shorter sequence. */
+/** Throws, so that fast-check can search for a shorter sequence. */
 function equal(real: unknown, expected: unknown, what: string): void {
   const [a, b] = [JSON.stringify(real), JSON.stringify(expected)]
   if (a !== b) throw new Error(`${what}: PostgreSQL says ${a}, the model ${b}`)

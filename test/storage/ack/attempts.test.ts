@@ -1,4 +1,4 @@
-// Rule 9 and the retry ladder: who is charged, what comes back, when, and in which order.
+// Rule 9 and retry delays: which messages are charged and redelivered, when, and in which order.
 import { ack, deadLetters, type Lease, promoteDue, reapExpired } from '@rouse/storage'
 import { test } from 'tap'
 import {
@@ -19,7 +19,7 @@ async function expire({ advanceClock, pool }: Storage): Promise<void> {
   await reapExpired(pool)
 }
 
-/** Pops until nothing comes, completing all; answers what came as [attempt, payloads]. */
+/** Pops and completes until nothing comes; returns the deliveries as [attempt, payloads]. */
 async function drain({ pool, take }: Storage, options: TakeOptions = {}): Promise<unknown[]> {
   const came: unknown[] = []
   for (;;) {
@@ -49,7 +49,7 @@ test('a batch whose lease expired comes back one message per lease, in order', a
   ])
 })
 
-test('a message that kills its consumer is given up after exactly retryLimit + 1 deliveries, alone', async (t) => {
+test('a message that kills its consumer becomes a dead letter after exactly retryLimit + 1 deliveries, alone', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, lease, pool, send, set, take } = storage
   await freezeClock(start)
@@ -85,7 +85,7 @@ test('a message that kills its consumer is given up after exactly retryLimit + 1
   t.match(await lease('q'), { attempt: 1 })
 })
 
-test('an attempt is charged at delivery, before anybody answers', async (t) => {
+test('an attempt is charged at delivery, before its result is known', async (t) => {
   const storage = await openStorage(t)
   await storage.freezeClock(start)
   await storage.send('q', 'p', [1])
@@ -96,7 +96,7 @@ test('an attempt is charged at delivery, before anybody answers', async (t) => {
   t.match(await storage.lease('q'), { attempt: 3 })
 })
 
-test('every attempt that did not complete is on record', async (t) => {
+test('every attempt that did not complete is recorded', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, lease, pool, rows, send } = storage
   await freezeClock(start)
@@ -119,7 +119,7 @@ test('every attempt that did not complete is on record', async (t) => {
 })
 
 for (const onFailure of ['hold', 'skip']) {
-  test(`a batch acknowledged in part redelivers exactly what failed, where failures ${onFailure}`, async (t) => {
+  test(`a partly acknowledged batch redelivers exactly what failed, with onFailure ${onFailure}`, async (t) => {
     const storage = await openStorage(t)
     const { lease, pool, send, set } = storage
     await set('q', { onFailure, retryBackoffMs: [0] })
@@ -142,7 +142,7 @@ for (const onFailure of ['hold', 'skip']) {
   })
 }
 
-test('a failed message waits as the ladder says, the last step for ever', async (t) => {
+test('a failed message waits for the delay of its attempt, and the last delay repeats', async (t) => {
   const { advanceClock, freezeClock, lease, pool, send, set, take } = await openStorage(t)
   await freezeClock(start)
   await set('q', { retryBackoffMs: [0, 30_000, 300_000], retryLimit: 10 })
@@ -178,7 +178,7 @@ test('a failed message holds what is behind it until it is due', async (t) => {
   ])
 })
 
-test('a failed message steps aside where failures skip', async (t) => {
+test('with onFailure skip a failed message does not hold its lane', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, lease, pool, send, set } = storage
   await freezeClock(start)
@@ -191,7 +191,7 @@ test('a failed message steps aside where failures skip', async (t) => {
   t.same(await drain(storage), [[2, [1]]])
 })
 
-test('messages that failed at different times come back in order where a failure holds the lane', async (t) => {
+test('with onFailure hold, messages that failed at different times come back in order', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, lease, pool, send, set } = storage
   await freezeClock(start)
@@ -215,7 +215,7 @@ test('messages that failed at different times come back in order where a failure
   ])
 })
 
-test('a message to retry is not charged, and waits as long as asked', async (t) => {
+test('a retry is not charged and waits for the requested delay', async (t) => {
   const { advanceClock, freezeClock, lease, pool, send, set, take } = await openStorage(t)
   await freezeClock(start)
   await set('q', { retryLimit: 0 })
@@ -233,7 +233,7 @@ test('a message to retry is not charged, and waits as long as asked', async (t) 
   t.match(await lease('q'), { attempt: 1 }, 'without a delay it comes at once')
 })
 
-test('a failure may name its own delay in place of the ladder', async (t) => {
+test('a failure may have its own delay', async (t) => {
   const { advanceClock, freezeClock, lease, pool, send, set, take } = await openStorage(t)
   await freezeClock(start)
   await set('q', { retryBackoffMs: [0] })
@@ -245,7 +245,7 @@ test('a failure may name its own delay in place of the ladder', async (t) => {
   t.match(await lease('q'), { attempt: 2 })
 })
 
-test('a queue without dead letters drops what it gives up, says so, and goes on', async (t) => {
+test('a queue without dead letters drops a message at its retry limit, records it, and continues', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, lease, pool, rows, send, set, take } = storage
   await freezeClock(start)
@@ -260,7 +260,7 @@ test('a queue without dead letters drops what it gives up, says so, and goes on'
   t.same(await rows('select from rouse.dead_letters union all select from rouse.redeliveries'), [])
 })
 
-test('whoever asks for a dead letter gets one, in a queue that drops at the limit, too', async (t) => {
+test('an ack with status dlq makes a dead letter, even in a queue without dead letters', async (t) => {
   const { lease, pool, send, set, take } = await openStorage(t)
   await set('q', { deadLetterQueue: false, retryLimit: 0 })
   await send('q', 'p', [1, 2, 3, 4])
@@ -272,7 +272,7 @@ test('whoever asks for a dead letter gets one, in a queue that drops at the limi
   t.same(payloads(await take('q', { batch: 9 })), [4])
 })
 
-test('in order none, a lane gives others while one message waits to be retried', async (t) => {
+test('with ordering none, a lane delivers other messages while one waits for its retry', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, lease, pool, send, set } = storage
   await freezeClock(start)

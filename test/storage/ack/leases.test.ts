@@ -44,7 +44,7 @@ const endings: Record<string, (storage: Storage, lease: Lease) => Promise<unknow
 
 for (const ordering of ['partition', 'none']) {
   for (const [what, end] of Object.entries(endings)) {
-    test(`a lease in order ${ordering} is refused everywhere after ${what}`, async (t) => {
+    test(`a lease with ordering ${ordering} is refused everywhere after ${what}`, async (t) => {
       const storage = await openStorage(t)
       const { freezeClock, lease, pool, send, set } = storage
       await freezeClock(start)
@@ -88,7 +88,7 @@ test('an ack of a message that its lease does not hold is rejected alone', async
   t.same(rejected, [0, 1, 3, 4, 5, 6], 'only the one it holds, and that once')
 })
 
-test('a lease of another group than the one named is rejected', async (t) => {
+test('a lease of a group other than the named one is rejected', async (t) => {
   const { lease, pool, send } = await openStorage(t)
   await send('q', 'p', [1])
   const held = await lease('q', { group: 'mine' })
@@ -97,7 +97,7 @@ test('a lease of another group than the one named is rejected', async (t) => {
   t.same((await ack(pool, [item(held)], 'mine')).rejected, [])
 })
 
-test('an extend moves the expiry on and never back', async (t) => {
+test('an extend never shortens a lease', async (t) => {
   const { advanceClock, freezeClock, lease, pool, send } = await openStorage(t)
   await freezeClock(start)
   await send('q', 'p', [1])
@@ -131,7 +131,7 @@ test('an extend covers every lane of its pop', async (t) => {
   )
 })
 
-test('the expiry is by the clock of the database, to the millisecond', async (t) => {
+test('a lease expires by the clock of the database, to the millisecond', async (t) => {
   const { advanceClock, freezeClock, lease, pool, send } = await openStorage(t)
   await freezeClock(start)
   await send('q', 'p', [1, 2])
@@ -142,7 +142,7 @@ test('the expiry is by the clock of the database, to the millisecond', async (t)
   t.same((await ack(pool, [item(held, 1)])).rejected, [0])
 })
 
-test('a released lease gives its messages back at once, in order and uncharged', async (t) => {
+test('a released lease returns its messages at once, in order and uncharged', async (t) => {
   const { lease, pool, send, take } = await openStorage(t)
   await send('q', 'p', [1, 2, 3, 4])
   const held = await lease('q', { batch: 3 })
@@ -156,7 +156,7 @@ test('a released lease gives its messages back at once, in order and uncharged',
   t.same([...payloads(first), ...payloads(second)], [1, 3, 4])
 })
 
-test('a transaction refused for its push leaves its acks undone', async (t) => {
+test('a transaction whose push is refused acknowledges nothing', async (t) => {
   const { lease, pool, send, set } = await openStorage(t)
   await send('q', 'p', [1])
   await set('full', { maxSize: 1 })

@@ -1,5 +1,5 @@
-// A call killed at any of its barriers has done nothing, and the same call then succeeds. The names
-// of the barriers are read from the functions, so that a new one is tested as it is written.
+// A call killed at any of its barriers has changed nothing, and the same call then succeeds. The names
+// of the barriers are read from the functions, so that new ones are tested automatically.
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
 import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
@@ -15,7 +15,7 @@ interface Victim {
 
 const born = () => [message('q', 'a', 'x'), message('q', 'born', 'x'), message('new', 'p', 'x')]
 
-// Together they pass every barrier of the files below; which call passes which is found out.
+// Together they pass every barrier of their files.
 const victims: Record<string, Victim> = {
   push: {
     files: ['push/push.sql'],
@@ -66,7 +66,7 @@ function barriersOf(file: string): string[] {
 
 for (const [what, { files, call }] of Object.entries(victims)) {
   for (const name of files.flatMap(barriersOf)) {
-    test(`a ${what} killed at ${name} has done nothing and can be made again`, async (t) => {
+    test(`a ${what} killed at ${name} has changed nothing and can be repeated`, async (t) => {
       const storage = await openStorage(t)
       const { armBarrier, pool, rows, take } = storage
       const leases = await prepare(storage)

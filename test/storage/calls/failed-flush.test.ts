@@ -1,4 +1,4 @@
-// Why a session that the server ends proves nothing: a commit whose flush failed is found again by recovery.
+// A session that the server ends proves nothing: recovery may find a commit whose flush failed.
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +19,9 @@ file.teardown(() => rm(tools, { recursive: true, force: true }))
 const shim = await buildFsyncShim(tools).catch(() => undefined)
 const skip = shim === undefined ? 'there is no C compiler to make flushes fail' : false
 
-test('a commit whose flush failed is not refused: it may come back', { skip }, async (t) => {
+test('a commit whose flush failed has an unknown outcome: recovery may restore it', {
+  skip,
+}, async (t) => {
   if (shim === undefined) return
   const parent = await mkdtemp(join(await reachableTmpdir(), 'rouse-flush-'))
   t.teardown(() => rm(parent, { recursive: true, force: true }))
@@ -29,7 +31,7 @@ test('a commit whose flush failed is not refused: it may come back', { skip }, a
   const settings = {
     restart_after_crash: 'off',
     wal_sync_method: 'fdatasync',
-    // Nobody but the commit is to flush anything.
+    // Only the commit flushes.
     autovacuum: 'off',
     wal_writer_delay: '10s',
     bgwriter_delay: '10s',

@@ -1,4 +1,4 @@
-// Bad input: an error of our own that names what is wrong, and nothing changed.
+// Bad input raises an error of Rouse that names what is wrong, and changes nothing.
 import { randomUUID } from 'node:crypto'
 import { ack, configure, extend, pop, push, transaction } from '@rouse/storage'
 import { test } from 'tap'

@@ -1,4 +1,4 @@
-// Nodes' functions work at read committed only and say so; users' functions work at every level.
+// Functions for nodes refuse every level but read committed; functions for users work at every level.
 import { randomUUID } from 'node:crypto'
 import { createPool } from '@rouse/database'
 import { ackIn, enqueue, poolExecutor, promoteDue, push } from '@rouse/storage'
@@ -9,7 +9,7 @@ import { message, openStorage, payloads } from '../support/storage.ts'
 const lease = '00000000-0000-0000-0000-000000000001'
 const one = `array['q'], array['p'], array[1], array['${lease}'::uuid], array['1']`
 
-/** Every function of a node that writes. One that reads its answer after a wait is wrong at other levels. */
+/** Every function for nodes that writes. At other levels it would read an old snapshot after waiting for a lock. */
 const calls = [
   `rouse.push(${one})`,
   `rouse.push(${one}, array['key'])`,
@@ -43,7 +43,7 @@ const calls = [
 ]
 
 for (const level of ['repeatable read', 'serializable']) {
-  test(`what nodes call is refused at ${level}, and nothing happens`, async (t) => {
+  test(`functions for nodes are refused at ${level} and change nothing`, async (t) => {
     const { begin, pool, send, take } = await openStorage(t)
     await send('q', 'p', [1])
     await take('q')
@@ -73,7 +73,7 @@ for (const level of ['read committed', 'repeatable read', 'serializable']) {
     t.same(payloads(await take('in', { batch: 9 })), ['next', 'meanwhile'])
   })
 
-  test(`users' transactions at ${level} that enqueue beside each other all commit`, async (t) => {
+  test(`concurrent transactions of users at ${level} that enqueue all commit`, async (t) => {
     const { begin, pool, take } = await openStorage(t)
     const clients = await Promise.all([1, 2, 3, 4].map(() => begin(level)))
     await Promise.all(
@@ -85,7 +85,7 @@ for (const level of ['read committed', 'repeatable read', 'serializable']) {
   })
 }
 
-test('a connection through pgbouncer whose server connection gets another level goes on', {
+test('a connection through pgbouncer keeps working when its server connection gets another level', {
   skip: pgbouncerMissing,
 }, async (t) => {
   const { pool: admin, url, rows, take } = await openStorage(t)

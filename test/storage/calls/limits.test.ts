@@ -25,7 +25,7 @@ import {
   start,
 } from '../support/storage.ts'
 
-// Rule 14: what COMMIT will see is the setting after the function has returned.
+// Rule 14: COMMIT uses the setting that is in force after the function has returned.
 
 type Call = (storage: Storage, on: Executor) => Promise<unknown>
 const popOne: Call = ({ take }, on) => take('q', { on })
@@ -46,7 +46,7 @@ const durableCalls: Record<string, Call> = {
   'a durable pop': ({ take }, on) => take('q', { on, durable: true }),
 }
 
-/** The setting that COMMIT would obey after a call in a transaction that began with another. */
+/** The setting that COMMIT would use after a call in a transaction that began with another setting. */
 async function settingAfter(storage: Storage, call: Call, before: string): Promise<string> {
   const client = await storage.begin()
   await client.query(`set local synchronous_commit = ${before}`)
@@ -57,7 +57,7 @@ async function settingAfter(storage: Storage, call: Call, before: string): Promi
 }
 
 for (const [name, call] of Object.entries(durableCalls)) {
-  test(`${name} is on disk when it is answered, and never less than the session asks`, async (t) => {
+  test(`${name} is on disk before it returns, and never less durable than the session's setting`, async (t) => {
     const storage = await openStorage(t)
     await storage.send('q', 'p', [1, 2, 3, 4, 5, 6, 7, 8])
     await storage.take('q', { partition: 'nowhere' })
@@ -81,7 +81,7 @@ for (const [name, options] of [
   ['a pop', {}],
   ['a pop of several lanes', { partitions: 3 }],
 ] as const) {
-  test(`${name} does not wait for the disk unless it must be durable`, async (t) => {
+  test(`${name} waits for the disk only if it must be durable`, async (t) => {
     const storage = await openStorage(t)
     await storage.send('q', 'p', [1, 2])
     await storage.take('q', { partition: 'nowhere' })
@@ -94,7 +94,7 @@ for (const [name, options] of [
 
 // Rule 15.
 
-test('no more than maxInFlight messages are out, however many ask at once', async (t) => {
+test('no more than maxInFlight messages are leased, however many pops run at once', async (t) => {
   const { pool, rows, send, set, take } = await openStorage(t)
   await set('q', { maxInFlight: 5 })
   for (let i = 0; i < 10; i += 1) await send('q', `p${i}`, [1, 2, 3])
@@ -112,7 +112,7 @@ test('no more than maxInFlight messages are out, however many ask at once', asyn
   t.equal(Number(held[0]?.n), 5)
 })
 
-test('the limit of one group is no limit for another, and a redelivery counts as well', async (t) => {
+test('each group has its own in-flight limit, and redeliveries count', async (t) => {
   const { lease, pool, send, set, take } = await openStorage(t)
   await set('q', { ordering: 'none', maxInFlight: 1, retryBackoffMs: [0] })
   await send('q', 'p', [1, 2])
@@ -122,7 +122,7 @@ test('the limit of one group is no limit for another, and a redelivery counts as
   t.same(payloads(await lease('q', { group: 'other', batch: 9 })), [1])
 })
 
-test('two pushes cannot both take the last place of a queue', async (t) => {
+test('two pushes cannot both use the last free space of a queue', async (t) => {
   const { armBarrier, pool, rows, send, set, waiting } = await openStorage(t)
   await set('q', { maxSize: 2 })
   await push(pool, [message('q', 'a', 1)])
@@ -139,7 +139,7 @@ test('two pushes cannot both take the last place of a queue', async (t) => {
   t.equal((await rows('select from rouse.messages')).length, 2)
 })
 
-test('a queue is as large as what its slowest group has not completed', async (t) => {
+test('the size of a queue is the number of messages that its slowest group has not completed', async (t) => {
   const { lease, pool, send, set } = await openStorage(t)
   await set('q', { maxSize: 2 })
   await send('q', 'p', [1, 2])
@@ -167,7 +167,7 @@ test('the ordering of a queue cannot change while messages are leased', async (t
   await set('q', { ordering: 'none' })
 })
 
-test('a change of the ordering waits for a pop on its way to a lease, and is refused', async (t) => {
+test('a change of the ordering waits for a pop that is about to lease, and is refused', async (t) => {
   const { armBarrier, send, set, take, waiting } = await openStorage(t)
   await set('q', { ordering: 'none' })
   await send('q', 'p', [1, 2])
@@ -184,7 +184,7 @@ test('a change of the ordering waits for a pop on its way to a lease, and is ref
 
 // Rules 16 and 17.
 
-test('no call leaves anything in its session', async (t) => {
+test('no call changes its session', async (t) => {
   const { begin, pool, rows, send, set } = await openStorage(t, 1)
   const settings = `select name, setting from pg_settings where source = 'session' order by 1`
   await send('q', 'p', [1, 2, 3])
@@ -211,7 +211,7 @@ test('no call leaves anything in its session', async (t) => {
   t.type(begin, 'function')
 })
 
-test('tables that are updated have room on their pages and are vacuumed early', async (t) => {
+test('tables that are updated have free space on their pages and are vacuumed early', async (t) => {
   const { rows } = await openStorage(t)
   const tables = await rows<{ name: string; options: string[] | null }>(
     `select relname as name, reloptions as options from pg_class
@@ -226,14 +226,14 @@ test('tables that are updated have room on their pages and are vacuumed early', 
 
 // Rule 19.
 
-test('every function tells the time by the one clock that tests can freeze', async (t) => {
+test('every function reads the clock that tests can freeze', async (t) => {
   const folder = `${migrationsDirectory}/functions`
   const others =
     /\b(clock_timestamp|transaction_timestamp|statement_timestamp|current_timestamp|localtimestamp)\b|(?<!rouse\.)\bnow\(\)/
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   const offenders = files.filter((file) => {
     if (!file.endsWith('.sql')) return false
-    // How long a call has taken (`v_begun`) and when it has to end (`v_ends`) are not times of day.
+    // The start (`v_begun`) and the deadline (`v_ends`) of a step measure durations.
     const code = readFileSync(`${folder}/${file}`, 'utf8').replaceAll(
       /--.*$|^.*\b(v_begun|v_ends|p_ends)\b.*$/gm,
       '',
@@ -243,7 +243,7 @@ test('every function tells the time by the one clock that tests can freeze', asy
   t.same(offenders, [])
 })
 
-test('a frozen clock is what messages, leases and groups are stamped with', async (t) => {
+test('messages, leases and groups have the time of a frozen clock', async (t) => {
   const storage = await openStorage(t)
   await storage.freezeClock(start)
   await storage.send('q', 'p', [1])

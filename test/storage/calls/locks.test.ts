@@ -1,5 +1,5 @@
-// Rule 3: locks in one order, so that no mix of calls can deadlock. PostgreSQL ends a deadlock with
-// 40P01 after a second; none of these calls may ever see one.
+// Rule 3: locks are taken in one order, so that no mix of calls can deadlock. PostgreSQL ends a deadlock with
+// 40P01 after a second; none of these calls may get one.
 import {
   ack,
   type Lease,
@@ -91,7 +91,7 @@ test('a pop of a namespace that creates a group does not deadlock with a push th
   t.equal(status, 'messages')
 })
 
-test('a pop that would have to wait with lanes in its hands gives way, and takes nothing', async (t) => {
+test('a pop that would have to wait while it holds lanes fails soon and leases nothing', async (t) => {
   const { begin, send, take } = await openStorage(t)
   await send('q', 'p', [1, 2])
   t.same(payloads(await take('q', { autoAck: true })), [1])
@@ -116,7 +116,7 @@ for (const { what, options, subscribed, row } of [
     row: 'select from rouse.queues for update',
   },
 ]) {
-  test(`a pop that finds lanes held gives way soon, but not while somebody ${what}`, async (t) => {
+  test(`a pop that meets locked lanes fails soon, but not while another session ${what}`, async (t) => {
     const { begin, rows, send, set, take } = await openStorage(t)
     await set('q', options)
     await send('q', 'p', [1, 2])
@@ -124,7 +124,7 @@ for (const { what, options, subscribed, row } of [
     const other = await begin()
     await other.query(row)
     const popping = take('q')
-    // Twice the time in which it gives way elsewhere.
+    // Twice the time after which it fails elsewhere.
     await eventually(
       () =>
         rows(
@@ -138,7 +138,7 @@ for (const { what, options, subscribed, row } of [
   })
 }
 
-test('opening lanes freed by ack_in never waits for a lane that somebody holds', async (t) => {
+test('opening lanes freed by ack_in never waits for a locked lane', async (t) => {
   const { begin, lane, lease, pool, rows, send } = await openStorage(t)
   await send('q', 'p', [1, 2])
   const held = await lease('q')
@@ -153,7 +153,7 @@ test('opening lanes freed by ack_in never waits for a lane that somebody holds',
 })
 
 for (const ordering of ['partition', 'none'] as const) {
-  test(`1,500 mixed calls in order ${ordering} meet no deadlock and lose nothing`, async (t) => {
+  test(`1,500 mixed calls with ordering ${ordering} meet no deadlock and lose nothing`, async (t) => {
     const storage = await openStorage(t, 10)
     const random = seededRandom(Number(process.env.ROUSE_TEST_SEED ?? 20_260_716))
     t.comment(`seed ${random.seed}`)
@@ -171,7 +171,7 @@ for (const ordering of ['partition', 'none'] as const) {
   })
 }
 
-/** Random calls of every kind on two queues of five partitions, and an account of what they did. */
+/** Random calls of every kind on two queues of five partitions, and a record of their effects. */
 function mixedCalls({ pool, rows, take }: Storage, random: Random) {
   const queues = ['q0', 'q1']
   const sent = new Set<unknown>()
@@ -236,7 +236,7 @@ function mixedCalls({ pool, rows, take }: Storage, random: Random) {
 
   return {
     queues,
-    /** Answers the codes of calls that failed. A lease given back by another call is refused: RS409. */
+    /** Returns the codes of failed calls. A lease that another call released is refused: RS409. */
     async run(total: number): Promise<string[]> {
       let left = total
       const codes: string[] = []
@@ -252,9 +252,9 @@ function mixedCalls({ pool, rows, take }: Storage, random: Random) {
       await Promise.all(Array.from({ length: 10 }, worker))
       return codes
     },
-    /** Ends and takes all that is left; answers what was sent and never delivered to the end. */
+    /** Consumes everything that is left; returns what was sent and never completed. */
     async drain(): Promise<unknown[]> {
-      // A transaction that was refused for one lease has left another of its leases out.
+      // A transaction that was refused for one lease has left its other leases active.
       const out = await rows<{ id: string }>('select distinct id from rouse.leases')
       await release(
         pool,

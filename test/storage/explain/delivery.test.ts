@@ -1,5 +1,5 @@
-// What a call costs must not depend on how much there is, nor on what the planner believes about it. Counted in
-// pages touched, which no other load on the machine changes, never in time.
+// The cost of a call must depend neither on the size of the tables nor on what the planner assumes. Counted in
+// pages touched, never in time: other load does not change them.
 import { randomUUID } from 'node:crypto'
 import {
   ack,
@@ -24,12 +24,12 @@ import { fillTables, group, type Shape } from '../support/shape.ts'
 const small: Shape = { partitions: 100, backlog: 1_000, stuck: 10 }
 const large: Shape = { partitions: 100_000, backlog: 1_000_000, stuck: 20_000 }
 
-/** Indexes of the large shape are a level or two deeper: so many pages more for every row a call looks up. */
+/** Indexes of the large shape are a level or two deeper: this many more pages for every row a call looks up. */
 const extraPagesPerLookup = 2
 
 interface Measured {
   readonly name: string
-  /** How many rows the call looks up by index, roughly: the bound of what may be added. */
+  /** Roughly the number of rows that the call looks up by index; it limits the additional pages. */
   readonly lookups: number
   /** More pages than this are too many even for the small shape. */
   readonly pagesMax: number
@@ -143,7 +143,7 @@ const measured: readonly Measured[] = [
   },
 ]
 
-test('what a call touches does not grow with what there is', async (t) => {
+test('the pages a call touches do not grow with the tables', async (t) => {
   const baseline = await measureAll((await filledDatabase(t, small)).client)
   for (const { name, pagesMax } of measured) {
     t.ok(Number(baseline.get(name)) <= pagesMax, `${name}: ${baseline.get(name)} pages`)
@@ -167,7 +167,7 @@ test('what a call touches does not grow with what there is', async (t) => {
   })
 })
 
-/** Tables that were analysed when they held next to nothing, and filled since. */
+/** Tables that were analysed while they were nearly empty, and filled since. */
 async function filledDatabase(
   t: Test,
   shape: Shape,
@@ -205,7 +205,7 @@ async function forgetStatistics(client: pg.ClientBase): Promise<void> {
   await client.query(
     `update pg_class set relpages = 0, reltuples = -1, relallvisible = 0 where oid ${inRouse}`,
   )
-  // Sessions plan anew only when they are told.
+  // Sessions plan again only after an invalidation.
   await client.query('reset allow_system_table_mods')
   await client.query('discard plans')
 }
@@ -260,7 +260,7 @@ function items(queue: string, partitions: readonly number[]): PushItem[] {
   }))
 }
 
-/** A hundred partitions of queue `wide`, as far apart as there are. */
+/** A hundred partitions of queue `wide`, as far apart as possible. */
 async function spread(client: pg.ClientBase): Promise<number[]> {
   const { rows } = await client.query<{ count: number }>(
     `select count(*)::int from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'wide'`,

@@ -1,5 +1,5 @@
-// A page of a list costs what is on the page, however many queues, partitions and letters there are beside it. Counted in
-// pages touched, as in explain.test.ts.
+// The cost of a page of a list depends on the page, not on the number of other queues, partitions and letters.
+// Counted in pages touched, as in delivery.test.ts.
 import { deadLetters, stats, statsPage } from '@rouse/storage'
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
@@ -33,7 +33,7 @@ async function filled(t: Test, shape: ManyQueues): Promise<pg.PoolClient> {
   return client
 }
 
-test('what a list costs does not depend on what is not on its page', async (t) => {
+test('the cost of a list depends only on its page', async (t) => {
   const [small, large] = [await filled(t, few), await filled(t, many)]
   const measures = {
     'a page of a hundred queues': (client: pg.ClientBase) =>

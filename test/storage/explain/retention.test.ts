@@ -1,10 +1,10 @@
-// What a step of retention touches is in proportion to what it removes: pages, which no other load on the machine changes.
+// A step of retention touches pages in proportion to what it removes. Other load does not change their number.
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 import { costOfStep, fillReused, fillSkewed } from '../support/retention-shape.ts'
 
-/** Heap and index pages of a removed row, its visibility map, and what is read to find it. */
+/** Heap and index pages of a removed row, its visibility map, and the pages read to find it. */
 const pagesPerRowMax = 3
 /** A partition without anything to remove: its row, its queue's, the message at its tail. */
 const pagesPerPartitionMax = 6
@@ -50,7 +50,7 @@ test('a step costs what it removes from one partition, however many others there
   }
 })
 
-test('what was removed and cannot be vacuumed costs later steps nothing', async (t) => {
+test('removed rows that cannot be vacuumed do not cost later steps anything', async (t) => {
   const rows = 2_000
   const { client, other } = await openClients(t)
   await fillSkewed(client, { hot: 100_000, cold: 100 })
@@ -64,7 +64,7 @@ test('what was removed and cannot be vacuumed costs later steps nothing', async 
   t.ok(last <= rows * pagesPerRowMax, `${pages[0]} pages in the first step, ${last} in the last`)
 })
 
-test('a round over partitions without anything to remove costs one look at each', async (t) => {
+test('a round over partitions with nothing to remove costs one lookup each', async (t) => {
   const cold = 20_000
   const client = await openClient(t)
   await fillSkewed(client, { hot: 1, cold })
@@ -82,7 +82,7 @@ test('a round over partitions without anything to remove costs one look at each'
   t.ok(pages <= cold * pagesPerPartitionMax, `${pages} pages for ${cold} partitions`)
 })
 
-test('expired keys cost what they are, also where space was used before', async (t) => {
+test('the cost of expired keys is proportional to their number, also in reused space', async (t) => {
   const client = await openClient(t)
   await fillReused(client, { keysPerTick: 5_000, ticksPerWindow: 10, ticks: 40 })
   await client.query('vacuum analyze rouse.dedup')

@@ -1,5 +1,5 @@
-// Every message exactly once and in order while everybody works at the same time. The full size:
-// `ROUSE_TEST_LOAD_MESSAGES=100000 npm test -- test/storage/load-delivery.test.ts`
+// Every message arrives exactly once and in order under concurrent producers and consumers. The full size:
+// `ROUSE_TEST_LOAD_MESSAGES=100000 npm test -- test/storage/load/delivery.test.ts`
 import { configure } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -14,7 +14,7 @@ import {
 const connections = 32
 const seed = 20_260_401
 
-test('producers and consumers of one partition lose, double and reorder nothing', async (t) => {
+test('producers and consumers of one partition lose, duplicate and reorder nothing', async (t) => {
   const { result, plan } = await load(t, {
     producers: 16,
     partitions: 1,
@@ -25,7 +25,7 @@ test('producers and consumers of one partition lose, double and reorder nothing'
   inOrder(t, result)
 })
 
-test('producers and consumers of 1,000 partitions lose, double and reorder nothing', async (t) => {
+test('producers and consumers of 1,000 partitions lose, duplicate and reorder nothing', async (t) => {
   const { result, plan } = await load(t, {
     producers: 12,
     partitions: 1_000,
@@ -36,7 +36,7 @@ test('producers and consumers of 1,000 partitions lose, double and reorder nothi
   inOrder(t, result)
 })
 
-test('consumers that share a partition without order lose and double nothing', async (t) => {
+test('consumers that share an unordered partition lose and duplicate nothing', async (t) => {
   const { result, plan } = await load(t, {
     producers: 8,
     partitions: 1,

@@ -1,5 +1,5 @@
-// A lane that turns empty races a push. Settling must never take away the `ready` of a message that is being pushed:
-// nobody would look at that lane again before the next push.
+// A lane that becomes empty races with a push. Settling must never clear `ready` for a message that is being
+// pushed: no pop would read that lane again before the next push.
 import { randomUUID } from 'node:crypto'
 import { ack, type Executor, type PopResult, pop, push } from '@rouse/storage'
 import { test } from 'tap'
@@ -11,11 +11,11 @@ const iterationsPerLane = Math.ceil(loadMessageCount / 8 / lanes)
 const queue = 'race'
 const lanesOf = Array.from({ length: lanes }, (_, i) => `lane ${i}`)
 
-test('what a push has answered, the next pop finds', async (t) => {
+test('the next pop finds a message whose push has returned', async (t) => {
   const { pool, clients } = await loadDatabase(t, lanes)
   await push(pool, lanesOf.map(makeItem))
   await consumeAll(pool, lanesOf)
-  // One connection a lane: the lane is idle, yet its partition shares pages and indexes with busy ones.
+  // One connection per lane: the lane is idle, but its partition shares pages and indexes with busy ones.
   const missed = await Promise.all(
     lanesOf.map(async (partition, i) => {
       const client = clients[i] as Executor
@@ -34,7 +34,7 @@ test('what a push has answered, the next pop finds', async (t) => {
   t.same(await inconsistencies(pool), [])
 })
 
-test('a push that comes while its lane turns empty is found by pops alone', async (t) => {
+test('pops alone find a push that comes while its lane becomes empty', async (t) => {
   const { pool, clients } = await loadDatabase(t, lanes * 2)
   await push(pool, lanesOf.map(makeItem))
   await consumeAll(pool, lanesOf)
@@ -119,7 +119,7 @@ function makeItem(partition: string): {
   return { queue, partition, id: randomUUID(), payload: '{}' }
 }
 
-/** Without a wait. `contended` is no answer: somebody held the lane at that moment. */
+/** Without waiting. `contended` does not count: another call held the lane at that moment. */
 async function popNow(
   executor: Executor,
   source: { queue: string; partition?: string },

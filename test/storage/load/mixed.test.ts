@@ -1,4 +1,4 @@
-// Every kind of call against the same few lanes at once. None may deadlock or fail, and afterwards the tables must
+// Every kind of call on the same few lanes at once. None may deadlock or fail, and afterwards the tables must
 // agree with each other.
 import { randomUUID } from 'node:crypto'
 import {
@@ -68,7 +68,7 @@ for (const seed of seeds) {
 interface Caller {
   readonly client: Executor
   readonly random: Random
-  /** Leases out, to anybody: calls take and return them here, as consumers on any node would. */
+  /** Active leases: calls take and return them here, as consumers on any node would. */
   readonly held: Lease[]
 }
 
@@ -147,7 +147,7 @@ const calls = {
 
 type CallName = keyof typeof calls
 
-/** How often each call comes, of a hundred and a few. */
+/** The weight of each call. */
 const weights: Record<CallName, number> = {
   push: 25,
   pop: 25,
@@ -176,7 +176,7 @@ async function makeCall(t: Test, name: CallName, caller: Caller): Promise<void> 
   try {
     await untilNoRetry(() => calls[name](caller))
   } catch (error) {
-    // A lease may be lost by now: it ran out, or its group was moved.
+    // A lease may be lost by now: it expired, or its group was moved by a seek.
     const lost = sqlState(error) === 'RS409' && (name === 'transaction' || name === 'ackIn')
     // An operator may meet an ackIn of another caller.
     const met = sqlState(error) === 'RS409' && operators.has(name)
@@ -218,7 +218,7 @@ function someItems(random: Random, most: number): PushItem[] {
   return Array.from({ length: 1 + random.below(most) }, () => someItem(random))
 }
 
-/** One queue or all of them, one to three waiters, now and then for a group that is new. */
+/** One queue or all of them, one to three waiters, sometimes for a new group. */
 function somePop(random: Random): PopRequest {
   const source = random.below(4) === 0 ? { namespace: 'mixed' } : { queue: random.pick(queues) }
   const group = random.below(20) === 0 ? someNewGroup(random) : random.pick(groups)

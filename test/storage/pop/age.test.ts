@@ -1,4 +1,4 @@
-// How old a message may get that comes back: ttl and maxWaitTimeSeconds count for it as for a fresh one.
+// The maximum age of redelivered messages: ttl and maxWaitTimeSeconds apply to them as to fresh ones.
 import { ack, deadLetters, promoteDue, reapExpired, redrive, release, retain } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { finish, item, openStorage, payloads, type Storage, start } from '../support/storage.ts'
@@ -19,7 +19,7 @@ async function fail({ lease, pool }: Storage, batch = 1): Promise<void> {
 }
 
 for (const option of ['ttl', 'maxWaitTimeSeconds']) {
-  test(`a failed message older than ${option} lets go of its lane and does not come again`, async (t) => {
+  test(`a failed message older than ${option} frees its lane and is not redelivered`, async (t) => {
     const storage = await openFrozen(t)
     const { advanceClock, pool, rows, send, set, take } = storage
     await set('q', { [option]: 3, retryBackoffMs: [retryMs] })
@@ -49,7 +49,7 @@ test('the shorter of ttl and maxWaitTimeSeconds counts', async (t) => {
   t.same((await lane()).blocked_until, new Date(start + 5_000))
 })
 
-test('a failed message whose time is not over comes again when it is due', async (t) => {
+test('a failed message that is young enough is redelivered when it is due', async (t) => {
   const storage = await openFrozen(t)
   const { advanceClock, lane, lease, pool, send, set } = storage
   await set('q', { ttl: 60, retryBackoffMs: [retryMs] })
@@ -73,7 +73,7 @@ test('a message that is too old when it fails does not hold its lane', async (t)
   t.same(payloads(await take('q', { batch: 9 })), [2])
 })
 
-test('of several that failed, those that are too old go and the next holds the lane', async (t) => {
+test('of several failed messages, those that are too old are dropped and the next holds the lane', async (t) => {
   const storage = await openFrozen(t)
   const { advanceClock, lane, pool, rows, send, set, take } = storage
   await set('q', short)
@@ -94,7 +94,7 @@ const waysBack: [string, object, ComesBack][] = [
   ['failed in order none', { ordering: 'none' }, (storage) => fail(storage)],
   ['was not acknowledged in time', {}, ({ lease }) => lease('q', { leaseMs: 10 })],
   [
-    'was given back behind one that is done',
+    'was released behind a completed one',
     { ttl: 40 },
     async ({ advanceClock, lease, pool }) => {
       const held = await lease('q', { batch: 2, leaseMs: 100_000 })
@@ -106,7 +106,7 @@ const waysBack: [string, object, ComesBack][] = [
 ]
 
 for (const [what, options, comesBack] of waysBack) {
-  test(`a message that ${what} does not come again after its ttl`, async (t) => {
+  test(`a message that ${what} is not redelivered after its ttl`, async (t) => {
     const storage = await openFrozen(t)
     const { advanceClock, pool, rows, send, set, take } = storage
     await set('q', { ...short, ...options })
@@ -122,7 +122,7 @@ for (const [what, options, comesBack] of waysBack) {
   })
 }
 
-test('a message that was too old to come again is taken by retention', async (t) => {
+test('a message that was too old to be redelivered is removed by retention', async (t) => {
   const storage = await openFrozen(t)
   const { advanceClock, pool, rows, send, set, take } = storage
   await set('q', short)
@@ -135,7 +135,7 @@ test('a message that was too old to come again is taken by retention', async (t)
   t.same(await rows('select from rouse.messages'), [])
 })
 
-test('a letter that is redriven is delivered whatever its age, alone, until it is done or given up again', async (t) => {
+test('a redriven letter is delivered at any age, alone, until it completes or is a dead letter again', async (t) => {
   const storage = await openFrozen(t)
   const { advanceClock, lease, pool, send, set } = storage
   await set('q', { ...short, retryLimit: 1, retryBackoffMs: [0] })
@@ -169,7 +169,7 @@ for (const [name, end] of [
     },
   ],
 ] as [string, (storage: Storage, leaseId: string) => Promise<unknown>][]) {
-  test(`a redriven letter that ${name} comes again, though the retry limit was raised and its attempts are forgotten`, async (t) => {
+  test(`a redriven letter that ${name} is redelivered, even if the retry limit was raised and its attempts were removed`, async (t) => {
     const storage = await openFrozen(t)
     const { advanceClock, lease, pool, rows, send, set, take } = storage
     await set('q', { ttl: 3, retryLimit: 0, retryBackoffMs: [1_000], leaseTime: 60 })

@@ -1,4 +1,4 @@
-// A lane that waits, for a retry or for its window to end, is closed. Whatever may come before that opens it.
+// A lane that waits for a retry or for its window to end is blocked. A message that may come earlier opens it.
 import { ack, enqueue, promoteDue, push, redrive, release } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { item, message, openStorage, payloads, type Storage, start } from '../support/storage.ts'
@@ -29,7 +29,7 @@ test('a message that waits does not hold an earlier one that failed before it', 
   t.same(payloads(await take('q', { batch: 2 })), [1])
 })
 
-test('a message that is given back comes before a later one that waits', async (t) => {
+test('a released message comes before a later one that waits', async (t) => {
   const { lease, pool, send, take } = await openFrozen(t)
   await send('q', 'p', [1, 2])
   const held = await lease('q', { batch: 2 })
@@ -62,7 +62,7 @@ test('a retry that is due does not wait for the window of fresh messages', async
   t.same(payloads(await take('q', { batch: 2 })), [1])
 })
 
-test('what is scheduled or a duplicate does not make a partition less quiet', async (t) => {
+test('scheduled messages and duplicates do not restart the window of a partition', async (t) => {
   const { advanceClock, pool, set, take } = await openFrozen(t)
   await set('q', { windowBuffer: 10 })
   await push(pool, [message('q', 'p', 1, { transactionId: 'k' })])
@@ -73,7 +73,7 @@ test('what is scheduled or a duplicate does not make a partition less quiet', as
   t.same(payloads(await take('q', { batch: 9 })), [1])
 })
 
-test('a duplicate of an SQL producer does not restart the window when it is promoted', async (t) => {
+test('a duplicate of a SQL producer does not restart the window when it is promoted', async (t) => {
   const { advanceClock, pool, set, take } = await openFrozen(t)
   await set('q', { windowBuffer: 10 })
   await push(pool, [message('q', 'p', 1, { transactionId: 'k' })])

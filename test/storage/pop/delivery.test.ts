@@ -1,4 +1,4 @@
-// What a pop deals out: to whom, from where, in which order, and what it withholds.
+// What a pop delivers: to which waiter, from which lane, in which order, and what it holds back.
 import { ack, configure, type Lease, pause, pop, promoteDue, push } from '@rouse/storage'
 import { test } from 'tap'
 import {
@@ -38,7 +38,7 @@ test('each of several waiters gets one lane before any gets a second', async (t)
   t.equal(new Set(leases.map(({ leaseId }) => leaseId)).size, 3, 'a lease a waiter')
 })
 
-test('the oldest waiter is served first where there is too little', async (t) => {
+test('the oldest waiter is served first if there are too few messages', async (t) => {
   const { pool, send } = await openStorage(t)
   await send('q', 'a', [1, 2, 3])
   const { leases } = await pop(pool, {
@@ -50,7 +50,7 @@ test('the oldest waiter is served first where there is too little', async (t) =>
   t.same(payloads({ leases }), [1, 2])
 })
 
-test('in order none, several waiters share one lane', async (t) => {
+test('with ordering none several waiters share one lane', async (t) => {
   const { pool, send, set } = await openStorage(t)
   await set('q', { ordering: 'none' })
   await send('q', 'a', [1, 2, 3, 4, 5])
@@ -99,7 +99,7 @@ test('a batch is filled from several lanes, each in its own order', async (t) =>
   t.same(payloads(await take('q', { batch: 3, partitions: 2 })), ['a1', 'a2', 'b1'])
 })
 
-test('a pop of one partition sees no other', async (t) => {
+test('a pop of one partition takes from no other', async (t) => {
   const { send, take } = await openStorage(t)
   await send('q', 'a', ['a'])
   await send('q', 'b', ['b'])
@@ -135,7 +135,7 @@ test('a pop of a namespace takes from the queue of the highest priority first', 
   t.same(order, ['high', 'other', 'low'])
 })
 
-test('a pop of a task, or of a task in a namespace, sees its queues only', async (t) => {
+test('a pop of a task, or of a task in a namespace, takes from its queues only', async (t) => {
   const storage = await openStorage(t)
   await threeQueues(storage)
   const popAll = async (source: { namespace?: string; task?: string }) =>
@@ -172,7 +172,7 @@ test('one waiter of a pop may acknowledge at delivery and another not', async (t
   t.equal((await rows('select from rouse.leases')).length, 1)
 })
 
-test('a paused queue takes messages and acks but gives none until resumed', async (t) => {
+test('a paused queue accepts pushes and acks but delivers nothing until resumed', async (t) => {
   const { lease, pool, send, take } = await openStorage(t)
   await send('q', 'p', [1])
   const held = await lease('q')
@@ -198,7 +198,7 @@ test('a paused queue does not stop others of its namespace', async (t) => {
   t.same(payloads({ leases }), ['other'])
 })
 
-test('a window buffer holds a lane until it has been quiet, then gives all of it', async (t) => {
+test('a window buffer holds a lane until it has been quiet, then delivers everything', async (t) => {
   const { advanceClock, freezeClock, pool, send, set, take } = await openStorage(t)
   await freezeClock(start)
   await set('q', { windowBuffer: 10 })
@@ -208,14 +208,14 @@ test('a window buffer holds a lane until it has been quiet, then gives all of it
   await send('q', 'p', [2])
   await advanceClock(6_000)
   await promoteDue(pool)
-  t.equal((await take('q', { batch: 9 })).status, 'empty', 'the second push began it anew')
+  t.equal((await take('q', { batch: 9 })).status, 'empty', 'the second push restarted the window')
   await advanceClock(4_000)
   t.match(await promoteDue(pool), [{ queue: 'q', partition: 'p', group: 'g' }])
   t.same(payloads(await take('q', { batch: 9 })), [1, 2])
 })
 
 for (const option of ['ttl', 'maxWaitTimeSeconds']) {
-  test(`a message older than ${option} is not delivered any more`, async (t) => {
+  test(`a message older than ${option} is no longer delivered`, async (t) => {
     const { advanceClock, freezeClock, send, set, take } = await openStorage(t)
     await freezeClock(start)
     await set('q', { [option]: 10 })
@@ -240,7 +240,7 @@ test('headers, keys, trace ids and payloads come out exactly as they went in', a
   ])
 })
 
-test('a call tells whom it may have woken', async (t) => {
+test('a call returns wake hints for the lanes that it opened', async (t) => {
   const { lease, pool } = await openStorage(t)
   await configure(pool, { queue: 'q', namespace: 'n', task: 't', options: {} })
   const names = { queue: 'q', partition: 'p', namespace: 'n', task: 't' }

@@ -1,11 +1,11 @@
-// Rules 5, 6 and 7: the three facts of a lane, who writes them, and what `empty` means.
+// Rules 5, 6 and 7: the three facts of a lane, their writers, and the meaning of `empty`.
 import { ack, extend, promoteDue, reapExpired, release } from '@rouse/storage'
 import { test } from 'tap'
 import { finish, openStorage, payloads, start } from '../support/storage.ts'
 
 // Rule 5: never two live leases on an ordered lane.
 
-test('a leased lane gives nothing, however much it holds', async (t) => {
+test('a leased lane delivers nothing, however many messages it has', async (t) => {
   const { lease, send, take } = await openStorage(t)
   await send('q', 'p', [1, 2, 3])
   t.same(payloads(await lease('q')), [1])
@@ -13,7 +13,7 @@ test('a leased lane gives nothing, however much it holds', async (t) => {
 })
 
 for (const barrier of ['pop-lane-settling', 'pop-lane-leased']) {
-  test(`a pop stopped at ${barrier} keeps its lane from all others`, async (t) => {
+  test(`a pop stopped at ${barrier} keeps its lane from other pops`, async (t) => {
     const { armBarrier, pool, rows, send, take } = await openStorage(t)
     await send('q', 'p', [1, 2])
     await take('q', { partition: 'nowhere' })
@@ -43,7 +43,7 @@ test('two pops at once never lease one lane twice', async (t) => {
   t.equal((await rows('select from rouse.leases')).length, 1)
 })
 
-test('a lane is not given away while the last ack of its lease has not committed', async (t) => {
+test('a lane is not popped before the last ack of its lease has committed', async (t) => {
   const { begin, lease, send, take } = await openStorage(t)
   await send('q', 'p', [1, 2])
   const first = await lease('q')
@@ -100,7 +100,7 @@ test('an ack that waits for a reap finds its lease gone', async (t) => {
   t.equal((await rows('select from rouse.leases')).length, 1)
 })
 
-test('a release and an extend of one lease wait for each other, and only one has it', async (t) => {
+test('a release and an extend of one lease wait for each other, and only one succeeds', async (t) => {
   const { armBarrier, lease, pool, rows, send, waiting } = await openStorage(t)
   await send('q', 'p', [1])
   const { leaseId } = await lease('q')
@@ -115,7 +115,7 @@ test('a release and an extend of one lease wait for each other, and only one has
   t.same(await rows('select from rouse.leases'), [])
 })
 
-test('a lane whose order is none never names a lease', async (t) => {
+test('with ordering none a lane never names a lease', async (t) => {
   const { lane, lease, send, set } = await openStorage(t)
   await set('q', { ordering: 'none' })
   await send('q', 'p', [1, 2, 3])
@@ -148,7 +148,7 @@ test('a push does not write a lane that is ready', async (t) => {
 })
 
 for (const barrier of ['push-locked', 'push-head-moved', 'push-inserted', 'push-woken']) {
-  test(`a lane drained while a push stands at ${barrier} stays ready`, async (t) => {
+  test(`a lane drained while a push is stopped at ${barrier} stays ready`, async (t) => {
     const { armBarrier, lane, send, take } = await openStorage(t)
     await send('q', 'p', [1])
     await take('q', { partition: 'nowhere' })
@@ -203,7 +203,7 @@ test('a push that committed before the pop settles is seen by it', async (t) => 
 
 // Rule 7: empty means empty.
 
-test('a pop that finds nothing anywhere says empty', async (t) => {
+test('a pop that finds nothing anywhere returns empty', async (t) => {
   const { send, take } = await openStorage(t)
   t.equal((await take('no such queue')).status, 'empty')
   await send('q', 'p', [1])
@@ -211,7 +211,7 @@ test('a pop that finds nothing anywhere says empty', async (t) => {
   t.equal((await take('q')).status, 'empty')
 })
 
-test('a pop passes drained lanes and finds the one that has something', async (t) => {
+test('a pop skips drained lanes and finds the one with messages', async (t) => {
   const { rows, send, take } = await openStorage(t)
   for (let i = 0; i < 12; i += 1) await send('q', `p${i}`, [i])
   await take('q', { batch: 99, partitions: 99, autoAck: true })
@@ -220,7 +220,7 @@ test('a pop passes drained lanes and finds the one that has something', async (t
   t.same(payloads(await take('q')), ['last'])
 })
 
-test('a pop that skips the only lane with messages says contended, not empty', async (t) => {
+test('a pop that skips the only lane with messages returns contended, not empty', async (t) => {
   const { begin, send, take } = await openStorage(t)
   await send('q', 'p', [1])
   await take('q', { partition: 'nowhere' })
@@ -232,7 +232,7 @@ test('a pop that skips the only lane with messages says contended, not empty', a
   t.same(payloads(await take('q')), [1])
 })
 
-test('a pop that hits its bound of drained lanes says contended, and the next goes on', async (t) => {
+test('a pop that reaches its limit of drained lanes returns contended, and the next one continues', async (t) => {
   const { rows, send, take } = await openStorage(t)
   for (let i = 0; i < 30; i += 1) await send('q', `p${i}`, [i])
   await take('q', { batch: 99, partitions: 99, autoAck: true })
@@ -244,7 +244,7 @@ test('a pop that hits its bound of drained lanes says contended, and the next go
   t.same(payloads(result), ['far'])
 })
 
-test('a pop that starts in the middle wraps round to the lanes before', async (t) => {
+test('a pop that starts in the middle continues with the lanes before', async (t) => {
   const { send, take } = await openStorage(t)
   await send('q', 'a', ['a'])
   await send('q', 'b', ['b'])

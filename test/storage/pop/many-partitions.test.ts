@@ -1,5 +1,5 @@
-// A new group, or one that was moved, on a queue with many partitions: what is deliverable is found by the first pop,
-// however many drained lanes lie before it.
+// A new group, or one after a seek, on a queue with many partitions: the first pop finds what is deliverable,
+// however many drained lanes come before it.
 import { seek } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -56,7 +56,7 @@ test('a push that meets the settling of its drained lane is found', async (t) =>
   const storage = await openWide(t)
   const { armBarrier, send, take } = storage
   await take('q', { subscription: 'new' })
-  // Each pop settles some; one more lane must be left for the one that is stopped.
+  // Each pop settles some; one lane must be left for the pop that is stopped.
   await storage.rows('update rouse.lanes set ready = true')
   const settling = await armBarrier('settle-drained-locked')
   const popping = take('q')
@@ -69,7 +69,7 @@ test('a push that meets the settling of its drained lane is found', async (t) =>
   t.same(payloads(await take('q')), ['fresh'])
 })
 
-test('a push under way while drained lanes are settled leaves its lane ready', async (t) => {
+test('a push in progress while drained lanes are settled leaves its lane ready', async (t) => {
   const storage = await openWide(t)
   const { begin, send, take } = storage
   await take('q', { subscription: 'new' })

@@ -1,4 +1,4 @@
-// How many bytes a pop returns at most, and that it leases exactly the rows it returns.
+// The maximum number of bytes of a pop; it leases exactly the rows that it returns.
 import { ack, type PopDemand, pop, reapExpired } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -27,7 +27,7 @@ async function popAll({ pool }: Storage, demands: readonly PopDemand[], bytesMax
   return pop(pool, { source: { queue: 'q' }, group: 'g', demands, bytesMax })
 }
 
-test('a pop returns what fits its bytes and leaves the rest to the next one', async (t) => {
+test('a pop returns what fits its byte limit and leaves the rest to the next one', async (t) => {
   const storage = await openStorage(t)
   const { lease, pool, rows, send } = storage
   await send('q', 'p', [text(400), text(400), text(400), text(400), text(400)])
@@ -56,7 +56,7 @@ test('headers count as bytes', async (t) => {
   t.same(await inconsistencies(pool), [])
 })
 
-test('the first message comes however large it is', async (t) => {
+test('the first message is returned whatever its size', async (t) => {
   const { lease, pool, send } = await openStorage(t)
   await send('q', 'p', [text(5_000), text(10), text(10)])
   const large = await lease('q', { batch: 3, bytesMax: 1_000 })
@@ -65,7 +65,7 @@ test('the first message comes however large it is', async (t) => {
   t.same(seqs(await lease('q', { batch: 3, bytesMax: 1_000 })), [2, 3])
 })
 
-test('the bytes of one waiter are counted over its partitions', async (t) => {
+test('the byte limit of a waiter covers all its partitions', async (t) => {
   const storage = await openStorage(t)
   const { pool, send, take } = storage
   for (const partition of ['a', 'b', 'c']) await send('q', partition, [text(400), text(400)])
@@ -77,7 +77,7 @@ test('the bytes of one waiter are counted over its partitions', async (t) => {
   t.same(await inconsistencies(pool), [])
 })
 
-test('messages that come again obey the same limit', async (t) => {
+test('redelivered messages have the same limit', async (t) => {
   const storage = await openStorage(t)
   const { lease, pool, send, set, take } = storage
   await set('q', { onFailure: 'skip', retryBackoffMs: [0] })
@@ -150,7 +150,7 @@ for (const { partitions, what } of [
   })
 }
 
-test('a lane whose rows are all missing is passed over and goes on with new messages', async (t) => {
+test('a lane whose rows are all missing is skipped and continues with new messages', async (t) => {
   const { rows, send, take } = await openStorage(t)
   await send('q', 'p', [1, 2, 3])
   await rows('delete from rouse.messages')

@@ -1,4 +1,4 @@
-// Keys: within its window, a key in a partition stands for one message.
+// Dedupe keys: within its window, a key in a partition belongs to one message.
 import { enqueue, promoteDue, push } from '@rouse/storage'
 import { test } from 'tap'
 import { message, openStorage, payloads, refusal, start } from '../support/storage.ts'
@@ -21,7 +21,7 @@ test('a key seen twice in one call is a duplicate of its first', async (t) => {
   t.same(payloads(await take('q', { batch: 9 })), [1, 2, 4])
 })
 
-test('a key seen in an earlier call is a duplicate, and wakes nobody', async (t) => {
+test('a key seen in an earlier call is a duplicate, and returns no wake hint', async (t) => {
   const { pool, take } = await openStorage(t)
   const first = keyed(1, 'a')
   await push(pool, [first])
@@ -58,7 +58,7 @@ test('a key is free again after its window', async (t) => {
   t.same(payloads(await take('q', { batch: 9 })), [1, 3])
 })
 
-test('a queue with a window of zero knows no duplicates', async (t) => {
+test('a queue with a window of zero has no duplicates', async (t) => {
   const { pool, set, take } = await openStorage(t)
   await set('q', { dedupWindowSeconds: 0 })
   await push(pool, [keyed(1, 'a'), keyed(2, 'a')])
@@ -80,7 +80,7 @@ test('a key whose message is still scheduled makes duplicates, before and after 
   t.same(payloads(await take('q', { batch: 9 })), [1])
 })
 
-test('a mixed call sorts new, delayed and known messages, each in its place', async (t) => {
+test('a mixed call sorts new, delayed and duplicate messages', async (t) => {
   const { pool, take } = await openStorage(t)
   const known = keyed('known', 'k')
   await push(pool, [known])
@@ -118,7 +118,7 @@ test('two pushes of one key at the same moment add one message', async (t) => {
   t.same(payloads(await take('q', { batch: 9 })), [0, 1])
 })
 
-test('a duplicate takes no place: a full queue answers it with its original', async (t) => {
+test('a duplicate uses no space: a full queue returns its original', async (t) => {
   const { pool, rows, set } = await openStorage(t)
   await set('q', { maxSize: 3 })
   const first = keyed(1, 'a')
@@ -140,7 +140,7 @@ for (const [what, rest] of [
   ['new', {}],
   ['delayed', { delayMs: 60_000 }],
 ] as const) {
-  test(`a full queue refuses a call of duplicates with one ${what} message whole, and forgets its key`, async (t) => {
+  test(`a full queue refuses a call of duplicates with one ${what} message as a whole, and does not keep its key`, async (t) => {
     const { pool, rows, set } = await openStorage(t)
     await set('q', { maxSize: 1 })
     await push(pool, [keyed(1, 'a')])
@@ -154,7 +154,7 @@ for (const [what, rest] of [
   })
 }
 
-test('two pushes of one key for the last place add one message, and neither is refused', async (t) => {
+test('two pushes of one key for the last free space add one message, and neither is refused', async (t) => {
   const { armBarrier, pool, set, waiting } = await openStorage(t)
   await set('q', { maxSize: 1 })
   const first = await armBarrier('push-general-inserted')
@@ -168,7 +168,7 @@ test('two pushes of one key for the last place add one message, and neither is r
   t.match((await loser).items, [{ status: 'duplicate', messageId: sent.id }])
 })
 
-test('the key of an SQL producer counts when its message is promoted', async (t) => {
+test('the key of a SQL producer counts when its message is promoted', async (t) => {
   const { pool, take } = await openStorage(t)
   const sql = (payload: string) =>
     enqueue(pool, { queue: 'q', partition: 'p', payload, transactionId: 'a' })

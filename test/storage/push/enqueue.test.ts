@@ -1,4 +1,4 @@
-// What rouse.enqueue takes, in every way that drivers and SQL write a call; and the order it keeps.
+// What rouse.enqueue accepts, however drivers and SQL write the call; and the order that it keeps.
 import { promoteDue } from '@rouse/storage'
 import { test } from 'tap'
 import { openStorage, payloads, refusal, start } from '../support/storage.ts'
@@ -51,7 +51,7 @@ const calls = [
 
 // One database for all calls: a database for each would cost more than the calls.
 
-test('enqueue takes a payload of any JSON type, however the call is written', async (t) => {
+test('enqueue accepts a payload of any JSON type, however the call is written', async (t) => {
   const { rows } = await openStorage(t)
   for (const [what, call, values, stored] of calls) {
     await t.test(what, async (t) => {
@@ -167,7 +167,7 @@ const refused = [
   ],
 ] as const
 
-test('an enqueue that is not valid is refused with its code and field', async (t) => {
+test('an invalid enqueue is refused with its code and field', async (t) => {
   const { rows } = await openStorage(t)
   for (const [what, code, field, call] of refused) {
     await t.test(what, async (t) => {
@@ -179,7 +179,7 @@ test('an enqueue that is not valid is refused with its code and field', async (t
   t.same(await rows('select from rouse.scheduled'), [])
 })
 
-test('headers of 64 KiB and a trace id of 255 bytes are taken', async (t) => {
+test('headers of 64 KiB and a trace id of 255 bytes are accepted', async (t) => {
   const { rows } = await openStorage(t)
   await rows(
     `select rouse.enqueue('q', '1', headers => json_build_object('h', repeat('x', 65536 - 10)), trace_id => repeat('t', 255))`,
@@ -192,14 +192,14 @@ test('headers of 64 KiB and a trace id of 255 bytes are taken', async (t) => {
   )
 })
 
-test('two enqueues of one transaction keep their order though the clock steps back between them', async (t) => {
+test('two enqueues of one transaction keep their order even if the clock steps back between them', async (t) => {
   const { begin, freezeClock, pool, take } = await openStorage(t)
   await freezeClock(start)
   const client = await begin()
   await client.query(`select rouse.enqueue('q', '1')`)
   await client.query(`select rouse.enqueue('q', '"late 1"', delay => '1 second')`)
   await freezeClock(start - 60_000)
-  // The setting that remembers the time is part of the transaction, so a savepoint takes it back like the row.
+  // The setting with the time is part of the transaction, so a rollback to a savepoint undoes it with the row.
   await client.query('savepoint s')
   await client.query(`select rouse.enqueue('q', '2')`)
   await client.query('rollback to s')
@@ -212,7 +212,7 @@ test('two enqueues of one transaction keep their order though the clock steps ba
   t.same(payloads(await take('q', { batch: 9 })), [1, 2, 'late 1', 'late 2'])
 })
 
-test('the next transaction of a session does not remember the time of the last one', async (t) => {
+test('the time of the last enqueue does not outlive its transaction', async (t) => {
   const { begin, freezeClock, rows } = await openStorage(t)
   await freezeClock(start)
   const client = await begin()

@@ -1,11 +1,11 @@
-// Rules 1, 2 and 4 of the storage design: the log, its order, and what a push may never do.
+// Rules 1, 2 and 4: the log, its order, and what a push must never do.
 import { randomUUID } from 'node:crypto'
 import { deleteQueue, type PushItem, push, retain } from '@rouse/storage'
 import type pg from 'pg'
 import { test } from 'tap'
 import { finish, message, openStorage, payloads, refusal, start } from '../support/storage.ts'
 
-test('a message on its happy path updates no row of its own', async (t) => {
+test('a delivered and acknowledged message updates no row of its own', async (t) => {
   const { begin, lease, send } = await openStorage(t)
   await send('q', 'p', [0])
   await lease('q', { autoAck: true })
@@ -37,7 +37,7 @@ async function rowsWritten(client: pg.PoolClient): Promise<Map<string, number>> 
 }
 
 for (const barrier of ['push-head-moved', 'push-inserted', 'push-woken']) {
-  test(`a push that commits late, stopped at ${barrier}, is not stepped over`, async (t) => {
+  test(`a push that commits late, stopped at ${barrier}, is not skipped`, async (t) => {
     const { armBarrier, send, take, waiting } = await openStorage(t)
     await send('q', 'p', ['first'])
     t.same(payloads(await take('q', { autoAck: true })), ['first'])
@@ -53,7 +53,7 @@ for (const barrier of ['push-head-moved', 'push-inserted', 'push-woken']) {
   })
 }
 
-test('a push to many partitions that commits late is not stepped over in any of them', async (t) => {
+test('a push to many partitions that commits late is not skipped in any of them', async (t) => {
   const { armBarrier, pool, send, take, waiting } = await openStorage(t)
   const both = (text: string) => [message('q', 'a', `${text} a`), message('q', 'b', `${text} b`)]
   const all = { batch: 9, partitions: 2, autoAck: true }
@@ -71,7 +71,7 @@ test('a push to many partitions that commits late is not stepped over in any of 
   t.same(payloads(await take('q', { ...all, partition: 'a' })), ['slow a'])
 })
 
-test('a push to many partitions that waits for one of them goes on where that one is then', async (t) => {
+test('a push to many partitions that waits for one of them continues at its new head', async (t) => {
   const { begin, pool, send, take, waiting } = await openStorage(t)
   const all = (text: string) => ['a', 'b', 'c'].map((name) => message('q', name, text))
   await push(pool, all('old'))
@@ -92,7 +92,7 @@ for (const [what, queues] of [
   ['of one queue', ['q', 'q', 'q']],
   ['of several queues', ['q', 'r', 's']],
 ] as const) {
-  test(`a push that names partitions ${what} in another order than they were born puts each message in its own`, async (t) => {
+  test(`a push that names partitions ${what} in another order than they were created stores each message in its own`, async (t) => {
     const { pool, send, take } = await openStorage(t)
     const places = queues.map((queue, i) => ({ queue, partition: `p${i}` }))
     for (const { queue, partition } of places) await send(queue, partition, ['old'])
@@ -109,7 +109,7 @@ for (const [what, queues] of [
   })
 }
 
-test('the order of seqs is the order of creation, without a gap, whoever writes', async (t) => {
+test('the order of seqs is the order of creation, without a gap, for all writers', async (t) => {
   const { pool, rows, send } = await openStorage(t)
   await send('q', 'p', ['x'])
   const both = (i: number) => push(pool, [message('q', 'p', i), message('q', 'other', i)])
@@ -131,7 +131,7 @@ test('the order of seqs is the order of creation, without a gap, whoever writes'
   )
 })
 
-test('creation times of a partition never fall, even when the clock does', async (t) => {
+test('creation times of a partition never decrease, even if the clock does', async (t) => {
   const { freezeClock, lease, pool, send } = await openStorage(t)
   await freezeClock(start + 5_000)
   await send('q', 'p', ['late clock'])
@@ -149,7 +149,7 @@ for (const [form, barrier, key] of [
   ['one partition', 'push-head-moved', undefined],
   ['its general form', 'push-general-head-moved', 'key'],
 ] as const) {
-  test(`a push in ${form} tells the time only when it has the partition`, async (t) => {
+  test(`a push in ${form} reads the clock only after it has locked the partition`, async (t) => {
     const { armBarrier, freezeClock, pool, send, take, waiting } = await openStorage(t)
     await freezeClock(start)
     await send('q', 'p', ['old'])
@@ -176,7 +176,7 @@ for (const [form, items] of [
   ['many partitions', () => [message('q', 'p', 'again'), message('q', 'p2', 'again')]],
   ['one partition with a key', () => [message('q', 'p', 'again', { transactionId: 'k' })]],
 ] as const) {
-  test(`a push to ${form} of a queue removed while it waits lands, at the latest when retried`, async (t) => {
+  test(`a push to ${form} of a queue deleted while it waits succeeds, at the latest when retried`, async (t) => {
     const { begin, pool, take, waiting } = await openStorage(t)
     await push(pool, [message('q', 'p', 'old'), message('q', 'p2', 'old')])
     const client = await begin()
@@ -190,7 +190,7 @@ for (const [form, items] of [
   })
 }
 
-test('a push that waits for partitions of which one goes away is told to retry the whole', async (t) => {
+test('a push that waits for partitions of which one is deleted must be retried as a whole', async (t) => {
   const { begin, pool, rows, send, waiting } = await openStorage(t)
   await send('q', 'stays', ['old'])
   await send('gone', 'p', ['old'])
@@ -203,7 +203,7 @@ test('a push that waits for partitions of which one goes away is told to retry t
   t.same(await rows('select payload from rouse.messages'), [{ payload: '"old"' }])
 })
 
-test('a push to an idle partition that retention takes away while it waits lands', async (t) => {
+test('a push to an idle partition that retention removes while it waits succeeds', async (t) => {
   const { advanceClock, begin, freezeClock, send, take, waiting } = await openStorage(t)
   await freezeClock(start)
   await send('q', 'p', ['old'])
@@ -218,13 +218,13 @@ test('a push to an idle partition that retention takes away while it waits lands
   t.same(payloads(await take('q')), ['late'])
 })
 
-/** Deletes a queue, and takes the step that removes what it had. */
+/** Deletes a queue, and runs the step that removes its contents. */
 async function remove(client: pg.PoolClient, queue: string): Promise<void> {
   await deleteQueue(client, queue)
   await client.query(`select from rouse.removal_step('test')`)
 }
 
-/** As the broker calls: RS001 means that nothing happened and the whole call may be made again. */
+/** Like the broker: RS001 means that nothing changed and the whole call may be repeated. */
 async function retried<Result>(call: () => Promise<Result>): Promise<Result> {
   try {
     return await call()

@@ -1,4 +1,4 @@
-// Rules 10 and 18: what users call inside their own transactions may stay open and block nobody.
+// Rules 10 and 18: transactions of users that call enqueue or ack_in may stay open and block nothing.
 import {
   ack,
   ackIn,
@@ -36,7 +36,7 @@ test('an open enqueue blocks neither pushes nor pops nor promotion of its partit
   t.same(payloads(await take('q', { batch: 9 })), ['enqueued'])
 })
 
-test('what is enqueued and rolled back was never there', async (t) => {
+test('a message enqueued and rolled back is never delivered', async (t) => {
   const { begin, pool, rows, send } = await openStorage(t)
   await send('q', 'p', ['before'])
   const client = await begin()
@@ -58,7 +58,7 @@ test('an enqueue in the middle of a repeatable read sees its own snapshot and st
   t.same(payloads(await take('q', { batch: 9 })), [1, 2, 3])
 })
 
-/** A transaction left open after it acknowledged all of a lease on the first of two messages. */
+/** A transaction left open after it acknowledged a lease on the first of two messages. */
 async function openAckIn(storage: Storage, ordering = 'partition', mode?: string) {
   await storage.freezeClock(start)
   await storage.set('q', { ordering })
@@ -81,7 +81,7 @@ test('an open ack_in does not block pushes to its lane', async (t) => {
   t.same(payloads(await storage.take('q', { partition: 'p', batch: 9 })), [2, 3, 4])
 })
 
-test('an open ack_in does not block pops of a lane in order none', async (t) => {
+test('with ordering none an open ack_in does not block pops of its lane', async (t) => {
   const storage = await openStorage(t)
   await openAckIn(storage, 'none')
   t.same(payloads(await storage.take('q', { batch: 9 })), [2])
@@ -99,7 +99,7 @@ test('an ordered lane stays leased under an open ack_in, and opens after its com
 })
 
 for (const ordering of ['partition', 'none']) {
-  test(`a lease in order ${ordering} cannot expire, end or grow under an open ack_in`, async (t) => {
+  test(`with ordering ${ordering} a lease cannot expire, end or be extended during an open ack_in`, async (t) => {
     const storage = await openStorage(t)
     const { advanceClock, pool, rows, take } = storage
     const { client, held } = await openAckIn(storage, ordering)
@@ -116,7 +116,7 @@ for (const ordering of ['partition', 'none']) {
     t.same(await rows('select from rouse.attempts'), [])
   })
 
-  test(`an ack_in rolled back in order ${ordering} leaves all as before`, async (t) => {
+  test(`with ordering ${ordering} an ack_in that is rolled back changes nothing`, async (t) => {
     const storage = await openStorage(t)
     const { freezeClock, lease, pool, send, set } = storage
     await freezeClock(start)
@@ -160,7 +160,7 @@ test('ack_in works under repeatable read', async (t) => {
   t.same(payloads(await storage.take('q', { batch: 9 })), [2, 3])
 })
 
-test('a lane freed by ack_in after its group was moved stays with its new holder', async (t) => {
+test('a lane freed by ack_in after a seek of its group stays with its new holder', async (t) => {
   const storage = await openStorage(t)
   const { lane, lease, pool, rows, send } = storage
   await send('q', 'p', [1, 2, 3])
@@ -185,7 +185,7 @@ test('a group whose in-flight limit was reached is woken when ack_in commits', a
 
 // Rule 18.
 
-test('a producer may enqueue and ack_in, and touch nothing else', async (t) => {
+test('a producer may call enqueue and ack_in, and access nothing else', async (t) => {
   const { begin, lease, pool, rows, send, take } = await openStorage(t)
   await send('q', 'p', [1])
   const { leaseId } = await lease('q')
@@ -214,7 +214,7 @@ test('a producer may enqueue and ack_in, and touch nothing else', async (t) => {
   )
 })
 
-test('a producer cannot lead the functions astray by its search path', async (t) => {
+test('the search path of a producer does not affect the functions', async (t) => {
   const { begin, rows } = await openStorage(t)
   await rows(`create schema evil; grant usage, create on schema evil to rouse_producer;
     create function evil.octet_length(text) returns integer language sql as 'select 1/0';

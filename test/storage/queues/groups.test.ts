@@ -1,9 +1,9 @@
-// Rule 12: groups and partitions are born beside each other, and no message falls between them.
+// Rule 12: groups and partitions are created concurrently, and no message is lost between them.
 import { ack, deleteGroup, push, seek } from '@rouse/storage'
 import { test } from 'tap'
 import { finish, item, message, openStorage, payloads, refusal, start } from '../support/storage.ts'
 
-test('every group gets every message, and none sees what another did with it', async (t) => {
+test('every group gets every message, whatever other groups do with it', async (t) => {
   const { lease, pool, send, take } = await openStorage(t)
   await send('q', 'p', [1, 2])
   const a = await lease('q', { group: 'a', batch: 2 })
@@ -15,7 +15,7 @@ test('every group gets every message, and none sees what another did with it', a
 
 for (const barrier of ['push-locked', 'push-head-moved', 'push-inserted', 'push-woken']) {
   for (const subscription of ['all', 'new'] as const) {
-    test(`a group of ${subscription} born while a push stands at ${barrier} misses nothing`, async (t) => {
+    test(`a group of ${subscription} created while a push is stopped at ${barrier} misses nothing`, async (t) => {
       const { armBarrier, send, take } = await openStorage(t)
       await send('q', 'p', ['old'])
       const pushing = await armBarrier(barrier)
@@ -30,7 +30,7 @@ for (const barrier of ['push-locked', 'push-head-moved', 'push-inserted', 'push-
 }
 
 for (const barrier of ['subscribe-locked', 'subscribe-written']) {
-  test(`a push to a partition that exists passes a group being born at ${barrier}, and is delivered to it`, async (t) => {
+  test(`a push to an existing partition passes a group being created at ${barrier}, and is delivered to it`, async (t) => {
     const { armBarrier, send, take } = await openStorage(t)
     await send('q', 'p', ['old'])
     const birth = await armBarrier(barrier)
@@ -43,7 +43,7 @@ for (const barrier of ['subscribe-locked', 'subscribe-written']) {
     t.same(came, ['meanwhile'])
   })
 
-  test(`a partition born beside a group at ${barrier} has its lane`, async (t) => {
+  test(`a partition created beside a group at ${barrier} has its lane`, async (t) => {
     const { armBarrier, rows, send, take, waiting } = await openStorage(t)
     await send('q', 'p', ['old'])
     const birth = await armBarrier(barrier)
@@ -58,7 +58,7 @@ for (const barrier of ['subscribe-locked', 'subscribe-written']) {
   })
 }
 
-test('a group born beside a partition has a lane on it', async (t) => {
+test('a group created beside a partition has a lane on it', async (t) => {
   const { armBarrier, rows, send, take, waiting } = await openStorage(t)
   await send('q', 'p', ['old'])
   const creating = await armBarrier('create-queues-locked')
@@ -86,7 +86,7 @@ test('two pops that both create a group create one', async (t) => {
   t.equal((await rows('select from rouse.lanes')).length, 1)
 })
 
-test('a new group begins where its subscription says', async (t) => {
+test('a new group begins at its subscription', async (t) => {
   const { advanceClock, freezeClock, pool, send, take } = await openStorage(t)
   await freezeClock(start)
   for (const payload of [1, 2, 3]) {
@@ -115,7 +115,7 @@ test('the subscription of a group that exists is not changed by a later pop', as
   t.same(payloads(await take('q', { subscription: 'all', batch: 9 })), [2])
 })
 
-test('a group moved back in time gets everything since again, once', async (t) => {
+test('a seek back in time delivers everything since then again, once', async (t) => {
   const { advanceClock, freezeClock, lease, pool, send, take } = await openStorage(t)
   await freezeClock(start)
   for (const payload of [1, 2, 3]) {
@@ -129,7 +129,7 @@ test('a group moved back in time gets everything since again, once', async (t) =
   t.equal((await take('q')).status, 'empty')
 })
 
-test('a group moved to the end gets only what comes after', async (t) => {
+test('a seek to the end delivers only later messages', async (t) => {
   const { pool, send, take } = await openStorage(t)
   await send('q', 'p', [1, 2])
   await take('q', { partition: 'nowhere' })
@@ -153,7 +153,7 @@ test('a push that meets a seek to the end is not lost', async (t) => {
   t.same(payloads(await take('q', { batch: 9 })), [2])
 })
 
-test('a group that is deleted begins anew; one that never was cannot be moved', async (t) => {
+test('a deleted group starts over; a group that does not exist cannot seek', async (t) => {
   const { pool, send, take } = await openStorage(t)
   await send('q', 'p', [1])
   await take('q', { autoAck: true })

@@ -1,4 +1,4 @@
-// What operators do to whole queues and groups waits for no consumer's transaction, and for no lock without end.
+// Operations on whole queues and groups do not wait for a consumer's transaction, nor for any lock without limit.
 import { ack, configure, deleteGroup, deleteQueue, promoteDue, purge, seek } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -47,7 +47,7 @@ for (const [name, barrier] of [
   ['a seek', 'seek-checked'],
   ['a purge', 'purge-checked'],
 ] as const) {
-  test(`${name} is refused by a consumer's transaction that begins after it looked`, async (t) => {
+  test(`${name} is refused if a consumer's transaction begins after its check`, async (t) => {
     const storage = await openStorage(t)
     const { armBarrier, begin, lease, rows, send } = storage
     await send('q', 'p', [1, 2])
@@ -65,7 +65,7 @@ for (const [name, barrier] of [
 }
 
 for (const ordering of ['partition', 'none']) {
-  test(`an acknowledgement under way is waited for, not taken for a transaction (ordering ${ordering})`, async (t) => {
+  test(`an operation waits for an ack in progress (ordering ${ordering})`, async (t) => {
     const { armBarrier, lease, pool, rows, send, set } = await openStorage(t)
     await set('q', { ordering })
     await send('q', 'p', [1, 2])
@@ -74,7 +74,7 @@ for (const ordering of ['partition', 'none']) {
     const acked = ack(pool, [item(held)])
     await acking.reached()
     const purged = purge(pool, 'q')
-    // For the lane, or for the lock that acknowledgements without order have.
+    // For the lane, or for the advisory lock of an unordered lease.
     await eventually(async () => {
       const waiting = await rows(
         `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%rouse.purge%'`,
@@ -88,7 +88,7 @@ for (const ordering of ['partition', 'none']) {
   })
 }
 
-test('an acknowledgement is not refused by an operation that is refused itself', async (t) => {
+test('an operation that is refused does not reject an ack', async (t) => {
   const { begin, lease, pool, send } = await openStorage(t)
   await send('q', 'a', [1])
   await send('q', 'b', [1])
@@ -100,7 +100,7 @@ test('an acknowledgement is not refused by an operation that is refused itself',
   t.same((await finish(pool, other)).rejected, [])
 })
 
-test('operations end in time where a lock is kept from them', async (t) => {
+test('an operation that cannot get a lock fails in time', async (t) => {
   const storage = await openStorage(t)
   const { begin, send, take } = storage
   await send('q', 'p', [1])
@@ -112,7 +112,7 @@ test('operations end in time where a lock is kept from them', async (t) => {
   }
 })
 
-test('a push to a partition that is new while a group is moved to the end is delivered', async (t) => {
+test('a push to a new partition during a seek to the end is delivered', async (t) => {
   const { armBarrier, begin, pool, send, take, waiting } = await openStorage(t)
   await send('q', 'p', [1])
   await take('q', { autoAck: true })
@@ -132,7 +132,7 @@ test('a push to a partition that is new while a group is moved to the end is del
   t.same(new Set(payloads(await take('q', { batch: 9 }))), new Set([1, 2]))
 })
 
-/** All that an operation could change. */
+/** Everything that an operation could change. */
 async function dump(rows: Storage['rows']): Promise<unknown> {
   return rows(
     `select (select jsonb_agg(q) from rouse.queues q), (select jsonb_agg(p order by p.id) from rouse.partitions p),

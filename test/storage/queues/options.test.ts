@@ -1,4 +1,4 @@
-// The options of a queue are fixed when it is created: later server-wide defaults are for later queues.
+// The options of a queue are fixed when it is created: later server-wide defaults apply to later queues.
 import { configure } from '@rouse/storage'
 import { test } from 'tap'
 import { openStorage, type Storage } from '../support/storage.ts'
@@ -12,7 +12,7 @@ async function openWithDefaults(t: Parameters<typeof openStorage>[0]) {
   return { ...storage, setDefaults, change }
 }
 
-/** What SQL obeys. */
+/** The columns that SQL uses. */
 async function inForce({ rows }: Pick<Storage, 'rows'>, queue: string) {
   const [row] = await rows<Record<string, unknown>>(
     `select ordering, lease_ms::float8, retry_limit, retry_backoff_ms::float8[], dead_letter, ttl_ms::float8, encryption
@@ -42,7 +42,7 @@ test('a queue keeps the defaults of the moment it was created', async (t) => {
   t.match(await change('new', {}), { ...late, ordering: 'partition' })
 })
 
-test('configure changes the options that it names, and no other', async (t) => {
+test('configure changes the named options and no other', async (t) => {
   const storage = await openWithDefaults(t)
   const { setDefaults, change } = storage
   await setDefaults(early)
@@ -53,7 +53,7 @@ test('configure changes the options that it names, and no other', async (t) => {
   t.same(await inForce(storage, 'q'), columns)
 })
 
-test('null takes an option to the default of today, set before or not', async (t) => {
+test('null resets an option to the current default, whether it was set or not', async (t) => {
   const storage = await openWithDefaults(t)
   const { setDefaults, change } = storage
   await setDefaults(early)
@@ -65,7 +65,7 @@ test('null takes an option to the default of today, set before or not', async (t
   t.match(await inForce(storage, 'q'), { lease_ms: 90_000, retry_limit: 8, retry_backoff_ms: [1] })
 })
 
-test('the older names change what they stand for, where the newer one is not set', async (t) => {
+test('an old name changes the option that replaced it, unless that is set', async (t) => {
   const { change } = await openWithDefaults(t)
   t.match(await change('q', { retryDelay: 50 }), { retryBackoffMs: [50], retryDelay: 50 })
   t.match(await change('q', { dlqAfterMaxRetries: false }), { deadLetterQueue: false })
@@ -74,7 +74,7 @@ test('the older names change what they stand for, where the newer one is not set
   t.match(await change('q', { retryBackoffMs: null }), { retryBackoffMs: [70] })
 })
 
-test('what is answered is what is in force, for every option', async (t) => {
+test('configure returns the option in force, for every option', async (t) => {
   const { change, rows } = await openWithDefaults(t)
   const options = {
     leaseTime: 11,

@@ -1,4 +1,4 @@
-// Names and keys are indexed by their bytes, and the migration that brought this passes beside traffic.
+// Names and keys are indexed by their bytes, and the migration that introduced this works under traffic.
 import { randomUUID } from 'node:crypto'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -38,7 +38,7 @@ test('the collation changes under traffic, beside an open transaction of a produ
   await enqueue(user, { queue: 'q', partition: 'enqueued', payload: '1' })
   cpSync(join(migrationsDirectory, collationMigration), join(directory, lastMigration))
   const migrating = migrate({ url, directory })
-  // It has tried to lock the tables that the user's transaction has, and goes on trying.
+  // It has tried to lock the tables that the user's transaction holds, and keeps trying.
   await untilTried(pool)
   const before = traffic.consumed()
   await eventually(() => traffic.consumed() > before + 20, { timeoutMs: 20_000 })
@@ -87,7 +87,7 @@ function startTraffic(t: Test, pool: pg.Pool) {
       try {
         await call()
       } catch (error) {
-        // A lock that did not come in time: nodes repeat such a call.
+        // A lock timeout: nodes repeat such a call.
         if ((error as { code?: string }).code === '55P03') continue
         errors.push(error)
         return

@@ -1,4 +1,4 @@
-// The schema as a whole: what it is, and that the real files bring any database to it.
+// The schema as a whole, and that the real files bring any database to it.
 import { randomUUID } from 'node:crypto'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ const dumpQuery = readFileSync(
 )
 const snapshot = readFileSync(join(migrationsDirectory, 'schema.snapshot.txt'), 'utf8')
 
-test('the schema is the one of the snapshot (if that is meant: npm run schema:snapshot)', async (t) => {
+test('the schema equals its snapshot (to accept a change: npm run schema:snapshot)', async (t) => {
   const { pool } = await testDatabase(t, { instrumented: false })
   t.equal(await dumpSchema(pool), snapshot)
 })
@@ -42,7 +42,7 @@ test('a node that starts on a migrated database changes nothing', async (t) => {
   t.equal(await dumpSchema(pool), snapshot)
 })
 
-test('functions applied again leave the schema and the data as they were', async (t) => {
+test('applying functions again changes neither schema nor data', async (t) => {
   const { pool, url } = await testDatabase(t, { instrumented: false })
   const item = makeItem()
   await push(pool, [item])
@@ -52,7 +52,7 @@ test('functions applied again leave the schema and the data as they were', async
   t.equal(await consumeOne(pool), item.id)
 })
 
-test('a session in use goes on over an upgrade of the functions', async (t) => {
+test('a session in use survives an upgrade of the functions', async (t) => {
   const { pool, url } = await testDatabase(t, { instrumented: false })
   const client = await pool.connect()
   t.teardown(() => client.release())
@@ -65,7 +65,7 @@ test('a session in use goes on over an upgrade of the functions', async (t) => {
   t.equal(await consumeOne(client), after.id, 'after')
 })
 
-test('an older node leaves the functions of a newer one alone, and works with them', async (t) => {
+test('an older node does not replace the functions of a newer one, and works with them', async (t) => {
   const { pool, url } = await testDatabase(t, { instrumented: false })
   const directory = await nextRelease(t, {
     'functions/release_name.sql': `-- For this test.
@@ -80,7 +80,7 @@ test('an older node leaves the functions of a newer one alone, and works with th
   t.equal(await consumeOne(pool), item.id)
 })
 
-test('what called the one enqueue of an earlier release goes on after an upgrade', async (t) => {
+test('callers of the only enqueue of an earlier release work after an upgrade', async (t) => {
   const { pool, url } = await testDatabase(t, { instrumented: false })
   const role = `rouse_shop_${randomUUID().slice(0, 8)}`
   await pool.query(`
@@ -130,7 +130,7 @@ async function emptyDatabase(t: Test): Promise<{ pool: pg.Pool; url: string }> {
   return { pool, url }
 }
 
-/** The real folder with the next VERSION of the functions, and these files more. */
+/** The real folder with the next VERSION of the functions and additional files. */
 async function nextRelease(t: Test, files: Readonly<Record<string, string>> = {}): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'rouse-next-release-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
@@ -147,7 +147,7 @@ function makeItem(): PushItem {
   return { queue: 'orders', partition: 'Default', id: randomUUID(), payload: '{}' }
 }
 
-/** The id of the next message, which is acknowledged. */
+/** Pops and acknowledges the next message; returns its id. */
 async function consumeOne(executor: pg.Pool | pg.PoolClient): Promise<string | undefined> {
   const demands = [{ batch: 1, partitions: 1, holder: 'test' }]
   const { leases } = await pop(executor, { source: { queue: 'orders' }, group: 'g', demands })

@@ -1,4 +1,4 @@
-// Functions are replaced while users' transactions are open: nothing that those hold is wanted.
+// Functions are replaced while users' transactions are open: that needs no lock that they hold.
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { ackIn, enqueue, promoteDue } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { openStorage, payloads } from '../support/storage.ts'
 
-test('a new set of functions is applied beside open transactions of every kind', async (t) => {
+test('a new set of functions is applied while transactions of every kind are open', async (t) => {
   const { begin, pool, send, take, lease } = await openStorage(t)
   await send('q', 'p', ['a', 'b'])
   const { leaseId } = await lease('q')
@@ -32,7 +32,7 @@ test('a new set of functions is applied beside open transactions of every kind',
   t.same(payloads(await take('q', { batch: 9 })), ['b', 'c'])
 })
 
-test('the triggers are there once, whatever number of times functions are applied', async (t) => {
+test('triggers exist once, however often functions are applied', async (t) => {
   const { pool } = await openStorage(t)
   await migrate({ pool, directory: nextRelease(t) })
   const { rows } = await pool.query(

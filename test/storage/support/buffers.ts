@@ -1,5 +1,5 @@
-// What a call touches, in pages of shared buffers, all statements inside its functions included. Unlike time it is
-// the same on every machine.
+// The pages of shared buffers that a call touches, including all statements inside its functions. Unlike time,
+// the number is the same on every machine.
 import type { Executor, Statement } from '@rouse/storage'
 import type pg from 'pg'
 
@@ -7,7 +7,7 @@ interface Explained {
   readonly Plan: { readonly 'Shared Hit Blocks': number; readonly 'Shared Read Blocks': number }
 }
 
-/** The fewest pages of a few rounds: the first ones also read the catalogue and plan. Nothing of the call remains. */
+/** The minimum of a few rounds: the first ones also read the catalogue and plan. The call is rolled back. */
 export async function buffersOf(
   client: pg.ClientBase,
   call: (executor: Executor) => Promise<unknown>,
@@ -18,7 +18,7 @@ export async function buffersOf(
     await client.query('begin')
     await prepare(client)
     const explainer = new Explainer(client)
-    // The answer is the plan, not rows, so the caller cannot read it.
+    // EXPLAIN returns the plan instead of rows, so the caller cannot read the result.
     await call(explainer).catch((error: unknown) => {
       if (!(error instanceof PlanInPlaceOfRows)) throw error
     })

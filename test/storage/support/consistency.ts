@@ -1,7 +1,7 @@
-// What must be true of the tables whenever no call is running, whatever calls ran before.
+// What must hold for the tables whenever no call is running, whatever calls ran before.
 import type pg from 'pg'
 
-/** One rule, and a query for all that break it: one text column, a row an offender. */
+/** A rule, and a query for the rows that break it: one text column. */
 interface Rule {
   readonly name: string
   readonly offenders: string
@@ -53,7 +53,7 @@ const rules: readonly Rule[] = [
           where r.partition_id = l.partition_id and r.group_id = l.group_id and r.announced))`,
   },
   {
-    // While it is leased or blocked, too: what frees it does not look again.
+    // Also while it is leased or blocked: freeing it does not check again.
     name: 'a lane behind its log stays ready',
     offenders: `
       select format('lane (%s, %s): next %s, head %s', l.partition_id, l.group_id, l.next, p.head)
@@ -129,7 +129,7 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** Every broken rule with its first offenders; empty when all is well. */
+/** Every broken rule with the first rows that break it; empty if none is broken. */
 export async function inconsistencies(executor: pg.Pool | pg.Client): Promise<string[]> {
   const found: string[] = []
   for (const { name, offenders } of rules) {
@@ -142,7 +142,7 @@ export async function inconsistencies(executor: pg.Pool | pg.Client): Promise<st
   return found
 }
 
-/** A row for each message that a lease holds. */
+/** One row per message that a lease holds. */
 function held(): string {
   return `
     select s.id as lease_id, s.partition_id, s.group_id, s.from_seq + i as seq

@@ -1,5 +1,5 @@
-// One lane of one group in memory: what docs/storage.md says must happen, without SQL. The algebra test
-// makes the same calls here and in PostgreSQL and compares every answer.
+// One lane of one group in memory, as docs/storage.md defines it, without SQL. The algebra test
+// makes the same calls here and in PostgreSQL and compares every result.
 
 export interface LaneRules {
   readonly ordering: 'partition' | 'none'
@@ -69,7 +69,7 @@ export class LaneModel {
     return this.#lease(seqs, 1, leaseMs)
   }
 
-  /** Whether the lease held the message, and whether it was given up. */
+  /** Whether the lease held the message, and whether it became a dead letter. */
   end(lease: ModelLease, seq: number, outcome: Outcome, delayMs?: number): 'no' | 'yes' | 'dead' {
     if (!this.#valid(lease) || !lease.held.delete(seq)) return 'no'
     if (lease.held.size === 0) this.live.delete(lease)
@@ -93,14 +93,14 @@ export class LaneModel {
     return true
   }
 
-  /** The expiry after it, or null where the lease is lost. */
+  /** The new expiry, or null if the lease is lost. */
   extend(lease: ModelLease, durationMs: number): number | null {
     if (!this.#valid(lease)) return null
     lease.expiresAt = Math.max(lease.expiresAt, this.now + durationMs)
     return lease.expiresAt
   }
 
-  /** What reaping and promotion do at this moment. */
+  /** Reaping and promotion at the current time. */
   maintain(): void {
     for (const lease of this.live) {
       if (lease.expiresAt > this.now) continue
@@ -119,7 +119,7 @@ export class LaneModel {
       this.blockedUntil = undefined
   }
 
-  /** Every seq is in exactly one place; answers all places in order. */
+  /** Every seq has exactly one state; returns all states in order. */
   places(): number[] {
     const held = [...this.live].flatMap((lease) => [...lease.held])
     const ahead = Array.from({ length: this.head - this.next }, (_, i) => this.next + i)
@@ -135,7 +135,7 @@ export class LaneModel {
     return [...this.again].toSorted(([a], [b]) => a - b)
   }
 
-  /** One that is to come alone, or a run of equal attempts; a lane that holds steps over nothing. */
+  /** One that must come alone, or a run of equal attempts; with onFailure hold nothing is skipped. */
   #deliverAgain(
     candidates: readonly [number, Redelivery][],
     batch: number,
@@ -183,7 +183,7 @@ export class LaneModel {
 
   #comeBack(seq: number, attempt: number, alone: boolean, due: number): void {
     this.again.set(seq, { attempt, alone, due, announced: due <= this.now })
-    // It may come before what the lane waits for.
+    // It may be delivered before the message that the lane waits for.
     if (due <= this.now) this.blockedUntil = undefined
   }
 }

@@ -1,4 +1,4 @@
-// Producers and consumers on connections of their own, and a record of what came out in which order.
+// Producers and consumers with their own connections, and a record of the deliveries in order.
 import { randomUUID } from 'node:crypto'
 import { classifyPostgresError } from '@rouse/database'
 import { ack, type Executor, type PopDemand, type PushItem, pop, push } from '@rouse/storage'
@@ -6,7 +6,7 @@ import { type Random, seededRandom, type TestDatabase, testDatabase } from '@rou
 import type pg from 'pg'
 import type { Test } from 'tap'
 
-/** How many messages a load test moves: few enough for every run of `npm test`, unless told otherwise. */
+/** The number of messages of a load test, by default small enough for `npm test`. */
 export const loadMessageCount = Number(process.env.ROUSE_TEST_LOAD_MESSAGES ?? 20_000)
 
 export interface LoadDatabase {
@@ -14,7 +14,7 @@ export interface LoadDatabase {
   readonly clients: readonly pg.PoolClient[]
 }
 
-/** A database as production has it, and so many connections to it. */
+/** A database as in production, and this many connections to it. */
 export async function loadDatabase(t: Test, connections: number): Promise<LoadDatabase> {
   const database: TestDatabase = await testDatabase(t, {
     instrumented: false,
@@ -46,15 +46,15 @@ export interface LoadPlan {
 }
 
 export interface LoadResult {
-  /** By partition, in the order in which the pushes were answered. */
+  /** By partition, in the order in which the pushes returned. */
   readonly pushed: Map<string, string[]>
   /** By partition, in the order of delivery. */
   readonly delivered: Map<string, Delivery[]>
-  /** Acknowledgements that were refused; none may be. */
+  /** Acks that were rejected; there must be none. */
   readonly rejected: number
 }
 
-/** Pushes and consumes at once until every message was delivered, or nothing moves any more. */
+/** Pushes and consumes concurrently until every message was delivered or nothing moves. */
 export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const pushed = new Map<string, string[]>()
   const delivered = new Map<string, Delivery[]>()
@@ -106,7 +106,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
         signal.raise()
       } else if (status === 'empty') {
         const lastOne = signal.waiting === plan.consumers.length - 1
-        // Everybody else waits as well, so what is missing now is lost.
+        // All others wait as well, so what is missing now is lost.
         stuck = producing === 0 && signal.count === seen && lastOne
         if (!stuck) await signal.after(seen)
       }
@@ -138,11 +138,11 @@ function makeBatch(
 }
 
 const retryStates = new Set([
-  'RS001', // the whole call again
-  '55P03', // a pop gave way
+  'RS001', // repeat the whole call
+  '55P03', // a pop that would have had to wait
 ])
 
-/** Nothing else may go wrong. */
+/** No other error may occur. */
 export async function untilNoRetry<Result>(call: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
@@ -164,7 +164,7 @@ function appendTo<Item>(lists: Map<string, Item[]>, key: string, item: Item): vo
   else list.push(item)
 }
 
-/** Wakes all who wait. A signal that comes between looking and waiting is not lost: it is counted. */
+/** Wakes all waiters. Signals are counted, so one that comes between a check and a wait is not lost. */
 export class Signal {
   #count = 0
   readonly #waiters: (() => void)[] = []

@@ -11,7 +11,7 @@ export interface ManyQueues {
 
 const groups = ['g1', 'g2', 'g3']
 
-/** Queues q00001, q00002, … with as many partitions each, messages, consumers at work and the dead rows that they leave. */
+/** Queues q00001, q00002, … with the same number of partitions, messages, active consumers and their dead rows. */
 export async function fillManyQueues(client: pg.ClientBase, shape: ManyQueues): Promise<void> {
   await configure(client, { queue: 'template', options: {} })
   const { rows } = await client.query<{ columns: string }>(

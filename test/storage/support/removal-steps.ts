@@ -1,7 +1,7 @@
-// Steps of purges and deletions, taken by the test.
+// Steps of purges and deletions, run by the test.
 import type { Storage } from './storage.ts'
 
-/** Has every purge done in steps, as if the queue were large. */
+/** Makes every purge run in steps, as if the queue were large. */
 export async function purgeInSteps({ rows }: Storage): Promise<void> {
   await rows(
     `create or replace function rouse.purges_in_steps(p_queue_id integer, p_queue text) returns boolean
@@ -9,7 +9,7 @@ export async function purgeInSteps({ rows }: Storage): Promise<void> {
   )
 }
 
-/** One step now, whenever it is due. */
+/** Runs one step now, even if it is not due. */
 export async function step({ rows }: Storage): Promise<number> {
   await rows(`update rouse.removals set next_at = '-infinity'`)
   await rows(`update rouse.chores set next_at = '-infinity' where name = 'removal'`)
@@ -19,7 +19,7 @@ export async function step({ rows }: Storage): Promise<number> {
   return Number(ended?.at) - Number(begun?.at)
 }
 
-/** All steps there are; answers how many. */
+/** Runs all steps; returns their number. */
 export async function removeAll(storage: Storage): Promise<number> {
   for (let steps = 0; ; steps += 1) {
     if ((await storage.rows('select from rouse.removals')).length === 0) return steps

@@ -2,7 +2,7 @@ import { type Executor, type Retained, type RetainOptions, retain } from '@rouse
 
 const stepsMax = 1_000
 
-/** Steps of retention until the round is complete, as one: on a busy machine a step's time is soon over. */
+/** Runs steps of retention until the round is complete: on a busy machine the time of a step is soon over. */
 export async function retainRound(
   executor: Executor,
   options: Partial<RetainOptions> = {},

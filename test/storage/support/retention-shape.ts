@@ -1,8 +1,8 @@
-// Tables as retention finds them in the end: one partition with most of the messages among many with one each, and dedup
-// keys that were written into space used before.
+// Tables as retention finds them after long use: one partition with most of the messages among many with one each,
+// and dedupe keys in reused space.
 import type pg from 'pg'
 
-/** Queue `hot` has one partition of consumed messages, two days old; `cold` has partitions with a young message each. */
+/** Queue `hot` has one partition of consumed messages, two days old; `cold` has partitions with one recent message. */
 export async function fillSkewed(
   client: pg.ClientBase,
   shape: { readonly hot: number; readonly cold: number },
@@ -66,7 +66,7 @@ interface Explained {
   readonly Plan: { readonly 'Shared Hit Blocks': number; readonly 'Shared Read Blocks': number }
 }
 
-/** Takes one step of a chore of retention and answers the pages it touched and how many rows it removed. */
+/** Runs one step of a retention chore; returns the pages it touched and the rows it removed. */
 export async function costOfStep(
   client: pg.ClientBase,
   rows: number,

@@ -1,4 +1,4 @@
-// Fills the tables straight away, as if by pushes and pops that happened before, in any size.
+// Fills the tables directly, as if by earlier pushes and pops, in any size.
 import { configure, type Executor, pop } from '@rouse/storage'
 import type pg from 'pg'
 
@@ -23,7 +23,7 @@ export async function fillTables(client: pg.ClientBase, shape: Shape): Promise<v
   await openLane(client, 'stuck', shape.stuck + 1, messagesReady, 0)
 }
 
-/** Partitions p1, p2, … with one message each, consumed; in queue `stuck` it failed or is held. */
+/** Partitions p1, p2, … with one consumed message each; in queue `stuck` it failed or is leased. */
 async function fillQueue(client: pg.ClientBase, queue: string, partitions: number): Promise<void> {
   await configure(client, { queue, options: {} })
   await subscribe(client, queue)
@@ -70,7 +70,7 @@ async function subscribe(executor: Executor, queue: string): Promise<void> {
   await pop(executor, { source: { queue }, group, demands })
 }
 
-/** Makes one lane ready, with so many messages more, of which the first ones are consumed. */
+/** Makes one lane ready, with this many additional messages, of which the first ones are consumed. */
 async function openLane(
   client: pg.ClientBase,
   queue: string,

@@ -1,5 +1,5 @@
-// What every storage test begins with: a database of its own and the typed statements bound to it,
-// with the defaults that a test about one rule does not want to spell out.
+// The set-up of every storage test: a database of its own and the typed statements bound to it,
+// with defaults for what the test does not care about.
 import { randomUUID } from 'node:crypto'
 import {
   type AckItem,
@@ -37,7 +37,7 @@ export interface Storage extends TestDatabase {
     payloads: readonly unknown[],
     on?: Executor,
   ) => Promise<PushResult>
-  /** Pops as group `g`, one message from one lane unless told otherwise. */
+  /** Pops as group `g`, by default one message from one lane. */
   readonly take: (queue: string, options?: TakeOptions) => Promise<PopResult>
   /** The one lease that a pop must yield. */
   readonly lease: (queue: string, options?: TakeOptions) => Promise<Lease>
@@ -45,7 +45,7 @@ export interface Storage extends TestDatabase {
   readonly rows: <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>
   /** A client in a transaction of its own, rolled back at the end of the test. */
   readonly begin: (mode?: string) => Promise<pg.PoolClient>
-  /** Resolves when this many calls wait for a lock that is no barrier. */
+  /** Resolves when this many calls wait for a lock other than a barrier. */
   readonly waiting: (count?: number) => Promise<unknown>
   readonly lane: (partition?: string, group?: string) => Promise<Lane>
 }
@@ -115,7 +115,7 @@ export async function openStorage(t: Test, poolMax = 12): Promise<Storage> {
   }
 }
 
-/** A demand of one message from one lane, unless told otherwise. */
+/** A demand, by default of one message from one lane. */
 export function demand(options: {
   batch?: number | undefined
   partitions?: number | undefined
@@ -146,7 +146,7 @@ export function seqs(lease: Lease): number[] {
   return lease.messages.map(({ seq }) => seq)
 }
 
-/** An acknowledgement of one message of a lease, by its place in the lease. */
+/** An acknowledgement of one message of a lease, by its index in the lease. */
 export function item(
   lease: Lease,
   place = 0,
@@ -162,7 +162,7 @@ export function item(
   }
 }
 
-/** Completes all that a lease holds. */
+/** Completes all messages of a lease. */
 export function finish(executor: Executor, lease: Lease): ReturnType<typeof ack> {
   return ack(executor, [{ leaseId: lease.leaseId }])
 }
@@ -172,7 +172,7 @@ export interface Refusal {
   readonly detail: Record<string, unknown>
 }
 
-/** How a call was refused: the SQLSTATE and the error's JSON detail. Fails if it was not. */
+/** The SQLSTATE and the JSON detail of a refused call. Fails if the call succeeds. */
 export async function refusal(call: Promise<unknown>): Promise<Refusal> {
   try {
     await call

@@ -1,4 +1,4 @@
-/** Fails where a call is not answered in time. */
+/** Fails if a call does not return in time. */
 export async function within<Result>(call: Promise<Result>, ms: number): Promise<Result> {
   const timer = new AbortController()
   const late = new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-// Background work waits for nobody: what one queue, partition or user's transaction holds is passed over, and every step ends.
+// Background steps do not wait: they skip what a queue, partition or user's transaction holds, and every step ends.
 import { randomUUID } from 'node:crypto'
 import {
   ack,
@@ -15,7 +15,7 @@ import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
 import { item, message, openStorage, payloads, type Storage, start } from '../support/storage.ts'
 
-/** So much that a call which waits for a lock has not come back, and one that does not has. */
+/** Long enough for a call that does not wait for a lock, and too short for one that does. */
 const promptMs = 5_000
 
 async function prompt<T>(call: Promise<T>): Promise<T> {
@@ -83,7 +83,7 @@ test('a locked partition with many due rows does not hide those of others', asyn
   t.same(woken.map(({ queue }) => queue).toSorted(), ['b', 'c', 'd'])
 })
 
-test('a burst of one queue does not delay what falls due after it in another', async (t) => {
+test('a burst of one queue does not delay messages of another that fall due later', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, send } = storage
   await freezeClock(start)
@@ -97,7 +97,7 @@ test('a burst of one queue does not delay what falls due after it in another', a
   )
 })
 
-test('one step of promotion moves no more rows than it may, and says that there is more', async (t) => {
+test('a step of promotion moves at most its limit of rows, and reports that there is more', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, rows } = storage
   await freezeClock(start)
@@ -121,7 +121,7 @@ test('one step of promotion moves no more rows than it may, and says that there 
   )
 })
 
-test('a partition whose rows cannot be moved is named and holds up no other', async (t) => {
+test('a partition whose rows cannot be moved is named and blocks no other', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, rows, send } = storage
   await freezeClock(start)
@@ -138,7 +138,7 @@ test('a partition whose rows cannot be moved is named and holds up no other', as
   t.match(failed, [{ queue: 'a', partition: 'p0', reason: /^23505: / }])
 })
 
-test('a partition that was locked is named, and a promotion that waits for it gets in', async (t) => {
+test('a locked partition is named, and a promotion that waits for it succeeds', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, send, take, waiting } = storage
   await freezeClock(start)
@@ -164,7 +164,7 @@ test('a partition that was locked is named, and a promotion that waits for it ge
   await again.query('rollback')
 })
 
-test('an open ack_in over a thousand leases stops no other lease from being taken back', async (t) => {
+test('an open ack_in over a thousand leases does not stop the reaping of others', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, begin, freezeClock, pool, rows, send, take } = storage
   await freezeClock(start)
@@ -186,7 +186,7 @@ test('an open ack_in over a thousand leases stops no other lease from being take
   t.same(await inconsistencies(pool), [])
 })
 
-test('one step of the reaper ends after a bounded number of messages, and says that there is more', async (t) => {
+test('a step of reaping ends after a bounded number of messages, and reports that there is more', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, pool, rows, take } = storage
   await freezeClock(start)
@@ -230,7 +230,7 @@ test('redeliveries of one lane are announced in steps', async (t) => {
   ])
 })
 
-test('a redrive whose partition is locked lets another redrive go on', async (t) => {
+test('a redrive whose partition is locked does not stop another redrive', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, lease, pool, rows, send } = storage
   await freezeClock(start)

@@ -1,4 +1,4 @@
-// Dead letters: listed, filtered, and delivered again to their own group and place.
+// Dead letters: listed, filtered, and redelivered to their own group and position.
 import {
   ack,
   deadLetters,
@@ -22,7 +22,7 @@ import {
   start,
 } from '../support/storage.ts'
 
-/** Gives up the next message of a group in partition p. */
+/** Makes a dead letter of the next message of a group in partition p. */
 async function bury({ lease, pool }: Storage, errorCode: string, group = 'g'): Promise<void> {
   const held = await lease('q', { group, partition: 'p' })
   await ack(pool, [item(held, 0, 'dlq', { errorCode, errorMessage: `because ${errorCode}` })])
@@ -32,7 +32,7 @@ async function letterIds({ pool }: Storage): Promise<string[]> {
   return (await deadLetters(pool)).letters.map(({ id }) => id)
 }
 
-test('dead letters are listed newest first, with all that was known of them', async (t) => {
+test('dead letters are listed newest first, with all their properties', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, send } = storage
   await freezeClock(start)
@@ -67,7 +67,7 @@ test('dead letters are listed by queue and group', async (t) => {
   t.match(await deadLetters(storage.pool, { queue: 'other' }), { total: 0, letters: [] })
 })
 
-test('a redrive delivers a letter to its own group only, first in its lane, attempts counted anew', async (t) => {
+test('a redrive delivers a letter to its own group only, first in its lane, with attempts counted from one', async (t) => {
   const storage = await openStorage(t)
   const { lease, pool, send, take } = storage
   await send('q', 'p', [1, 2])
@@ -135,7 +135,7 @@ test('a redriven letter older than the ttl of its queue survives being released'
   t.same(payloads(await lease('q')), ['precious'])
 })
 
-test('a redrive may choose by error code, by id and by number', async (t) => {
+test('a redrive may select by error code, by id and by number', async (t) => {
   const storage = await openStorage(t)
   const { pool, send, take } = storage
   await send('q', 'p', [1, 2, 3, 4])
@@ -176,13 +176,13 @@ test('two redrives at once move each letter once', async (t) => {
   t.same(await second, [])
 })
 
-test('a redrive of a queue that is not there is refused', async (t) => {
+test('a redrive of a queue that does not exist is refused', async (t) => {
   const { pool } = await openStorage(t)
   t.match(await refusal(redrive(pool, { queue: 'none' })), { state: 'RS404' })
 })
 
 for (const how of ['failed', 'expired', 'released'] as const) {
-  test(`a message redriven while a delivery of it is out, and then ${how}, comes back once`, async (t) => {
+  test(`a message redriven while it is leased, and then ${how}, is redelivered once`, async (t) => {
     const storage = await openStorage(t)
     const { advanceClock, freezeClock, lease, pool, send, set, take } = storage
     await freezeClock(start)
@@ -208,7 +208,7 @@ for (const how of ['failed', 'expired', 'released'] as const) {
 }
 
 for (const ordering of ['partition', 'none']) {
-  test(`a letter redriven after a seek back comes once (ordering ${ordering})`, async (t) => {
+  test(`a letter redriven after a seek back is delivered once (ordering ${ordering})`, async (t) => {
     const { freezeClock, lease, pool, rows, send, set, take } = await openStorage(t)
     await freezeClock(start)
     await set('q', { ordering })
@@ -223,7 +223,7 @@ for (const ordering of ['partition', 'none']) {
   })
 }
 
-test('a letter redriven after a seek back comes although its message is too old', async (t) => {
+test('a letter redriven after a seek back is delivered even if its message is too old', async (t) => {
   const { freezeClock, lease, pool, send, set, take } = await openStorage(t)
   await freezeClock(start)
   await set('q', { ttl: 20 })

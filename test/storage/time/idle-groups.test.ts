@@ -1,5 +1,5 @@
-// A group without a request holds messages back for ROUSE_IDLE_GROUP_SECONDS; then only for as long as no other group is
-// in use.
+// A group without a request retains messages for ROUSE_IDLE_GROUP_SECONDS; after that only while no other group
+// is in use.
 import { ack, deadLetters, pause, push, reapExpired, redrive, release, seek } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -18,7 +18,7 @@ interface IdleGroup {
 }
 
 interface Watched extends Storage {
-  /** Lets days pass. Each day retention runs, and a group that is named pops. */
+  /** Lets days pass. Each day retention runs, and the named groups pop. */
   readonly days: (count: number, alive?: string) => Promise<void>
   readonly kept: () => Promise<unknown[]>
   readonly idle: () => Promise<IdleGroup[]>
@@ -52,7 +52,7 @@ async function watched(t: Test, options: { idleTakes?: number } = {}): Promise<W
   }
 }
 
-test('a group that nobody asks for holds messages for the limit, and then goes on with what is there', async (t) => {
+test('an unused group retains messages up to the limit, and later continues with what is left', async (t) => {
   const { days, kept, pool, send, take } = await watched(t)
   await days(13, 'alive')
   t.same(await kept(), [2, 3, 4, 5])
@@ -64,7 +64,7 @@ test('a group that nobody asks for holds messages for the limit, and then goes o
   t.same(await inconsistencies(pool), [])
 })
 
-test('from the first day it is named, with what it keeps and until when', async (t) => {
+test('an idle group is listed from its first day, with what it retains and until when', async (t) => {
   const { days, idle } = await watched(t)
   await days(1, 'alive')
   t.match(await idle(), [
@@ -77,10 +77,10 @@ test('from the first day it is named, with what it keeps and until when', async 
     },
   ])
   await days(15, 'alive')
-  t.same(await idle(), [], 'it keeps nothing any more')
+  t.same(await idle(), [], 'it no longer retains anything')
 })
 
-test('where all groups are idle, nothing goes that one of them has not completed', async (t) => {
+test('if all groups are idle, no message is removed that one of them has not completed', async (t) => {
   const { days, idle, kept } = await watched(t)
   await days(60)
   t.same(await kept(), [2, 3, 4, 5], 'what all have completed goes')
@@ -92,7 +92,7 @@ test('time in which no node ran does not count', async (t) => {
   await advanceClock(100 * day)
   await take('q', { group: 'alive' })
   await retainRound(pool, { idleGroupMs })
-  t.same(await kept(), [2, 3, 4, 5], 'it was not known that nobody asked')
+  t.same(await kept(), [2, 3, 4, 5], 'the idle time was unknown')
   await days(5, 'alive')
   const step = async () => {
     await pool.query(
@@ -112,7 +112,7 @@ test('time in which no node ran does not count', async (t) => {
   t.same(await kept(), [], 'a day, five and nine')
 })
 
-test('what failed in a group goes with the messages when it is let go', async (t) => {
+test('the redeliveries of a group are removed with its messages when it is let go', async (t) => {
   const { days, kept, lease, pool, rows } = await watched(t, { idleTakes: 0 })
   const held = await lease('q', { group: 'idle', batch: 5 })
   await ack(
@@ -129,7 +129,7 @@ test('what failed in a group goes with the messages when it is let go', async (t
   t.same(await inconsistencies(pool), [])
 })
 
-test('a lease keeps its group in use, and what it holds', async (t) => {
+test('a lease keeps its group in use and retains its messages', async (t) => {
   const { days, idle, kept, lease, pool } = await watched(t)
   const { leaseId } = await lease('q', { group: 'idle', leaseMs: 30 * day })
   await days(29, 'alive')
@@ -140,7 +140,7 @@ test('a lease keeps its group in use, and what it holds', async (t) => {
   t.same(await kept(), [2, 3, 4, 5])
 })
 
-test('an expired lease that nobody took back still holds', async (t) => {
+test('an expired lease that was not reaped still retains its messages', async (t) => {
   const { days, kept, lease, pool, rows } = await watched(t)
   await lease('q', { group: 'idle', leaseMs: 1_000 })
   await days(20, 'alive')
@@ -150,7 +150,7 @@ test('an expired lease that nobody took back still holds', async (t) => {
   t.same([await kept(), await rows('select from rouse.redeliveries')], [[], []])
 })
 
-test('a letter that is redriven brings its group back', async (t) => {
+test('a redriven letter marks its group as in use', async (t) => {
   const { advanceClock, days, kept, lease, pool, take } = await watched(t, { idleTakes: 0 })
   const held = await lease('q', { group: 'idle', batch: 5 })
   await ack(
@@ -171,7 +171,7 @@ test('a letter that is redriven brings its group back', async (t) => {
   t.same(payloads(await take('q', { group: 'idle' })), [2])
 })
 
-test('a redrive that a step of retention crosses brings its group back in time', async (t) => {
+test('a redrive concurrent with a step of retention marks its group as in use in time', async (t) => {
   const { advanceClock, armBarrier, days, lease, pool, rows, send, take } = await watched(t)
   const held = await lease('q', { group: 'idle', batch: 4 })
   await ack(
@@ -198,7 +198,7 @@ test('a redrive that a step of retention crosses brings its group back in time',
   t.same(payloads(await take('q', { group: 'idle' })), [5])
 })
 
-test('a seek brings its group back', async (t) => {
+test('a seek marks its group as in use', async (t) => {
   const { days, idle, kept, pool } = await watched(t)
   await days(12, 'alive')
   await seek(pool, { queue: 'q', group: 'idle', to: new Date(start) })
@@ -217,7 +217,7 @@ test('a group of a paused queue is not idle', async (t) => {
   t.same(await kept(), [2, 3, 4, 5])
 })
 
-test('without a limit a group is named and never let go', async (t) => {
+test('without a limit a group is listed and never let go', async (t) => {
   const { advanceClock, kept, pool, rows, take } = await watched(t)
   for (let n = 0; n < 3; n += 1) {
     await advanceClock(30 * day)
@@ -230,7 +230,7 @@ test('without a limit a group is named and never let go', async (t) => {
   ])
 })
 
-test('one warning for a group and idle time, whoever asks', async (t) => {
+test('each idle period of a group causes one warning, whichever node asks', async (t) => {
   const { days, rows, send, take } = await watched(t)
   const warn = () => rows('select * from rouse.warn_idle_groups(10)')
   await days(13, 'alive')
@@ -246,7 +246,7 @@ test('one warning for a group and idle time, whoever asks', async (t) => {
   t.match(await warn(), [{ consumer_group: 'idle' }], 'the next idle time')
 })
 
-test('a group created later than the others were let go gets what is there', async (t) => {
+test('a group created after the others were let go gets what is left', async (t) => {
   const { days, pool, take } = await watched(t)
   await push(pool, [message('q', 'p', 6)])
   await days(16, 'alive')

@@ -40,7 +40,7 @@ test('promotion follows due times, then the order of arrival', async (t) => {
   t.same(payloads(await storage.take('q', { batch: 9 })), ['a', 'b1', 'b2', 'c'])
 })
 
-test('an absolute time that is past is no delay', async (t) => {
+test('an absolute time in the past is no delay', async (t) => {
   const { freezeClock, pool, take } = await openStorage(t)
   await freezeClock(start)
   const pushed = await push(pool, [
@@ -62,7 +62,7 @@ test('a queue with delayed processing delays every push', async (t) => {
 })
 
 for (const barrier of ['promote-locked', 'promote-taken']) {
-  test(`two promoters do not interleave a partition: one stands at ${barrier}`, async (t) => {
+  test(`two promoters do not interleave in a partition: one is stopped at ${barrier}`, async (t) => {
     const storage = await openStorage(t)
     const { advanceClock, armBarrier, freezeClock, pool, take } = storage
     await freezeClock(start)
@@ -82,7 +82,7 @@ for (const barrier of ['promote-locked', 'promote-taken']) {
   })
 }
 
-test('promoters that all fire at once deliver everything once, in order', async (t) => {
+test('concurrent promoters deliver everything once, in order', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, pool, take } = storage
   await freezeClock(start)
@@ -147,7 +147,7 @@ test('a key whose window ended while its message waited does not stop promotion'
   t.same(payloads(await take('q', { batch: 9 })), ['first', 'second', 'third'])
 })
 
-test('a purge counts what was scheduled with what was in the log', async (t) => {
+test('a purge counts scheduled messages and those in the log', async (t) => {
   const storage = await openStorage(t)
   await storage.send('q', 'p', [1, 2])
   await storage.send('other', 'p', [1])
@@ -176,7 +176,7 @@ test('a message that is promoted while its queue is purged is counted once', asy
   t.same(await rows('select from rouse.scheduled'), [])
 })
 
-test('a purge and a deletion take scheduled messages along', async (t) => {
+test('a purge and a deletion remove scheduled messages', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, pool, rows } = storage
   await freezeClock(start)

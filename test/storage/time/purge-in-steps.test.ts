@@ -1,4 +1,4 @@
-// A queue too large to be purged at once: what was pushed before the call goes step by step, what is pushed after it stays.
+// A queue too large to be purged at once: steps remove what was pushed before the call, later messages stay.
 import { ack, enqueue, promoteDue, purge, push } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -6,7 +6,7 @@ import { purgeInSteps, removeAll, step } from '../support/removal-steps.ts'
 import { item, message, openStorage, payloads, refusal, start } from '../support/storage.ts'
 import { within } from '../support/within.ts'
 
-test('a queue of more than 20,000 partitions is purged in steps, and the call is short', async (t) => {
+test('a queue of more than 20,000 partitions is purged in steps by a short call', async (t) => {
   const { pool, rows, send } = await openStorage(t)
   await send('q', 'p', [1])
   const addPartitions = (count: number) =>
@@ -21,7 +21,7 @@ test('a queue of more than 20,000 partitions is purged in steps, and the call is
   t.equal(await within(purge(pool, 'q'), 1_000), null)
 })
 
-test('a purge in steps takes what was pushed before it, and leaves what was pushed after', async (t) => {
+test('a purge in steps removes what was pushed before it, and keeps what is pushed later', async (t) => {
   const storage = await openStorage(t)
   const { begin, freezeClock, lease, pool, rows, send, set, take } = storage
   await freezeClock(start)
@@ -78,7 +78,7 @@ for (const ordering of ['partition', 'none']) {
   })
 }
 
-test('a purge in steps comes back to a partition that a transaction holds', async (t) => {
+test('a purge in steps returns to a partition that a transaction holds', async (t) => {
   const storage = await openStorage(t)
   const { begin, lease, pool, rows, send, take } = storage
   await purgeInSteps(storage)
@@ -102,7 +102,7 @@ for (const [name, delayMs] of [
   ['in the log', undefined],
   ['scheduled', 60_000],
 ] as const) {
-  test(`after a purge in steps was asked for, a key of what was ${name} is stored again before the step comes`, async (t) => {
+  test(`after a purge in steps was requested, a key of a message that was ${name} is stored again before the step`, async (t) => {
     const storage = await openStorage(t)
     const { freezeClock, pool, send, take } = storage
     await freezeClock(start)
@@ -123,7 +123,7 @@ for (const [name, delayMs] of [
   })
 }
 
-test('a key that an SQL producer enqueues after a purge in steps was asked for is stored before the step comes', async (t) => {
+test('a key that a SQL producer enqueues after a purge in steps was requested is stored before the step', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, take } = storage
   await freezeClock(start)

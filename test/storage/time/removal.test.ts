@@ -1,4 +1,4 @@
-// Purges and deletions are short, and what they leave to steps in the background is out of reach from the first moment.
+// Purges and deletions are short calls; what they leave to background steps cannot be reached from then on.
 import {
   ack,
   deleteGroup,
@@ -122,7 +122,7 @@ test('a redrive beside a step of a purge keeps its message', async (t) => {
   const redriving = await armBarrier('redrive-locked')
   const redriven = rows(`select rouse.redrive('q')`)
   await redriving.reached()
-  // The step finds the partition locked and leaves it for later.
+  // The step finds the partition locked and skips it.
   await step(storage)
   await redriving.release()
   await redriven
@@ -169,7 +169,7 @@ test('the name of a deleted queue is free at once, and steps remove the rest', a
   t.same(await inconsistencies(pool), [])
 })
 
-test('the deletion of a queue and a promoter that is at work there wait for each other in one order', async (t) => {
+test('the deletion of a queue and a promoter of it lock in the same order', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, armBarrier, freezeClock, pool, rows, send, take, waiting } = storage
   await freezeClock(start)
@@ -190,7 +190,7 @@ test('the deletion of a queue and a promoter that is at work there wait for each
   t.same(await rows('select from rouse.messages union all select from rouse.scheduled'), [])
 })
 
-test('a deleted group comes back without its past, and steps remove its lanes', async (t) => {
+test('a group created again starts over, and steps remove the lanes of the deleted one', async (t) => {
   const storage = await openStorage(t)
   const { lease, pool, rows, send, take } = storage
   await send('q', 'p', [1, 2])
@@ -232,7 +232,7 @@ for (const [name, end] of [
     },
   ],
 ] as [string, (storage: Storage) => Promise<void>][]) {
-  test(`a lease of a pop that was under way when its queue was deleted is ${name}`, async (t) => {
+  test(`a lease of a pop in progress while its queue was deleted is ${name}`, async (t) => {
     const storage = await openStorage(t)
     const { armBarrier, freezeClock, pool, rows, send, take } = storage
     await freezeClock(start)
@@ -270,7 +270,7 @@ test('pushes to the new queue of a name do not wait for steps that remove the ol
   t.same(payloads(await take('q', { batch: 9 })), ['new', 'newer'])
 })
 
-test('a queue deleted with very many scheduled messages leaves none to its successor', async (t) => {
+test('a queue deleted with many scheduled messages leaves none to its successor', async (t) => {
   const storage = await openStorage(t)
   const { freezeClock, pool, rows, send, take } = storage
   await freezeClock(start)
@@ -289,7 +289,7 @@ test('a queue deleted with very many scheduled messages leaves none to its succe
   t.same(await rows('select from rouse.scheduled'), [])
 })
 
-test('a queue deleted with very many scheduled messages does not come back when they are due', async (t) => {
+test('a queue deleted with many scheduled messages is not created again when they are due', async (t) => {
   const storage = await openStorage(t)
   const { begin, freezeClock, pool, rows, send, take } = storage
   await freezeClock(start)
@@ -315,11 +315,11 @@ test('a queue deleted with very many scheduled messages does not come back when 
   t.same(
     payloads(await take('q', { batch: 9 })),
     ['later'],
-    'what is committed later makes it anew',
+    'a message committed later creates it again',
   )
 })
 
-test('only one node at a time takes a step, and one that dies leaves it to the next', async (t) => {
+test('only one node at a time runs a step, and the next node repeats the step of one that dies', async (t) => {
   const storage = await openStorage(t)
   const { begin, pool, rows, send } = storage
   await send('q', 'p', [1, 2])

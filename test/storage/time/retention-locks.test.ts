@@ -1,4 +1,4 @@
-// Retention beside others: what it may not pass, what may not stop it, and how much a step does.
+// Retention beside other calls: what it must not remove, what must not stop it, and how much a step does.
 import { ack, push } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -9,7 +9,7 @@ const day = 86_400_000
 
 type Counts = Readonly<Record<string, number>>
 
-/** One step of a chore that is due, as a node takes it. */
+/** One step of a chore that is due, as a node runs it. */
 async function step({ rows }: Storage, limits: { rows?: number } = {}): Promise<Counts> {
   const found = await rows<{ kind: string; count: number }>(
     `select kind, count::float8 from rouse.retention_step('n', 60000, ${day}, ${14 * day}, ${7 * day}, ${7 * day}, null, 1000, $1)`,
@@ -53,7 +53,7 @@ for (const [barrier, options] of [
   ['pop-locked', { partitions: 2 }],
   ['pop-leased', { partitions: 2 }],
 ] as const) {
-  test(`retention leaves unconsumed messages to a pop that stands at ${barrier}`, async (t) => {
+  test(`retention leaves unconsumed messages to a pop stopped at ${barrier}`, async (t) => {
     const storage = await expiringQueue(t)
     const { armBarrier, pool, rows, take } = storage
     const stopped = await armBarrier(barrier)
@@ -67,7 +67,7 @@ for (const [barrier, options] of [
   })
 }
 
-test('a pop leaves alone what an open step of retention removes', async (t) => {
+test('a pop does not deliver what an open step of retention removes', async (t) => {
   const { begin, pool, rows, send, take } = await expiringQueue(t)
   await send('q', 'p', ['young'])
   const client = await begin()
@@ -80,7 +80,7 @@ test('a pop leaves alone what an open step of retention removes', async (t) => {
   t.same(await rows('select from_seq from rouse.leases'), [{ from_seq: '3' }])
 })
 
-test('a step of retention sees what was delivered before it had the lanes', async (t) => {
+test('a step of retention sees what was delivered before it locked the lanes', async (t) => {
   const { armBarrier, lease, pool, rows } = await expiringQueue(t)
   const locked = await armBarrier('retain-locked')
   const retained = retainRound(pool)
@@ -92,7 +92,7 @@ test('a step of retention sees what was delivered before it had the lanes', asyn
   t.same(await inconsistencies(pool), [])
 })
 
-test('consumed messages go without a look at the lanes, which may be locked', async (t) => {
+test('consumed messages are removed even if lanes are locked', async (t) => {
   const storage = await openStorage(t)
   const { begin, pool } = storage
   await consumed(storage, 'q', ['p'])
@@ -115,7 +115,7 @@ test('a group that is created while a step removes messages gets none of them', 
   t.same(await inconsistencies(pool), [])
 })
 
-test('partitions that others have locked cost a step its time, not the round its end', async (t) => {
+test('locked partitions cost a step time, but the round completes', async (t) => {
   const storage = await openStorage(t)
   const { begin, rows } = storage
   const names = Array.from({ length: 40 }, (_, i) => `locked ${i}`)
@@ -144,7 +144,7 @@ test('partitions that others have locked cost a step its time, not the round its
   t.ok(chore?.soon, 'the next round comes in a second')
 })
 
-test('a queue in which a group is being created is passed over, the others are not', async (t) => {
+test('only a queue in which a group is being created is skipped', async (t) => {
   const storage = await openStorage(t)
   const { armBarrier, pool, rows, take } = storage
   await consumed(storage, 'busy', ['p'])
@@ -162,7 +162,7 @@ test('a queue in which a group is being created is passed over, the others are n
   t.same(kept, [{ name: 'busy' }])
 })
 
-test('keys and letters that others have locked stay, and stop nothing', async (t) => {
+test('locked keys and letters stay and block nothing', async (t) => {
   const storage = await openStorage(t)
   const { begin, freezeClock, lease, pool, rows } = storage
   await freezeClock(start)
@@ -179,7 +179,7 @@ test('keys and letters that others have locked stay, and stop nothing', async (t
   t.same(await rows('select from rouse.dedup'), [])
 })
 
-test('a key that is used again after its time is not swept', async (t) => {
+test('a key that is used again after it expired is not swept', async (t) => {
   const { advanceClock, freezeClock, pool, rows } = await openStorage(t)
   await freezeClock(start)
   await push(pool, [message('q', 'p', 1, { transactionId: 'k' })])
@@ -189,7 +189,7 @@ test('a key that is used again after its time is not swept', async (t) => {
   t.equal((await rows('select from rouse.dedup')).length, 1)
 })
 
-test('a partition with much to remove lets the others have their turn', async (t) => {
+test('a partition with much to remove does not keep others from their turn', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, rows, send, take } = storage
   await freezeClock(start)

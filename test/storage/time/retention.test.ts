@@ -1,4 +1,4 @@
-// Rule 13: what retention may take away, and what holds it back.
+// Rule 13: what retention may remove, and what it must keep.
 import {
   ack,
   deadLetters,
@@ -37,7 +37,7 @@ async function fiveOld(storage: Storage): Promise<void> {
   await storage.send('q', 'p', [1, 2, 3, 4, 5])
 }
 
-test('what every group has consumed goes, when it is old enough', async (t) => {
+test('messages that every group has consumed are removed when they are old enough', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, pool, take } = storage
   await fiveOld(storage)
@@ -50,7 +50,7 @@ test('what every group has consumed goes, when it is old enough', async (t) => {
   t.same(payloads(await take('q', { batch: 9 })), [4, 5])
 })
 
-test('the slowest group holds what it has not consumed', async (t) => {
+test('messages that the slowest group has not consumed stay', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, pool, take } = storage
   await fiveOld(storage)
@@ -69,7 +69,7 @@ test('without a group nothing counts as consumed', async (t) => {
   t.equal((await kept(storage)).length, 5)
 })
 
-test('a lease holds what it holds, even after it expired', async (t) => {
+test('a lease retains its messages, even after it has expired', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, pool, take } = storage
   await fiveOld(storage)
@@ -82,7 +82,7 @@ test('a lease holds what it holds, even after it expired', async (t) => {
   t.same(payloads(await take('q')), [2])
 })
 
-test('a message that waits to be delivered again holds the watermark', async (t) => {
+test('a message that waits for redelivery stays, and so do those behind it', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, lease, pool, set, take } = storage
   await set('q', { onFailure: 'skip' })
@@ -115,7 +115,7 @@ for (const [what, act] of [
     },
   ],
 ] as [string, (storage: Storage) => Promise<unknown>][]) {
-  test(`${what} takes the leases and redeliveries along`, async (t) => {
+  test(`${what} removes leases and redeliveries`, async (t) => {
     const storage = await openStorage(t)
     const { lease, pool, rows, set } = storage
     await set('q', { ordering: 'none' })
@@ -130,7 +130,7 @@ for (const [what, act] of [
   })
 }
 
-test('unconsumed messages go after retentionSeconds, ttl or maxWaitTimeSeconds, if set', async (t) => {
+test('unconsumed messages are removed after retentionSeconds, ttl or maxWaitTimeSeconds, if set', async (t) => {
   for (const option of ['retentionSeconds', 'ttl', 'maxWaitTimeSeconds']) {
     const storage = await openStorage(t)
     await storage.set('q', { [option]: 60 })
@@ -143,7 +143,7 @@ test('unconsumed messages go after retentionSeconds, ttl or maxWaitTimeSeconds, 
   }
 })
 
-test('a queue may keep what is consumed for ever, or have no retention at all', async (t) => {
+test('a queue may keep consumed messages permanently, or have no retention at all', async (t) => {
   for (const options of [{ completedRetentionSeconds: -1 }, { retentionEnabled: false }]) {
     const storage = await openStorage(t)
     await storage.set('q', options)
@@ -154,7 +154,7 @@ test('a queue may keep what is consumed for ever, or have no retention at all', 
   }
 })
 
-test('an idle empty partition goes with its lanes, and comes back with the next push', async (t) => {
+test('an idle empty partition is removed with its lanes, and the next push creates it again', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, pool, rows, send, take } = storage
   await fiveOld(storage)
@@ -168,7 +168,7 @@ test('an idle empty partition goes with its lanes, and comes back with the next 
   t.same(payloads(await take('q')), ['again'])
 })
 
-test('an idle partition stays while a group is being born on it', async (t) => {
+test('an idle partition stays while a group is being created on it', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, armBarrier, pool, send, take } = storage
   await fiveOld(storage)
@@ -186,7 +186,7 @@ test('an idle partition stays while a group is being born on it', async (t) => {
   t.same(payloads(await take('q', { group: 'late' })), ['again'])
 })
 
-test('a dead letter outlives its message, and a redrive puts it back', async (t) => {
+test('a dead letter outlives its message, and a redrive restores it', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, lease, pool, take } = storage
   await fiveOld(storage)
@@ -208,7 +208,7 @@ test('a dead letter outlives its message, and a redrive puts it back', async (t)
   t.equal((await take('q')).status, 'empty')
 })
 
-test('dead letters, attempts and keys go when their own time is over', async (t) => {
+test('dead letters, attempts and keys are removed after their own times', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, lease, pool } = storage
   await freezeClock(start)
@@ -220,7 +220,7 @@ test('dead letters, attempts and keys go when their own time is over', async (t)
   t.match(await retainRound(pool), { deadLetters: 1, attempts: 1 })
 })
 
-test('a round is bounded and goes on where it stopped', async (t) => {
+test('a step is bounded, and the next one continues where it stopped', async (t) => {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, pool, rows, send, take } = storage
   await freezeClock(start)
@@ -238,7 +238,7 @@ test('a round is bounded and goes on where it stopped', async (t) => {
   t.same(await rows('select from rouse.messages'), [])
 })
 
-test('retention never takes what is delivered and given back at the same time', async (t) => {
+test('retention never removes what is delivered and released concurrently', async (t) => {
   const storage = await openStorage(t)
   const { pool, rows, send, take } = storage
   await send(

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { killAll, treeOf } from '../chaos/harness/processes.ts'
+import { killAll, treeOf } from '../chaos/cluster/processes.ts'
 
 export const gossipSecret = 'a secret of this benchmark alone'
 

@@ -1,9 +1,10 @@
 // A steady load on every node: clients push, fetch and acknowledge one message at a time, at a pace that
 // leaves a small machine idle time. Each has its own node and queue; while its node is down it uses the next
 // one, as behind a balancer.
-import { monotonicMs } from '../chaos/clock.ts'
-import type { RawClient } from '../chaos/harness/raw-client.ts'
-import type { Timed } from '../chaos/slow-windows.ts'
+
+import type { RawClient } from '../chaos/clients/raw-client.ts'
+import { monotonicMs } from '../chaos/history/clock.ts'
+import type { Timed } from '../chaos/history/slow-windows.ts'
 
 export const operations = ['push', 'pop and ack'] as const
 

@@ -2,8 +2,8 @@
 // 1 one of them fired, 2 the command was not understood.
 import { randomInt } from 'node:crypto'
 import { runBug, runBugs } from './bugs/run-bugs.ts'
-import { type Command, readCommand, UsageError } from './harness/command-line.ts'
-import { runChaos } from './harness/run.ts'
+import { type Command, readCommand, UsageError } from './run/command-line.ts'
+import { runChaos } from './run/run.ts'
 
 const quietEverySeconds = 10
 let progressed = 0

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import type { ChaosClusterOptions } from '../harness/chaos-cluster.ts'
+import type { ChaosClusterOptions } from '../cluster/chaos-cluster.ts'
 import { broken, type Replacement } from './bug.ts'
 
 type Breaking = Pick<ChaosClusterOptions, 'nodeEnv' | 'afterMigrate'>

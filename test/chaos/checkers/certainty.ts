@@ -1,7 +1,7 @@
 // What can be concluded about two deliveries of one message to one group, and when one was over.
-import type { History } from '../history.ts'
-import type { Acked, Delivery, Message } from '../history-views.ts'
-import type { OperationKind } from '../operations.ts'
+import type { History } from '../history/history.ts'
+import type { Acked, Delivery, Message } from '../history/history-views.ts'
+import type { OperationKind } from '../history/operations.ts'
 
 /** After these a message's attempts are counted from one again. */
 export const restarts: readonly OperationKind[] = ['seek', 'redrive']

@@ -1,6 +1,6 @@
-import type { History } from '../history.ts'
-import type { Message } from '../history-views.ts'
-import type { AuditRecord } from '../records.ts'
+import type { History } from '../history/history.ts'
+import type { Message } from '../history/history-views.ts'
+import type { AuditRecord } from '../history/records.ts'
 
 type Letter = AuditRecord['deadLetters'][number]
 

@@ -1,4 +1,4 @@
-import type { History } from '../history.ts'
+import type { History } from '../history/history.ts'
 
 /** A rule looks at the whole history and says what breaks it. Pure: same history, same findings. */
 export type Rule = (history: History) => Findings

@@ -1,8 +1,8 @@
 // Histories of a correct queue, made at random: no rule may fire. The same with one lie: its rule must.
 import fc from 'fast-check'
 import { test } from 'tap'
-import { History } from '../history.ts'
-import type { HistoryRecord, PopRecord, PushRecord } from '../records.ts'
+import { History } from '../history/history.ts'
+import type { HistoryRecord, PopRecord, PushRecord } from '../history/records.ts'
 import { QueueModel } from '../support/queue-model.ts'
 import { check, type RuleName } from './check.ts'
 import { violations } from './summary.ts'

@@ -1,6 +1,6 @@
 // A verdict in words: the table of faults, and the one sentence.
 import type { RuleName, Verdict } from './check.ts'
-import type { FaultRecovery } from './recovery.ts'
+import type { FaultRecovery } from './timing/recovery.ts'
 
 /** Named in the sentence whether they fired or not. */
 const named: ReadonlySet<RuleName> = new Set([

@@ -1,5 +1,5 @@
 // The wire between clients and nodes, and the clients themselves.
-import type { TcpMode } from '../harness/tcp-relay.ts'
+import type { TcpMode } from '../network/tcp-relay.ts'
 import { nemesis, pause, pick } from './nemesis.ts'
 
 const cutsSeconds = 0.5

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { signal } from '../harness/processes.ts'
+import { signal } from '../cluster/processes.ts'
 import { nemesis, pause, pick, untilReady } from './nemesis.ts'
 import { backUp } from './nodes.ts'
 

@@ -1,5 +1,5 @@
 // The wire between one node and the database.
-import type { TcpMode } from '../harness/tcp-relay.ts'
+import type { TcpMode } from '../network/tcp-relay.ts'
 import { type Nemesis, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
 /** As behind a firewall that drops: nobody is told. */

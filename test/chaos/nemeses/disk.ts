@@ -1,5 +1,5 @@
 // The disk under the database: full, slow, failing, and without power.
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
 
 const slowMs = 300

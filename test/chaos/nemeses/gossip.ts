@@ -1,6 +1,6 @@
 // The datagrams between nodes: lost in every way that networks know.
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
-import type { UdpFault } from '../harness/udp-relay.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
+import type { UdpFault } from '../network/udp-relay.ts'
 import { type Nemesis, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
 const all = { loss: 1 }

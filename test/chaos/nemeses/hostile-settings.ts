@@ -1,7 +1,7 @@
 // Settings of the nodes' role and database that would harm whoever relies on PostgreSQL's own: nodes connect again under them.
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
 import { endAll, endSessionsOfNodes, openSession } from './sessions.ts'
 

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ChaosClient } from '../harness/chaos-client.ts'
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
-import type { ChaosNode } from '../harness/chaos-node.ts'
-import type { MayHarm, QueueRecord } from '../records.ts'
+import type { ChaosClient } from '../clients/chaos-client.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
+import type { ChaosNode } from '../cluster/chaos-node.ts'
+import type { MayHarm, QueueRecord } from '../history/records.ts'
 
 export interface About {
   readonly random: () => number

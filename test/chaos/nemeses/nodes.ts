@@ -1,7 +1,7 @@
 // Nodes and their workers: killed, ended in order, and stopped for a while.
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
-import type { ChaosNode } from '../harness/chaos-node.ts'
-import { killAll, signal } from '../harness/processes.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
+import type { ChaosNode } from '../cluster/chaos-node.ts'
+import { killAll, signal } from '../cluster/processes.ts'
 import { type About, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
 /** Between kills: the worker that takes its place must have had time to serve. */

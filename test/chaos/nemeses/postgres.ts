@@ -1,6 +1,6 @@
 // The database server: killed, restarted, stopped for a while; its sessions ended, used up, held open.
 import type pg from 'pg'
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
 import { endAll, isOfNodes, openSession } from './sessions.ts'
 

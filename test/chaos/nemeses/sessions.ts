@@ -1,7 +1,7 @@
 // Sessions of the harness itself, and those of the nodes.
 import pg from 'pg'
-import type { ChaosPostgres } from '../harness/chaos-postgres.ts'
-import { within } from '../harness/deadline.ts'
+import type { ChaosPostgres } from '../cluster/chaos-postgres.ts'
+import { within } from '../cluster/deadline.ts'
 
 const sessionMsMax = 10_000
 

@@ -1,10 +1,10 @@
 // The standby: it takes over, it is lost, and it is waited for in vain.
 import { readFileSync } from 'node:fs'
 import { eventually } from '@rouse/testkit'
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
-import { signal } from '../harness/processes.ts'
-import type { SupervisedServer } from '../harness/supervised-server.ts'
-import type { TcpMode } from '../harness/tcp-relay.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
+import { signal } from '../cluster/processes.ts'
+import type { SupervisedServer } from '../cluster/supervised-server.ts'
+import type { TcpMode } from '../network/tcp-relay.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
 
 /** How long the old primary lives on behind its fence. */

@@ -1,10 +1,10 @@
 // Sessions of others that hold something of one queue: transactions of users that stay open, and rows that stay locked. Other
 // queues must not notice; and whoever enqueues or acknowledges in a transaction of his own must not hold up pushes at all.
 import type pg from 'pg'
-import type { ChaosClient } from '../harness/chaos-client.ts'
-import type { ChaosCluster } from '../harness/chaos-cluster.ts'
-import type { RawMessage } from '../harness/raw-client.ts'
-import type { MayHarm, Outcome, QueueRecord } from '../records.ts'
+import type { ChaosClient } from '../clients/chaos-client.ts'
+import type { RawMessage } from '../clients/raw-client.ts'
+import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
+import type { MayHarm, Outcome, QueueRecord } from '../history/records.ts'
 import { type About, type Made, type Nemesis, nemesis, pause, pick } from './nemesis.ts'
 import { endAll, openSession } from './sessions.ts'
 

@@ -1,6 +1,6 @@
 // A correct queue in a few lines: two lanes, one group, and what is promised about leases, attempts and crashes. It has no
 // clock: whoever asks says what time it is.
-import type { AckedItem } from '../records.ts'
+import type { AckedItem } from '../history/records.ts'
 
 export interface Entry {
   readonly value: string

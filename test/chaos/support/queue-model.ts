@@ -7,7 +7,7 @@ import type {
   Outcome,
   PoppedMessage,
   PushedItem,
-} from '../records.ts'
+} from '../history/records.ts'
 import {
   CorrectQueue,
   type Entry,

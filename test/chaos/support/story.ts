@@ -1,6 +1,6 @@
 // Histories told by hand, for the tests of the checkers: who said what when, in milliseconds. Whatever a step does not say
 // is as in a correct queue: ids and seqs follow the pushes, attempts count up, every call takes 2 ms and is answered ok.
-import { History } from '../history.ts'
+import { History } from '../history/history.ts'
 import type {
   AckedItem,
   AuditRecord,
@@ -11,7 +11,7 @@ import type {
   PoppedMessage,
   PushedItem,
   QueueRecord,
-} from '../records.ts'
+} from '../history/records.ts'
 
 interface Told {
   readonly at: number

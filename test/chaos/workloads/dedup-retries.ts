@@ -1,8 +1,8 @@
-import type { ChaosClient } from '../harness/chaos-client.ts'
-import type { RawItem } from '../harness/raw-client.ts'
-import type { Outcome } from '../records.ts'
-import { ackUntilHeard, consume } from './consuming.ts'
-import { paced } from './producing.ts'
+import type { ChaosClient } from '../clients/chaos-client.ts'
+import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { paced } from '../clients/producing.ts'
+import type { RawItem } from '../clients/raw-client.ts'
+import type { Outcome } from '../history/records.ts'
 import { clients, type Workload } from './workload.ts'
 
 const queue = 'dedup'

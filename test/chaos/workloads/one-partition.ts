@@ -1,5 +1,5 @@
-import { ackAndFetch, ackUntilHeard, consume, workBySdk } from './consuming.ts'
-import { countAround, paced, pushUntilStored } from './producing.ts'
+import { ackAndFetch, ackUntilHeard, consume, workBySdk } from '../clients/consuming.ts'
+import { countAround, paced, pushUntilStored } from '../clients/producing.ts'
 import { clients, type Workload } from './workload.ts'
 
 const queue = 'one-partition'

@@ -1,5 +1,5 @@
-import { ackAndFetch, ackUntilHeard, consume, workBySdk } from './consuming.ts'
-import { bySdk, countAround, paced } from './producing.ts'
+import { ackAndFetch, ackUntilHeard, consume, workBySdk } from '../clients/consuming.ts'
+import { bySdk, countAround, paced } from '../clients/producing.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
 
 const queue = 'plain'

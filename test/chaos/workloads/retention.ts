@@ -1,7 +1,7 @@
-import type { ChaosClient } from '../harness/chaos-client.ts'
-import type { RawClient, RawMessage } from '../harness/raw-client.ts'
-import { ackUntilHeard, consume } from './consuming.ts'
-import { paced, pushUntilStored } from './producing.ts'
+import type { ChaosClient } from '../clients/chaos-client.ts'
+import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { paced, pushUntilStored } from '../clients/producing.ts'
+import type { RawClient, RawMessage } from '../clients/raw-client.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
 
 const kept = 'kept'

@@ -1,6 +1,6 @@
-import { ackUntilHeard, consume } from './consuming.ts'
-import { countAround, paced } from './producing.ts'
-import { ackInTransaction, enqueue } from './sql-calls.ts'
+import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { countAround, paced } from '../clients/producing.ts'
+import { ackInTransaction, enqueue } from '../clients/sql-calls.ts'
 import { clients, type Workload } from './workload.ts'
 
 const queue = 'sql'

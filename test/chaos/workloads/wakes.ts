@@ -1,5 +1,5 @@
-import { ackAndFetch } from './consuming.ts'
-import { paced } from './producing.ts'
+import { ackAndFetch } from '../clients/consuming.ts'
+import { paced } from '../clients/producing.ts'
 import { type ClientSpec, type Workload } from './workload.ts'
 
 /** From one node to another, each way once. */

@@ -1,6 +1,6 @@
-import type { RawItem } from '../harness/raw-client.ts'
-import { ackAndFetch, ackUntilHeard, consume } from './consuming.ts'
-import { countAround, paced, pushUntilStored } from './producing.ts'
+import { ackAndFetch, ackUntilHeard, consume } from '../clients/consuming.ts'
+import { countAround, paced, pushUntilStored } from '../clients/producing.ts'
+import type { RawItem } from '../clients/raw-client.ts'
 import { clients, type Workload } from './workload.ts'
 
 const namespace = 'wide'

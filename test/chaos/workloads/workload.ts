@@ -1,6 +1,6 @@
 // A workload: queues with their options, and the clients that push into them and pop from them.
-import type { ChaosClient } from '../harness/chaos-client.ts'
-import type { QueueRecord } from '../records.ts'
+import type { ChaosClient } from '../clients/chaos-client.ts'
+import type { QueueRecord } from '../history/records.ts'
 
 export interface Workload {
   readonly name: string

@@ -11,7 +11,7 @@ import {
 } from '@rouse/database'
 import { startTestPostgres } from '@rouse/testkit'
 import { t as file, test } from 'tap'
-import { buildFsyncShim } from '../../chaos/harness/fsync-shim.ts'
+import { buildFsyncShim } from '../../chaos/disk/fsync-shim.ts'
 
 const tools = await mkdtemp(join(tmpdir(), 'rouse-flush-'))
 await chmod(tools, 0o755)

@@ -1,0 +1,18 @@
+// After the drain nothing is left: no backlog, no lease, nothing scheduled, no contradiction between tables.
+import type { History } from '../../history/history.ts'
+import { Findings } from '../findings.ts'
+
+export function leftOver({ audit }: History): Findings {
+  const findings = new Findings()
+  if (audit === undefined) {
+    findings.add('nobody looked into the tables at the end')
+    return findings
+  }
+  for (const group of audit.undrained) {
+    findings.add(`${group.left} messages of ${group.queue} were left for ${group.group}`, group)
+  }
+  if (audit.leases > 0) findings.add(`${audit.leases} leases were left`, audit)
+  if (audit.scheduled > 0) findings.add(`${audit.scheduled} scheduled messages were left`, audit)
+  for (const contradiction of audit.contradictions) findings.add(contradiction)
+  return findings
+}

@@ -1,0 +1,98 @@
+// A transaction's acknowledgements and pushes happen together or not at all.
+// - answered ok: everything it pushed is delivered, nothing it acknowledged comes again;
+// - unknown: all of what it pushed, or nothing; if all, as above; if nothing, what it acknowledged must come again.
+// One that was refused is judged by unexpected.ts. Where another call pushed the same values, they tell nothing of an unknown one.
+import type { History } from '../../history/history.ts'
+import type { Delivery, Message, Transaction } from '../../history/history-views.ts'
+import { surelyBefore } from '../certainty.ts'
+import { type DeadLetterIndex, deadLetters } from '../dead-letter-index.ts'
+import { ghostsOf } from '../delivery/ghosts.ts'
+import { Findings } from '../findings.ts'
+
+export function transactions(history: History): Findings {
+  const findings = new Findings()
+  const letters = deadLetters(history)
+  for (const transaction of history.transactions()) {
+    if (transaction.outcome === 'fail' || transaction.pushed.length === 0) continue
+    const isSure = transaction.outcome === 'ok'
+    const pushed = transaction.pushed.map((row) => history.message(row))
+    if (!isSure && !pushed.every((message) => isItsOwn(history, message, transaction))) continue
+    const arrived = pushed.filter((message) => hasArrived(history, message, letters))
+    const acked = transaction.acked.filter((row) => row >= 0).map((row) => history.delivery(row))
+    if (arrived.length === 0 && !isSure) {
+      checkComesAgain(history, transaction, acked, letters, findings)
+    } else if (arrived.length < pushed.length) {
+      findings.add(
+        `of a transaction's ${pushed.length} pushes ${arrived.length} arrived`,
+        transaction,
+        ...pushed,
+      )
+    } else {
+      checkEnded(history, transaction, acked, findings)
+    }
+  }
+  return findings
+}
+
+function isItsOwn(history: History, message: Message, { call }: Transaction): boolean {
+  if (ghostsOf(history, message).size > 0) return false
+  return message.pushes.every((push) => push.call === call || push.outcome === 'fail')
+}
+
+function hasArrived(history: History, message: Message, letters: DeadLetterIndex): boolean {
+  const groups = history.queues.get(message.queue)?.groups ?? []
+  return groups.every(
+    (group) =>
+      message.deliveries.some((delivery) => delivery.group === group) ||
+      letters.has(message, group),
+  )
+}
+
+function checkEnded(
+  history: History,
+  transaction: Transaction,
+  acked: readonly Delivery[],
+  findings: Findings,
+): void {
+  for (const delivery of acked) {
+    const again = othersOf(history, delivery).find((other) =>
+      surelyBefore(history, delivery, other),
+    )
+    if (again === undefined) continue
+    findings.add(
+      'a transaction pushed, and what it acknowledged came again',
+      transaction,
+      delivery,
+      again,
+    )
+  }
+}
+
+function checkComesAgain(
+  history: History,
+  transaction: Transaction,
+  acked: readonly Delivery[],
+  letters: DeadLetterIndex,
+  findings: Findings,
+): void {
+  for (const delivery of acked) {
+    const endedOtherwise = delivery.acks.some(
+      ({ call, taken }) => call !== transaction.call && taken !== 'no',
+    )
+    if (endedOtherwise || letters.has(history.message(delivery.message), delivery.group)) continue
+    if (othersOf(history, delivery).some((other) => !surelyBefore(history, other, delivery)))
+      continue
+    findings.add(
+      'a transaction pushed nothing, and what it acknowledged is gone',
+      transaction,
+      delivery,
+    )
+  }
+}
+
+function othersOf(history: History, delivery: Delivery): Delivery[] {
+  const { deliveries } = history.message(delivery.message)
+  return deliveries.filter(
+    ({ row, id, group }) => row !== delivery.row && id === delivery.id && group === delivery.group,
+  )
+}

@@ -1,0 +1,29 @@
+// A ghost is a message that was handed out and then undone with the database's last moments: its push was never answered
+// ok, and after a crash or failover nobody saw it again. That happens when a wait for the standby is cut short: the
+// primary shows what the standby does not have yet. Promise 7 allows it; rules that count messages leave ghosts out.
+import type { History } from '../../history/history.ts'
+import type { Message } from '../../history/history-views.ts'
+import { completion } from '../certainty.ts'
+
+/** The ids under which this message was delivered that are ghosts. */
+export function ghostsOf(history: History, message: Message): ReadonlySet<number> {
+  const ghosts = new Set<number>()
+  if (message.deliveries.length === 0) return ghosts
+  if (!message.pushes.some(({ outcome }) => outcome === 'unknown')) return ghosts
+  for (const id of new Set(message.deliveries.map((delivery) => delivery.id))) {
+    if (message.pushes.some((push) => push.outcome === 'ok' && push.id === id)) continue
+    const deliveries = message.deliveries.filter((delivery) => delivery.id === id)
+    const pushedFrom = Math.min(...message.pushes.map(({ start }) => start))
+    const seenLast = Math.max(...deliveries.map(({ begins }) => begins))
+    const undone = history.faults.some(
+      ({ forgetsLeases, skipped, start, end }) =>
+        forgetsLeases &&
+        skipped === undefined &&
+        end >= pushedFrom &&
+        end >= seenLast &&
+        start <= Math.max(...deliveries.map((d) => d.expiresMax)),
+    )
+    if (undone && deliveries.every((delivery) => completion(delivery) === undefined)) ghosts.add(id)
+  }
+  return ghosts
+}

@@ -1,0 +1,51 @@
+// Nothing is delivered that nobody pushed, whose push was refused, into another partition than it was pushed to, after a purge that
+// must have removed it, or to a group that begins after it.
+import type { History } from '../../history/history.ts'
+import type { Delivery, Message } from '../../history/history-views.ts'
+import { Findings } from '../findings.ts'
+import { isBeforeSubscription, pushedTo } from './subscriptions.ts'
+
+export function unexpected(history: History): Findings {
+  const findings = new Findings()
+  for (const message of history.messages()) {
+    const [delivery] = message.deliveries
+    if (delivery === undefined) continue
+    const possible = message.pushes.filter(({ outcome }) => outcome !== 'fail')
+    const name = `${message.value} of ${message.queue}`
+    if (message.pushes.length === 0) {
+      findings.add(`${name} was delivered, and nobody pushed it`, message)
+    } else if (possible.length === 0) {
+      findings.add(`${name} was delivered, and every push of it was refused`, message)
+    } else if (
+      !message.deliveries.every((got) => possible.some((push) => push.partition === got.partition))
+    ) {
+      findings.add(`${name} was delivered in another partition than it was pushed to`, message)
+    } else if (possible.every((push) => push.start > delivery.end)) {
+      findings.add(`${name} was delivered before it was pushed`, message)
+    } else if (!history.operations.isEmpty) {
+      checkPlaces(history, message, name, findings)
+    }
+  }
+  return findings
+}
+
+function checkPlaces(history: History, message: Message, name: string, findings: Findings): void {
+  for (const delivery of message.deliveries) {
+    if (wasPurgedBefore(history, message, delivery)) {
+      findings.add(`${name} was delivered after a purge that must have removed it`, delivery)
+    }
+    if (isBeforeSubscription(history, message, delivery)) {
+      findings.add(`${name} was delivered to ${delivery.group}, which begins after it`, delivery)
+    }
+  }
+}
+
+/** Dead letters outlive a purge: a redrive may bring them back. */
+function wasPurgedBefore(history: History, message: Message, delivery: Delivery): boolean {
+  const { operations } = history
+  const stored = pushedTo(message)
+  if (operations.of('redrive', delivery).length > 0) return false
+  return operations
+    .of('purge', delivery)
+    .some(({ outcome, start, end }) => outcome === 'ok' && stored < start && end < delivery.begins)
+}

@@ -1,0 +1,95 @@
+// Promise 5: attempts are counted at delivery, each message its own.
+//
+// The next delivery of a message is one attempt higher, unless the one before may have been given back uncharged
+// (released, or acknowledged with `retry`), or the database forgot it. It is more than one higher only if a
+// delivery in between reached no consumer: an answer that was lost, or a node or database session that died holding it. After a
+// redrive or a seek attempts are counted from one again.
+import type { History } from '../../history/history.ts'
+import type { Delivery } from '../../history/history-views.ts'
+import { byAttempt, deliveriesByGroup, restarts } from '../certainty.ts'
+import { Findings } from '../findings.ts'
+
+/** A lease that a dying node took may come back so long after the fault is over. */
+const aftermathMs = 10_000
+
+export function attempts(history: History): Findings {
+  const findings = new Findings()
+  for (const message of history.troubledMessages()) {
+    for (const [group, all] of deliveriesByGroup(message)) {
+      for (const id of new Set(all.map((delivery) => delivery.id))) {
+        const deliveries = all.filter((delivery) => delivery.id === id)
+        countingRuns(history, deliveries).forEach((run, i) => {
+          let previous: Delivery | undefined
+          for (const delivery of run) {
+            const words =
+              previous !== undefined
+                ? nextWrong(history, previous, delivery)
+                : i === 0
+                  ? firstWrong(history, delivery, message.pushes[0]?.start ?? 0)
+                  : undefined
+            if (words !== undefined) {
+              findings.add(`${message.value} ${words} for ${group}`, ...deliveries)
+            }
+            previous = delivery
+          }
+        })
+      }
+    }
+  }
+  return findings
+}
+
+/** Deliveries between which the count of attempts did not start again, each run by attempt. */
+function countingRuns(history: History, deliveries: readonly Delivery[]): Delivery[][] {
+  const runs: Delivery[][] = []
+  let previous: Delivery | undefined
+  for (const delivery of deliveries) {
+    const run = runs.at(-1)
+    const { begins } = previous ?? delivery
+    if (
+      run === undefined ||
+      history.operations.touch(restarts, delivery, Math.min(begins, delivery.begins), delivery.end)
+    ) {
+      runs.push([delivery])
+    } else {
+      run.push(delivery)
+    }
+    previous = delivery
+  }
+  return runs.map((run) => run.sort(byAttempt))
+}
+
+function firstWrong(history: History, first: Delivery, pushedFrom: number): string | undefined {
+  if (first.attempt === 1) return undefined
+  if (first.attempt < 1) return `came as attempt ${first.attempt}`
+  if (mayHaveGoneAstray(history, first, pushedFrom)) return undefined
+  return `came first as attempt ${first.attempt}`
+}
+
+function nextWrong(history: History, previous: Delivery, next: Delivery): string | undefined {
+  const charged = next.attempt - previous.attempt
+  if (charged === 1) return undefined
+  if (charged === 0) {
+    const from = Math.min(previous.begins, next.begins)
+    if (history.forgets(from, Math.max(previous.end, next.end))) return undefined
+    return mayBeUncharged(previous, next) || mayBeUncharged(next, previous)
+      ? undefined
+      : `came twice as attempt ${next.attempt}`
+  }
+  if (mayHaveGoneAstray(history, next, previous.begins)) return undefined
+  return `came as attempt ${next.attempt} after ${previous.attempt}`
+}
+
+function mayBeUncharged({ releasedMin, acks }: Delivery, next: Delivery): boolean {
+  if (releasedMin <= next.end) return true
+  return acks.some(
+    ({ status, taken, start }) => status === 'retry' && taken !== 'no' && start <= next.end,
+  )
+}
+
+function mayHaveGoneAstray(history: History, delivery: Delivery, from: number): boolean {
+  return (
+    history.faulty(from - aftermathMs, delivery.end) ||
+    history.lostPop(delivery, from, delivery.end)
+  )
+}

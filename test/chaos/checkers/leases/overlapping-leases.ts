@@ -1,0 +1,30 @@
+// Promise 3: one live lease per message and group.
+//
+// Two leases surely overlapped if each was handed out before the other can have ended: whichever began first was then
+// still alive when the second one began. No order between the two need be known.
+import type { History } from '../../history/history.ts'
+import type { Delivery } from '../../history/history-views.ts'
+import { deliveriesByGroup, endsMin } from '../certainty.ts'
+import { Findings } from '../findings.ts'
+
+export function overlappingLeases(history: History): Findings {
+  const findings = new Findings()
+  for (const message of history.troubledMessages()) {
+    if (message.deliveries.length < 2) continue
+    for (const [group, deliveries] of deliveriesByGroup(message)) {
+      deliveries.forEach((one, i) => {
+        for (const other of deliveries.slice(i + 1)) {
+          if (!overlap(history, one, other)) continue
+          findings.add(`${message.value} was leased twice at once by ${group}`, one, other)
+        }
+      })
+    }
+  }
+  return findings
+}
+
+function overlap(history: History, one: Delivery, other: Delivery): boolean {
+  if (one.id !== other.id || one.pop === other.pop) return one.id === other.id
+  if (one.end >= endsMin(other) || other.end >= endsMin(one)) return false
+  return !history.forgets(Math.min(one.begins, other.begins), Math.max(one.end, other.end))
+}

@@ -1,0 +1,42 @@
+// Promise 6: a push reaches an idle waiter. Late is a message that came later than the queue's bound after its push was
+// answered, while some pop stood open for all of that time without getting it. Faults, and what follows them, are
+// left out: their bounds are the recovery times.
+import type { History } from '../../history/history.ts'
+import type { Pop } from '../../history/history-views.ts'
+import { Findings } from '../findings.ts'
+
+const aftermathMs = 5_000
+
+export function lateWakes(history: History): Findings {
+  const findings = new Findings()
+  const waiters = new Map<string, Pop[]>()
+  for (const message of history.messages()) {
+    const queue = history.queues.get(message.queue)
+    if (queue?.wakeMsMax === undefined) continue
+    const [push] = message.pushes
+    if (push?.outcome !== 'ok' || message.pushes.length > 1 || push.delayMs > 0) continue
+    for (const group of queue.groups) {
+      const first = message.deliveries.find((delivery) => delivery.group === group)
+      if (first === undefined || first.end - push.end <= queue.wakeMsMax) continue
+      if (history.faulty(push.start - aftermathMs, first.end)) continue
+      const name = JSON.stringify([queue.queue, group])
+      const pops = waiters.get(name) ?? [...history.pops(queue.queue, group)]
+      waiters.set(name, pops)
+      const idle = pops.find((pop) => wasIdle(pop, push.end, first.end, queue.wakeMsMax ?? 0))
+      if (idle === undefined) continue
+      const lateMs = Math.round(first.end - push.end)
+      findings.add(
+        `${message.value} came ${lateMs} ms after its push to one who waited`,
+        message,
+        idle,
+      )
+    }
+  }
+  return findings
+}
+
+/** Whether it waited longer than the bound beside the message. */
+export function wasIdle(pop: Pop, pushedAt: number, cameAt: number, boundMs: number): boolean {
+  const open = Math.min(pop.end, cameAt) - Math.max(pop.start, pushedAt)
+  return pop.outcome === 'ok' && pop.waitMs > 0 && open > boundMs
+}

@@ -1,0 +1,152 @@
+// How the cluster came back after each fault, from what clients saw.
+import type { History } from '../../history/history.ts'
+import type { FaultRecord } from '../../history/records.ts'
+import { medianMs, windowMedians } from '../../history/slow-windows.ts'
+
+/** How long after a fault its effects are looked for. */
+const aftermathMs = 10_000
+/** Compared before and after: so long a time, in slices of so much. */
+const calmMs = 5_000
+const sliceMs = 1_000
+/** A machine on which a push takes longer than this in the calm is too busy to be held to a time. */
+export const calmPushMsMax = 250
+
+export interface FaultRecovery {
+  readonly fault: FaultRecord
+  /** From the end of the fault to the first push, and the first pop, that was sent afterwards and answered ok. */
+  readonly pushMs: number | undefined
+  readonly popMs: number | undefined
+  /** The longest time without an ok push, from the fault's start until well after its end. An empty pop needs no database. */
+  readonly longestGapMs: number
+  /**
+   * Leases whose answer died with the fault: the latest moment at which a lane got its first message back, counted from when
+   * the lease must have run out, had it been taken in the fault's first moment. Undefined: there were none.
+   */
+  readonly leasesBackMs: number | undefined
+  /** The median time of an ok push in the calm before. */
+  readonly calmPushMs: number | undefined
+  /** Nine of ten took at most so long. */
+  readonly calmMostPushMs: number | undefined
+  /** The worst slice of a second after its start: median time of an ok push, against the calm before. */
+  readonly slowdown: number | undefined
+  /** For how many slices of a second pushes took more than twice as long as in the calm before. */
+  readonly slowSlices: number
+}
+
+export function recoveries(history: History): FaultRecovery[] {
+  const made = history.faults.filter(({ skipped }) => skipped === undefined)
+  if (made.length === 0) return []
+  const answers = [...history.okAnswers()].sort((a, b) => a.end - b.end)
+  const ends = Float64Array.from(answers, ({ end }) => end)
+  const lastPush = answers.findLast(({ kind }) => kind === 'push')?.end ?? 0
+  const astray = [...deliveriesAfterLostOnes(history)]
+  return made.map((fault) => {
+    // What the next fault does is not this one's.
+    const next = made.find(({ start }) => start > fault.start)?.start ?? Number.POSITIVE_INFINITY
+    const until = Math.max(fault.end, Math.min(fault.end + aftermathMs, next))
+    const near = answers.slice(lowerBound(ends, fault.start - calmMs), lowerBound(ends, until))
+    const pushed = near.filter(({ kind, end }) => kind === 'push' && end >= fault.start)
+    return {
+      fault,
+      pushMs: firstAfter(near, 'push', fault.end),
+      popMs: firstAfter(near, 'pop', fault.end),
+      longestGapMs: longestGap(
+        pushed.map(({ end }) => end),
+        fault.start,
+        lastPush,
+        until,
+      ),
+      leasesBackMs: leasesBack(astray, fault),
+      calmMostPushMs: ninthTenth(
+        near.filter(({ kind, end }) => kind === 'push' && end < fault.start),
+      ),
+      ...slowness(near, fault, until),
+    }
+  })
+}
+
+interface AfterLost {
+  readonly lane: string
+  readonly pushed: number
+  readonly came: number
+  readonly leaseMs: number
+}
+
+/** A message that is first seen as a later attempt has been leased to somebody who never heard of it. */
+function* deliveriesAfterLostOnes(history: History): Iterable<AfterLost> {
+  for (const { deliveries, pushes } of history.messages()) {
+    const [first] = deliveries
+    const [push] = pushes
+    if (first === undefined || push === undefined || first.attempt === 1) continue
+    const { queue, group, partition, end, leaseMs } = first
+    yield { lane: `${queue}/${group}/${partition}`, pushed: push.start, came: end, leaseMs }
+  }
+}
+
+function leasesBack(astray: readonly AfterLost[], { start, end }: FaultRecord): number | undefined {
+  const firstOfLane = new Map<string, number>()
+  for (const { lane, pushed, came, leaseMs } of astray) {
+    if (pushed > start || came < start || came > end + aftermathMs) continue
+    const late = came - start - leaseMs
+    firstOfLane.set(lane, Math.min(firstOfLane.get(lane) ?? late, late))
+  }
+  return firstOfLane.size === 0 ? undefined : Math.max(...firstOfLane.values())
+}
+
+interface Answer {
+  readonly kind: 'push' | 'pop'
+  readonly start: number
+  readonly end: number
+}
+
+function firstAfter(answers: readonly Answer[], kind: Answer['kind'], healed: number) {
+  const first = answers.find((answer) => answer.kind === kind && answer.start >= healed)
+  return first === undefined ? undefined : first.end - healed
+}
+
+/** Also the time up to the end of what is looked at counts, as far as there were clients left to ask. */
+function longestGap(
+  ends: readonly number[],
+  from: number,
+  lastEver: number,
+  until: number,
+): number {
+  let longest = 0
+  let previous = from
+  for (const end of [...ends, Math.min(lastEver, until)]) {
+    longest = Math.max(longest, end - previous)
+    previous = Math.max(previous, end)
+  }
+  return longest
+}
+
+function slowness(answers: readonly Answer[], { start }: FaultRecord, until: number) {
+  const pushes = answers.filter(({ kind }) => kind === 'push')
+  const calmPushMs = medianMs(pushes.filter((push) => push.end < start))
+  if (calmPushMs === undefined || calmPushMs === 0) {
+    return { calmPushMs, slowdown: undefined, slowSlices: 0 }
+  }
+  const slices = { from: start, until, windowMs: sliceMs }
+  const ratios = windowMedians(pushes, slices).map((median) => (median ?? 0) / calmPushMs)
+  return {
+    calmPushMs,
+    slowdown: Math.max(...ratios),
+    slowSlices: ratios.filter((ratio) => ratio > 2).length,
+  }
+}
+
+function ninthTenth(answers: readonly Answer[]): number | undefined {
+  const times = answers.map(({ start, end }) => end - start).sort((a, b) => a - b)
+  return times[Math.floor(times.length * 0.9)]
+}
+
+function lowerBound(sorted: Float64Array, value: number): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((sorted[middle] ?? 0) < value) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,175 @@
+// A client that knows the HTTP API and nothing else: one request a call, no retries, no errors thrown.
+import type { Message, Transport } from '@rouse/client'
+import type { AckedItem, Outcome } from '../history/records.ts'
+import { heardAnswer, heardError } from './outcomes.ts'
+import type { Payload } from './wire-call.ts'
+
+export interface RawItem {
+  readonly queue: string
+  readonly partition?: string
+  readonly payload: Payload
+  readonly transactionId?: string
+  readonly delayMs?: number
+}
+
+export type RawMessage = Message<Payload> & { readonly leaseId: string }
+
+/** A dead letter as it is listed. */
+export interface RawLetter {
+  readonly id: string
+}
+
+export interface RawPop {
+  /** Or one of the others. */
+  readonly queue?: string
+  readonly namespace?: string
+  readonly task?: string
+  readonly group?: string | undefined
+  readonly batch: number
+  readonly partitions: number
+  readonly waitMs: number
+  readonly acks?: readonly object[] | undefined
+  /** Where the group begins, if this pop is its first. */
+  readonly subscription?: Readonly<Record<string, string>> | undefined
+}
+
+export interface Answered<Body> {
+  readonly outcome: Outcome
+  /** Of an ok answer that has one. */
+  readonly body: Body | undefined
+}
+
+const answerMsMax = 10_000
+
+export class RawClient {
+  readonly #url: string
+  readonly #transport: Transport
+  readonly #signal: AbortSignal
+
+  /** `signal` ends waits that nobody needs any more. */
+  constructor(url: string, transport: Transport, signal: AbortSignal) {
+    this.#url = url
+    this.#transport = transport
+    this.#signal = signal
+  }
+
+  push(items: readonly RawItem[]): Promise<Answered<unknown>> {
+    return this.#ask('POST', '/push', { items })
+  }
+
+  async pop(pop: RawPop): Promise<Answered<readonly RawMessage[]>> {
+    const path = pop.queue === undefined ? '/pop' : `/pop/queue/${encodeURIComponent(pop.queue)}`
+    const wait = { wait: pop.waitMs > 0, timeout: pop.waitMs }
+    const source = {
+      ...(pop.namespace === undefined ? {} : { namespace: pop.namespace }),
+      ...(pop.task === undefined ? {} : { task: pop.task }),
+    }
+    const options = {
+      batch: pop.batch,
+      partitions: pop.partitions,
+      ...wait,
+      ...source,
+      ...pop.subscription,
+    }
+    const group = pop.group === undefined ? {} : { consumerGroup: pop.group }
+    const limits = { msMax: pop.waitMs + answerMsMax, signal: this.#signal }
+    const query = Object.entries({ ...options, ...group }).map(
+      ([key, value]) => `${key}=${encodeURIComponent(value)}`,
+    )
+    const asked =
+      pop.acks === undefined
+        ? this.#ask('GET', `${path}?${query.join('&')}`, undefined, limits)
+        : this.#ask('POST', path, { ...options, ...group, acks: pop.acks }, limits)
+    const { outcome, body } = await asked
+    return { outcome, body: (body as { messages: RawMessage[] } | undefined)?.messages ?? [] }
+  }
+
+  ack(
+    messages: readonly RawMessage[],
+    status: AckedItem['status'] = 'completed',
+  ): Promise<Answered<unknown>> {
+    const acknowledgments = messages.map((message) => ackOf(message, status))
+    const consumerGroup = messages[0]?.consumerGroup
+    return this.#ask('POST', '/ack/batch', { consumerGroup, acknowledgments })
+  }
+
+  transact(message: RawMessage, items: readonly RawItem[]): Promise<Answered<unknown>> {
+    const { consumerGroup } = message
+    const ack = { type: 'ack', consumerGroup, ...ackOf(message, 'completed') }
+    return this.#ask('POST', '/transaction', { operations: [ack, { type: 'push', items }] })
+  }
+
+  extend({ leaseId }: RawMessage, seconds: number): Promise<Answered<unknown>> {
+    return this.#ask('POST', `/lease/${leaseId}/extend`, { seconds })
+  }
+
+  release({ leaseId }: RawMessage): Promise<Answered<unknown>> {
+    return this.#ask('DELETE', `/lease/${leaseId}`, undefined)
+  }
+
+  configure(queue: string, configuration: object): Promise<Answered<unknown>> {
+    return this.#ask('POST', '/configure', { queue, ...configuration })
+  }
+
+  purge(queue: string): Promise<Answered<unknown>> {
+    return this.#ask('POST', `/queues/${queue}/purge`, {})
+  }
+
+  /** Without a time, to the end. */
+  seek(queue: string, group: string, to: Date | undefined): Promise<Answered<unknown>> {
+    const body = to === undefined ? { toEnd: true } : { timestamp: to.toISOString() }
+    return this.#ask('POST', `/consumer-groups/${group}/queues/${queue}/seek`, body)
+  }
+
+  subscribe(
+    queue: string,
+    group: string,
+    subscription: Readonly<Record<string, string>>,
+  ): Promise<Answered<unknown>> {
+    const path = `/consumer-groups/${encodeURIComponent(group)}/queues/${queue}/subscription`
+    return this.#ask('POST', path, subscription)
+  }
+
+  async letters(queue: string, limit: number): Promise<readonly RawLetter[]> {
+    const { body } = await this.#ask('GET', `/dlq?queue=${queue}&limit=${limit}`, undefined)
+    return (body as { messages: RawLetter[] } | undefined)?.messages ?? []
+  }
+
+  /** Begins to; `redriveState` tells when it is done. */
+  redrive(queue: string, where: object): Promise<Answered<unknown>> {
+    return this.#ask('POST', '/dlq/redrive', { queue, where })
+  }
+
+  async redriveState(id: string): Promise<string | undefined> {
+    const { body } = await this.#ask('GET', `/dlq/redrive/${id}`, undefined)
+    return (body as { state: string } | undefined)?.state
+  }
+
+  async #ask(
+    method: string,
+    path: string,
+    body: object | undefined,
+    limits: { readonly msMax: number; readonly signal?: AbortSignal } = { msMax: answerMsMax },
+  ): Promise<Answered<unknown>> {
+    const timeout = AbortSignal.timeout(limits.msMax)
+    try {
+      const { status, text } = await this.#transport.send({
+        method,
+        url: new URL(`/api/v1${path}`, this.#url),
+        headers: body === undefined ? {} : { 'content-type': 'application/json' },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal: limits.signal === undefined ? timeout : AbortSignal.any([timeout, limits.signal]),
+      })
+      const { outcome } = heardAnswer(status, text, path.startsWith('/pop'))
+      const told = outcome === 'ok' && text !== ''
+      return { outcome, body: told ? JSON.parse(text) : undefined }
+    } catch (error) {
+      return { outcome: heardError(error).outcome, body: undefined }
+    }
+  }
+}
+
+export function ackOf(message: RawMessage, status: AckedItem['status']): object {
+  const { transactionId, partitionId, leaseId } = message
+  return { transactionId, partitionId, leaseId, status }
+}

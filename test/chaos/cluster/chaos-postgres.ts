@@ -1,0 +1,200 @@
+// The database of the cluster: a server and, if wanted, its standby. Each keeps its port and its wires
+// whatever happens to it. After a failover the two have changed places.
+import { join } from 'node:path'
+import { makeServerFolder } from '@rouse/database'
+import {
+  createPostgresServer,
+  eventually,
+  type PostgresPair,
+  type PostgresServer,
+  startPostgresPair,
+} from '@rouse/testkit'
+import type pg from 'pg'
+import type { DiskImage } from '../disk/disk.ts'
+import { within } from './deadline.ts'
+import { SupervisedServer } from './supervised-server.ts'
+
+export interface ChaosPostgresOptions {
+  readonly folder: string
+  readonly standby: 'sync' | 'async' | 'none'
+  /** False: commits are flushed late, so a power loss loses the newest. */
+  readonly durable: boolean
+  /** Where the folder is mounted from, if it can lose power. */
+  readonly disk: DiskImage | undefined
+  readonly env: Readonly<Record<string, string>>
+  /** Which version; without it, the newest that Rouse supports. */
+  readonly major: number | undefined
+  /** The servers' own log. */
+  readonly log: (line: string) => void
+}
+
+const rebuildMsMax = 240_000
+const writableMsMax = 60_000
+const answerMsMax = 8_000
+
+export class ChaosPostgres {
+  readonly standbyKind: 'sync' | 'async' | 'none'
+  readonly disk: DiskImage | undefined
+  /** In the order of the wires that lead to them; which of them is the primary changes. */
+  readonly servers: readonly SupervisedServer[]
+  readonly #pair: PostgresPair | undefined
+  /** A failover was begun: the other server is not a standby again yet. */
+  #isAlone = false
+
+  static async start(options: ChaosPostgresOptions): Promise<ChaosPostgres> {
+    const { folder, standby, log, env, major } = options
+    await makeServerFolder(folder)
+    const settings = settingsOf(options)
+    if (standby === 'none') {
+      const dataDir = join(folder, 'rouse_a')
+      const server = await createPostgresServer({
+        name: 'rouse_a',
+        dataDir,
+        settings,
+        env,
+        log,
+        major,
+      })
+      await server.start()
+      return new ChaosPostgres(options, [server], undefined)
+    }
+    const synchronous = standby === 'sync'
+    const pair = await startPostgresPair({ folder, synchronous, settings, env, log, major })
+    return new ChaosPostgres(options, [pair.primary, pair.standby], pair)
+  }
+
+  private constructor(
+    { standby, disk, log }: ChaosPostgresOptions,
+    servers: readonly PostgresServer[],
+    pair: PostgresPair | undefined,
+  ) {
+    this.standbyKind = standby
+    this.disk = disk
+    this.servers = servers.map((server) => new SupervisedServer(server, log))
+    this.#pair = pair
+    for (const server of this.servers) server.supervise()
+  }
+
+  /** Of the server that takes writes, without any relay: for the harness itself. */
+  get url(): string {
+    return this.primary.server.url
+  }
+
+  get primary(): SupervisedServer {
+    return this.#supervised(this.#pair?.primary)
+  }
+
+  get standby(): SupervisedServer | undefined {
+    return this.#pair === undefined ? undefined : this.#supervised(this.#pair.standby)
+  }
+
+  /** Its place among the wires. */
+  indexOf(server: SupervisedServer): number {
+    return this.servers.indexOf(server)
+  }
+
+  /** On a connection of its own to the primary. Fails rather than wait. */
+  query<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> {
+    return this.primary.server.query<Row>(sql)
+  }
+
+  async untilWritable(): Promise<void> {
+    await eventually(() => this.query('select pg_current_xact_id()'), {
+      timeoutMs: writableMsMax,
+      intervalMs: 100,
+    })
+  }
+
+  async untilInSync(): Promise<void> {
+    await within(rebuildMsMax, 'the standby', this.#pair?.inSync() ?? Promise.resolve())
+  }
+
+  /** The standby takes over. The old primary must be dead or fenced, and stays held until `reunite`. */
+  async promoteStandby(): Promise<void> {
+    this.#isAlone = true
+    this.primary.hold()
+    if (this.#pair === undefined) throw new Error('there is no standby')
+    await within(rebuildMsMax, 'the promotion', this.#pair.promoteStandby())
+  }
+
+  /** Makes the other server a standby of the primary again, by a new copy. */
+  async reunite(): Promise<void> {
+    if (this.#pair === undefined) return
+    this.standby?.hold()
+    await within(rebuildMsMax, 'a new standby', this.#pair.rebuildStandby())
+    // The copy was not flushed, and its primary has just promised that it is there.
+    await this.disk?.flush()
+    await this.standby?.release()
+    this.#isAlone = false
+  }
+
+  /** Whatever was done to the servers: both run, and the standby has all that the primary has. */
+  async heal(): Promise<void> {
+    this.primary.server.thaw()
+    await this.primary.release()
+    // Only then the other: it may be an old primary that knows nothing of its end.
+    if (this.#isAlone) await this.reunite()
+    this.standby?.server.thaw()
+    await this.standby?.release()
+    await Promise.all(this.servers.map(revive))
+    await this.untilWritable()
+    await this.untilInSync()
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.stop()))
+  }
+
+  #supervised(wanted: PostgresServer | undefined): SupervisedServer {
+    const found = this.servers.find(({ server }) => wanted === undefined || server === wanted)
+    if (found === undefined) throw new Error('the pair has a server that is not ours')
+    return found
+  }
+}
+
+/**
+ * PostgreSQL 18 can hang for good where a crash follows on a crash: its first process waits for io
+ * workers that nobody ends. An operator would kill it, and so do we.
+ */
+async function revive(server: SupervisedServer): Promise<void> {
+  const isUp = eventually(() => server.server.query('select 1'), {
+    timeoutMs: answerMsMax,
+    intervalMs: 100,
+  })
+  await isUp.catch(async () => {
+    await server.kill()
+    await server.start()
+  })
+}
+
+function settingsOf({ durable }: ChaosPostgresOptions): Record<string, string> {
+  return {
+    fsync: 'on',
+    full_page_writes: 'on',
+    ...(durable ? {} : lateFlushes),
+    max_connections: '200',
+    max_wal_size: '512MB',
+  }
+}
+
+/** A commit is answered at once and flushed seconds later: what a power loss takes is whole transactions. */
+const lateFlushes = {
+  synchronous_commit: 'off',
+  wal_writer_delay: '5s',
+  wal_writer_flush_after: '1GB',
+}
+
+/** The functions of Rouse insist on a flush where the server does not: these no longer do. */
+export const withoutFlushes = `
+do $$
+declare
+  v_function text;
+begin
+  for v_function in
+    select pg_get_functiondef(oid) from pg_proc
+     where pronamespace = 'rouse'::regnamespace
+       and prosrc like '%set_config(''synchronous_commit'', ''on''%'
+  loop
+    execute replace(v_function, $on$'synchronous_commit', 'on'$on$, $off$'synchronous_commit', 'off'$off$);
+  end loop;
+end $$`

@@ -1,0 +1,56 @@
+// What the tables hold: while groups are worked off, and once they should be.
+import type pg from 'pg'
+import { inconsistencies } from '../../storage/support/consistency.ts'
+import type { AuditRecord } from '../history/records.ts'
+
+export interface Leftovers {
+  readonly groups: AuditRecord['undrained']
+  /** Held by a consumer, or by one that is gone. */
+  readonly leases: number
+  /** Not yet in a log, or in a lane that has yet to be opened. */
+  readonly scheduled: number
+}
+
+export function leftCount({ groups, leases, scheduled }: Leftovers): number {
+  return leases + scheduled + groups.reduce((sum, { left }) => sum + left, 0)
+}
+
+export async function leftovers(pool: pg.Pool): Promise<Leftovers> {
+  const groups = await pool.query<Leftovers['groups'][number]>(
+    `select queue, "group", left_over::integer as left from (
+       select q.name as queue, g.name as "group",
+         sum(greatest(p.head - greatest(l.next, p.tail), 0))
+           + (select count(*) from rouse.redeliveries r where r.group_id = g.id) as left_over
+       from rouse.groups g
+       join rouse.queues q on q.id = g.queue_id
+       join rouse.lanes l on l.group_id = g.id
+       join rouse.partitions p on p.id = l.partition_id
+       group by q.name, g.name, g.id) counted
+     where left_over > 0`,
+  )
+  const counts = await pool.query<{ leases: number; scheduled: number }>(
+    `select (select count(*) from rouse.leases)::integer as leases,
+       ((select count(*) from rouse.scheduled) + (select count(*) from rouse.freed))::integer as scheduled`,
+  )
+  const [{ leases, scheduled } = { leases: 0, scheduled: 0 }] = counts.rows
+  return { groups: groups.rows, leases, scheduled }
+}
+
+export async function audit(pool: pg.Pool): Promise<AuditRecord> {
+  const { groups, leases, scheduled } = await leftovers(pool)
+  const dead = await pool.query<AuditRecord['deadLetters'][number]>(
+    `select q.name as queue, g.name as "group", d.payload::json ->> 'v' as value, d.attempts
+     from rouse.dead_letters d
+     join rouse.queues q on q.id = d.queue_id
+     join rouse.groups g on g.id = d.group_id
+     order by d.id`,
+  )
+  return {
+    kind: 'audit',
+    undrained: groups,
+    leases,
+    scheduled,
+    deadLetters: dead.rows,
+    contradictions: await inconsistencies(pool),
+  }
+}

@@ -1,0 +1,45 @@
+// Whether the machine is fast enough to hold others to a time: a commit of the harness's own, ten times a second, which has nothing
+// to do with any queue. What it takes is counted from when it was due, so that a process that got no processor is seen as well.
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { monotonicMs } from '../history/clock.ts'
+import type { Span } from '../history/windows.ts'
+
+const everyMs = 100
+const slowMs = 150
+const answerMsMax = 10_000
+
+export interface CommitProbe {
+  /** Resolves with when commits were slow. */
+  stop(): Promise<Span[]>
+}
+
+export async function startCommitProbe(connectionString: string): Promise<CommitProbe> {
+  const session = new pg.Client({
+    connectionString,
+    application_name: 'chaos',
+    query_timeout: answerMsMax,
+  })
+  session.on('error', () => {})
+  await session.connect()
+  const slow: Span[] = []
+  let isStopped = false
+  const probing = (async () => {
+    let due = monotonicMs()
+    while (!isStopped) {
+      await session.query(`select pg_logical_emit_message(true, 'chaos', 'probe')`).catch(() => {})
+      const now = monotonicMs()
+      if (now - due > slowMs) slow.push({ from: due, to: now })
+      due = Math.max(due + everyMs, now)
+      await delay(due - now)
+    }
+  })()
+  return {
+    async stop() {
+      isStopped = true
+      await probing
+      await session.end().catch(() => {})
+      return slow
+    },
+  }
+}

@@ -1,5 +1,5 @@
-// `npm run chaos -- …`: breaks a cluster under load and says in its last line what came of it. Exit codes: 0 all rules held,
-// 1 one of them fired, 2 the command was not understood.
+// `npm run chaos -- …`: runs a cluster under load and faults, and prints the result in the last line. Exit
+// codes: 0 no rule was broken, 1 at least one was, 2 invalid command.
 import { randomInt } from 'node:crypto'
 import { runBug, runBugs } from './bugs/run-bugs.ts'
 import { type Command, readCommand, UsageError } from './run/command-line.ts'
@@ -8,7 +8,7 @@ import { runChaos } from './run/run.ts'
 const quietEverySeconds = 10
 let progressed = 0
 
-// At once: whatever a fault left behind must not keep us, and ends with us.
+// Explicit exit: a process or socket that a fault left behind must not keep this one alive.
 process.exit(await main(process.argv.slice(2)))
 
 async function main(args: readonly string[]): Promise<number> {
@@ -22,31 +22,31 @@ async function main(args: readonly string[]): Promise<number> {
   }
   switch (command.kind) {
     case 'bugs': {
-      const options = { seed: command.seed, keep: command.keep, say, progress }
+      const options = { seed: command.seed, keep: command.keep, print, progress }
       if (command.name === undefined) return (await runBugs(options)) ? 0 : 1
       return (await runBug(command.name, options)) ? 0 : 1
     }
     case 'control': {
-      const { rules } = await runChaos({ ...command.run, ...command, say, progress })
+      const { rules } = await runChaos({ ...command.run, ...command, print, progress })
       const lost = rules.find(({ rule }) => rule === 'lost')?.count ?? 0
-      say(
+      print(
         lost > 0
-          ? `control: ${lost} lost, as it must be`
-          : 'control: nothing was lost: the test of power loss is blind',
+          ? `control: ${lost} messages lost, as expected`
+          : 'control: no message was lost, so the power-loss test cannot detect loss',
       )
       return lost > 0 ? 0 : 1
     }
     case 'run':
-      return (await runChaos({ ...command.run, ...command, say, progress })).ok ? 0 : 1
+      return (await runChaos({ ...command.run, ...command, print, progress })).ok ? 0 : 1
   }
 }
 
-/** On a terminal one line that is overwritten; elsewhere a line now and then. */
+/** Overwrites one line on a terminal; elsewhere prints a line every ten seconds. */
 function progress(line: string): void {
   if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${line}`)
   else if (progressed++ % quietEverySeconds === 0) process.stdout.write(`${line}\n`)
 }
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${process.stdout.isTTY ? '\r\x1b[K' : ''}${line}\n`)
 }

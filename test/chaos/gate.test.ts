@@ -1,10 +1,13 @@
-// The proof in small: what `npm run chaos -- --gate --seed 7` does, as a process of its own, so that nothing of a test's
-// environment reaches the cluster.
+// Runs `npm run chaos -- --gate --seed 7` in a process of its own, so that the environment of the test run
+// does not reach the cluster.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
-/** It takes two minutes. This is for a machine that has much else to do; nothing in the run is judged by its speed. */
+/**
+ * The run takes two minutes on a quiet machine. No rule of the gate depends on speed, so a busy one may take
+ * longer.
+ */
 const msMax = 600_000
 
 t.setTimeout(msMax)
@@ -25,7 +28,7 @@ async function runGate(): Promise<{ code: number | null; lines: string[] }> {
   const node = ['--import', 'tsx', '--conditions=@rouse/source', command]
   const env = ['env', '-i', `PATH=${process.env.PATH}`, `HOME=${process.env.HOME}`]
   const gate = [...env, process.execPath, ...node, '--gate', '--seed', '7']
-  // Behind the tests that run beside it: some of them measure time, and this one does not.
+  // At lower priority than the tests beside it: some of them measure time, this one does not.
   const child = spawn('nice', ['-n', '5', ...gate], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     stdio: ['ignore', 'pipe', 'pipe'],

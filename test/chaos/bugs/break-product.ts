@@ -1,4 +1,4 @@
-// Puts bugs into a cluster that is about to start.
+// Puts seeded bugs into a cluster before it starts.
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
@@ -21,7 +21,7 @@ export function breakProduct(replaces: readonly Replacement[]): Breaking {
   }
 }
 
-/** The text of each file that a bug changes, changed. Throws where its words are not there. */
+/** The patched text of each file that a bug changes. Throws if the text to replace is missing. */
 export async function brokenFiles(replaces: readonly Replacement[]): Promise<Map<string, string>> {
   const texts = new Map<string, string>()
   for (const replacement of replaces) {

@@ -11,14 +11,17 @@ test('there are at least twenty bugs, each with its own name', async (t) => {
   t.equal(new Set(bugs.map(({ name }) => name)).size, bugs.length)
 })
 
-test('a bug whose words are not there, or there twice, is refused', async (t) => {
+test('a bug whose text occurs never or twice is refused', async (t) => {
   const replacement = { file: 'some.sql', find: 'a', put: '$&' }
-  t.throws(() => broken('bcd', replacement), /some.sql has 0 places like: a/)
-  t.throws(() => broken('abca', replacement), /has 2 places/)
+  t.throws(
+    () => broken('bcd', replacement),
+    /some.sql contains the text 0 times instead of once: a/,
+  )
+  t.throws(() => broken('abca', replacement), /contains the text 2 times/)
   t.equal(broken('abc', replacement), '$&bc')
 })
 
-test('every bug can be put into the product as it is', async (t) => {
+test('every bug can be put into the current product', async (t) => {
   const { url } = await testDatabase(t)
   for (const bug of bugs) {
     const { afterMigrate, nodeEnv } = breakProduct(bug.replaces)
@@ -29,17 +32,19 @@ test('every bug can be put into the product as it is', async (t) => {
   }
 })
 
-test('a module whose words have changed does not load', async (t) => {
+test('a module without the text to replace does not load', async (t) => {
   const file = 'packages/sidecar/dist/writes/write-operations.js'
   const bug = {
     ...bugNamed('mix-up-answers'),
-    replaces: [{ file, find: 'no such words', put: '' }],
+    replaces: [{ file, find: 'no such text', put: '' }],
   }
   const { nodeEnv = {} } = breakProduct(bug.replaces)
-  await t.rejects(loadModules(bug, nodeEnv), /nothing like: no such words/)
+  await t.rejects(loadModules(bug, nodeEnv), /does not contain: no such text/)
 })
 
-/** As the nodes load them. By way of `env`: tap puts its own loaders into every process that a test starts. */
+/**
+ * Loaded as the nodes load them. Through `env`: tap puts its loaders into every process that a test starts.
+ */
 async function loadModules(bug: Bug, env: Readonly<Record<string, string>>): Promise<void> {
   const files = bug.replaces.map(({ file }) => new URL(`../../../${file}`, import.meta.url).href)
   const script = files.map((file) => `import ${JSON.stringify(file)}`).join('\n')

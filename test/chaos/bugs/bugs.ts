@@ -8,7 +8,7 @@ export const bugs: readonly Bug[] = [...sqlBugs, ...operatorBugs, ...nodeBugs]
 export function bugNamed(name: string): Bug {
   const bug = bugs.find((candidate) => candidate.name === name)
   if (bug === undefined) {
-    throw new Error(`no bug "${name}"; there are: ${bugs.map((known) => known.name).join(', ')}`)
+    throw new Error(`unknown bug "${name}"; known: ${bugs.map((known) => known.name).join(', ')}`)
   }
   return bug
 }

@@ -1,10 +1,10 @@
-// Bugs in the nodes' own code, put into the built modules.
+// Bugs in the nodes' code, patched into the built modules.
 import type { Bug } from './bug.ts'
 
 export const nodeBugs: readonly Bug[] = [
   {
     name: 'answer-failed-pushes',
-    does: 'a push is answered with success before anybody knows whether it was committed',
+    does: 'a push is reported as stored before it is known to be committed',
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
@@ -17,14 +17,14 @@ export const nodeBugs: readonly Bug[] = [
     ],
     caughtBy: ['lost'],
     workloads: ['plain'],
-    // It shows only if a push is under way just then.
+    // It shows only if a push is in progress at that moment.
     faults: ['backend-terminations', 'postgres-kill', 'postgres-restart'],
     rate: 3,
     seconds: 40,
   },
   {
     name: 'trust-a-cancelled-wait',
-    does: 'a commit whose wait for the standby was cancelled is answered with success',
+    does: 'a commit whose wait for the standby was cancelled is reported as a success',
     replaces: [
       {
         file: 'packages/database/dist/hosts/host-client.js',
@@ -40,7 +40,7 @@ export const nodeBugs: readonly Bug[] = [
   },
   {
     name: 'drop-the-last-of-a-batch',
-    does: 'of a push call with several items the last is answered and not stored',
+    does: 'the last item of a larger push is reported as stored and is not',
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
@@ -58,7 +58,7 @@ export const nodeBugs: readonly Bug[] = [
   },
   {
     name: 'mix-up-answers',
-    does: 'pushes that shared a call are all told what became of the first',
+    does: 'pushes that shared a call all get the result of the first',
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
@@ -73,7 +73,7 @@ export const nodeBugs: readonly Bug[] = [
   },
   {
     name: 'release-what-was-answered',
-    does: 'a lease is now and then given back when its answer has gone out',
+    does: 'a lease is sometimes released after its response was sent',
     replaces: [
       {
         file: 'apps/broker/dist/http/client-watch.js',
@@ -88,7 +88,7 @@ export const nodeBugs: readonly Bug[] = [
   },
   {
     name: 'lose-wakes',
-    does: 'a push tells nobody, and nobody looks again',
+    does: 'a push sends no wake-up, and there is no fallback poll',
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
@@ -108,7 +108,7 @@ export const nodeBugs: readonly Bug[] = [
   },
   {
     name: 'share-the-slots',
-    does: 'pushes that wait for a locked partition keep their slots, and try again and again',
+    does: 'pushes that wait for a locked partition keep their slots and retry without end',
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',

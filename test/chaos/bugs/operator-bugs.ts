@@ -1,4 +1,4 @@
-// Bugs in the SQL functions that operators, new groups and removal call, and in how they wait for locks.
+// Bugs in the SQL functions for operators, new groups and removal, and in how these wait for locks.
 import type { Bug } from './bug.ts'
 
 const functions = 'migrations/functions'
@@ -6,7 +6,7 @@ const functions = 'migrations/functions'
 export const operatorBugs: readonly Bug[] = [
   {
     name: 'forget-the-redriven',
-    does: 'a redriven message that is given back is passed over',
+    does: 'a redriven message that is released is skipped',
     replaces: [
       {
         file: `${functions}/ack/release.sql`,
@@ -28,7 +28,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'remove-the-unconsumed',
-    does: 'a message is removed when it is old enough, whether all groups have completed it or not',
+    does: 'a message is removed at its age even if a group has not completed it',
     replaces: [
       {
         file: `${functions}/time/retain_partition.sql`,
@@ -43,7 +43,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'begin-too-late',
-    does: 'a group that wants everything gets what comes from now on',
+    does: 'a group that subscribes to all messages gets only new ones',
     replaces: [
       {
         file: `${functions}/queues/subscribe.sql`,
@@ -58,7 +58,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'seek-in-vain',
-    does: 'a group that is sent back stays where it is',
+    does: 'a seek back does not move the group',
     replaces: [
       {
         file: `${functions}/queues/seek.sql`,
@@ -89,7 +89,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'promote-behind-a-lock',
-    does: 'messages that fall due wait without limit for a queue whose row is locked, and so do those of all others',
+    does: 'promotion waits without limit for a queue whose row is locked, and with it the messages of all queues',
     replaces: [
       {
         file: `${functions}/time/promote_scheduled.sql`,
@@ -105,7 +105,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'wait-for-consumers',
-    does: "an operator waits for a consumer's open transaction with all partitions locked",
+    does: "an operator waits for a consumer's open transaction while it holds locks on all partitions",
     replaces: [
       {
         file: `${functions}/ack/consumer_transactions.sql`,

@@ -1,4 +1,4 @@
-// A loader of Node that exchanges words in modules: [{ file, find, put }], as registered by patch-modules.mjs.
+// A Node loader that replaces text in modules: [{ file, find, put }], as registered by patch-modules.mjs.
 /** @type {{ url: string, find: string, put: string }[]} */
 let patches = []
 
@@ -18,7 +18,7 @@ export async function load(url, context, nextLoad) {
   if (wanted.length === 0) return loaded
   let text = String(loaded.source)
   for (const { find, put } of wanted) {
-    if (!text.includes(find)) throw new Error(`${url} has nothing like: ${find}`)
+    if (!text.includes(find)) throw new Error(`${url} does not contain: ${find}`)
     text = text.replace(find, () => put)
   }
   return { ...loaded, source: text }

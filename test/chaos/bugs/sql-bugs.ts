@@ -1,5 +1,5 @@
-// Bugs in the SQL functions. Where one would stop everything it strikes now and then only: a bug that is easy to see is
-// not the one to fear.
+// Bugs in the SQL functions. A bug that would stop everything takes effect only occasionally, because the
+// subtle ones are hard to find.
 import type { Bug } from './bug.ts'
 
 const functions = 'migrations/functions'
@@ -7,7 +7,7 @@ const functions = 'migrations/functions'
 export const sqlBugs: readonly Bug[] = [
   {
     name: 'drop-acks',
-    does: 'every twentieth acknowledgement is answered and not written down',
+    does: 'every twentieth ack is reported as accepted and not stored',
     replaces: [
       {
         file: `${functions}/ack/ack_general.sql`,
@@ -22,7 +22,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'accept-stale-acks',
-    does: 'an acknowledgement under a lost lease is answered with success',
+    does: 'an ack with a lost lease is reported as a success',
     replaces: [
       {
         file: `${functions}/ack/ack_general.sql`,
@@ -37,7 +37,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'double-lease',
-    does: 'a pop now and then leaves its cursor where it was, and the next one takes the same messages',
+    does: 'a pop sometimes does not move its cursor, and the next one takes the same messages',
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
@@ -52,7 +52,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'two-leases-on-a-lane',
-    does: 'a lane that is leased is popped all the same',
+    does: 'a leased lane is popped again',
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
@@ -69,7 +69,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'skip-late-commits',
-    does: 'a pop that drained its lane moves the cursor to a head read later, over what was committed in between',
+    does: 'a pop that drained its lane moves the cursor to a later head, and skips what was committed in between',
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
@@ -101,7 +101,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'reverse-pushes',
-    does: 'the items of a push go into the log the wrong way round',
+    does: 'the items of a push are stored in reverse order',
     replaces: [
       {
         file: `${functions}/push/push_general.sql`,
@@ -116,7 +116,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'overtake-the-failed',
-    does: 'a failed message does not hold its lane: those behind it go first',
+    does: 'a failed message does not hold its lane, and later messages are delivered first',
     replaces: [
       {
         file: `${functions}/pop/pop_steps.sql`,
@@ -136,8 +136,8 @@ export const sqlBugs: readonly Bug[] = [
     rate: 5,
   },
   {
-    name: 'charge-nobody',
-    does: 'an attempt that ends with its lease is not charged',
+    name: 'charge-none',
+    does: 'an attempt whose lease expires is not counted',
     replaces: [
       {
         file: `${functions}/ack/end_attempts.sql`,
@@ -152,7 +152,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'charge-the-wrong-one',
-    does: 'a fresh message is charged with an attempt that somebody else made',
+    does: 'a new message is delivered as attempt 2',
     replaces: [
       {
         file: `${functions}/pop/pop_steps.sql`,
@@ -167,7 +167,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'forget-keys',
-    does: 'a key is not looked up: what was pushed twice is stored twice',
+    does: 'a dedupe key is not looked up, and a repeated push is stored twice',
     replaces: [
       {
         file: `${functions}/push/push_general.sql`,
@@ -182,7 +182,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'bury-too-late',
-    does: 'a message is tried once more than its limit allows',
+    does: 'a message gets one attempt more than its limit',
     replaces: [
       {
         file: `${functions}/ack/end_attempts.sql`,
@@ -197,7 +197,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'take-failed-for-done',
-    does: 'a message that failed is taken for completed',
+    does: 'a failed message counts as completed',
     replaces: [
       {
         file: `${functions}/ack/ack_general.sql`,
@@ -212,7 +212,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'deliver-early',
-    does: 'a delay is counted at half its length',
+    does: 'a delay lasts half as long as requested',
     replaces: [
       {
         file: `${functions}/push/sort_push.sql`,
@@ -227,7 +227,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'transact-without-ack',
-    does: 'a transaction pushes, and its acknowledgement goes nowhere',
+    does: 'a transaction pushes, but its ack has no effect',
     replaces: [
       {
         file: `${functions}/ack/transaction.sql`,
@@ -246,7 +246,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'leases-run-short',
-    does: 'a lease lasts half as long as its holder was told',
+    does: 'a lease lasts half as long as its consumer was told',
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
@@ -261,7 +261,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'bury-the-expired',
-    does: 'what an expired lease held is forgotten with it',
+    does: 'the messages of an expired lease are never delivered again',
     replaces: [
       {
         file: `${functions}/time/reap_step.sql`,
@@ -276,7 +276,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'keep-the-lane',
-    does: 'a lane stays taken when what it held has failed',
+    does: 'a lane stays leased after its messages failed',
     replaces: [
       {
         file: `${functions}/ack/ack_general.sql`,

@@ -1,14 +1,14 @@
-// What can be concluded about two deliveries of one message to one group, and when one was over.
+// What is certain about deliveries of one message to one group: their order, and when each was over.
 import type { History } from '../history/history.ts'
 import type { Acked, Delivery, Message } from '../history/history-views.ts'
 import type { OperationKind } from '../history/operations.ts'
 
-/** After these a message's attempts are counted from one again. */
+/** After these operations attempts count from one again. */
 export const restarts: readonly OperationKind[] = ['seek', 'redrive']
-/** These pass messages over, and end their leases. */
+/** These operations skip messages and end their leases. */
 export const moves: readonly OperationKind[] = ['purge', 'seek']
 
-/** The deliveries of one message, by group, each list in the order in which its answers came. */
+/** The deliveries of one message by group, in the order of their responses. */
 export function deliveriesByGroup({ deliveries }: Message): Map<string, Delivery[]> {
   const groups = new Map<string, Delivery[]>()
   for (const delivery of deliveries) {
@@ -20,8 +20,8 @@ export function deliveriesByGroup({ deliveries }: Message): Map<string, Delivery
 }
 
 /**
- * Whether one was leased after the other beyond doubt: by the clock, or by the attempt, which only ever grows
- * unless the database forgot, or an operator let it be counted from one again.
+ * Whether one delivery was certainly leased after the other: by the clock, or by the attempt, which only
+ * grows unless the database forgot a lease or an operator reset the count.
  */
 export function surelyBefore(history: History, earlier: Delivery, later: Delivery): boolean {
   if (earlier.end < later.begins) return true
@@ -31,27 +31,27 @@ export function surelyBefore(history: History, earlier: Delivery, later: Deliver
   return !history.forgets(from, to) && !history.operations.touch(restarts, earlier, from, to)
 }
 
-/** The earliest moment at which an acknowledgement may have ended the delivery. */
+/** The earliest time at which an ack may have ended the delivery. */
 export function ackedMin({ acks }: Delivery): number {
   return earliest(acks.filter(({ taken }) => taken !== 'no'))
 }
 
-/** The earliest moment at which its message may have been no longer under this lease. */
+/** The earliest time at which the lease may no longer have covered the message. */
 export function endsMin(delivery: Delivery): number {
   return Math.min(delivery.expiresMin, delivery.releasedMin, ackedMin(delivery))
 }
 
-/** An acknowledgement that was taken and ended the message for good. */
+/** An accepted ack that completed the message. */
 export function completion({ acks }: Delivery): Acked | undefined {
   return acks.find(({ status, taken }) => status === 'completed' && taken === 'yes')
 }
 
-/** Whether an operator may have had it delivered again after it was given up at that time. */
+/** Whether an operator may have redriven the message after it became a dead letter at that time. */
 export function mayBeRedriven(history: History, delivery: Delivery, givenUp: number): boolean {
   return history.operations.touch(['redrive'], delivery, givenUp, Number.POSITIVE_INFINITY)
 }
 
-/** Two deliveries of different moments, the earlier by attempt first. */
+/** Sorts by attempt, then by time. */
 export function byAttempt(a: Delivery, b: Delivery): number {
   return a.attempt - b.attempt || a.end - b.end
 }

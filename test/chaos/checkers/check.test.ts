@@ -17,7 +17,7 @@ function calm(): Story {
   return story
 }
 
-test('a clean run in one sentence', async (t) => {
+test('the result of a run without violations is one sentence', async (t) => {
   const verdict = check(calm().history())
   t.ok(verdict.ok, violations(verdict))
   t.equal(
@@ -26,7 +26,7 @@ test('a clean run in one sentence', async (t) => {
   )
 })
 
-test('a broken run says what broke, and the other rules that fired', async (t) => {
+test('the result names every broken rule', async (t) => {
   const story = calm().push('late', { at: 30_000, delayMs: 5_000 })
   story.ack(story.pop('late', { at: 30_010 }), { at: 30_020 })
   story.pop('late', { at: 30_100 })
@@ -39,15 +39,15 @@ test('a broken run says what broke, and the other rules that fired', async (t) =
   t.match(violations(verdict), /lost: 1\n {2}gone of jobs was never delivered to g/)
 })
 
-test('the table has a line a fault, with its recovery, and what could not be made', async (t) => {
+test('the table has one line per fault, with its recovery or with what was missing', async (t) => {
   const story = calm().fault(0, 0, { name: 'power-loss', skipped: 'a loop device' })
   const verdict = check(story.history())
   const lines = table(verdict).split('\n')
   t.match(lines[0], /^fault +count +push back after/)
   t.match(lines[1], /^node-kill +1 +0\.40 s +0\.41 s /)
-  t.match(lines[2], /^power-loss +0 +not made: a loop device$/)
+  t.match(lines[2], /^power-loss +0 +not injected, needs: a loop device$/)
   const [recovery] = verdict.recoveries
   t.equal(recovery?.longestGapMs, 500)
-  t.equal(recovery?.leasesBackMs, 102, 'and came 102 ms after the lost lease was over')
+  t.equal(recovery?.leasesBackMs, 102, 'delivered 102 ms after the lost lease expired')
   t.equal(recovery?.slowSlices, 0)
 })

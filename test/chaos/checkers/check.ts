@@ -1,4 +1,4 @@
-// All rules over one history.
+// Applies all rules to one history.
 import type { History } from '../history/history.ts'
 import { conservation } from './consistency/conservation.ts'
 import { leftOver } from './consistency/left-over.ts'
@@ -42,7 +42,7 @@ const rules = {
   'queues that moved nothing': nothingDelivered,
 } satisfies Record<string, Rule>
 
-/** These say more than what breaks them. */
+/** These rules return more than their findings. */
 const unexplainedDuplicates = 'unexplained duplicates'
 const failovers = 'slow failovers'
 const neighbours = 'hostile neighbours'
@@ -55,26 +55,26 @@ export type RuleName =
 export interface RuleVerdict {
   readonly rule: RuleName
   readonly count: number
-  /** The first of them. */
+  /** The first few. */
   readonly violations: readonly Violation[]
 }
 
 export interface Verdict {
-  /** No rule fired. */
+  /** No rule was broken. */
   readonly ok: boolean
-  /** Messages that were stored, as far as anybody can know; in all, and by queue. */
+  /** Messages that were certainly stored, in total and by queue. */
   readonly messages: number
   readonly messagesOf: ReadonlyMap<string, number>
   readonly deliveries: number
   readonly faults: number
   readonly duplicates: number
-  /** Handed out and undone by a failover: see ghosts.ts. */
+  /** Delivered, and then undone by a failover: see ghosts.ts. */
   readonly ghosts: number
   readonly rules: readonly RuleVerdict[]
   readonly recoveries: readonly FaultRecovery[]
-  /** What this machine cannot make, and what it lacks. */
+  /** Faults that this machine cannot inject, and what is missing. */
   readonly notMade: readonly { readonly name: string; readonly lacks: string }[]
-  /** What rules could not judge, in words. */
+  /** Notes about what the rules could not check. */
   readonly remarks: readonly string[]
 }
 
@@ -83,7 +83,7 @@ export function check(history: History): Verdict {
   const recovered = recoveries(history)
   const harmed = hostileNeighbours(history, recovered)
   const verdicts = [
-    ...Object.entries(rules).map(([rule, judge]) => verdictOf(rule as RuleName, judge(history))),
+    ...Object.entries(rules).map(([name, rule]) => verdictOf(name as RuleName, rule(history))),
     verdictOf(unexplainedDuplicates, repeated.unexplained),
     verdictOf(failovers, slowFailovers(recovered)),
     verdictOf(neighbours, harmed.findings),

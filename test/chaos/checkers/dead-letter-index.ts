@@ -4,7 +4,7 @@ import type { AuditRecord } from '../history/records.ts'
 
 type Letter = AuditRecord['deadLetters'][number]
 
-/** The dead letters that the audit found, by the message they are about. */
+/** The dead letters found by the audit, by message. */
 export interface DeadLetterIndex {
   readonly count: number
   has(message: Message, group: string): boolean

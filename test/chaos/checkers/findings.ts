@@ -1,15 +1,18 @@
 import type { History } from '../history/history.ts'
 
-/** A rule looks at the whole history and says what breaks it. Pure: same history, same findings. */
+/**
+ * A rule reads the whole history and returns its violations. It is pure: the same history gives the same
+ * findings.
+ */
 export type Rule = (history: History) => Findings
 
 export interface Violation {
   readonly what: string
-  /** The parts of the history that show it. */
+  /** The records that show the violation. */
   readonly shownBy: readonly object[]
 }
 
-/** A broken product may break a rule a million times: all are counted, the first are kept. */
+/** A broken product may break a rule a million times: all violations are counted, the first are kept. */
 const violationsKeptMax = 50
 
 export class Findings {

@@ -1,4 +1,4 @@
-// Histories of a correct queue, made at random: no rule may fire. The same with one lie: its rule must.
+// Random histories of a correct queue break no rule. The same histories with one defect break its rule.
 import fc from 'fast-check'
 import { test } from 'tap'
 import { History } from '../history/history.ts'
@@ -15,7 +15,7 @@ test('a correct queue breaks no rule', async (t) => {
     fc.property(choices, (chosen) => {
       const verdict = check(History.of(new QueueModel(chosen).run()))
       const fired = verdict.rules.filter(({ count }) => count > 0)
-      // A short run may well move nothing.
+      // A short run may deliver nothing.
       const broken = fired.filter(({ rule }) => rule !== 'queues that moved nothing')
       if (broken.length > 0) throw new Error(violations(verdict))
       deliveries += verdict.deliveries
@@ -24,39 +24,47 @@ test('a correct queue breaks no rule', async (t) => {
     }),
     { numRuns: 300, seed: 7 },
   )
-  t.ok(deliveries > 1_000 && duplicates > 300 && crashes > 300, 'and things did happen')
+  t.ok(deliveries > 1_000 && duplicates > 300 && crashes > 300, 'the histories are not empty')
 })
 
 type Lie = (records: readonly HistoryRecord[]) => HistoryRecord[] | undefined
 
 const lies: readonly { readonly name: string; readonly rule: RuleName; readonly lie: Lie }[] = [
-  { name: 'a message that was never handed out', rule: 'lost', lie: hideOne },
-  { name: 'a value that nobody pushed', rule: 'unexpected', lie: renameOne },
-  { name: 'two messages the wrong way round', rule: 'out of order', lie: swapTwo },
-  { name: 'a completed message that comes again', rule: 'unexplained duplicates', lie: repeatOne },
-  { name: 'a lease handed out twice', rule: 'overlapping leases', lie: leaseTwice },
+  { name: 'a message that was never delivered', rule: 'lost', lie: hideOne },
+  { name: 'a value that was never pushed', rule: 'unexpected', lie: renameOne },
+  { name: 'two messages in the wrong order', rule: 'out of order', lie: swapTwo },
+  {
+    name: 'a completed message that is delivered again',
+    rule: 'unexplained duplicates',
+    lie: repeatOne,
+  },
+  { name: 'a message leased twice', rule: 'overlapping leases', lie: leaseTwice },
   { name: 'two leases on one lane', rule: 'two leases on a lane', lie: leaseTwice },
-  { name: 'an ack taken long after its lease', rule: 'stale acks accepted', lie: ackLate },
-  { name: 'an attempt that nobody made', rule: 'wrong attempts', lie: chargeOne },
+  { name: 'an ack accepted long after its lease', rule: 'stale acks accepted', lie: ackLate },
+  { name: 'an attempt that did not happen', rule: 'wrong attempts', lie: chargeOne },
   { name: 'two ids for one key', rule: 'dedup doubles', lie: storeTwice },
-  { name: 'a delay that was not kept', rule: 'early deliveries', lie: delayOne },
-  { name: 'a dead letter of the wrong age', rule: 'wrong dead letters', lie: ageLetter },
+  { name: 'a delivery before its delay is over', rule: 'early deliveries', lie: delayOne },
+  {
+    name: 'a dead letter with the wrong number of attempts',
+    rule: 'wrong dead letters',
+    lie: ageLetter,
+  },
 ]
 
 for (const { name, rule, lie } of lies) {
   test(`${name}: ${rule}`, async (t) => {
-    let told = 0
+    let storyWith = 0
     fc.assert(
       fc.property(choices, (chosen) => {
         const records = lie(new QueueModel(chosen).run())
         fc.pre(records !== undefined)
-        told += 1
+        storyWith += 1
         const verdict = check(History.of(records))
-        return verdict.rules.some((judged) => judged.rule === rule && judged.count > 0)
+        return verdict.rules.some((checked) => checked.rule === rule && checked.count > 0)
       }),
       { numRuns: 30, seed: 7, maxSkipsPerRun: 1_000 },
     )
-    t.ok(told >= 30)
+    t.ok(storyWith >= 30)
   })
 }
 

@@ -1,8 +1,8 @@
-// A verdict in words: the table of faults, and the one sentence.
+// Prints a verdict: the table of faults, and the sentence with the result.
 import type { RuleName, Verdict } from './check.ts'
 import type { FaultRecovery } from './timing/recovery.ts'
 
-/** Named in the sentence whether they fired or not. */
+/** Always in the sentence, even with a count of 0. */
 const named: ReadonlySet<RuleName> = new Set([
   'lost',
   'out of order',
@@ -31,7 +31,7 @@ export function sentence(verdict: Verdict, { seed }: { readonly seed: number }):
   ].join(', ')
 }
 
-/** Fault × count × recovery, one line a fault, with those that could not be made. */
+/** One line per fault with its count and recovery, then the faults that could not be injected. */
 export function table(verdict: Verdict): string {
   const byName = new Map<string, FaultRecovery[]>()
   for (const recovery of verdict.recoveries) {
@@ -61,16 +61,20 @@ export function table(verdict: Verdict): string {
     String(Math.max(...list.map(({ slowSlices }) => slowSlices))),
   ])
   const reasons = new Map(verdict.notMade.map(({ name, lacks }) => [name, lacks]))
-  const notMade = [...reasons].map(([name, reason]) => [name, '0', `not made: ${reason}`])
+  const notMade = [...reasons].map(([name, reason]) => [
+    name,
+    '0',
+    `not injected, needs: ${reason}`,
+  ])
   return aligned([head, ...rows, ...notMade])
 }
 
-/** How many went where. */
+/** The number of messages by queue. */
 export function shares({ messagesOf }: Verdict): string {
   return [...messagesOf].map(([queue, count]) => `${queue} ${figure(count)}`).join(', ')
 }
 
-/** What broke which rule: the first few of each, in words. */
+/** The first violations of each broken rule. */
 export function violations(verdict: Verdict): string {
   const lines = verdict.rules
     .filter(({ count }) => count > 0)
@@ -93,7 +97,7 @@ function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(2)} s`
 }
 
-/** In columns as wide as what is in them. */
+/** Pads the cells so that columns align. */
 export function aligned(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(

@@ -1,4 +1,5 @@
-// What a client of a workload has: a name of its own, ways to the cluster that are all recorded, and two signals to end by.
+// One client of a workload: its name, its recorded connections to the cluster, and the two signals that end
+// its producing and consuming.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Rouse } from '@rouse/client'
 import { createPool } from '@rouse/database'
@@ -61,7 +62,7 @@ export class ChaosClient {
     })
   }
 
-  /** Names a message that no client has named. */
+  /** A value that no other message of the run has. */
   newValue(): string {
     this.#values += 1
     return `${this.name}:${this.#values}`
@@ -71,13 +72,13 @@ export class ChaosClient {
     return this.#urls.nodes.length
   }
 
-  /** Through the balancer, or straight to one node, counted from 0. */
+  /** Through the balancer, or directly to one node, counted from 0. */
   raw(node?: number): RawClient {
     const url = node === undefined ? this.#urls.balancer : this.#urls.nodes[node % this.nodeCount]
     return new RawClient(url ?? this.#urls.balancer, this.#transport, this.consuming)
   }
 
-  /** One that knows all nodes. */
+  /** The SDK, configured with all nodes. */
   sdk(): Rouse {
     this.#sdk ??= new Rouse({
       urls: this.#urls.nodes,
@@ -96,7 +97,7 @@ export class ChaosClient {
     return this.#pool
   }
 
-  /** Ends early when nobody needs the client any more. */
+  /** Ends early when the signal aborts. */
   async pause(ms: number, signal: AbortSignal): Promise<void> {
     await delay(ms, undefined, { signal }).catch(() => {})
   }

@@ -1,4 +1,4 @@
-// What the harness and its client processes say to each other.
+// The messages between the harness and its client processes.
 import type { ClientUrls } from './chaos-client.ts'
 
 export interface ClientJob {
@@ -7,7 +7,7 @@ export interface ClientJob {
     readonly name: string
     readonly rate: number
   }[]
-  /** How often these clients were started before: a client that was killed does not come back under its name. */
+  /** How often these clients were started before: a restarted client gets a new name. */
   readonly generation: number
   readonly seed: number
   readonly urls: ClientUrls
@@ -17,7 +17,7 @@ export interface ClientJob {
 export interface ClientCounts {
   /** Messages of ok pushes, transactions included. */
   pushed: number
-  /** The same by workload. */
+  /** The same, per workload. */
   pushedTo: Record<string, number>
   popped: number
   /** Calls that failed or whose outcome is unknown. */

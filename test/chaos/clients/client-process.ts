@@ -1,4 +1,5 @@
-// One process with some clients of the workloads. It takes its job from its parent, tells how far it is, and ends with it.
+// One process with some clients of the workloads. It gets its job from its parent, reports its progress, and
+// exits when the parent is gone.
 import { HistoryWriter } from '../history/history-writer.ts'
 import type { CallRecord } from '../history/records.ts'
 import { workloads } from '../workloads/workloads.ts'
@@ -11,7 +12,7 @@ const producing = new AbortController()
 const consuming = new AbortController()
 const counts: ClientCounts = { pushed: 0, pushedTo: {}, popped: 0, notOk: 0 }
 
-/** The harness is gone: nobody needs us. */
+/** The harness is gone. */
 const orphaned = (): never => process.exit(1)
 
 process.on('disconnect', orphaned)
@@ -54,7 +55,7 @@ function start(
   const spec = workloads
     .find((one) => one.name === workload)
     ?.clients.find((one) => one.name === name)
-  if (spec === undefined) throw new Error(`no client ${name} of ${workload}`)
+  if (spec === undefined) throw new Error(`no client ${name} in workload ${workload}`)
   const client = new ChaosClient({
     name: `${workload}/${name}.${job.generation}`,
     workload,
@@ -85,7 +86,7 @@ function tell(message: FromClients): void {
   process.send?.(message)
 }
 
-/** FNV-1a, so that every client has its own numbers and the seed of the run decides them all. */
+/** FNV-1a: each client gets its own random numbers, all of them determined by the seed of the run. */
 function hash(text: string): number {
   let value = 0x811c9dc5
   for (let i = 0; i < text.length; i += 1) {

@@ -1,5 +1,5 @@
-// The client processes of a run: a few, each with clients of all workloads. One may be killed at any time; others with new
-// names take its place, as a deployment would start its programs again.
+// The client processes of a run: a few, each with clients of all workloads. One may be killed at any time;
+// clients with new names replace it, as a deployment restarts its programs.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { join } from 'node:path'
@@ -35,13 +35,15 @@ const program = [
   '--conditions=@rouse/source',
   fileURLToPath(new URL('client-process.ts', import.meta.url)),
 ]
-/** The channel's number is told by the environment, which `env` clears. */
+/**
+ * `env` clears the environment, which would name the IPC channel's descriptor, so it is passed explicitly.
+ */
 const environment = [
   `PATH=${process.env.PATH}`,
   'NODE_CHANNEL_FD=3',
   'NODE_CHANNEL_SERIALIZATION_MODE=json',
 ]
-/** Longer than anything a client waits for by itself. */
+/** Longer than any wait of a client. */
 const stopMsMax = 60_000
 
 export class Clients {
@@ -67,33 +69,35 @@ export class Clients {
     return all.reduce((a, b) => sum(a, b))
   }
 
-  /** A client that ends by itself is a fault of the harness: nothing that follows would mean anything. */
+  /** A client that exits by itself is a defect of the harness, and invalidates the run. */
   throwIfCrashed(): void {
     if (this.#crash !== undefined) throw new Error(this.#crash)
   }
 
-  /** Kills a process with all its clients and starts others in its place. Resolves with what was hit. */
+  /**
+   * Kills a process with all its clients and starts a replacement. Resolves with a description of the target.
+   */
   async killOne(random: () => number): Promise<string> {
     const slot = this.#slots[Math.floor(random() * this.#slots.length)]
-    if (slot === undefined) throw new Error('there are no clients')
+    if (slot === undefined) throw new Error('there are no client processes to kill')
     const { pid } = slot.child
     slot.child.kill('SIGKILL')
     await slot.exited
-    if (this.#state === 'stopped') return `clients ${pid}`
+    if (this.#state === 'stopped') return `client process ${pid}`
     Object.assign(this.#gone, sum(this.#gone, slot.counts))
     slot.generation += 1
     Object.assign(slot, this.#launch(slot.number, slot.clients, slot.generation))
-    return `clients ${pid}`
+    return `client process ${pid}`
   }
 
-  /** Resolves when every push has its answer. */
+  /** Resolves when every push has its response. */
   async stopProducing(): Promise<void> {
     this.#state = 'draining'
     for (const { child } of this.#slots) send(child, { kind: 'stop-producing' })
     await Promise.all(this.#slots.map(({ produced, exited }) => Promise.race([produced, exited])))
   }
 
-  /** Resolves when no client process is left; safe twice. */
+  /** Resolves when no client process is left. Idempotent. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
     for (const { child } of this.#slots) send(child, { kind: 'stop' })
@@ -109,7 +113,7 @@ export class Clients {
     const { folder, seed, urls } = this.#options
     const historyFile = join(folder, `history-${number}.${generation}.ndjson`)
     this.historyFiles.push(historyFile)
-    // By way of `env`: tap puts its loaders into every Node process that a test starts.
+    // Through `env`: tap puts its loaders into every Node process that a test starts.
     const child = spawn('env', ['-i', ...environment, process.execPath, ...program], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -121,7 +125,7 @@ export class Clients {
     const exited = new Promise<void>((resolve) => {
       child.once('exit', (code) => {
         if (code !== null && code !== 0)
-          this.#crash = `clients ended with code ${code}: clients.log`
+          this.#crash = `client process exited with code ${code}; see clients.log`
         resolve()
       })
       child.once('error', (error) => {

@@ -5,12 +5,12 @@ import type { ChaosClient } from './chaos-client.ts'
 import { ackOf, type RawClient, type RawMessage, type RawPop } from './raw-client.ts'
 
 const waitMs = 2_000
-const troubledMs = 100
+const retryMs = 100
 const ackTriesMax = 5
 
 export type PopOf = Partial<RawPop>
 
-/** Pops, handles what came, and pops again until consumption ends. */
+/** Pops and handles messages until consumption ends. */
 export async function consume(
   client: ChaosClient,
   raw: RawClient,
@@ -20,12 +20,15 @@ export async function consume(
   while (!client.consuming.aborted) {
     const { outcome, body = [] } = await raw.pop({ batch: 50, partitions: 50, waitMs, ...pop })
     if (body.length > 0) await handle(body)
-    else if (outcome !== 'ok') await client.pause(troubledMs, client.consuming)
+    else if (outcome !== 'ok') await client.pause(retryMs, client.consuming)
   }
 }
 
-/** An ack that was not heard is sent again while the lease may last: if the first one counted, the next is stale. */
-export async function ackUntilHeard(
+/**
+ * Repeats an ack without a response while the lease may last. If the first one took effect, the next is
+ * stale.
+ */
+export async function ackUntilAnswered(
   client: ChaosClient,
   raw: RawClient,
   messages: readonly RawMessage[],
@@ -34,25 +37,28 @@ export async function ackUntilHeard(
   for (let tries = 1; tries <= ackTriesMax; tries += 1) {
     const { outcome } = await raw.ack(messages, status)
     if (outcome === 'ok') return
-    await client.pause(troubledMs * tries, client.consuming)
+    await client.pause(retryMs * tries, client.consuming)
   }
 }
 
-/** Acknowledges with the next pop; what an answer that went astray held comes again when its lease is over. */
+/**
+ * Acknowledges with the next pop. If a response is lost, its messages are delivered again when the lease
+ * expires.
+ */
 export async function ackAndFetch(client: ChaosClient, raw: RawClient, pop: PopOf): Promise<void> {
   let held: readonly RawMessage[] = []
   while (!client.consuming.aborted) {
     const acks = held.length === 0 ? undefined : held.map((message) => ackOf(message, 'completed'))
     const asked = { batch: 50, partitions: 50, waitMs, ...pop, acks }
     const { outcome, body = [] } = await raw.pop(asked)
-    if (outcome !== 'ok') await client.pause(troubledMs, client.consuming)
-    // Refused means not acknowledged: those are tried once more.
+    if (outcome !== 'ok') await client.pause(retryMs, client.consuming)
+    // A refused call acknowledged nothing, so these acks are sent once more.
     held = outcome === 'fail' && acks !== undefined ? held : body
   }
   if (held.length > 0) await raw.ack(held)
 }
 
-/** A worker of the SDK, in place of a loop of one's own. */
+/** Consumes with a worker of the SDK instead of a pop loop. */
 export async function workBySdk(
   client: ChaosClient,
   { queue, group }: { readonly queue: string; readonly group?: string },

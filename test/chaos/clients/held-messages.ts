@@ -7,10 +7,10 @@ interface Pop {
   readonly messages: readonly HeldMessage[]
 }
 
-/** Far more than a client holds at once: also zombies find what they were given. */
+/** Far more than a client holds at once, so that late acks find their messages, too. */
 const leasesMax = 20_000
 
-/** Which message a lease token stands for, so that the record of an ack can name the value. */
+/** Maps lease tokens to messages, so that the record of an ack can name the value. */
 export class HeldMessages {
   readonly #byLease = new Map<string, { readonly message: HeldMessage; readonly pop: Pop }>()
   readonly #ended = new Set<string>()
@@ -33,12 +33,12 @@ export class HeldMessages {
     return this.#byLease.get(leaseId)?.pop.group
   }
 
-  /** Its ack was taken: the lease holds it no more. */
+  /** Its ack was accepted, so the lease no longer covers it. */
   ended(leaseId: string): void {
     if (this.#byLease.has(leaseId)) this.#ended.add(leaseId)
   }
 
-  /** All that the same pop was given and that has not ended: what an ack of the whole lease is about. */
+  /** All unfinished messages of the same pop: the messages that an ack of the whole lease covers. */
   leaseOf(leaseId: string): readonly HeldMessage[] {
     const { messages = [] } = this.#byLease.get(leaseId)?.pop ?? {}
     return messages.filter((message) => !this.#ended.has(message.leaseId))

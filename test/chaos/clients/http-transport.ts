@@ -1,4 +1,4 @@
-// Plain HTTP/1.1, over connections that are used again for the next request, as most clients do.
+// Plain HTTP/1.1 over keep-alive connections, like most clients.
 import { Agent, request } from 'node:http'
 import { type Transport, TransportError } from '@rouse/client'
 
@@ -15,8 +15,8 @@ export function httpTransport(): Transport {
             text += part
           })
           response.once('error', fail)
-          // Without an end: the connection broke in the middle of the answer.
-          response.once('close', () => fail(new Error('the answer was cut')))
+          // `aborted` without `end`: the connection broke in the middle of the response.
+          response.once('close', () => fail(new Error('the response was cut off')))
           response.once('end', () => {
             const retryAfter = response.headers['retry-after']
             resolve({ status: response.statusCode ?? 0, retryAfter, text })

@@ -1,32 +1,37 @@
-// What an answer, or the lack of one, proves about a request. Where it proves nothing the outcome is unknown: a `fail` that
-// did happen would make the checkers blame the product, an `unknown` that is too cautious makes them blind.
+// What a response, or its absence, proves about a request. If it proves nothing, the outcome is unknown. A
+// `fail` that did take effect would blame the product wrongly; an `unknown` without need would hide defects.
 import { TransportError } from '@rouse/client'
 import type { Outcome } from '../history/records.ts'
 
-export interface Heard {
+export interface CallResult {
   readonly outcome: Outcome
   readonly status?: number
   readonly code?: string
 }
 
-/** By these the server says: nothing was done (packages/protocol/README.md). Other 503s may come from a balancer. */
+/**
+ * With these codes the server states that nothing was done (packages/protocol/README.md). Other 503s may come
+ * from a balancer.
+ */
 const refusals = new Set(['overloaded', 'draining', 'database_unavailable'])
 
-export function heardAnswer(status: number, text: string, asksForMessages: boolean): Heard {
+export function responseResult(status: number, text: string, asksForMessages: boolean): CallResult {
   if (status >= 200 && status < 300) return { outcome: 'ok', status }
   const code = problemCode(text)
   return { outcome: refused(status, code, asksForMessages) ? 'fail' : 'unknown', status, ...code }
 }
 
-/** A request that found no server cannot have been carried out; any other break may have come after it was. */
-export function heardError(error: unknown): Heard {
+/** A request that did not reach a server has had no effect; after any other connection error it may have. */
+export function errorResult(error: unknown): CallResult {
   const cause = error instanceof TransportError ? error.cause : error
   const code = codeOf(cause)
   const unsent = error instanceof TransportError && !error.maybeSent
   return { outcome: unsent ? 'fail' : 'unknown', code }
 }
 
-/** A pop that found the database gone may have leased before it went: leases need no answer to exist. */
+/**
+ * A pop may have leased messages before it lost the database: a lease exists even if its response is lost.
+ */
 function refused(status: number, { code }: { code?: string }, asksForMessages: boolean): boolean {
   if (status >= 400 && status < 500) return true
   if (status !== 503 || code === undefined || !refusals.has(code)) return false

@@ -2,34 +2,34 @@ import type { Outcome } from '../history/records.ts'
 import type { ChaosClient } from './chaos-client.ts'
 import type { RawClient, RawItem } from './raw-client.ts'
 
-/** A producer that fell behind so much, because the cluster was away, does not catch up. */
+/** A producer that is further behind than this, because the cluster was unavailable, does not catch up. */
 const behindMsMax = 500
-const troubledMs = 100
+const retryMs = 100
 
-/** Acts so often a second until production ends; after an act that was not ok, a little later. */
+/** Calls `act` at this rate until production ends; after a call that was not ok, waits a little longer. */
 export async function paced(
   client: ChaosClient,
   perSecond: number,
   act: () => Promise<Outcome>,
 ): Promise<void> {
   const { producing, random } = client
-  // Not all at once.
+  // So that the producers do not start at the same moment.
   let next = performance.now() + (random.next() * 1_000) / perSecond
   while (!producing.aborted) {
     await client.pause(Math.max(0, next - performance.now()), producing)
     if (producing.aborted) return
-    const heard = await act()
-    if (heard === 'fail' || heard === 'unknown') await client.pause(troubledMs, producing)
+    const result = await act()
+    if (result === 'fail' || result === 'unknown') await client.pause(retryMs, producing)
     next = Math.max(next, performance.now() - behindMsMax) + 1_000 / perSecond
   }
 }
 
-/** Around the mean, at least one. */
+/** A random number around the mean, at least one. */
 export function countAround(client: ChaosClient, mean: number): number {
   return 1 + client.random.below(Math.max(1, Math.round(2 * mean - 1)))
 }
 
-/** With transaction ids it may be sent until it is known to be stored. */
+/** Messages with a transactionId can be sent repeatedly until they are known to be stored. */
 export async function pushUntilStored(
   client: ChaosClient,
   raw: RawClient,
@@ -38,11 +38,11 @@ export async function pushUntilStored(
   for (;;) {
     const { outcome } = await raw.push(items)
     if (outcome === 'ok' || client.producing.aborted) return outcome
-    await client.pause(troubledMs, client.producing)
+    await client.pause(retryMs, client.producing)
   }
 }
 
-/** The SDK tries by itself; what it gives up on has ended one way or the other. */
+/** The SDK retries by itself; when it gives up, the outcome is final. */
 export async function bySdk(pushed: Promise<unknown>): Promise<Outcome> {
   try {
     await pushed

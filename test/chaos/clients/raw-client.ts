@@ -1,7 +1,7 @@
-// A client that knows the HTTP API and nothing else: one request a call, no retries, no errors thrown.
+// A client that uses the plain HTTP API: one request per call, no retries, no exceptions.
 import type { Message, Transport } from '@rouse/client'
 import type { AckedItem, Outcome } from '../history/records.ts'
-import { heardAnswer, heardError } from './outcomes.ts'
+import { errorResult, responseResult } from './outcomes.ts'
 import type { Payload } from './wire-call.ts'
 
 export interface RawItem {
@@ -14,13 +14,13 @@ export interface RawItem {
 
 export type RawMessage = Message<Payload> & { readonly leaseId: string }
 
-/** A dead letter as it is listed. */
+/** A dead letter in the list. */
 export interface RawLetter {
   readonly id: string
 }
 
 export interface RawPop {
-  /** Or one of the others. */
+  /** One of these three is set. */
   readonly queue?: string
   readonly namespace?: string
   readonly task?: string
@@ -29,13 +29,13 @@ export interface RawPop {
   readonly partitions: number
   readonly waitMs: number
   readonly acks?: readonly object[] | undefined
-  /** Where the group begins, if this pop is its first. */
+  /** Where the group starts, if this pop creates it. */
   readonly subscription?: Readonly<Record<string, string>> | undefined
 }
 
 export interface Answered<Body> {
   readonly outcome: Outcome
-  /** Of an ok answer that has one. */
+  /** The body of an ok response, if it has one. */
   readonly body: Body | undefined
 }
 
@@ -46,7 +46,7 @@ export class RawClient {
   readonly #transport: Transport
   readonly #signal: AbortSignal
 
-  /** `signal` ends waits that nobody needs any more. */
+  /** `signal` ends long polls early. */
   constructor(url: string, transport: Transport, signal: AbortSignal) {
     this.#url = url
     this.#transport = transport
@@ -135,7 +135,7 @@ export class RawClient {
     return (body as { messages: RawLetter[] } | undefined)?.messages ?? []
   }
 
-  /** Begins to; `redriveState` tells when it is done. */
+  /** Starts a redrive; `redriveState` reports when it is done. */
   redrive(queue: string, where: object): Promise<Answered<unknown>> {
     return this.#ask('POST', '/dlq/redrive', { queue, where })
   }
@@ -160,11 +160,11 @@ export class RawClient {
         body: body === undefined ? undefined : JSON.stringify(body),
         signal: limits.signal === undefined ? timeout : AbortSignal.any([timeout, limits.signal]),
       })
-      const { outcome } = heardAnswer(status, text, path.startsWith('/pop'))
-      const told = outcome === 'ok' && text !== ''
-      return { outcome, body: told ? JSON.parse(text) : undefined }
+      const { outcome } = responseResult(status, text, path.startsWith('/pop'))
+      const hasBody = outcome === 'ok' && text !== ''
+      return { outcome, body: hasBody ? JSON.parse(text) : undefined }
     } catch (error) {
-      return { outcome: heardError(error).outcome, body: undefined }
+      return { outcome: errorResult(error).outcome, body: undefined }
     }
   }
 }

@@ -1,19 +1,19 @@
 import { monotonicMs } from '../history/clock.ts'
 import type { HistoryWriter } from '../history/history-writer.ts'
 import type { CallRecord } from '../history/records.ts'
-import type { Heard } from './outcomes.ts'
+import type { CallResult } from './outcomes.ts'
 import type { WireCall } from './wire-call.ts'
 
 export interface RecorderOptions {
   readonly writer: HistoryWriter
-  /** The client, by a name that no other one of the run has. */
+  /** The name of the client, unique within the run. */
   readonly process: string
   readonly workload: string
-  /** Hears of every call that has ended. */
+  /** Called with every finished call. */
   readonly onEnded: (record: CallRecord) => void
 }
 
-/** Puts the calls of one client into the history. */
+/** Writes the calls of one client to the history. */
 export class Recorder {
   readonly #options: RecorderOptions
 
@@ -21,13 +21,13 @@ export class Recorder {
     this.#options = options
   }
 
-  /** To be called before anything is sent; what it returns, once the outcome is known. */
-  begin(call: WireCall): (told: WireCall, heard: Heard) => void {
+  /** Call this before sending; call the returned function once the outcome is known. */
+  begin(call: WireCall): (call: WireCall, result: CallResult) => void {
     const { writer, process, workload, onEnded } = this.#options
     const begun = { process, workload, start: monotonicMs() }
     const sent = writer.sent({ ...call, ...begun })
-    return (told, heard) => {
-      const record = { ...told, ...begun, end: monotonicMs(), ...heard }
+    return (finished, result) => {
+      const record = { ...finished, ...begun, end: monotonicMs(), ...result }
       writer.answered(sent, record)
       onEnded(record)
     }

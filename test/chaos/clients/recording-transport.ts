@@ -1,14 +1,15 @@
-// A transport that keeps a record of every request about messages: what was asked, when, and what its client heard.
+// A transport that records every request about messages: the request, its time, and its result for the
+// client.
 import type { Transport, TransportAnswer, TransportRequest } from '@rouse/client'
 import { HeldMessages } from './held-messages.ts'
-import { type Heard, heardAnswer, heardError } from './outcomes.ts'
+import { type CallResult, errorResult, responseResult } from './outcomes.ts'
 import type { Recorder } from './recorder.ts'
 import { readCall, type WireCall, withAnswer } from './wire-call.ts'
 
 export interface RecordingOptions {
   readonly base: Transport
   readonly recorder: Recorder
-  /** Of the queues, where a pop does not say. */
+  /** The lease time of the queues, for pops that do not set one. */
   readonly leaseMs: number
 }
 
@@ -29,13 +30,13 @@ export class RecordingTransport implements Transport {
     try {
       answer = await base.send(request)
     } catch (error) {
-      end(call, heardError(error))
+      end(call, errorResult(error))
       throw error
     }
-    const heard = heardAnswer(answer.status, answer.text, call.kind === 'pop')
-    const told = withAnswer(call, bodyOf(answer, heard), answer.status === 409)
-    end(told, heard)
-    this.#remember(told)
+    const result = responseResult(answer.status, answer.text, call.kind === 'pop')
+    const finished = withAnswer(call, bodyOf(answer, result), answer.status === 409)
+    end(finished, result)
+    this.#remember(finished)
     return answer
   }
 
@@ -50,6 +51,6 @@ export class RecordingTransport implements Transport {
   }
 }
 
-function bodyOf({ status, text }: TransportAnswer, { outcome }: Heard): unknown {
+function bodyOf({ status, text }: TransportAnswer, { outcome }: CallResult): unknown {
   return outcome === 'ok' && status !== 204 ? JSON.parse(text) : undefined
 }

@@ -1,17 +1,17 @@
-// Messages pushed and acknowledged in transactions of the client's own, recorded like requests.
+// Pushes and acks in the client's own transactions, recorded like requests.
 import { OutcomeUnknownError, withTransaction } from '@rouse/database'
 import type pg from 'pg'
 import type { Outcome, PushedItem } from '../history/records.ts'
 import type { ChaosClient } from './chaos-client.ts'
-import type { Heard } from './outcomes.ts'
+import type { CallResult } from './outcomes.ts'
 import type { RawMessage } from './raw-client.ts'
 
-/** A server that was frozen or cut off may never answer; the connection is then given up. */
+/** A frozen or unreachable server may never respond; the connection is then closed. */
 const transactionMsMax = 15_000
 
-class ChangedMind extends Error {}
+class RolledBack extends Error {}
 
-/** All or none of the items; none where the client changes its mind. */
+/** Enqueues all items, or none if the client rolls back. */
 export async function enqueue(
   client: ChaosClient,
   items: readonly Pick<PushedItem, 'queue' | 'partition' | 'value'>[],
@@ -19,7 +19,7 @@ export async function enqueue(
 ): Promise<Outcome> {
   const call = { kind: 'push', by: 'sql', items } as const
   const end = client.recorder.begin(call)
-  const heard = await transact(client.sql(), async (connection) => {
+  const result = await transact(client.sql(), async (connection) => {
     for (const { queue, partition, value } of items) {
       await connection.query('select rouse.enqueue($1, $2, partition => $3)', [
         queue,
@@ -27,39 +27,39 @@ export async function enqueue(
         partition,
       ])
     }
-    if (!commits) throw new ChangedMind('rolled back as intended')
+    if (!commits) throw new RolledBack('rolled back as intended')
   })
-  end(call, heard)
-  return commits ? heard.outcome : 'ok'
+  end(call, result)
+  return commits ? result.outcome : 'ok'
 }
 
-/** Completes the message together with whatever else the consumer writes. */
+/** Completes the message in the consumer's own transaction. */
 export async function ackInTransaction(client: ChaosClient, message: RawMessage): Promise<void> {
   const { leaseId, transactionId, partitionId, consumerGroup: group, data } = message
   const ack = { leaseId, transactionId, partitionId, value: data.v, status: 'completed' } as const
   const end = client.recorder.begin({ kind: 'ack', group, acks: [ack] })
-  const heard = await transact(client.sql(), async (connection) => {
+  const result = await transact(client.sql(), async (connection) => {
     await connection.query('select rouse.ack_in($1)', [leaseId])
   })
-  const isStale = heard.code === 'RS409'
-  const success = heard.outcome === 'ok' ? { success: true } : isStale ? { success: false } : {}
-  end({ kind: 'ack', group, acks: [{ ...ack, ...success }] }, heard)
+  const isStale = result.code === 'RS409'
+  const success = result.outcome === 'ok' ? { success: true } : isStale ? { success: false } : {}
+  end({ kind: 'ack', group, acks: [{ ...ack, ...success }] }, result)
 }
 
 async function transact(
   pool: pg.Pool,
   work: (connection: pg.PoolClient) => Promise<void>,
-): Promise<Heard> {
+): Promise<CallResult> {
   let timer: NodeJS.Timeout | undefined
   try {
     await withTransaction(pool, async (connection) => {
-      // With a query under way this destroys the connection, which fails the query.
+      // Destroys the connection, which fails the query in progress.
       timer = setTimeout(() => void connection.end(), transactionMsMax)
       await work(connection)
     })
     return { outcome: 'ok' }
   } catch (error) {
-    // Everything else was thrown before COMMIT was sent, or proves that nothing was committed.
+    // Any other error was thrown before COMMIT was sent, or proves that nothing was committed.
     const outcome = error instanceof OutcomeUnknownError ? 'unknown' : 'fail'
     return { outcome, code: codeOf(error) }
   } finally {

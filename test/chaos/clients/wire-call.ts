@@ -1,4 +1,4 @@
-// Reads a request of the HTTP API as the record it will become, before it is sent and once its answer is known.
+// Turns a request of the HTTP API into its record: before it is sent, and when its response is known.
 import { crc32 } from 'node:zlib'
 import type { TransportRequest } from '@rouse/client'
 import { monotonicMs } from '../history/clock.ts'
@@ -18,14 +18,14 @@ type Unfinished<Kind extends CallRecord> = Kind extends CallRecord
   ? Omit<Kind, 'process' | 'workload' | 'start' | 'end' | 'outcome' | 'status' | 'code'>
   : never
 
-/** A record without what is known only at its end. */
+/** A record without the fields that are known only at its end. */
 export type WireCall = Unfinished<CallRecord>
 
-/** What every message of the workloads carries: the value that names it, and what it is worth where a sum is kept. */
+/** The payload of every message of the workloads: its value, and its amount if the workload checks a sum. */
 export interface Payload {
   readonly v: string
   readonly amount?: number
-  /** Something large, and its checksum. */
+  /** Padding for large messages, and its checksum. */
   readonly pad?: string
   readonly sum?: number
 }
@@ -58,12 +58,12 @@ interface MessageText extends Omit<PoppedMessage, 'seq' | 'value' | 'amount'> {
 
 const queueMode = '__QUEUE_MODE__'
 
-/** A large part of a payload with what it must sum up to. */
+/** Padding with its checksum. */
 export function padded(pad: string): Required<Pick<Payload, 'pad' | 'sum'>> {
   return { pad, sum: crc32(pad) }
 }
 
-/** Undefined for requests that are about no message. */
+/** Undefined for requests that are not about messages. */
 export function readCall(
   { method, url, body }: Pick<TransportRequest, 'method' | 'url' | 'body'>,
   held: HeldMessages,
@@ -94,7 +94,7 @@ export function readCall(
   }
 }
 
-/** What the answer adds. `json` is undefined where none came, or none that says ok. */
+/** Adds the result. `json` is undefined if there was no response, or not an ok one. */
 export function withAnswer(call: WireCall, json: unknown, refusedAsStale: boolean): WireCall {
   switch (call.kind) {
     case 'push':
@@ -234,12 +234,12 @@ function withMessages(pop: Unfinished<PopRecord>, json: unknown): Unfinished<Pop
   }
 }
 
-/** One that came damaged is one that nobody pushed. */
+/** A damaged message gets a value that was never pushed. */
 function valueOf({ v, pad, sum }: Payload): string {
   return pad === undefined || crc32(pad) === sum ? v : `${v}, damaged`
 }
 
-/** A list is answered item by item; a single ack, a whole lease and a transaction by the status. */
+/** A list gets a result per item; a single ack, a whole lease and a transaction get the HTTP status. */
 function withVerdict(
   call: Unfinished<AckRecord>,
   json: unknown,

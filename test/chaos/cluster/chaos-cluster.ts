@@ -1,5 +1,5 @@
-// Three real nodes on a real database, with a relay on every wire between them, so that everything
-// can be broken that breaks in life.
+// Three real nodes on a real database, with a relay on every connection between them, so that every kind of
+// fault can be injected.
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { ChaosPostgres, withoutFlushes } from './chaos-postgres.ts'
 import { heal, healMsMax, untilAllHear } from './healing.ts'
 
 export interface ChaosClusterOptions {
-  /** Everything (data, logs, sockets) lives here; removed by the caller. */
+  /** Data, logs and sockets are here; the caller removes it. */
   readonly folder: string
   readonly standby: 'sync' | 'async' | 'none'
   readonly log: (line: string) => void
@@ -23,44 +23,44 @@ export interface ChaosClusterOptions {
   readonly nodeEnv?: Readonly<Record<string, string>>
   /** Runs once on the migrated database, before the nodes start (seeded bugs in SQL functions). */
   readonly afterMigrate?: (databaseUrl: string) => Promise<void>
-  /** False: commits are flushed late, so a power loss must lose the newest. Default true. */
+  /** False: commits are flushed late, so that a power loss loses the newest. Default true. */
   readonly durable?: boolean
   /**
-   * The data of PostgreSQL are on a disk that can fill up, lose its power and be slow, where this
-   * machine permits that. Default true; a run that makes no such fault starts faster without.
+   * Puts the data of PostgreSQL on a disk that can fill up, lose power and slow down, if this machine permits
+   * that. Default true; a run without such faults starts faster without it.
    */
   readonly faultyDisk?: boolean
-  /** The major version of PostgreSQL; without it, the newest that Rouse supports. */
+  /** The major version of PostgreSQL; default: the newest that Rouse supports. */
   readonly postgresMajor?: number | undefined
 }
 
 export interface ChaosCluster {
-  /** Where clients go: the balancer, behind a TCP relay that can lose answers. */
+  /** The balancer, behind a TCP relay that can lose responses. */
   readonly clientUrl: string
-  /** Each node, also behind that kind of relay: for clients that name several nodes. */
+  /** Each node behind such a relay, for clients that are configured with several nodes. */
   readonly nodeUrls: readonly string[]
   /** For SQL producers: a multi-host URL, target_session_attrs=read-write. */
   readonly sqlUrl: string
   readonly nodes: readonly ChaosNode[]
   readonly postgres: ChaosPostgres
   readonly wires: ChaosWires
-  /** Undefined where it was not wanted or not permitted; `lacks` says which. */
+  /** Undefined if not requested or not permitted; `lacks` has the reason. */
   readonly disk: DiskImage | undefined
   readonly fsync: FsyncShim | undefined
   readonly lacks: { readonly disk?: string | undefined; readonly fsync?: string | undefined }
-  /** A file whose number of milliseconds a process of a node stands still for on SIGUSR2. */
+  /** A file with the number of milliseconds for which SIGUSR2 blocks a process of a node. */
   readonly stallFile: string
-  /** Client processes register here, so that `client-kill` can hit them. */
+  /** Set by the client processes, so that `client-kill` can kill one. */
   clients: { killOne(random: () => number): Promise<string> } | undefined
-  /** Ends every standing fault and waits until all nodes are ready and hear each other. */
+  /** Ends all faults and waits until all nodes are ready and hear each other. */
   heal(): Promise<void>
   stop(): Promise<void>
 }
 
 export interface ChaosWires {
-  /** Clients and balancer, clients and each node. */
+  /** Between clients and the balancer, and between clients and each node. */
   readonly clients: readonly TcpRelay[]
-  /** By node: between it and each server of the database, in the order of `postgres.servers`. */
+  /** By node: its relays to each database server, in the order of `postgres.servers`. */
   readonly database: readonly (readonly TcpRelay[])[]
   /** The same for SQL producers. */
   readonly sql: readonly TcpRelay[]
@@ -83,7 +83,7 @@ export async function startChaosCluster(options: ChaosClusterOptions): Promise<C
 
 class Building {
   readonly #options: ChaosClusterOptions
-  /** Undone in reverse. */
+  /** Run in reverse order. */
   readonly #undo: (() => unknown)[] = []
 
   constructor(options: ChaosClusterOptions) {
@@ -93,7 +93,7 @@ class Building {
   async build(): Promise<ChaosCluster> {
     const { folder } = this.#options
     await mkdir(folder, { recursive: true })
-    // The server may run as another user than we do.
+    // The server may run as another user.
     await chmod(folder, 0o755)
     const { disk, fsync, lacks } = await this.#prepareDisk()
     const ports = await freePorts(2 * nodeCount)
@@ -140,7 +140,7 @@ class Building {
   async stop(): Promise<void> {
     for (const undo of this.#undo.splice(0).reverse()) {
       await Promise.resolve(undo()).catch((error: Error) => {
-        this.#options.log(`while stopping: ${error.message}`)
+        this.#options.log(`error while stopping: ${error.message}`)
       })
     }
   }
@@ -240,14 +240,17 @@ class Building {
   }
 }
 
-/** What this machine does not permit is left out, and the reason kept. */
+/** If this machine does not permit a part, keeps the reason instead. */
 async function orReason<Part>(
   making: Promise<Part>,
 ): Promise<[Part, undefined] | [undefined, string]> {
   try {
     return [await making, undefined]
   } catch (error) {
-    return [undefined, (error as Error).message.trim().split('\n').at(-1) ?? 'a reason']
+    return [
+      undefined,
+      (error as Error).message.trim().split('\n').at(-1) ?? 'an unknown requirement',
+    ]
   }
 }
 
@@ -257,14 +260,14 @@ const nodeSettings = {
   ROUSE_WORKERS: '2',
   ROUSE_GOSSIP_SECRET: gossipSecret,
   ROUSE_LOG_LEVEL: 'info',
-  // Removal goes on all the time, and large messages reach the limit of an answer.
+  // Retention runs all the time, and large messages reach the size limit of a response.
   ROUSE_RETENTION_INTERVAL_MS: '1000',
   ROUSE_POP_MAX_BYTES: String(2 * 1024 * 1024),
 }
 
 function databaseUrl(relays: readonly TcpRelay[]): string {
   const hosts = relays.map(({ port }) => `${host}:${port}`).join(',')
-  // Only a list of hosts has to be searched for the one that takes writes.
+  // Only a list of hosts has to be searched for the writable one.
   const search = relays.length > 1 ? '?target_session_attrs=read-write' : ''
   return `postgres://postgres@${hosts}/postgres${search}`
 }

@@ -1,5 +1,5 @@
-// One node: `rouse serve` with two workers, in a clean environment. Whatever ends it, it is started
-// again after a second, unless a nemesis holds it down.
+// One node: `rouse serve` with two workers, in a clean environment. After any exit it is restarted within a
+// second, unless a nemesis holds it down.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { get } from 'node:http'
@@ -32,7 +32,7 @@ export interface ChaosNodeStats {
 const program = fileURLToPath(new URL('../../../apps/cli/bin/rouse.js', import.meta.url))
 export const workersPerNode = 2
 const restartMs = 1_000
-/** A node ends in twelve seconds at most, by its own rule. */
+/** A node stops within twelve seconds, by its own limit. */
 const endMsMax = 30_000
 const answerMsMax = 2_000
 
@@ -72,9 +72,9 @@ export class ChaosNode {
     clearTimeout(this.#restart)
     if (this.#child !== undefined || this.#stopping) return
     const log = openSync(this.#options.logFile, 'a')
-    // By way of `env`: tap puts its loaders into every Node process that a test starts.
+    // Through `env`: tap puts its loaders into every Node process that a test starts.
     const child = spawn('env', ['-i', ...this.#environment(), process.execPath, program, 'serve'], {
-      // With a channel: should the harness be killed, the node hears that it is gone and ends.
+      // With an IPC channel: if the harness is killed, the node notices and exits.
       stdio: ['ignore', log, log, 'ipc'],
     })
     closeSync(log)
@@ -89,7 +89,7 @@ export class ChaosNode {
     })
   }
 
-  /** Once it has ended it stays down, until it is released. */
+  /** After its next exit the node stays down until it is released. */
   hold(): void {
     this.#held = true
     clearTimeout(this.#restart)
@@ -100,24 +100,24 @@ export class ChaosNode {
     this.start()
   }
 
-  /** Kills the node: all its processes at one stroke. */
+  /** Kills all processes of the node at the same moment. */
   async kill(): Promise<void> {
     killAll(this.pids())
-    await within(endMsMax, `the end of ${this.id}`, this.#exited)
+    await within(endMsMax, `killing ${this.id}`, this.#exited)
   }
 
-  /** Asks the node to end, as a deployment does. */
+  /** Stops the node with SIGTERM, like a deployment. */
   async terminate(): Promise<void> {
     if (this.pid !== undefined) signal(this.pid, 'SIGTERM')
-    await within(endMsMax, `the orderly end of ${this.id}`, this.#exited)
+    await within(endMsMax, `stopping ${this.id}`, this.#exited)
   }
 
-  /** Over the node's own settings, from its next start on. */
+  /** Overrides the node's settings from its next start on. */
   setEnvironment(env: Readonly<Record<string, string>>): void {
     this.#extraEnv = env
   }
 
-  /** Both workers take requests, by the word of the node itself. */
+  /** Both workers serve requests, according to the node's own /ready. */
   async isReady(): Promise<boolean> {
     const [ready, stats] = await Promise.all([ask(`${this.url}/ready`), this.stats()])
     return ready.status === 200 && stats.local_sidecars === workersPerNode
@@ -147,7 +147,8 @@ export class ChaosNode {
 
   #environment(): string[] {
     const { PATH = '', HOME = '' } = process.env
-    // The channel's number is told by the environment, which `env` clears.
+    // `env` clears the environment, which would name the IPC channel's descriptor, so it is passed
+    // explicitly.
     const channel = { NODE_CHANNEL_FD: '3', NODE_CHANNEL_SERIALIZATION_MODE: 'json' }
     const all = { PATH, HOME, ...channel, ...this.#options.env, ...this.#extraEnv }
     return Object.entries(all).map(([name, value]) => `${name}=${value}`)
@@ -165,7 +166,7 @@ function ask(url: string): Promise<{ status: number | undefined; text: string }>
       response.once('end', () => resolve({ status: response.statusCode, text }))
       response.once('error', reject)
     })
-    request.once('timeout', () => request.destroy(new Error(`${url} does not answer`)))
+    request.once('timeout', () => request.destroy(new Error(`${url} does not respond`)))
     request.once('error', reject)
   })
 }

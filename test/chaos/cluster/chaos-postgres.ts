@@ -1,5 +1,5 @@
-// The database of the cluster: a server and, if wanted, its standby. Each keeps its port and its wires
-// whatever happens to it. After a failover the two have changed places.
+// The database of the cluster: a server and, optionally, its standby. Each keeps its port and its relays in
+// every fault. A failover swaps their roles.
 import { join } from 'node:path'
 import { makeServerFolder } from '@rouse/database'
 import {
@@ -17,12 +17,12 @@ import { SupervisedServer } from './supervised-server.ts'
 export interface ChaosPostgresOptions {
   readonly folder: string
   readonly standby: 'sync' | 'async' | 'none'
-  /** False: commits are flushed late, so a power loss loses the newest. */
+  /** False: commits are flushed late, so that a power loss loses the newest. */
   readonly durable: boolean
-  /** Where the folder is mounted from, if it can lose power. */
+  /** The disk that contains the folder, if it can lose power. */
   readonly disk: DiskImage | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Which version; without it, the newest that Rouse supports. */
+  /** The major version; default: the newest that Rouse supports. */
   readonly major: number | undefined
   /** The servers' own log. */
   readonly log: (line: string) => void
@@ -35,10 +35,10 @@ const answerMsMax = 8_000
 export class ChaosPostgres {
   readonly standbyKind: 'sync' | 'async' | 'none'
   readonly disk: DiskImage | undefined
-  /** In the order of the wires that lead to them; which of them is the primary changes. */
+  /** In the order of their relays; which one is the primary changes. */
   readonly servers: readonly SupervisedServer[]
   readonly #pair: PostgresPair | undefined
-  /** A failover was begun: the other server is not a standby again yet. */
+  /** A failover has begun, and the other server is not a standby yet. */
   #isAlone = false
 
   static async start(options: ChaosPostgresOptions): Promise<ChaosPostgres> {
@@ -75,7 +75,7 @@ export class ChaosPostgres {
     for (const server of this.servers) server.supervise()
   }
 
-  /** Of the server that takes writes, without any relay: for the harness itself. */
+  /** The URL of the writable server, without a relay, for the harness itself. */
   get url(): string {
     return this.primary.server.url
   }
@@ -88,12 +88,12 @@ export class ChaosPostgres {
     return this.#pair === undefined ? undefined : this.#supervised(this.#pair.standby)
   }
 
-  /** Its place among the wires. */
+  /** Its index among the relays. */
   indexOf(server: SupervisedServer): number {
     return this.servers.indexOf(server)
   }
 
-  /** On a connection of its own to the primary. Fails rather than wait. */
+  /** Uses its own connection to the primary. Fails instead of waiting. */
   query<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> {
     return this.primary.server.query<Row>(sql)
   }
@@ -106,33 +106,37 @@ export class ChaosPostgres {
   }
 
   async untilInSync(): Promise<void> {
-    await within(rebuildMsMax, 'the standby', this.#pair?.inSync() ?? Promise.resolve())
+    await within(
+      rebuildMsMax,
+      'catching up of the standby',
+      this.#pair?.inSync() ?? Promise.resolve(),
+    )
   }
 
-  /** The standby takes over. The old primary must be dead or fenced, and stays held until `reunite`. */
+  /** Promotes the standby. The old primary must be dead or fenced, and stays down until `reunite`. */
   async promoteStandby(): Promise<void> {
     this.#isAlone = true
     this.primary.hold()
     if (this.#pair === undefined) throw new Error('there is no standby')
-    await within(rebuildMsMax, 'the promotion', this.#pair.promoteStandby())
+    await within(rebuildMsMax, 'promoting the standby', this.#pair.promoteStandby())
   }
 
-  /** Makes the other server a standby of the primary again, by a new copy. */
+  /** Makes the other server a standby of the primary again, from a new copy. */
   async reunite(): Promise<void> {
     if (this.#pair === undefined) return
     this.standby?.hold()
-    await within(rebuildMsMax, 'a new standby', this.#pair.rebuildStandby())
-    // The copy was not flushed, and its primary has just promised that it is there.
+    await within(rebuildMsMax, 'making a new standby', this.#pair.rebuildStandby())
+    // The copy was not flushed, although its primary relies on it from now on.
     await this.disk?.flush()
     await this.standby?.release()
     this.#isAlone = false
   }
 
-  /** Whatever was done to the servers: both run, and the standby has all that the primary has. */
+  /** After any fault: both servers run, and the standby has caught up with the primary. */
   async heal(): Promise<void> {
     this.primary.server.thaw()
     await this.primary.release()
-    // Only then the other: it may be an old primary that knows nothing of its end.
+    // Only now the other one: it may be an old primary that does not know about the failover.
     if (this.#isAlone) await this.reunite()
     this.standby?.server.thaw()
     await this.standby?.release()
@@ -147,14 +151,15 @@ export class ChaosPostgres {
 
   #supervised(wanted: PostgresServer | undefined): SupervisedServer {
     const found = this.servers.find(({ server }) => wanted === undefined || server === wanted)
-    if (found === undefined) throw new Error('the pair has a server that is not ours')
+    if (found === undefined)
+      throw new Error('the pair has a server that this harness did not start')
     return found
   }
 }
 
 /**
- * PostgreSQL 18 can hang for good where a crash follows on a crash: its first process waits for io
- * workers that nobody ends. An operator would kill it, and so do we.
+ * PostgreSQL 18 can hang after two crashes in a row: the postmaster waits for io workers that never exit. An
+ * operator would kill it, and so does the harness.
  */
 async function revive(server: SupervisedServer): Promise<void> {
   const isUp = eventually(() => server.server.query('select 1'), {
@@ -177,14 +182,14 @@ function settingsOf({ durable }: ChaosPostgresOptions): Record<string, string> {
   }
 }
 
-/** A commit is answered at once and flushed seconds later: what a power loss takes is whole transactions. */
+/** Commits return at once and are flushed seconds later, so that a power loss loses whole transactions. */
 const lateFlushes = {
   synchronous_commit: 'off',
   wal_writer_delay: '5s',
   wal_writer_flush_after: '1GB',
 }
 
-/** The functions of Rouse insist on a flush where the server does not: these no longer do. */
+/** Rouse's functions request a flush even if the server does not; this removes it from them. */
 export const withoutFlushes = `
 do $$
 declare

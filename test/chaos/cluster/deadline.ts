@@ -1,4 +1,4 @@
-/** Resolves as the promise does, or fails once the time is over: no fault may hang a run. */
+/** Settles with the promise, or fails after `ms`, so that no fault can hang a run. */
 export async function within<Value>(
   ms: number,
   what: string,

@@ -3,19 +3,19 @@ import type { ChaosCluster } from './chaos-cluster.ts'
 import type { ChaosNode } from './chaos-node.ts'
 import { signal } from './processes.ts'
 
-/** A machine may be busy with much else; what heals heals within seconds. */
+/** For a busy machine; on a quiet one everything heals within seconds. */
 export const healMsMax = 120_000
 
 type Healed = Pick<ChaosCluster, 'nodes' | 'postgres' | 'wires' | 'disk' | 'fsync'>
 
-/** Ends whatever fault may stand, and waits until it shows. */
+/** Ends every fault that may be active, and waits until the cluster works. */
 export async function heal({ nodes, postgres, wires, disk, fsync }: Healed): Promise<void> {
   wires.gossip.heal()
   await disk?.free()
   await fsync?.heal()
   for (const pid of nodes.flatMap((node) => node.pids())) signal(pid, 'SIGCONT')
   await postgres.heal()
-  // Last, as these may be the fence before an old primary.
+  // Last, because these relays may fence an old primary.
   for (const relay of [...wires.clients, ...wires.database.flat(), ...wires.sql]) {
     relay.set({ kind: 'forward' })
   }
@@ -23,7 +23,7 @@ export async function heal({ nodes, postgres, wires, disk, fsync }: Healed): Pro
   await untilAllHear(nodes)
 }
 
-/** All are ready, hear all others and are heard by them. */
+/** All nodes are ready, hear all others, and are heard by them. */
 export async function untilAllHear(nodes: readonly ChaosNode[]): Promise<void> {
   await eventually(
     async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The processes that a process started and that live; none if it has ended. */
+/** The living child processes of a process; none if it has exited. */
 export function childrenOf(pid: number): number[] {
   try {
     const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
@@ -14,7 +14,7 @@ export function treeOf(pid: number): number[] {
   return [pid, ...childrenOf(pid).flatMap(treeOf)]
 }
 
-/** False where there is no such process any more. */
+/** False if the process no longer exists. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name)
@@ -23,7 +23,7 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** All at one stroke: stopped first, so that none gets to say goodbye for another. */
+/** Stops all of them first, so that none can clean up after another. */
 export function killAll(pids: readonly number[]): void {
   for (const pid of pids) signal(pid, 'SIGSTOP')
   for (const pid of pids) signal(pid, 'SIGKILL')

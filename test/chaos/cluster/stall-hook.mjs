@@ -1,4 +1,4 @@
-// Loaded into every process of a node by NODE_OPTIONS: on SIGUSR2 the event loop stands still.
+// Loaded into every process of a node by NODE_OPTIONS: SIGUSR2 blocks the event loop.
 import { readFileSync } from 'node:fs'
 
 process.on('SIGUSR2', () => {

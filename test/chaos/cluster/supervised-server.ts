@@ -1,4 +1,4 @@
-// A PostgreSQL server that is started again a second after it ended, unless it is held down.
+// A PostgreSQL server that is restarted a second after it exits, unless it is held down.
 import type { PostgresServer } from '@rouse/testkit'
 import { within } from './deadline.ts'
 
@@ -20,12 +20,12 @@ export class SupervisedServer {
     this.#log = log
   }
 
-  /** From now on. */
+  /** From the next start on. */
   supervise(): void {
     this.#watch ??= setInterval(() => this.#look(), lookMs)
   }
 
-  /** Once it has ended it stays down, until it is released. */
+  /** After its next exit it stays down until it is released. */
   hold(): void {
     this.#held = true
   }
@@ -38,7 +38,7 @@ export class SupervisedServer {
   async start(): Promise<void> {
     this.#starting ??= within(
       startMsMax,
-      `the start of ${this.server.name}`,
+      `starting ${this.server.name}`,
       this.server.start(),
     ).finally(() => {
       this.#starting = undefined
@@ -48,13 +48,13 @@ export class SupervisedServer {
 
   async kill(): Promise<void> {
     await this.#starting?.catch(() => {})
-    await within(endMsMax, `the end of ${this.server.name}`, this.server.kill())
+    await within(endMsMax, `killing ${this.server.name}`, this.server.kill())
   }
 
-  /** In order, as for a new version: sessions are ended, data are written. */
+  /** A fast shutdown, as for an upgrade: sessions are ended and data is written. */
   async end(): Promise<void> {
     await this.#starting?.catch(() => {})
-    await within(endMsMax, `the orderly end of ${this.server.name}`, this.server.stop())
+    await within(endMsMax, `stopping ${this.server.name}`, this.server.stop())
   }
 
   async stop(): Promise<void> {

@@ -7,7 +7,7 @@ import { type Test, test } from 'tap'
 import { type DiskImage, mountDisk } from './disk.ts'
 import { buildFsyncShim, type FsyncShim } from './fsync-shim.ts'
 
-test('a disk that loses its power has what was flushed and no more', async (t) => {
+test('after a power loss a disk has only what was flushed', async (t) => {
   const disk = await orSkip(t, (folder) => mountDisk(folder))
   if (disk === undefined) return
   t.teardown(() => disk.stop())
@@ -22,7 +22,7 @@ test('a disk that loses its power has what was flushed and no more', async (t) =
   t.same(await readdir(disk.path), ['flushed'])
 })
 
-test('a full disk takes nothing until it is freed', async (t) => {
+test('a full disk accepts nothing until space is freed', async (t) => {
   const disk = await orSkip(t, (folder) => mountDisk(folder))
   if (disk === undefined) return
   t.teardown(() => disk.stop())
@@ -32,7 +32,7 @@ test('a full disk takes nothing until it is freed', async (t) => {
   await writeMuch(disk)
 })
 
-test('a flush fails or takes its time when it is told to', async (t) => {
+test('a flush fails or is slow on demand', async (t) => {
   const shim = await orSkip(t, (folder) => buildFsyncShim(folder))
   if (shim === undefined) return
   t.match(await flush(shim), /^ok/)
@@ -46,7 +46,7 @@ test('a flush fails or takes its time when it is told to', async (t) => {
   t.match(await flush(shim), /^ok/)
 })
 
-/** A disk image wants root, a shim a compiler: without them there is nothing to test. */
+/** A disk image needs root and the shim a compiler; without them there is nothing to test. */
 async function orSkip<Part extends DiskImage | FsyncShim>(
   t: Test,
   make: (folder: string) => Promise<Part>,
@@ -66,7 +66,9 @@ async function writeMuch({ path }: DiskImage): Promise<void> {
   await writeFile(join(path, 'much'), Buffer.alloc(16 * 1024 * 1024))
 }
 
-/** By a program of its own, as the shim is loaded at its start: `ok` or the error, and how long it took. */
+/**
+ * In its own program, because the shim is loaded at start. Prints `ok` or the error, and the time it took.
+ */
 async function flush({ env }: FsyncShim): Promise<string> {
   const program = `
     const start = performance.now()

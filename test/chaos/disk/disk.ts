@@ -1,5 +1,4 @@
-// A file system of the harness's own, in a file: it can fill up, and it can lose its power, after which
-// it has what was flushed and no more.
+// A file system in a file, which can fill up and lose power. After a power loss it has only what was flushed.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdir, open, rm, statfs, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,25 +7,25 @@ import { eventually } from '@rouse/testkit'
 
 export interface DiskImage {
   readonly path: string
-  /** Takes all the room there is. */
+  /** Uses up all free space. */
   fill(): Promise<void>
   free(): Promise<void>
-  /** Everything written so far is safe. */
+  /** Flushes everything written so far. */
   flush(): Promise<void>
   /** From here on nothing reaches the disk, and every call fails. */
   losePower(): Promise<void>
-  /** Mounted anew, once nobody has a file open there. */
+  /** Mounts the disk again once no file on it is open. */
   restorePower(): Promise<void>
   stop(): Promise<void>
 }
 
 const GiB = 1024 ** 3
-/** Sparse: only what is written takes room. */
+/** Sparse: only written blocks use space. */
 const imageBytes = 8 * GiB
 const smallestFill = 65_536
 const patience = { timeoutMs: 60_000, intervalMs: 100 }
 
-/** Fails, with what is missing, where this machine does not permit it. */
+/** Fails with the missing requirement if this machine does not permit it. */
 export async function mountDisk(folder: string): Promise<DiskImage> {
   if (process.getuid?.() !== 0) throw new Error('root, to mount a disk image')
   const image = join(folder, 'disk.xfs')
@@ -43,7 +42,7 @@ export async function mountDisk(folder: string): Promise<DiskImage> {
     await run('mount', ['-o', 'loop,discard', image, path])
   }
 
-  /** A process that has just ended may still hold a file for a moment. */
+  /** A process that has just exited may hold a file for a moment longer. */
   async function unmount(): Promise<void> {
     await eventually(
       () =>
@@ -64,7 +63,7 @@ export async function mountDisk(folder: string): Promise<DiskImage> {
     path,
     async fill() {
       let size = 0
-      // Not all of what is reported can be had in one piece: the rest is taken in ever smaller ones.
+      // The reported free space may not be available in one piece; the rest is taken in ever smaller ones.
       for (let bytes = await available(); bytes >= smallestFill; ) {
         const isTaken = await run('xfs_io', ['-f', '-c', `falloc ${size} ${bytes}`, filler]).then(
           () => true,
@@ -94,7 +93,7 @@ export async function mountDisk(folder: string): Promise<DiskImage> {
 
 const run = promisify(execFile)
 
-/** Should the harness be killed, its mount goes too: the shell wakes when our end of the pipe closes. */
+/** If the harness is killed, the shell sees its pipe close and unmounts the disk. */
 function unmountAfterUs(path: string): ChildProcess {
   const script = 'read -r word && exit 0; sleep 2; umount --lazy "$1"'
   const shell = spawn('/bin/sh', ['-c', script, 'chaos-watchdog', path], {

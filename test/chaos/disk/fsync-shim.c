@@ -1,5 +1,5 @@
-/* fsync and fdatasync as a failing disk has them. The file that CHAOS_FSYNC_FILE names says how:
- * "slow MS" keeps each call waiting, "fail" answers EIO, no such file: as it should be. */
+/* Replaces fsync and fdatasync with those of a failing disk. The file named by CHAOS_FSYNC_FILE selects the
+ * fault: "slow MS" delays each call, "fail" returns EIO; without the file they work normally. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

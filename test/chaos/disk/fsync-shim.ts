@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 export interface FsyncShim {
-  /** For the server that is to be harmed. */
+  /** For the affected server. */
   readonly env: Readonly<Record<string, string>>
   harm(how: `slow ${number}` | 'fail'): Promise<void>
   heal(): Promise<void>
@@ -14,7 +14,7 @@ export interface FsyncShim {
 const source = fileURLToPath(new URL('fsync-shim.c', import.meta.url))
 const run = promisify(execFile)
 
-/** Fails where there is no C compiler. */
+/** Fails if there is no C compiler. */
 export async function buildFsyncShim(folder: string): Promise<FsyncShim> {
   const library = join(folder, 'fsync-shim.so')
   const control = join(folder, 'fsync-shim.txt')

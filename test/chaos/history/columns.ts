@@ -1,6 +1,7 @@
-// A history of millions of records as columns of numbers: an object for each would take ten times the memory.
+// Stores a history of millions of records in numeric columns. One object per record would take ten times the
+// memory.
 
-/** A growing row of numbers. */
+/** A growing array of numbers. */
 export class Column {
   #values: Float64Array | Int32Array
   #length = 0
@@ -29,7 +30,8 @@ export class Column {
 
   at(index: number): number {
     const value = index < this.#length ? this.#values[index] : undefined
-    if (value === undefined) throw new RangeError(`no row ${index} among ${this.#length}`)
+    if (value === undefined)
+      throw new RangeError(`row ${index} is out of range: the column has ${this.#length}`)
     return value
   }
 
@@ -38,7 +40,7 @@ export class Column {
   }
 }
 
-/** Texts by number, in the order they were first met. */
+/** Numbers strings in the order in which they first appear. */
 export class Names {
   readonly #numbers = new Map<string, number>()
   readonly #texts: string[] = []
@@ -63,7 +65,9 @@ export class Names {
   }
 }
 
-/** Which rows have a key, for keys from 0 up: an index over a column. Rows with a negative key are left out. */
+/**
+ * An index over a column: the rows of each key, for keys from 0 up. Rows with a negative key are left out.
+ */
 export class RowsByKey {
   readonly #starts: Int32Array
   readonly #rows: Int32Array
@@ -93,7 +97,7 @@ export class RowsByKey {
   }
 }
 
-/** By hand: it is done millions of times, and iterating takes several times as long. */
+/** A loop, because this runs millions of times and an iterator takes several times as long. */
 export function mapRows<Item>(rows: Int32Array, itemOf: (row: number) => Item): Item[] {
   const items: Item[] = []
   for (let i = 0; i < rows.length; i += 1) items.push(itemOf(rows[i] as number))

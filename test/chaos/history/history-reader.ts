@@ -1,4 +1,4 @@
-// Reads the files of a run into one history. Lines are parsed one by one: a million messages take about a gigabyte of text.
+// Reads the files of a run into one history, line by line: a million messages are about a gigabyte of text.
 import { createReadStream } from 'node:fs'
 import { History } from './history.ts'
 import { HistoryTables } from './history-tables.ts'
@@ -13,20 +13,25 @@ export async function readHistory(paths: readonly string[]): Promise<History> {
 
 type AnswerLine = { readonly answers?: number } & HistoryRecord
 
-/** Most calls are answered: what was sent is parsed only where nothing else is known. */
+/**
+ * Most calls have a response, whose line repeats the request. The `sent` line is parsed only if there is
+ * none.
+ */
 const sentLine = /^\{"sent":(\d+),/
 
 async function readFile(path: string, tables: HistoryTables): Promise<void> {
   const unanswered = new Map<number, string>()
   const giveUp = (): void => {
-    for (const text of unanswered.values()) tables.add(unheard(JSON.parse(text) as SentCall))
+    for (const text of unanswered.values())
+      tables.add(unansweredRecord(JSON.parse(text) as SentCall))
     unanswered.clear()
   }
   for await (const text of linesOf(path)) {
     const [, number] = sentLine.exec(text) ?? []
     if (number !== undefined) {
       const sent = Number(number)
-      // Numbers that begin again: another process went on in this file, and the one before will not hear any more.
+      // The numbers start again: another process continues this file, and the previous one gets no more
+      // responses.
       if (unanswered.has(sent) || sent === 1) giveUp()
       unanswered.set(sent, text)
     } else {
@@ -38,7 +43,7 @@ async function readFile(path: string, tables: HistoryTables): Promise<void> {
   giveUp()
 }
 
-/** Whole lines only: one without its end was torn by the death of its writer. */
+/** Complete lines only: a line without a newline was cut off when its writer died. */
 async function* linesOf(path: string): AsyncIterable<string> {
   let rest = ''
   for await (const chunk of createReadStream(path, { encoding: 'utf8', highWaterMark: 1 << 20 })) {
@@ -48,8 +53,10 @@ async function* linesOf(path: string): AsyncIterable<string> {
   }
 }
 
-/** What a client that died before it heard leaves behind: it may have happened, then or any time later. */
-function unheard(call: SentCall): HistoryRecord {
-  const heard = { end: Number.POSITIVE_INFINITY, outcome: 'unknown' } as const
-  return call.kind === 'pop' ? { ...call, ...heard, messages: [] } : { ...call, ...heard }
+/**
+ * The record of a call whose client died before the response: it may have taken effect, at any later time.
+ */
+function unansweredRecord(call: SentCall): HistoryRecord {
+  const unknown = { end: Number.POSITIVE_INFINITY, outcome: 'unknown' } as const
+  return call.kind === 'pop' ? { ...call, ...unknown, messages: [] } : { ...call, ...unknown }
 }

@@ -1,5 +1,5 @@
-// One row of a history's tables at a time, as what it tells of: a message with its pushes and deliveries, a delivery with the
-// bounds of its lease and its acknowledgements. Made when asked for: there are too many to keep.
+// Turns rows of the history's tables into objects: a message with its pushes and deliveries, a delivery with
+// the bounds of its lease and its acks. They are made on demand, since there are too many to keep.
 import { Column, mapRows, RowsByKey } from './columns.ts'
 import {
   ackStatuses,
@@ -66,8 +66,8 @@ export class HistoryRows {
     }
   }
 
-  /** Whether it came more than once to somebody, or not at the first attempt. */
-  isTroubled(message: number): boolean {
+  /** Whether a group got it more than once, or not with attempt 1. */
+  isRedelivered(message: number): boolean {
     const rows = this.#deliveriesOf.of(message)
     const { attempt, lane } = this.#tables.deliveries
     for (let i = 0; i < rows.length; i += 1) {
@@ -113,7 +113,7 @@ export class HistoryRows {
       const first = row
       const call = pushes.call.at(row)
       const queues = new Set<string>()
-      // The items of a call stand one after the other.
+      // The items of a call are in consecutive rows.
       for (; row < pushes.call.length && pushes.call.at(row) === call; row += 1) {
         queues.add(names.textOf(messages.queue.at(pushes.message.at(row))))
       }

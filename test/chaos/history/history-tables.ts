@@ -1,5 +1,5 @@
-// The columns that records are read into, one row a call, an item of a push, a pop, a delivery, an acknowledgement.
-// Names become numbers on the way in; ids and lease tokens are only ever compared, so their texts are not kept.
+// The columns that records are read into: one row per call, pushed item, pop, delivery and ack. Names become
+// numbers on the way in. Ids and lease tokens are only compared, so their text is not kept.
 import { Column, Names } from './columns.ts'
 import type {
   AckedItem,
@@ -21,10 +21,10 @@ export const pushStatuses = ['queued', 'duplicate', 'scheduled'] as const
 export const ackStatuses: readonly AckedItem['status'][] = ['completed', 'failed', 'retry', 'dlq']
 export const takens = ['yes', 'no', 'unknown'] as const
 
-/** What a number in one of these columns stands for. */
+/** The text that a number in one of these columns stands for. */
 export function textOf<Text>(texts: readonly Text[], number: number): Text {
   const text = texts[number]
-  if (text === undefined) throw new RangeError(`no text ${number}`)
+  if (text === undefined) throw new RangeError(`no text for number ${number}`)
   return text
 }
 
@@ -103,7 +103,7 @@ export class HistoryTables {
     }
   }
 
-  /** To be called when everything was added: of ids and tokens only their numbers are needed from then on. */
+  /** Call this once all records are added; it drops the texts of ids and tokens. */
   dropTexts(): void {
     this.#ids = new Names()
     this.#leases = new Names()

@@ -1,27 +1,29 @@
-// What the checkers see of a history: made on demand from its columns (history.ts), short-lived.
+// The checkers' view of a history: short-lived objects, made on demand from its columns (history.ts).
 import type { AckedItem, Outcome } from './records.ts'
 
 /** One item of a push call, or of a transaction. */
 export interface Pushed {
-  /** Within a call, in the order of its items. */
+  /** The position within the call. */
   readonly row: number
   readonly call: number
   readonly by: 'http' | 'sql' | 'transaction'
   readonly process: string
   readonly start: number
-  /** Infinity where the client died before it heard. */
+  /** Infinity if the client died before the response. */
   readonly end: number
   readonly outcome: Outcome
   readonly partition: string
-  /** The transactionId that the client gave, by number (-1: none). */
+  /** The transactionId given by the client, as a number (-1: none). */
   readonly key: number
   readonly delayMs: number
-  /** Of an ok answer: what became of it, and the message's id by number (-1: not told). */
+  /**
+   * From an ok response: the status of the item, and the message's id as a number (-1: not in the response).
+   */
   readonly status: 'queued' | 'duplicate' | 'scheduled' | undefined
   readonly id: number
 }
 
-/** One message handed to one client under one lease. */
+/** One message leased to one client. */
 export interface Delivery {
   readonly row: number
   readonly message: number
@@ -40,13 +42,13 @@ export interface Delivery {
   readonly begins: number
   readonly expiresMin: number
   readonly expiresMax: number
-  /** The earliest moment at which its lease may have been given back, and the latest; Infinity: it was not. */
+  /** The earliest and the latest time at which its lease may have been released; Infinity: never. */
   readonly releasedMin: number
   readonly releasedMax: number
   readonly acks: readonly Acked[]
 }
 
-/** An acknowledgement of one delivery that was not refused as a whole. */
+/** An ack of one delivery, in a call that did not fail. */
 export interface Acked {
   readonly call: number
   readonly start: number
@@ -61,11 +63,11 @@ export interface Message {
   readonly queue: string
   readonly value: string
   readonly pushes: readonly Pushed[]
-  /** By when their answers came. */
+  /** Ordered by the time of their responses. */
   readonly deliveries: readonly Delivery[]
 }
 
-/** One group's view of one partition. */
+/** One group in one partition. */
 export interface Lane {
   readonly queue: string
   readonly group: string
@@ -73,16 +75,16 @@ export interface Lane {
   readonly deliveries: readonly Delivery[]
 }
 
-/** An acknowledgement call that pushed, too. */
+/** An ack call that also pushed. */
 export interface Transaction {
   readonly call: number
   readonly start: number
   readonly end: number
   readonly outcome: Outcome
   readonly process: string
-  /** Deliveries acknowledged by it (-1: of a lease that no pop of the history handed out). */
+  /** The deliveries it acknowledged (-1: their lease is from no pop of this history). */
   readonly acked: readonly number[]
-  /** Messages pushed by it. */
+  /** The messages it pushed. */
   readonly pushed: readonly number[]
 }
 
@@ -97,7 +99,7 @@ export interface Pop {
 export interface PushCall {
   readonly process: string
   readonly start: number
-  /** Infinity where the client died before it heard. */
+  /** Infinity if the client died before the response. */
   readonly end: number
   readonly outcome: Outcome
   readonly by: Pushed['by']

@@ -1,17 +1,18 @@
-// Writes a history: each process its own file, one JSON line a record, in the order things happened to it.
+// Writes a history: one file per process, one JSON line per record, in the order in which the process saw
+// them.
 //
-// A client may be killed -9 between any two instructions. So a call is written twice: when it is about to be sent
-// (`sent`: what it may do), and when its client has heard (`answered`: what came of it). Both are plain write(2)
-// calls that have returned before the process goes on. What the kernel took outlives the process; only the machine's own
-// crash could lose it, and the harness runs on that machine. No buffer, no timer, nothing to flush: a line costs
-// microseconds, a call milliseconds.
+// A client may be killed with SIGKILL at any time. So each call is written twice: before it is sent (`sent`:
+// what it may do) and when the response is known (`answered`: its result). Both are write(2) calls that
+// return before the process continues. What the kernel accepted survives the process; only a crash of the
+// machine would lose it. There is no buffer, no timer and nothing to flush: a line costs microseconds, a call
+// milliseconds.
 //
-// So a killed client leaves at most calls that were sent and have no answer; the reader takes them as `unknown`:
-// - a push that reached the queue is in the history before anybody can have been handed its message: no delivered value
-//   is unexpected because its producer died;
-// - an answer that was read but not yet written is unknown, not ok: no rule counts on it, and none is misled by it;
-// - an ack, a release or a pop under way may have happened: that explains what the next consumer sees.
-// The line at which the process died may be torn; it has no newline, and the reader drops it.
+// A killed client leaves at most calls without a response. The reader treats them as `unknown`:
+// - A push that reached the queue is in the history before a consumer can get its message. A delivered value
+//   is never unexpected because its producer died.
+// - A response that was read but not written is unknown, not ok, so no rule relies on it.
+// - An ack, release or pop in progress may have taken effect, which explains what the next consumer sees.
+// The last line of a killed process may be incomplete; it has no newline, and the reader drops it.
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { CallRecord, Note } from './records.ts'
 
@@ -25,24 +26,24 @@ export class HistoryWriter {
   readonly #file: number
   #sent = 0
 
-  /** Appends, so that a restarted process may go on in its file. */
+  /** Appends, so that a restarted process can continue its file. */
   constructor(path: string) {
     this.#file = openSync(path, 'a')
   }
 
-  /** To be called before the request leaves. Returns the number that its answer is written under. */
+  /** Call this before the request is sent. Returns the number to pass to `answered`. */
   sent(call: SentCall): number {
     this.#sent += 1
     this.#write({ sent: this.#sent, ...call })
     return this.#sent
   }
 
-  /** To be called when the answer has come, or it is certain that none will. */
+  /** Call this with the response, or when it is certain that there will be none. */
   answered(sent: number, record: CallRecord): void {
     this.#write({ answers: sent, ...record })
   }
 
-  /** A call that went wrong before anything was sent needs no record; faults, queues and the audit are noted. */
+  /** Writes a fault, a queue or the audit. A call that failed before anything was sent needs no record. */
   note(record: Note): void {
     this.#write(record)
   }

@@ -10,7 +10,7 @@ import { HistoryWriter, type SentCall } from './history-writer.ts'
 
 const caller = { process: 'client', workload: 'plain' }
 
-test('what is written is read: pushes, deliveries, acknowledgements', async (t) => {
+test('a written history reads back with its pushes, deliveries and acks', async (t) => {
   const { writer, path } = newFile(t)
   const push = pushOf('a', 10)
   writer.answered(writer.sent(push), {
@@ -37,7 +37,7 @@ test('what is written is read: pushes, deliveries, acknowledgements', async (t) 
   t.equal(history.messageCount, 1)
   t.match(message?.pushes, [{ outcome: 'ok', status: 'queued', start: 10, end: 12 }])
   t.match(message?.deliveries, [{ attempt: 1, begins: 20, end: 22, expiresMin: 3_015 }])
-  t.equal(message?.pushes[0]?.id, message?.deliveries[0]?.id, 'one id, one number')
+  t.equal(message?.pushes[0]?.id, message?.deliveries[0]?.id, 'one id has one number')
 })
 
 test('a call that was sent and never answered is unknown', async (t) => {
@@ -48,7 +48,7 @@ test('a call that was sent and never answered is unknown', async (t) => {
   t.match(message?.pushes, [{ outcome: 'unknown', end: Number.POSITIVE_INFINITY }])
 })
 
-test('a process that goes on in the file of a dead one is not taken for it', async (t) => {
+test('calls of a process that continues the file of a dead one are kept apart', async (t) => {
   const { writer, path } = newFile(t)
   writer.sent(pushOf('a', 10))
   const next = new HistoryWriter(path)
@@ -66,7 +66,7 @@ test('a process that goes on in the file of a dead one is not taken for it', asy
   )
 })
 
-test('a torn last line is dropped', async (t) => {
+test('an incomplete last line is dropped', async (t) => {
   const { writer, path } = newFile(t)
   writer.sent(pushOf('a', 10))
   writer.close()
@@ -74,7 +74,7 @@ test('a torn last line is dropped', async (t) => {
   t.equal((await readHistory([path])).messageCount, 1)
 })
 
-test('a client killed -9 leaves every call that it began', async (t) => {
+test('a client killed with SIGKILL leaves every call it started', async (t) => {
   const folder = t.testdir({})
   const path = join(folder, 'killed.ndjson')
   const writer = fileURLToPath(new URL('history-writer.ts', import.meta.url))

@@ -1,13 +1,14 @@
-// A history, ready to be judged: messages with their pushes, deliveries and acknowledgements, and what was certain when.
+// A history, ready for the checkers: messages with their pushes, deliveries and acks, and the bounds of what
+// happened when.
 //
-// A client knows when it asked and when it heard; what it asked for happened at some moment in between. From that
-// follow bounds, and the checkers conclude from bounds alone, never from guesses:
-// - a lease begins no earlier than its pop was sent, nor than the push of anything that it handed out was, and no later
-//   than the answer came (`begins` … `end`; lease-bounds.ts has the fine print);
-// - it runs out no earlier than `begins` + its length (or what a successful extension promised, counted from when it was
-//   asked for), and no later than `end` + its length, extensions counted from their answers (`expiresMin` … `expiresMax`);
-// - it may be over from the moment somebody sent an acknowledgement or a release that was not refused; it surely is
-//   when that was answered with success. A purge or seek of its queue may end it, too (operations.ts).
+// A client knows when it sent a request and when the response came; the effect happened in between. The
+// checkers use only the bounds that follow from this:
+// - A lease begins after its pop was sent and after everything it contains was pushed, and before the
+//   response (`begins` … `end`; lease-bounds.ts has the details).
+// - It expires between `begins` + its duration and `end` + its duration. A successful extension counts from
+//   its request for the lower bound and from its response for the upper (`expiresMin` … `expiresMax`).
+// - It may be over once a client sent an ack or release that was not refused, and certainly is when that
+//   succeeded. A purge or seek of its queue may end it, too (operations.ts).
 import { RowsByKey } from './columns.ts'
 import { HistoryRows } from './history-rows.ts'
 import { HistoryTables, outcomes } from './history-tables.ts'
@@ -16,7 +17,7 @@ import { Operations } from './operations.ts'
 import type { AuditRecord, FaultRecord, HistoryRecord, QueueRecord } from './records.ts'
 import { type Span, Windows } from './windows.ts'
 
-/** A pop that was never answered may still have been under way so long after its own wait. */
+/** How long after its own wait a pop without a response may still have been running. */
 const unansweredPopMs = 10_000
 
 export class History {
@@ -70,15 +71,15 @@ export class History {
     return this.#tables.deliveries.message.length
   }
 
-  /** Every message that anybody tried to push, or was handed. */
+  /** Every message that a client tried to push, or got. */
   *messages(): Iterable<Message> {
     for (let row = 0; row < this.messageCount; row += 1) yield this.message(row)
   }
 
-  /** Only those that came more than once to somebody, or not at the first attempt. */
-  *troubledMessages(): Iterable<Message> {
+  /** Only those that a group got more than once, or not with attempt 1. */
+  *redeliveredMessages(): Iterable<Message> {
     for (let row = 0; row < this.messageCount; row += 1) {
-      if (this.#rows.isTroubled(row)) yield this.message(row)
+      if (this.#rows.isRedelivered(row)) yield this.message(row)
     }
   }
 
@@ -90,7 +91,7 @@ export class History {
     return this.#rows.delivery(row)
   }
 
-  /** The row of the message of that name, if anybody pushed it or was handed it. */
+  /** The row of the message with that value, if a client pushed or got it. */
   find(queue: string, value: string): number | undefined {
     const queueNumber = this.#tables.names.find(queue)
     return queueNumber === undefined
@@ -121,19 +122,19 @@ export class History {
     return this.#forgetting.touch(from, to)
   }
 
-  /** Whether any fault touched that time. */
+  /** Whether a fault overlaps that time. */
   faulty(from: number, to: number): boolean {
     return this.#faulty.touch(from, to)
   }
 
-  /** Whether a pop of that group whose answer nobody heard may have leased something in that time. */
+  /** Whether a pop of that group without a response may have leased something in that time. */
   lostPop(delivery: Delivery, from: number, to: number): boolean {
     const { deliveries, lanes } = this.#tables
     const consumer = lanes.consumer.at(deliveries.lane.at(delivery.row))
     return this.#lostPops[consumer]?.touch(from, to) ?? false
   }
 
-  /** When a call was answered with success, by kind: in the order in which they were recorded. */
+  /** The times of successful responses by kind of call, in the order in which they were recorded. */
   *okAnswers(): Iterable<{ readonly kind: 'push' | 'pop'; start: number; end: number }> {
     const { calls, pushes, pops } = this.#tables
     const ok = outcomes.indexOf('ok')
@@ -151,12 +152,12 @@ export class History {
     }
   }
 
-  /** When a call was sent and ended, and which queues it pushed to: one for each push call, transactions included. */
+  /** The start, end and queues of each push call, transactions included. */
   *pushCalls(): Iterable<PushCall> {
     yield* this.#rows.pushCalls()
   }
 
-  /** Also of pops that named its namespace or task. */
+  /** Includes pops by its namespace or task. */
   *#lostPopSpansOf(consumer: number): Iterable<Span> {
     const { names, consumers, queues } = this.#tables
     yield* this.#lostPopSpans(consumer)

@@ -1,8 +1,10 @@
-// When the lease of every pop can have begun, run out, and been given back: see history.ts for what follows from what.
+// The bounds of every lease: when it can have begun, expired, and been released. history.ts explains what
+// follows from them.
 //
-// The database counts a lease from the moment at which the pop's SQL call read the clock. The call may hand out what was pushed
-// a little later, while it ran: hence `popCallMs`. While a fault is on, calls may take any time, and only the client's
-// own start counts. Its clock is cut to whole milliseconds and is not the clients' (`clockMs`).
+// The database counts a lease from the time at which the pop's SQL call read the clock. The call may return
+// messages that were pushed slightly later, while it ran: hence `popCallMs`. During a fault a call may take
+// any time, and only the client's own start counts. The database clock is cut to milliseconds and differs
+// from the clients' (`clockMs`).
 import { Column } from './columns.ts'
 import { type HistoryTables, outcomes } from './history-tables.ts'
 import type { Operations } from './operations.ts'
@@ -39,7 +41,7 @@ export function leaseBounds(
     bounds.releasedMin.push(Number.POSITIVE_INFINITY)
     bounds.releasedMax.push(Number.POSITIVE_INFINITY)
   }
-  // Nothing is leased before it was pushed; what one pop hands out is leased at one moment.
+  // A message is leased after it was pushed, and all messages of one pop are leased at the same time.
   const calm = Uint8Array.from({ length: pops.call.length }, (_, pop) => {
     const call = pops.call.at(pop)
     return faulty.touch(calls.start.at(call), calls.end.at(call)) ? 0 : 1
@@ -67,7 +69,7 @@ export function leaseBounds(
     }
     const extension = (record.seconds ?? 0) * 1_000
     if (sure) raise(bounds.expiresMin, pop, record.start + extension - clockMs)
-    // One that nobody heard of may be carried out at any time.
+    // A call without a response may take effect at any later time.
     raise(
       bounds.expiresMax,
       pop,
@@ -78,7 +80,7 @@ export function leaseBounds(
   return bounds
 }
 
-/** What operators took from under their holders. */
+/** Leases that an operator's purge or seek ended. */
 function endByOperations(
   { deliveries, lanes, consumers, names }: HistoryTables,
   operations: Operations,
@@ -95,7 +97,7 @@ function endByOperations(
   }
 }
 
-/** By message, when the first push that may have stored it was sent. */
+/** By message: when the first push that may have stored it was sent. */
 function earliestPushes({ calls, pushes, messages }: HistoryTables): Float64Array {
   const earliest = new Float64Array(messages.queue.length).fill(Number.POSITIVE_INFINITY)
   const failed = outcomes.indexOf('fail')

@@ -1,17 +1,17 @@
-// What operators and new groups asked of whole queues, and when it may have happened. A purge, and a seek of one group, end
-// leases and pass messages over; a seek and a redrive let attempts be counted from one again.
+// Purges, seeks, redrives and subscriptions, and when each may have happened. A purge, or a seek of one
+// group, ends leases and skips messages; after a seek or a redrive, attempts count from one again.
 import type { OperatorRecord } from './records.ts'
 import { type Span, Windows } from './windows.ts'
 
 export type OperationKind = OperatorRecord['kind']
 
-/** Whose messages they are. */
+/** One group of one queue. */
 export interface Place {
   readonly queue: string
   readonly group: string
 }
 
-/** One whose answer did not come may still have been carried out so long after it was sent. */
+/** How long after it was sent an operation without a response may still take effect. */
 const unansweredMs = 20_000
 
 export class Operations {
@@ -36,7 +36,9 @@ export class Operations {
     return !this.isEmpty && kinds.some((kind) => this.#windowsOf(kind, place).touch(from, to))
   }
 
-  /** From when on a purge or seek may have ended a lease that began at that time; Infinity: none did. */
+  /**
+   * The earliest time at which a purge or seek may have ended a lease that began then; Infinity: none did.
+   */
   movedFrom(place: Place, begins: number): number {
     if (this.isEmpty) return Number.POSITIVE_INFINITY
     const key = keyOf('move', place)
@@ -63,7 +65,7 @@ export class Operations {
     return records
   }
 
-  /** By group, those that subscribed during the run. */
+  /** The groups that subscribed during the run. */
   subscriptions(queue: string): ReadonlyMap<string, readonly OperatorRecord[]> {
     const cached = this.#subscriptions.get(queue)
     if (cached !== undefined) return cached
@@ -86,14 +88,14 @@ export class Operations {
   }
 }
 
-/** A subscription that was not heard of was asked for again: of a group that exists that is a seek. */
+/** A subscription without a response is sent again, and for a group that already exists it is a seek. */
 function mayMove({ kind, outcome }: OperatorRecord): boolean {
   return kind === 'subscribe' && outcome !== 'ok'
 }
 
-/** When it may have happened. */
+/** When the operation may have happened. */
 export function spanOf({ kind, outcome, start, end }: OperatorRecord): Span {
-  // Who redrives waits until none is under way.
+  // A client waits for the end of its redrive, so it is over when the record ends.
   const isOver = outcome === 'ok' || kind === 'redrive'
   return { from: start, to: isOver ? end : start + unansweredMs }
 }

@@ -1,43 +1,43 @@
-// What a history is made of: one record for every request on the wire (or SQL call) with what its
-// client heard, one for every fault, and the audit of the tables at the end. One JSON line each.
+// The records of a history: one for every HTTP request or SQL call with its result as the client saw it, one
+// for every fault, and one for the audit of the tables at the end. One JSON line each.
 //
 // Times are milliseconds on CLOCK_MONOTONIC, which all processes of a machine share (clock.ts).
 
-/** ok: a 2xx or a commit. fail: certainly nothing happened. unknown: it may have happened. */
+/** ok: a 2xx or a commit. fail: it certainly had no effect. unknown: it may have had one. */
 export type Outcome = 'ok' | 'fail' | 'unknown'
 
 interface Call {
-  /** Which client: a name that no other client of the run has. */
+  /** The name of the client, unique within the run. */
   readonly process: string
   readonly start: number
   readonly end: number
   readonly outcome: Outcome
-  /** The workload it belongs to, and thereby which rules its queues are held to. */
+  /** Its workload, which determines the rules for its queues. */
   readonly workload: string
-  /** The status of an HTTP answer; absent where none came. */
+  /** The HTTP status; absent if there was no response. */
   readonly status?: number
-  /** The code of a problem document, a SQLSTATE, or the system's word for a broken connection. */
+  /** The code of a problem document, a SQLSTATE, or the system's code of a connection error. */
   readonly code?: string
 }
 
 export interface PushedItem {
   readonly queue: string
   readonly partition: string
-  /** The payload's `v`: names one intended message. A retry of a push carries the same value. */
+  /** The payload's `v`, which identifies one intended message. A retried push carries the same value. */
   readonly value: string
-  /** The transactionId, where the client gave one. */
+  /** The transactionId, if the client gave one. */
   readonly key?: string
-  /** Must not be delivered so soon after the push. */
+  /** The message must not be delivered before this much time has passed since the push. */
   readonly delayMs?: number
-  /** What it is worth, where a workload keeps a sum: transactions move it, and none may appear or vanish. */
+  /** The amount, in workloads that check a sum: transactions move it, and the sum must stay the same. */
   readonly amount?: number
-  /** From an ok answer. */
+  /** From an ok response. */
   readonly result?: { readonly status: 'queued' | 'duplicate' | 'scheduled'; readonly id: string }
 }
 
 export interface PushRecord extends Call {
   readonly kind: 'push'
-  /** sql: by rouse.enqueue in a transaction of the client's own. */
+  /** sql: by rouse.enqueue in the client's own transaction. */
   readonly by: 'http' | 'sql'
   readonly items: readonly PushedItem[]
 }
@@ -51,7 +51,7 @@ export interface PoppedMessage {
   readonly transactionId: string
   readonly seq: string
   readonly attempt: number
-  /** The message's own lease token, as its ack must carry it. */
+  /** The message's own lease token, which its ack must carry. */
   readonly leaseId: string
   /** As pushed. */
   readonly amount?: number
@@ -59,14 +59,14 @@ export interface PoppedMessage {
 
 export interface PopRecord extends Call {
   readonly kind: 'pop'
-  /** Or `namespace n`, `task t`. */
+  /** A queue name, `namespace n` or `task t`. */
   readonly queue: string
   readonly group: string
   readonly waitMs: number
-  /** How long the queue leases. */
+  /** The lease time of the queue. */
   readonly leaseMs: number
   readonly messages: readonly PoppedMessage[]
-  /** Acks that rode along (ack and fetch); each with its result if the answer came. */
+  /** The acks sent with the pop (ack and fetch), each with its result if there was a response. */
   readonly acks: readonly AckedItem[]
 }
 
@@ -76,7 +76,7 @@ export interface AckedItem {
   readonly partitionId: string
   readonly value: string
   readonly status: 'completed' | 'failed' | 'retry' | 'dlq'
-  /** Of an ok answer: taken, or refused as stale. */
+  /** From an ok response: accepted, or refused as stale. */
   readonly success?: boolean
 }
 
@@ -84,11 +84,11 @@ export interface AckRecord extends Call {
   readonly kind: 'ack'
   readonly group: string
   readonly acks: readonly AckedItem[]
-  /** A transaction: these were pushed if and only if the acks were taken. */
+  /** In a transaction: pushed if and only if the acks were accepted. */
   readonly pushes?: readonly PushedItem[]
 }
 
-/** Extends or gives back the lease that the token belongs to (and all its pop handed out). */
+/** Extends or releases the lease of this token, with all messages of its pop. */
 export interface LeaseRecord extends Call {
   readonly kind: 'extend' | 'release'
   readonly leaseId: string
@@ -97,47 +97,51 @@ export interface LeaseRecord extends Call {
 }
 
 /**
- * What an operator, or a new group, asked of a whole queue. A redrive ends when all letters have been moved, or when it is
- * certain that none will be moved any more.
+ * An operation on a whole queue, by an operator or a new group. A redrive ends when all dead letters were
+ * moved, or when it is certain that no more will be.
  */
 export interface OperatorRecord extends Call {
   readonly kind: 'purge' | 'seek' | 'redrive' | 'subscribe'
   readonly queue: string
-  /** Of a seek and a subscription. */
+  /** For a seek and a subscription. */
   readonly group?: string
-  /** Of a seek and a subscription: what was pushed from then on is delivered, on the clock of the history. */
+  /**
+   * For a seek and a subscription: messages pushed from this time on are delivered (on the history's clock).
+   */
   readonly from?: 'all' | 'new' | number
 }
 
-/** The queues whose calls a fault may make slow; those of all others must not notice it. */
+/** The queues whose calls a fault may slow down; calls on other queues must not be affected. */
 export interface MayHarm {
   readonly pushes: readonly string[]
   readonly pops: readonly string[]
 }
 
-/** A fault that the nemesis made, or could not make. */
+/** A fault that the nemesis injected, or could not inject. */
 export interface FaultRecord {
   readonly kind: 'fault'
   readonly name: string
   readonly start: number
-  /** Healed: everything is back, as far as the nemesis can tell. */
+  /** When the fault was healed, as far as the nemesis can tell. */
   readonly end: number
-  /** What was hit: `node-2`, `worker 4711`, … */
+  /** What was affected: `node-2`, `worker 4711`, … */
   readonly target: string
-  /** True where the database may forget its newest leases (crash, failover): promise 7. */
+  /** True if the database may forget its newest leases (crash, failover): promise 7. */
   readonly forgetsLeases: boolean
-  /** Set where it touches single queues: the rule `hostile neighbours` holds for the others. */
+  /** Set if the fault affects single queues: the rule `hostile neighbours` checks the others. */
   readonly mayHarm?: MayHarm
-  /** When the database itself was too slow to judge anybody by: a commit of the harness took too long. */
+  /**
+   * When the database itself was too slow to check time limits: a probe commit of the harness took too long.
+   */
   readonly slowCommits?: readonly { readonly from: number; readonly to: number }[]
-  /** Set where the fault was not made: what permission or program it lacks. */
+  /** Set if the fault was not injected: the permission or program that is missing. */
   readonly skipped?: string
 }
 
-/** What the tables hold once every queue is drained, read from the database by the harness. */
+/** The contents of the tables after the drain, read by the harness. */
 export interface AuditRecord {
   readonly kind: 'audit'
-  /** Groups that could not be worked off in time. */
+  /** Groups that were not drained in time. */
   readonly undrained: readonly { queue: string; group: string; left: number }[]
   readonly leases: number
   readonly scheduled: number
@@ -147,34 +151,34 @@ export interface AuditRecord {
     value: string
     attempts: number
   }[]
-  /** Contradictions between tables, in words. */
+  /** Descriptions of rows that contradict each other. */
   readonly contradictions: readonly string[]
 }
 
-/** What the checkers must know of a queue to judge it. One record for every queue of the run. */
+/** What the checkers need to know about a queue. One record per queue of the run. */
 export interface QueueRecord {
   readonly kind: 'queue'
   readonly queue: string
   readonly workload: string
-  /** `partition` means: and `onFailure=hold`. Those are held to the order rules. */
+  /** `partition` implies `onFailure=hold`; the order rules apply to these queues. */
   readonly ordering: 'partition' | 'none'
-  /** The groups that each get every message; they subscribed before the first push. */
+  /** The groups that get every message; they subscribed before the first push. */
   readonly groups: readonly string[]
-  /** As configured: so many retries, and then the dead letters. */
+  /** The configured number of retries before a message becomes a dead letter. */
   readonly retryLimit: number
   /** 0: no deduplication. */
   readonly dedupWindowMs: number
-  /** Set where waiters are idle (ordering `none`): a push must reach one so soon, outside of faults. */
+  /** Set if waiters are idle (ordering `none`): the time limit for a wake-up outside of faults. */
   readonly wakeMsMax?: number
-  /** Set where messages carry amounts that transactions move from stage to stage, from 1 up. */
+  /** Set if messages carry amounts that transactions move from stage to stage, from 1 up. */
   readonly stage?: number
-  /** Set where what nobody has consumed is removed when it is so old. */
+  /** Set if messages of this age are removed even if they were not consumed. */
   readonly retentionMs?: number
-  /** By what else than its name it is popped: `namespace n`, `task t`. */
+  /** Other sources by which it is popped: `namespace n`, `task t`. */
   readonly sources?: readonly string[]
 }
 
 export type CallRecord = PushRecord | PopRecord | AckRecord | LeaseRecord | OperatorRecord
-/** What is no call: noted by the harness itself. */
+/** Records that are not calls, written by the harness itself. */
 export type Note = FaultRecord | AuditRecord | QueueRecord
 export type HistoryRecord = CallRecord | Note

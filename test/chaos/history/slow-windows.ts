@@ -1,5 +1,6 @@
-// How long requests took, window by window. The median of a window is compared: a single slow request is no slow window, and one
-// that took long is counted in every window that it was under way in, so that standing still does not go unseen.
+// Request times by window. Windows are compared by their median, so a single slow request does not make a
+// window slow. A long request counts in every window in which it was in progress, so that a standstill is
+// noticed.
 
 export interface Timed {
   readonly start: number
@@ -12,7 +13,7 @@ export interface Windows {
   readonly windowMs: number
 }
 
-/** Undefined: nothing was under way. */
+/** Undefined: no request was in progress. */
 export function windowMedians(
   timed: readonly Timed[],
   { from, until, windowMs }: Windows,
@@ -24,7 +25,7 @@ export function windowMedians(
   return medians
 }
 
-/** In a row. */
+/** The longest run of consecutive windows above the limit, in ms. */
 export function longestAbove(
   medians: readonly (number | undefined)[],
   limitMs: number,

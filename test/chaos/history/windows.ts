@@ -1,4 +1,4 @@
-// Spans of time, merged and sorted, to be asked whether something may have happened in one of them.
+// A sorted set of merged time spans.
 export interface Span {
   readonly from: number
   readonly to: number
@@ -19,7 +19,7 @@ export class Windows {
     }
   }
 
-  /** Whether any window has a moment in common with this span. */
+  /** Whether any of the spans overlaps this one. */
   touch(from: number, to: number): boolean {
     let low = 0
     let high = this.#spans.length

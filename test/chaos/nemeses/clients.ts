@@ -1,4 +1,4 @@
-// The wire between clients and nodes, and the clients themselves.
+// Faults of clients and of their connections to the nodes.
 import type { TcpMode } from '../network/tcp-relay.ts'
 import { nemesis, pause, pick } from './nemesis.ts'
 
@@ -15,7 +15,7 @@ export const clientAbort = nemesis('client-abort', async ({ wires }, { random, s
   return { target: `${cut} connections` }
 })
 
-/** What the server answers is thrown away, and the client hears a reset. */
+/** Responses are dropped, and the client sees a reset. */
 export const answersLost = nemesis('answers-lost', async ({ wires }, { random, seconds }) => {
   const lose: TcpMode = { kind: 'lose answers', probability: 0.2, random }
   try {
@@ -24,10 +24,10 @@ export const answersLost = nemesis('answers-lost', async ({ wires }, { random, s
   } finally {
     for (const relay of wires.clients) relay.set({ kind: 'forward' })
   }
-  return { target: 'a fifth of the answers' }
+  return { target: 'a fifth of the responses' }
 })
 
-/** Connections stay open and carry nothing: the client never hears that anything is wrong. */
+/** Connections stay open but carry nothing, so the client notices no error. */
 export const clientHalfOpen = nemesis('client-half-open', async ({ wires }, about) => {
   const relay = pick(wires.clients, about.random)
   try {

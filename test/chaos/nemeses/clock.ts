@@ -1,4 +1,4 @@
-// The clocks of nodes, and time that passes without them.
+// Wrong clocks and blocked event loops.
 import { existsSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
 /** Ahead and behind, by seconds and by an hour. */
 const skews = ['+30s', '-30s', '+3600s', '-3600s']
 
-/** The wall clock of one node jumps while the node runs; its timers go on as they should. */
+/** The wall clock of a running node jumps; its timers are not affected. */
 export const clockSkew = nemesis(
   'clock-skew',
   async ({ nodes, stallFile }, { random, seconds }) => {
@@ -47,7 +47,7 @@ export const clockSkew = nemesis(
   },
 )
 
-/** The event loop of one worker stands still, as under a long garbage collection. */
+/** The event loop of one worker is blocked, as by a long garbage collection. */
 export const loopStall = nemesis(
   'loop-stall',
   async ({ nodes, stallFile }, { random, seconds }) => {

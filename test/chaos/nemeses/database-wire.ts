@@ -1,10 +1,10 @@
-// The wire between one node and the database.
+// Faults of the connections between one node and the database.
 import type { TcpMode } from '../network/tcp-relay.ts'
 import { type Nemesis, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
-/** As behind a firewall that drops: nobody is told. */
+/** As behind a firewall that drops packets. */
 export const databaseDrop = broken('database-drop', { kind: 'drop' })
-/** As behind one that rejects: every connection is reset. */
+/** As behind a firewall that rejects: every connection is reset. */
 export const databaseReject = broken('database-reject', { kind: 'reject' })
 
 function broken(name: string, mode: TcpMode): Nemesis {

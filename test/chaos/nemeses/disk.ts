@@ -1,4 +1,4 @@
-// The disk under the database: full, slow, failing, and without power.
+// Faults of the disk under the database: full, slow, failing, without power.
 import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
 
@@ -19,7 +19,7 @@ export const diskFull = nemesis(
   async (cluster, { seconds }) => {
     try {
       await cluster.disk?.fill()
-      // There is room in files that exist: with new ones of the log it is used up at once.
+      // Existing WAL files have room; switching to new ones uses it up at once.
       for (let left = seconds; left > 0; left -= switchesSeconds) {
         await cluster.postgres.query('select pg_switch_wal()').catch(() => {})
         await pause(Math.min(left, switchesSeconds))
@@ -43,12 +43,12 @@ export const fsyncSlow = nemesis(
       await cluster.fsync?.heal()
     }
     await recover(cluster)
-    return { target: `each flush takes ${slowMs} ms more` }
+    return { target: `each flush takes ${slowMs} ms longer` }
   },
   { lacks: lacksFsync },
 )
 
-/** PostgreSQL takes a flush that failed for a crash, and recovers from its log. */
+/** PostgreSQL treats a failed flush as a crash and recovers from the WAL. */
 export const fsyncFail = nemesis(
   'fsync-fail',
   async (cluster, { seconds }) => {
@@ -64,7 +64,7 @@ export const fsyncFail = nemesis(
   { forgetsLeases: true, lacks: lacksFsync },
 )
 
-/** Of primary and standby, as they share the disk. */
+/** Affects primary and standby, which share the disk. */
 export const powerLoss = nemesis(
   'power-loss',
   async (cluster, { seconds }) => {

@@ -1,14 +1,14 @@
-// The datagrams between nodes: lost in every way that networks know.
+// Faults of the datagrams between nodes.
 import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
 import type { UdpFault } from '../network/udp-relay.ts'
 import { type Nemesis, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
 const all = { loss: 1 }
 
-/** All of them, between all nodes. */
+/** All datagrams between all nodes. */
 export const udpCut = everywhere('udp-cut', all)
 
-/** One node is deaf: it is heard, and hears nobody. */
+/** One node receives nothing, but its own datagrams arrive. */
 export const udpOneWay = nemesis('udp-one-way', async (cluster, { random, seconds }) => {
   const deaf = pick([...cluster.nodes.keys()], random)
   for (const from of cluster.nodes.keys()) cluster.wires.gossip.harm(from, deaf, { ...all, random })

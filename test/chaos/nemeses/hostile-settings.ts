@@ -1,4 +1,4 @@
-// Settings of the nodes' role and database that would harm whoever relies on PostgreSQL's own: nodes connect again under them.
+// Harmful settings of the nodes' role and database: the nodes reconnect under them.
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
@@ -50,7 +50,7 @@ export const hostileSettings = nemesis('hostile-settings', async (cluster, { sec
 
 async function alter({ postgres }: ChaosCluster, changes: readonly string[]): Promise<void> {
   const session: pg.Client | undefined = await openSession(postgres.url)
-  if (session === undefined) throw new Error('the database takes no session')
+  if (session === undefined) throw new Error('the database accepts no connection')
   try {
     await session.query('set statement_timeout = 0; set lock_timeout = 0')
     for (const change of changes) await session.query(`alter ${change}`)

@@ -81,7 +81,7 @@ export const nemeses: readonly Nemesis[] = [
   loopStall,
 ]
 
-/** What `npm test` runs. */
+/** The faults that `npm test` injects. */
 export const gateFaults: readonly string[] = [
   workerKill,
   nodeKill,

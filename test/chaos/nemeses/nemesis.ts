@@ -7,28 +7,31 @@ import type { MayHarm, QueueRecord } from '../history/records.ts'
 export interface About {
   readonly random: () => number
   readonly seconds: number
-  /** For faults that push and pop themselves: what they do is in the history as well. */
+  /** For faults that push and pop themselves; their calls are in the history, too. */
   readonly client: ChaosClient
-  /** Of the run. */
+  /** The queues of the run. */
   readonly queues: readonly QueueRecord[]
 }
 
-/** What was hit. Where it touches single queues, whose calls it may make slow. */
+/** The target of a fault and, if it affects single queues, the queues whose calls it may slow down. */
 export interface Made {
   readonly target: string
   readonly mayHarm?: MayHarm
 }
 
-/** One fault: how it is made, and how it ends. */
+/** One fault: how it is injected and healed. */
 export interface Nemesis {
   readonly name: string
-  /** What it lacks here, in words (permission, program); undefined: it can run. */
+  /** The missing requirement (permission, program); undefined: the fault can be injected. */
   lacks(cluster: ChaosCluster): Promise<string | undefined>
-  /** Makes the fault, holds it about `seconds`, heals it. Resolves once healed as far as it can tell. */
+  /**
+   * Injects the fault, keeps it for about `seconds`, and heals it. Resolves when it is healed as far as the
+   * nemesis can tell.
+   */
   run(cluster: ChaosCluster, about: About): Promise<Made>
-  /** True where the database may forget its newest leases (crash, failover). */
+  /** True if the database may forget its newest leases (crash, failover). */
   readonly forgetsLeases: boolean
-  /** True where it touches single queues: others are held to a time. */
+  /** True if it affects single queues: time limits apply to the others. */
   readonly isLocal: boolean
 }
 
@@ -44,12 +47,12 @@ export function nemesis(name: string, run: Nemesis['run'], parts: NemesisParts =
   return { name, run, forgetsLeases, isLocal, lacks }
 }
 
-/** How long a node may need to be back on a machine that is busy with much else. */
+/** How long a node may take to return on a busy machine. */
 export const readyMsMax = 60_000
 
 export function pick<Item>(items: readonly Item[], random: () => number): Item {
   const item = items[Math.floor(random() * items.length)]
-  if (item === undefined) throw new Error('there is nothing to pick from')
+  if (item === undefined) throw new Error('nothing to pick from')
   return item
 }
 

@@ -1,12 +1,12 @@
-// Nodes and their workers: killed, ended in order, and stopped for a while.
+// Faults of nodes and workers: killed, terminated, and paused.
 import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
 import type { ChaosNode } from '../cluster/chaos-node.ts'
 import { killAll, signal } from '../cluster/processes.ts'
 import { type About, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
-/** Between kills: the worker that takes its place must have had time to serve. */
+/** Between kills: enough time for the replacement worker to serve requests. */
 const workerKillsSeconds = 2
-/** What consumers of the harness lease, and a little more. */
+/** Slightly longer than the leases of the harness. */
 const longPauseSecondsMin = 12
 
 export const workerKill = nemesis('worker-kill', async ({ nodes }, { random, seconds }) => {
@@ -43,7 +43,7 @@ export const allNodesKill = nemesis('all-nodes-kill', async ({ nodes }, { second
   return { target: 'all nodes' }
 })
 
-/** One after the other, each ready again before the next. */
+/** One node at a time, each ready again before the next. */
 export const rollingSigterm = nemesis('rolling-sigterm', async ({ nodes }) => {
   for (const node of nodes) {
     node.hold()

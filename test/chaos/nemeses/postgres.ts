@@ -1,4 +1,4 @@
-// The database server: killed, restarted, stopped for a while; its sessions ended, used up, held open.
+// Faults of the database server: killed, restarted, paused; sessions terminated, used up, held open.
 import type pg from 'pg'
 import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
@@ -7,7 +7,7 @@ import { endAll, isOfNodes, openSession } from './sessions.ts'
 const terminationsSeconds = 0.2
 /** More than any server of the harness permits. */
 const sessionsMax = 400
-/** For each process of a node a few: far fewer than they would like to have. */
+/** A few for each process of the nodes: far fewer than they may open. */
 const sessionsLeft = 36
 const squeezeTriesMax = 10
 const sessionsAtOnce = 20
@@ -48,7 +48,7 @@ export const postgresPause = nemesis('postgres-pause', async ({ postgres, nodes 
   return { target: server.name }
 })
 
-/** Five a second, as an administrator does whose patience is at an end. */
+/** Five a second, like an impatient administrator. */
 export const backendTerminations = nemesis('backend-terminations', async (cluster, about) => {
   let ended = 0
   for (let left = about.seconds; left > 0; left -= terminationsSeconds) {
@@ -59,7 +59,7 @@ export const backendTerminations = nemesis('backend-terminations', async (cluste
   return { target: `${ended} sessions` }
 })
 
-/** Every session that the server permits is taken; those of the nodes are ended, so that they must ask. */
+/** Takes every session that the server permits and ends those of the nodes, so that they must reconnect. */
 export const connectionLimit = nemesis('connection-limit', async (cluster, { seconds }) => {
   const sessions: pg.Client[] = []
   try {
@@ -85,8 +85,8 @@ export const connectionLimit = nemesis('connection-limit', async (cluster, { sec
 })
 
 /**
- * The server has room for few sessions of the nodes: one after the other is ended and its place taken. The nodes must go on with
- * those they have.
+ * Leaves few sessions for the nodes: ends one after the other and takes its slot. The nodes must work with
+ * the rest.
  */
 export const connectionSqueeze = nemesis('connection-squeeze', async (cluster, { seconds }) => {
   const { postgres } = cluster
@@ -111,7 +111,7 @@ export const connectionSqueeze = nemesis('connection-squeeze', async (cluster, {
   return { target: `${left} sessions left` }
 })
 
-/** Several at once: nodes want them, too. */
+/** Several at once, because the nodes compete for them. */
 async function takeAll(url: string, sessions: pg.Client[]): Promise<void> {
   while (sessions.length < sessionsMax) {
     const asked = Array.from({ length: sessionsAtOnce }, () => openSession(url))
@@ -128,7 +128,7 @@ async function countOfNodes([session]: readonly pg.Client[]): Promise<number> {
   return found?.rows[0]?.count ?? 0
 }
 
-/** Transactions that stay open keep dead rows from being cleared away. */
+/** Open transactions, which keep dead rows from being vacuumed. */
 export const pinnedXmin = nemesis('pinned-xmin', async ({ postgres, nodes }, { seconds }) => {
   const session = await openSession(postgres.url)
   try {

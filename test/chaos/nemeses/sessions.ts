@@ -1,4 +1,4 @@
-// Sessions of the harness itself, and those of the nodes.
+// Sessions of the harness itself and of the nodes.
 import pg from 'pg'
 import type { ChaosPostgres } from '../cluster/chaos-postgres.ts'
 import { within } from '../cluster/deadline.ts'
@@ -8,12 +8,12 @@ const sessionMsMax = 10_000
 export const isOfNodes = `backend_type = 'client backend'
   and application_name not in ('chaos', 'rouse pair')`
 
-/** Whatever they were about to do: they must connect again. */
+/** Ends them in any state; the nodes must reconnect. */
 export async function endSessionsOfNodes(postgres: ChaosPostgres): Promise<void> {
   await postgres.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${isOfNodes}`)
 }
 
-/** Undefined where the server takes no more. */
+/** Undefined if the server accepts no more sessions. */
 export async function openSession(connectionString: string): Promise<pg.Client | undefined> {
   const session = new pg.Client({
     connectionString,
@@ -26,12 +26,12 @@ export async function openSession(connectionString: string): Promise<pg.Client |
     await session.connect()
     return session
   } catch {
-    await within(sessionMsMax, 'the end of a session', session.end()).catch(() => {})
+    await within(sessionMsMax, 'closing a session', session.end()).catch(() => {})
     return undefined
   }
 }
 
 export async function endAll(sessions: readonly pg.Client[]): Promise<void> {
   const ends = sessions.map((session) => session.end())
-  await within(sessionMsMax, 'the end of the sessions', Promise.all(ends)).catch(() => {})
+  await within(sessionMsMax, 'closing the sessions', Promise.all(ends)).catch(() => {})
 }

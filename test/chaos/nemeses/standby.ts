@@ -1,4 +1,4 @@
-// The standby: it takes over, it is lost, and it is waited for in vain.
+// Faults of replication: failovers, a lost standby, cancelled waits for the standby.
 import { readFileSync } from 'node:fs'
 import { eventually } from '@rouse/testkit'
 import type { ChaosCluster } from '../cluster/chaos-cluster.ts'
@@ -7,7 +7,7 @@ import type { SupervisedServer } from '../cluster/supervised-server.ts'
 import type { TcpMode } from '../network/tcp-relay.ts'
 import { nemesis, pause, untilReady } from './nemesis.ts'
 
-/** How long the old primary lives on behind its fence. */
+/** How long the old primary keeps running behind its fence. */
 const fencedSeconds = 1
 const cancelsSeconds = 0.1
 const waitersMsMax = 20_000
@@ -37,7 +37,7 @@ export const postgresFailover = nemesis(
   { ...forgets, lacks: lacksStandby },
 )
 
-/** The primary stands still, is taken for dead, and comes back to life behind its fence. */
+/** The primary is frozen, replaced by its standby, and resumed behind its fence. */
 export const postgresFreezeFailover = nemesis(
   'postgres-freeze-failover',
   async (cluster) => {
@@ -57,8 +57,8 @@ export const postgresFreezeFailover = nemesis(
 )
 
 /**
- * Commits that wait for the standby are cancelled, which PostgreSQL reports as a success with a
- * warning; then the standby, which never had them, takes over.
+ * Commits that wait for the standby are cancelled, which PostgreSQL reports as success with a warning. Then
+ * the standby, which does not have them, takes over.
  */
 export const syncCancel = nemesis(
   'sync-cancel',
@@ -79,7 +79,7 @@ export const syncCancel = nemesis(
       old.hold()
       await old.kill()
       fence(cluster, old)
-      // With its receiver, and so with what the receiver has not read yet.
+      // Also stops its WAL receiver, with everything that it has not read yet.
       await standby.kill()
       await standby.release()
     }
@@ -90,7 +90,7 @@ export const syncCancel = nemesis(
   { ...forgets, lacks: lacksSynchronous },
 )
 
-/** With a synchronous one, commits wait until it is back. */
+/** With a synchronous standby, commits wait until it is back. */
 export const standbyLost = nemesis(
   'standby-lost',
   async ({ postgres, nodes }, { seconds }) => {
@@ -106,12 +106,12 @@ export const standbyLost = nemesis(
   { lacks: lacksStandby },
 )
 
-/** Nobody reaches the old primary any more, whatever it still believes. */
+/** Makes the old primary unreachable in any state. */
 function fence(cluster: ChaosCluster, server: SupervisedServer): void {
   setWires(cluster, server, { kind: 'reject' })
 }
 
-/** The nodes have found the new primary; then the old one becomes its standby. */
+/** Once the nodes have found the new primary, the old one becomes its standby. */
 async function settle(cluster: ChaosCluster, old: SupervisedServer): Promise<void> {
   await cluster.postgres.untilWritable()
   await untilReady(cluster.nodes)

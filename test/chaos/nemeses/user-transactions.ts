@@ -1,5 +1,5 @@
-// Sessions of others that hold something of one queue: transactions of users that stay open, and rows that stay locked. Other
-// queues must not notice; and whoever enqueues or acknowledges in a transaction of his own must not hold up pushes at all.
+// Sessions that hold rows of one queue: users' open transactions, and locked rows. Other queues must not be
+// affected, and an open `enqueue` or `ack_in` must not delay pushes even to its own queue.
 import type pg from 'pg'
 import type { ChaosClient } from '../clients/chaos-client.ts'
 import type { RawMessage } from '../clients/raw-client.ts'
@@ -8,14 +8,14 @@ import type { MayHarm, Outcome, QueueRecord } from '../history/records.ts'
 import { type About, type Made, type Nemesis, nemesis, pause, pick } from './nemesis.ts'
 import { endAll, openSession } from './sessions.ts'
 
-const nobody: MayHarm = { pushes: [], pops: [] }
+const noQueues: MayHarm = { pushes: [], pops: [] }
 const popMs = 3_000
 const configureSeconds = 1
 const inFlightMax = 100_000
-/** Rows that are busy are locked most of the time. */
+/** Busy rows are locked most of the time. */
 const lockMsMax = 5_000
 
-/** Into partitions that exist and into a new one; then committed or rolled back. */
+/** Into existing partitions and a new one; then committed or rolled back. */
 export const openEnqueue = nemesis(
   'open-enqueue',
   async (cluster, about) => {
@@ -27,12 +27,12 @@ export const openEnqueue = nemesis(
       await settle(commits)
     })
     const end = commits ? 'committed' : 'rolled back'
-    return { target: `${queue}, ${end}`, mayHarm: nobody }
+    return { target: `${queue}, ${end}`, mayHarm: noQueues }
   },
   { isLocal: true },
 )
 
-/** Meanwhile an operator wants what it holds, and is refused. */
+/** Meanwhile an operator needs what it holds, and is refused. */
 export const openAckIn = nemesis('open-ack-in', ackSlowly, { isLocal: true })
 
 export const lockedQueue = locked('locked-queue', [
@@ -54,7 +54,7 @@ export const lockedLeases = locked('locked-leases', [
     where q.name = $1 order by s.id, s.partition_id for update of s`,
 ])
 
-/** A session that has locked rows; and a message that wants a new partition of the queue, and so its row. */
+/** A session locks rows, while a message needs a new partition of the queue and so its row. */
 function locked(name: string, statements: readonly string[]): Nemesis {
   return nemesis(
     name,
@@ -81,7 +81,7 @@ function locked(name: string, statements: readonly string[]): Nemesis {
 
 async function ackSlowly(cluster: ChaosCluster, about: About): Promise<Made> {
   const { client, queues, seconds, random } = about
-  // Best where operators are busy anyway.
+  // Preferably a queue on which operators work anyway.
   const operated = queues.filter(({ workload }) => workload === 'purge')
   const { queue, groups } =
     operated.length > 0 && random() < 0.7 ? pick(operated, random) : pickQueue(about)
@@ -90,10 +90,10 @@ async function ackSlowly(cluster: ChaosCluster, about: About): Promise<Made> {
   const raw = client.raw()
   const pop = { queue, group, batch: 1, partitions: 1, waitMs: popMs }
   const { body: [message] = [] } = await raw.pop(pop)
-  if (message === undefined) return { target: `nothing of ${queue}`, mayHarm: nobody }
+  if (message === undefined) return { target: `no rows of ${queue}`, mayHarm: noQueues }
   await held(cluster, about, async (session) => {
     const settle = await ackIn(client, session, message)
-    // Which begins a limit of messages in flight, and wants all leases for that.
+    // A new in-flight limit, which needs all leases of the queue.
     await raw.configure(queue, { options: { maxInFlight: inFlightMax } })
     await pause(Math.max(configureSeconds, seconds))
     await settle(commits)
@@ -103,7 +103,7 @@ async function ackSlowly(cluster: ChaosCluster, about: About): Promise<Made> {
   return { target: `${queue}, ${end}`, mayHarm: { pushes: [], pops: [queue] } }
 }
 
-/** One that its consumers understand, and that is not judged by when it is woken. */
+/** A queue whose consumers understand the message, and that has no time limit for wake-ups. */
 function pickQueue({ queues, random }: About): QueueRecord {
   return pick(
     queues.filter(({ stage, wakeMsMax }) => stage === undefined && wakeMsMax === undefined),
@@ -117,7 +117,7 @@ async function held(
   work: (session: pg.Client) => Promise<void>,
 ): Promise<void> {
   const session = await openSession(postgres.url)
-  if (session === undefined) throw new Error('the database takes no session')
+  if (session === undefined) throw new Error('the database accepts no connection')
   try {
     await session.query(`set statement_timeout = ${Math.round(seconds * 1_000) + lockMsMax}`)
     await session.query('begin')
@@ -169,7 +169,7 @@ async function ackIn(
   try {
     await session.query('select rouse.ack_in($1)', [leaseId])
   } catch {
-    // Purged meanwhile.
+    // The message was purged meanwhile.
     await session.query('rollback')
     end({ ...call, acks: [{ ...ack, success: false }] }, { outcome: 'fail' })
     return async () => {}

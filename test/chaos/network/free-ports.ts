@@ -2,15 +2,15 @@ import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 
 const lowest = 10_000
-/** Below the ports that the system hands out: nobody's connection takes one while its owner is down. */
+/** Below the ephemeral range, so that no outgoing connection takes a port while its owner is down. */
 const highest = 32_000
 
-/** A block belongs to whoever listens on its first port, until that process ends. */
+/** The process that listens on the first port of a block owns the block until it exits. */
 const blockSize = 16
 
 /**
- * Ports, TCP and UDP, that stay free while whoever uses them is being restarted. Another cluster that starts meanwhile would find
- * them free: hence the block, which no two processes have at once.
+ * Ports for TCP and UDP that stay free while their owner is restarted. Another cluster that starts in that
+ * moment would see them as free: hence the blocks, each owned by one process.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const blockCount = Math.floor((highest - lowest) / blockSize)
@@ -20,7 +20,7 @@ export async function freePorts(count: number): Promise<number[]> {
     const ports = await freeInBlock(guard)
     if (ports.length >= count && (await keepListening(guard))) return ports.slice(0, count)
   }
-  throw new Error('there are no free ports')
+  throw new Error('no free block of ports found')
 }
 
 async function freeInBlock(guard: number): Promise<number[]> {

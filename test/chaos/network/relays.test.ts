@@ -9,21 +9,21 @@ import { startUdpRelay, type UdpFault, type UdpRelay } from './udp-relay.ts'
 const patience = { timeoutMs: 20_000 }
 const always = () => 0
 
-test('a TCP relay passes on what both sides say', async (t) => {
-  const { client, heard } = await wire(t)
+test('a TCP relay forwards both directions', async (t) => {
+  const { client, received } = await wire(t)
   client.socket.write('one')
-  await eventually(() => heard() === 'one' && client.text() === 'ONE', patience)
+  await eventually(() => received() === 'one' && client.text() === 'ONE', patience)
 })
 
-test('a relay that drops tells nobody, and delivers late', async (t) => {
-  const { relay, client, heard } = await wire(t)
+test('a relay that drops resets nothing, and delivers the data later', async (t) => {
+  const { relay, client, received } = await wire(t)
   relay.set({ kind: 'drop' })
   client.socket.write('one')
   const other = await dial(t, relay.port)
   other.socket.write('two')
   relay.set({ kind: 'forward' })
   await eventually(() => client.text() === 'ONE' && other.text() === 'TWO', patience)
-  t.equal(heard().length, 6)
+  t.equal(received().length, 6)
 })
 
 test('a relay that rejects resets old and new connections', async (t) => {
@@ -34,16 +34,16 @@ test('a relay that rejects resets old and new connections', async (t) => {
   await eventually(() => other.socket.closed, patience)
 })
 
-test('a lost answer is one whose request was carried out', async (t) => {
-  const { relay, client, heard } = await wire(t)
+test('a lost response is one whose request was executed', async (t) => {
+  const { relay, client, received } = await wire(t)
   relay.set({ kind: 'lose answers', probability: 1, random: always })
   client.socket.write('one')
   await eventually(() => client.code() === 'ECONNRESET', patience)
-  t.equal(heard(), 'one')
+  t.equal(received(), 'one')
   t.equal(client.text(), '')
 })
 
-test('a cut resets the connections of now, and the next one works', async (t) => {
+test('a cut resets the current connections, and the next one works', async (t) => {
   const { relay, client } = await wire(t)
   client.socket.write('one')
   await eventually(() => client.text() === 'ONE', patience)
@@ -54,48 +54,48 @@ test('a cut resets the connections of now, and the next one works', async (t) =>
   await eventually(() => other.text() === 'TWO', patience)
 })
 
-test('two nodes see one address of each other, whoever speaks first', async (t) => {
+test('two nodes see one address of each other, no matter who sends first', async (t) => {
   const { relay, nodes } = await network(t, 3)
-  nodes[0]?.say(1, 'hello')
-  await eventually(() => nodes[1]?.heard.length === 1, patience)
-  t.same(nodes[1]?.heard, [{ text: 'hello', port: relay.ports[0] }])
-  nodes[1]?.say(0, 'hello back')
-  await eventually(() => nodes[0]?.heard.length === 1, patience)
-  t.same(nodes[0]?.heard, [{ text: 'hello back', port: relay.ports[1] }])
-  t.same(nodes[2]?.heard, [])
+  nodes[0]?.send(1, 'hello')
+  await eventually(() => nodes[1]?.received.length === 1, patience)
+  t.same(nodes[1]?.received, [{ text: 'hello', port: relay.ports[0] }])
+  nodes[1]?.send(0, 'hello back')
+  await eventually(() => nodes[0]?.received.length === 1, patience)
+  t.same(nodes[0]?.received, [{ text: 'hello back', port: relay.ports[1] }])
+  t.same(nodes[2]?.received, [])
 })
 
-test('one direction is cut, the other is not, and both are after the heal', async (t) => {
+test('one direction is cut, the other is not, and both work after the heal', async (t) => {
   const { relay, nodes } = await network(t, 2)
   harm(relay, 0, 1, { loss: 1 })
-  nodes[0]?.say(1, 'lost')
-  nodes[1]?.say(0, 'heard')
-  await eventually(() => nodes[0]?.heard.length === 1, patience)
+  nodes[0]?.send(1, 'lost')
+  nodes[1]?.send(0, 'arrives')
+  await eventually(() => nodes[0]?.received.length === 1, patience)
   relay.heal()
-  nodes[0]?.say(1, 'healed')
-  await eventually(() => nodes[1]?.heard.length === 1, patience)
-  t.equal(nodes[1]?.heard[0]?.text, 'healed')
+  nodes[0]?.send(1, 'healed')
+  await eventually(() => nodes[1]?.received.length === 1, patience)
+  t.equal(nodes[1]?.received[0]?.text, 'healed')
 })
 
-test('datagrams are doubled, and arrive with a bit turned over', async (t) => {
+test('datagrams are duplicated, and arrive with a flipped bit', async (t) => {
   const { relay, nodes } = await network(t, 2)
   harm(relay, 0, 1, { duplication: 1 })
-  nodes[0]?.say(1, 'twice')
-  await eventually(() => nodes[1]?.heard.length === 2, patience)
+  nodes[0]?.send(1, 'twice')
+  await eventually(() => nodes[1]?.received.length === 2, patience)
   harm(relay, 0, 1, { corruption: 1 })
-  nodes[0]?.say(1, 'abc')
-  await eventually(() => nodes[1]?.heard.length === 3, patience)
-  t.equal(nodes[1]?.heard[2]?.text, '`bc', 'the lowest bit of the first byte')
+  nodes[0]?.send(1, 'abc')
+  await eventually(() => nodes[1]?.received.length === 3, patience)
+  t.equal(nodes[1]?.received[2]?.text, '`bc', 'the lowest bit of the first byte')
 })
 
-test('a datagram that is kept back is overtaken', async (t) => {
+test('a delayed datagram is overtaken', async (t) => {
   const { relay, nodes } = await network(t, 2)
   relay.harm(0, 1, { delayMsMax: 500, random: scripted([1, 1, 1, 0.9, 1, 1, 1, 0]) })
-  nodes[0]?.say(1, 'first')
-  nodes[0]?.say(1, 'second')
-  await eventually(() => nodes[1]?.heard.length === 2, patience)
+  nodes[0]?.send(1, 'first')
+  nodes[0]?.send(1, 'second')
+  await eventually(() => nodes[1]?.received.length === 2, patience)
   t.same(
-    nodes[1]?.heard.map(({ text }) => text),
+    nodes[1]?.received.map(({ text }) => text),
     ['second', 'first'],
   )
 })
@@ -115,13 +115,13 @@ interface Caller {
   readonly code: () => string | undefined
 }
 
-/** A server that answers in capitals, a relay before it, and a client. */
-async function wire(t: Test): Promise<{ relay: TcpRelay; client: Caller; heard: () => string }> {
-  let heard = ''
+/** A server that responds in capitals, a relay in front of it, and a client. */
+async function wire(t: Test): Promise<{ relay: TcpRelay; client: Caller; received: () => string }> {
+  let received = ''
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.on('data', (bytes) => {
-      heard += String(bytes)
+      received += String(bytes)
       socket.write(String(bytes).toUpperCase())
     })
   })
@@ -133,7 +133,7 @@ async function wire(t: Test): Promise<{ relay: TcpRelay; client: Caller; heard: 
     await relay.stop()
     server.close()
   })
-  return { relay, client: await dial(t, relay.port), heard: () => heard }
+  return { relay, client: await dial(t, relay.port), received: () => received }
 }
 
 async function dial(t: Test, port: number): Promise<Caller> {
@@ -152,8 +152,8 @@ async function dial(t: Test, port: number): Promise<Caller> {
 }
 
 interface Node {
-  readonly heard: { text: string; port: number }[]
-  say(to: number, text: string): void
+  readonly received: { text: string; port: number }[]
+  send(to: number, text: string): void
 }
 
 async function network(t: Test, count: number): Promise<{ relay: UdpRelay; nodes: Node[] }> {
@@ -164,11 +164,11 @@ async function network(t: Test, count: number): Promise<{ relay: UdpRelay; nodes
     await relay.stop()
   })
   const nodes = sockets.map((socket) => {
-    const heard: Node['heard'] = []
-    socket.on('message', (bytes, { port }) => heard.push({ text: String(bytes), port }))
+    const received: Node['received'] = []
+    socket.on('message', (bytes, { port }) => received.push({ text: String(bytes), port }))
     return {
-      heard,
-      say: (to: number, text: string) => socket.send(text, relay.ports[to], '127.0.0.1'),
+      received,
+      send: (to: number, text: string) => socket.send(text, relay.ports[to], '127.0.0.1'),
     }
   })
   return { relay, nodes }

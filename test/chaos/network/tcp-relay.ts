@@ -1,12 +1,12 @@
-// A TCP port that passes everything on to another one, until it is told to misbehave.
+// A TCP port that forwards to another one, with a fault on demand:
 //
-//   forward       as it should be
-//   drop          nothing passes and nobody is told, as behind a firewall that drops; what was sent
-//                 meanwhile arrives once it is healed
-//   reject        connections are reset, old and new ones
-//   lose answers  requests pass; of the answers some are swallowed and the connection is reset, so
-//                 that the client cannot know what became of its request
-//   delay         as `forward`, late
+//   forward       normal operation
+//   drop          nothing passes and nothing is reset, as behind a dropping firewall; the data arrives after
+//                 the heal
+//   reject        old and new connections are reset
+//   lose answers  requests pass; some responses are dropped and their connection is reset, so that the
+//                 client cannot know the outcome
+//   delay         like `forward`, but late
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 export type TcpMode =
@@ -17,13 +17,13 @@ export type TcpMode =
 export interface TcpRelay {
   readonly port: number
   set(mode: TcpMode): void
-  /** Resets every connection of now, or as large a part of them; says how many. */
+  /** Resets all current connections, or this share of them. Returns how many. */
   cut(part?: { readonly share: number; readonly random: () => number }): number
   stop(): Promise<void>
 }
 
 export interface TcpRelayOptions {
-  /** Where it leads; asked for every connection. */
+  /** The target port, read for every connection. */
   readonly to: () => number
   readonly port?: number
 }
@@ -63,7 +63,7 @@ export async function startTcpRelay({ to, port = 0 }: TcpRelayOptions): Promise<
   }
 }
 
-/** One connection and its continuation. */
+/** A client's connection and the one to the target. */
 class Link {
   onClosed: () => void = () => {}
   readonly #client: Socket
@@ -108,7 +108,7 @@ class Link {
     into.on('drain', () => {
       if (this.#mode().kind !== 'drop') from.resume()
     })
-    // With a delay, the end must not overtake what it ends.
+    // With a delay, the end of the stream must not overtake its data.
     from.on('end', () => {
       const mode = this.#mode()
       setTimeout(() => into.end(), mode.kind === 'delay' ? mode.ms : 0)

@@ -1,22 +1,22 @@
-// The network between the nodes' gossip. Each node is advertised to the others by a port of ours. A
-// datagram that node i sends to the port of j is known by the port that it came from, and goes on to
-// j from the port of i: so both see one address for each other, whatever happens in between.
+// The network between the nodes' gossip. Each node advertises a port of the relay. A datagram from node i to
+// the port of j is recognized by its source port and forwarded to j from the port of i, so that both see one
+// address for each other.
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 
 export interface UdpFault {
   readonly loss?: number
   readonly duplication?: number
-  /** A datagram is kept back for up to so long, and thereby overtaken. */
+  /** Delays each datagram by up to this much, so that others overtake it. */
   readonly delayMsMax?: number
-  /** How many datagrams arrive with a bit turned over. */
+  /** The share of datagrams that arrive with a flipped bit. */
   readonly corruption?: number
 }
 
 export interface UdpRelay {
-  /** What each node is to advertise. */
+  /** The ports for the nodes to advertise. */
   readonly ports: readonly number[]
-  /** Harms what passes from one node to another, until healed. */
+  /** Applies the fault to datagrams from one node to another, until healed. */
   harm(
     from: number,
     to: number,
@@ -32,7 +32,7 @@ type Harm = UdpFault & { readonly random: () => number }
 
 const host = '127.0.0.1'
 
-/** Takes the ports that the nodes' gossip is bound to. */
+/** Takes the ports on which the nodes' gossip listens. */
 export async function startUdpRelay(nodePorts: readonly number[]): Promise<UdpRelay> {
   const harms = new Map<string, Harm>()
   const timers = new Set<NodeJS.Timeout>()
@@ -84,7 +84,7 @@ export async function startUdpRelay(nodePorts: readonly number[]): Promise<UdpRe
 
 async function openSocket(): Promise<Socket> {
   const socket = createSocket('udp4')
-  // Nobody listens while a node is down; that comes back as an error.
+  // While a node is down, sending to it fails.
   socket.on('error', () => {})
   socket.bind(0, host)
   await once(socket, 'listening')

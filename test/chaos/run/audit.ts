@@ -1,13 +1,13 @@
-// What the tables hold: while groups are worked off, and once they should be.
+// Reads the tables: what is left to consume while the groups drain, and what is left over after that.
 import type pg from 'pg'
 import { inconsistencies } from '../../storage/support/consistency.ts'
 import type { AuditRecord } from '../history/records.ts'
 
 export interface Leftovers {
   readonly groups: AuditRecord['undrained']
-  /** Held by a consumer, or by one that is gone. */
+  /** Leases of living and of dead consumers. */
   readonly leases: number
-  /** Not yet in a log, or in a lane that has yet to be opened. */
+  /** Rows that have not reached a log yet, and freed lanes that have not been reopened. */
   readonly scheduled: number
 }
 

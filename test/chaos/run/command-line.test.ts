@@ -6,28 +6,25 @@ import { schedule } from './schedule.ts'
 
 const read = (...args: string[]): Command => readCommand(args, () => 99)
 
-test('what does not exist is named in one line', async (t) => {
-  for (const [args, told] of [
+test('an unknown name or an invalid value is reported in one line', async (t) => {
+  for (const [args, message] of [
     [['--fault', 'x'], /--fault/],
-    [
-      ['--faults', 'worker-kill,earthquake'],
-      /no fault is called earthquake; there are worker-kill/,
-    ],
-    [['--workloads', 'x'], /no workload is called x; there are plain/],
-    [['--bug', 'x'], /no bug is called x/],
+    [['--faults', 'worker-kill,earthquake'], /unknown fault earthquake; known: worker-kill/],
+    [['--workloads', 'x'], /unknown workload x; known: plain/],
+    [['--bug', 'x'], /unknown bug x/],
     [['--standby', 'maybe'], /--standby must be one of sync, async, none/],
     [['--postgres', '14'], /--postgres must be one of 15, 16, 17, 18/],
     [['--seconds', '0'], /--seconds must be a number from 1/],
     [['--messages', 'many'], /--messages must be a number from 1/],
-    [['--gate', '--soak'], /--gate and --soak do not go together/],
+    [['--gate', '--soak'], /--gate and --soak cannot be combined/],
   ] as const) {
     const complaint = complaintOf(args)
-    t.match(complaint, told)
+    t.match(complaint, message)
     t.notMatch(complaint, /\n/)
   }
 })
 
-test('a run says how it is made again, with its seed', async (t) => {
+test('a run prints the command that repeats it, with its seed', async (t) => {
   t.match(read('--faults', 'none', '--rate', '2'), {
     kind: 'run',
     run: { seed: 99, rate: 2, faults: { faults: [] } },
@@ -43,7 +40,7 @@ test('a run says how it is made again, with its seed', async (t) => {
   t.match(read('--seed', '7', '--gate'), { replay: 'npm run chaos -- --gate --seed 7' })
 })
 
-test('the gate makes its faults once, and all makes all', async (t) => {
+test('the gate injects its faults once, and --all injects every fault', async (t) => {
   const faultsOf = (command: Command): readonly string[] =>
     command.kind === 'run' ? command.run.faults.faults : []
   t.same(faultsOf(read('--gate')), gateFaults)
@@ -56,7 +53,7 @@ test('the gate makes its faults once, and all makes all', async (t) => {
   t.match(read('--control'), { kind: 'control', run: { durable: false, standby: 'none' } })
 })
 
-test('the seed alone decides the schedule', async (t) => {
+test('the schedule depends on the seed only', async (t) => {
   const options = {
     faults: ['a', 'b', 'c'],
     eachOnce: false,
@@ -76,7 +73,7 @@ test('the seed alone decides the schedule', async (t) => {
   )
 })
 
-/** Any other error would be shown with its stack. */
+/** Any other error would be printed with its stack. */
 function complaintOf(args: readonly string[]): string | undefined {
   try {
     read(...args)

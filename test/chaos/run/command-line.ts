@@ -1,4 +1,4 @@
-// What `npm run chaos -- …` was asked for.
+// Parses the arguments of `npm run chaos -- …`.
 import { parseArgs } from 'node:util'
 import { postgresMajors, postgresMissing } from '@rouse/testkit'
 import { bugs } from '../bugs/bugs.ts'
@@ -7,7 +7,7 @@ import type { Workload } from '../workloads/workload.ts'
 import { workloads } from '../workloads/workloads.ts'
 import type { RunOptions } from './make-history.ts'
 
-export type ChaosRun = Omit<RunOptions, 'say' | 'progress'>
+export type ChaosRun = Omit<RunOptions, 'print' | 'progress'>
 
 export type Command =
   | {
@@ -16,14 +16,17 @@ export type Command =
       readonly keep: boolean
       readonly replay: string
     }
-  /** Power loss on a database that does not flush: it must lose data, or the test of power loss proves nothing. */
+  /**
+   * A power loss on a database that does not flush. It must lose data; otherwise the power-loss test proves
+   * nothing.
+   */
   | {
       readonly kind: 'control'
       readonly run: ChaosRun
       readonly keep: boolean
       readonly replay: string
     }
-  /** The product with seeded bugs: all of them one after the other, or one. */
+  /** The product with seeded bugs: all of them in turn, or one. */
   | {
       readonly kind: 'bugs'
       readonly seed: number
@@ -31,15 +34,15 @@ export type Command =
       readonly keep: boolean
     }
 
-/** Something that was asked for and does not exist; told in one line. */
+/** An unknown name or an invalid value; printed in one line without a stack. */
 export class UsageError extends Error {}
 
 const modes = ['gate', 'all', 'soak', 'control', 'bugs'] as const
 const standbys = ['sync', 'async', 'none'] as const
 const hourSeconds = 3_600
-/** On a quiet machine they take 80; beside other tests, twice that. */
+/** Takes 80 s on a quiet machine and twice that beside other tests. */
 const gateSeconds = 200
-/** Into one partition: enough that a broker of this kind which passes over late commits would lose some. */
+/** Into one partition: enough to lose some in a queue that reads by position and misses late commits. */
 const gateMessages = 50_000
 
 const options = {
@@ -66,7 +69,7 @@ export function readCommand(args: readonly string[], newSeed: () => number): Com
   const values = parse(args)
   const seed = values.seed === undefined ? newSeed() : number('seed', values.seed, 0, 2 ** 32 - 1)
   const asked = modes.filter((mode) => values[mode] === true)
-  if (asked.length > 1) throw new UsageError(`--${asked.join(' and --')} do not go together`)
+  if (asked.length > 1) throw new UsageError(`--${asked.join(' and --')} cannot be combined`)
   const keep = values.keep === true
   if (values.bugs === true || values.bug !== undefined) {
     const [bug] = chosen('bug', values.bug, bugs)
@@ -105,7 +108,7 @@ function baseRun(values: Values, seed: number): ChaosRun {
       gapSeconds: [4, 8],
       faultSeconds: [3, 7],
     },
-    // Wakes take milliseconds; a machine with two cores and twenty busy processes takes a second now and then.
+    // A wake-up takes milliseconds; on two cores with twenty busy processes it occasionally takes a second.
     wakeMsMax: 5_000,
     drainSecondsMax: 600,
   }
@@ -117,14 +120,14 @@ function modeOf(values: Values): Partial<ChaosRun> {
     const faults = faultNames(values, gateFaults)
     return {
       standby: oneOf('standby', values.standby ?? 'none', standbys),
-      // None of its faults needs one, and not every machine permits it.
+      // None of the gate's faults needs a faulty disk, and not every machine permits one.
       faultyDisk: false,
       faults: { faults, eachOnce: true, gapSeconds: [1, 2], faultSeconds: [3, 4] },
       seconds: gateSeconds,
-      // Beside other tests on two cores.
+      // For two cores that run other tests, too.
       ...mostlyBatches({ others: 0.2, onePartition: 6 }, values),
       messagesMin: { 'one-partition': gateMessages },
-      // A machine that runs all tests at once is late with everything.
+      // For a machine that runs all tests at once.
       wakeMsMax: 60_000,
     }
   }
@@ -145,7 +148,7 @@ function modeOf(values: Values): Partial<ChaosRun> {
   return {}
 }
 
-/** Where messages go by the handful they cost little: many of those, and fewer of the others. */
+/** Messages that are pushed several per request are cheap: more of those, fewer of the others. */
 function mostlyBatches(
   { others, onePartition }: { readonly others: number; readonly onePartition: number },
   values: Values,
@@ -194,7 +197,7 @@ function chosen<Item extends { readonly name: string }>(
     const item = items.find((one) => one.name === name)
     if (item !== undefined) return item
     throw new UsageError(
-      `no ${what} is called ${name}; there are ${items.map((one) => one.name).join(', ')}`,
+      `unknown ${what} ${name}; known: ${items.map((one) => one.name).join(', ')}`,
     )
   })
 }

@@ -1,5 +1,6 @@
-// Whether the machine is fast enough to hold others to a time: a commit of the harness's own, ten times a second, which has nothing
-// to do with any queue. What it takes is counted from when it was due, so that a process that got no processor is seen as well.
+// Measures whether the machine is fast enough to check time limits: the harness commits ten times a second,
+// on no queue. A commit is timed from when it was due, so that a process that got no CPU time is noticed,
+// too.
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { monotonicMs } from '../history/clock.ts'
@@ -10,7 +11,7 @@ const slowMs = 150
 const answerMsMax = 10_000
 
 export interface CommitProbe {
-  /** Resolves with when commits were slow. */
+  /** Resolves with the spans in which commits were slow. */
   stop(): Promise<Span[]>
 }
 

@@ -1,5 +1,5 @@
-// One run on a cluster of its own: load, faults by the schedule, healing, draining, and a look into the tables. What comes of it
-// is a history; what that means is for the checkers to say.
+// One run on its own cluster: load, scheduled faults, healing, draining, and an audit of the tables. The
+// result is a history; the checkers evaluate it.
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createPool } from '@rouse/database'
@@ -30,31 +30,33 @@ export interface RunOptions
   readonly seed: number
   readonly workloads: readonly Workload[]
   readonly rate: number
-  /** In place of it, for some workloads. */
+  /** Overrides `rate` for some workloads. */
   readonly rates?: Readonly<Record<string, number>>
-  /** From the end of the warm-up. With each fault once: none begins later. */
+  /** Counted from the end of the warm-up. If each fault is injected once, none starts later than this. */
   readonly seconds: number
-  /** So many must be stored by a workload: if the faults are over sooner, its producers go on. */
+  /**
+   * The least number of messages to store per workload: its producers continue after the faults until then.
+   */
   readonly messagesMin?: Readonly<Record<string, number>>
   readonly warmUpSeconds: number
   readonly faults: ScheduleOptions
-  /** How soon a push must wake an idle waiter. */
+  /** The time limit for a push to wake an idle waiter. */
   readonly wakeMsMax: number
   readonly drainSecondsMax: number
-  readonly say: (line: string) => void
-  /** Told each second, for a line that is overwritten. */
+  readonly print: (line: string) => void
+  /** Called every second, with a status line to overwrite. */
   readonly progress: (line: string) => void
 }
 
 const pollMs = 500
 
-/** Resolves with the files of the history, once nothing is left running. */
+/** Resolves with the files of the history once everything has stopped. */
 export async function makeHistory(folder: string, options: RunOptions): Promise<string[]> {
-  const { seed, workloads, rate, say } = options
+  const { seed, workloads, rate, print } = options
   const random = seededRandom(seed)
   const historyFile = join(folder, 'history-harness.ndjson')
   const writer = new HistoryWriter(historyFile)
-  const cluster = await startChaosCluster({ ...options, folder, log: say })
+  const cluster = await startChaosCluster({ ...options, folder, log: print })
   const urls = { balancer: cluster.clientUrl, nodes: cluster.nodeUrls, sql: cluster.sqlUrl }
   let clients: Clients | undefined
   try {
@@ -69,7 +71,7 @@ export async function makeHistory(folder: string, options: RunOptions): Promise<
       await runFaults({ cluster, clients, nemesisClient, writer, random, progress, options })
       progress.phase('healing')
       await cluster.heal()
-      progress.phase('producing the rest')
+      progress.phase('producing the remaining messages')
       await produced(clients, options)
       progress.phase('draining')
       await clients.stopProducing()
@@ -139,7 +141,7 @@ async function makeFault(
 ): Promise<FaultRecord> {
   const { fault: name, seconds } = step
   const nemesis = nemeses.find((one) => one.name === name)
-  if (nemesis === undefined) throw new Error(`no fault is called ${name}`)
+  if (nemesis === undefined) throw new Error(`unknown fault ${name}`)
   const { forgetsLeases, isLocal } = nemesis
   const lacks = await nemesis.lacks(cluster)
   if (lacks !== undefined) return leftOut(step, lacks)
@@ -157,15 +159,15 @@ async function makeFault(
     const slowCommits = await probe?.stop()
     return { ...record, end, ...made, ...(slowCommits === undefined ? {} : { slowCommits }) }
   } catch (error) {
-    // On a busy machine a node may be back later than the nemesis waits for it.
-    options.say(`${name}: ${(error as Error).message}`)
+    // On a busy machine a node may take longer to return than the nemesis waits.
+    options.print(`${name}: ${(error as Error).message}`)
     await probe?.stop()
     await cluster.heal()
     return { ...record, end: monotonicMs(), target: 'not healed in time' }
   }
 }
 
-/** For faults that push and pop: they end with the nemesis that makes them. */
+/** For faults that push and pop themselves; the signals end together with the fault. */
 function clientOfNemeses(urls: ClientUrls, writer: HistoryWriter, seed: number): ChaosClient {
   const { signal } = new AbortController()
   return new ChaosClient({
@@ -201,7 +203,10 @@ async function produced(
   }
 }
 
-/** Until nothing is left to deliver, twice in a row: what a lease held comes back only when it is over. */
+/**
+ * Waits until nothing is left to deliver, twice in a row: a leased message becomes visible only when its
+ * lease ends.
+ */
 async function drain(
   { cluster, clients, progress }: Pick<Faults, 'cluster' | 'clients' | 'progress'>,
   secondsMax: number,

@@ -5,7 +5,7 @@ import { configurationOf, type Workload } from '../workloads/workload.ts'
 
 const patience = { timeoutMs: 60_000, intervalMs: 100 }
 
-/** Configures the queues, and has every group ask once: from then on it gets every message. */
+/** Configures the queues and sends one pop per group, so that each group exists before the first push. */
 export async function prepareQueues(url: string, workloads: readonly Workload[]): Promise<void> {
   const transport = httpTransport()
   const client = new RawClient(url, transport, new AbortController().signal)

@@ -3,7 +3,7 @@ import { monotonicMs } from '../history/clock.ts'
 
 const everyMs = 1_000
 
-/** One line that says how far a run is. */
+/** The status line of a run. */
 export class Progress {
   readonly #clients: Clients
   readonly #print: (line: string) => void

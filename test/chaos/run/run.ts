@@ -1,4 +1,4 @@
-// A run and its judgement. The history and the logs stay where they are if a rule fired.
+// Makes a run and checks its history. If a rule is broken, the history and the logs are kept.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,21 +9,21 @@ import { makeHistory, type RunOptions } from './make-history.ts'
 
 export interface ChaosOptions extends RunOptions {
   readonly keep: boolean
-  /** The command that makes the same run again. */
+  /** The command that repeats the run. */
   readonly replay: string
 }
 
 export async function runChaos(options: ChaosOptions): Promise<Verdict> {
-  const { say, seed } = options
+  const { print, seed } = options
   const folder = await mkdtemp(join(tmpdir(), 'rouse-chaos-'))
   let verdict: Verdict | undefined
   try {
     const files = await makeHistory(folder, options)
     verdict = check(await readHistory(files))
-    if (verdict.recoveries.length + verdict.notMade.length > 0) say(table(verdict))
-    for (const remark of verdict.remarks) say(remark)
+    if (verdict.recoveries.length + verdict.notMade.length > 0) print(table(verdict))
+    for (const remark of verdict.remarks) print(remark)
     if (!verdict.ok) {
-      say(violations(verdict))
+      print(violations(verdict))
       await writeFile(join(folder, 'verdict.json'), JSON.stringify(verdict, undefined, 2))
     }
     return verdict
@@ -31,12 +31,12 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     if (verdict?.ok === true && !options.keep) {
       await rm(folder, { recursive: true, force: true })
     } else {
-      say(`history and logs: ${folder}`)
-      say(`to run it again: ${options.replay}`)
+      print(`history and logs: ${folder}`)
+      print(`to repeat the run: ${options.replay}`)
     }
     if (verdict !== undefined) {
-      say(shares(verdict))
-      say(sentence(verdict, { seed }))
+      print(shares(verdict))
+      print(sentence(verdict, { seed }))
     }
   }
 }

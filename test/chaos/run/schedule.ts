@@ -1,7 +1,7 @@
 import type { Random } from '@rouse/testkit'
 
 export interface Step {
-  /** Without a fault, before it. */
+  /** The pause before the fault. */
   readonly gapSeconds: number
   readonly fault: string
   readonly seconds: number
@@ -9,7 +9,7 @@ export interface Step {
 
 export interface ScheduleOptions {
   readonly faults: readonly string[]
-  /** Every fault once, in the given order; else one after the other by chance, for ever. */
+  /** True: each fault once, in the given order. False: random faults without end. */
   readonly eachOnce: boolean
   readonly gapSeconds: Range
   readonly faultSeconds: Range
@@ -17,7 +17,7 @@ export interface ScheduleOptions {
 
 export type Range = readonly [min: number, max: number]
 
-/** Which fault comes when: decided by the seed alone, not by what happens. */
+/** The seed alone decides which fault comes when; nothing that happens in the run changes it. */
 export function* schedule(options: ScheduleOptions, random: Random): Generator<Step> {
   const { faults, eachOnce, gapSeconds, faultSeconds } = options
   if (faults.length === 0) return

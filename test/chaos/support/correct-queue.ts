@@ -1,5 +1,5 @@
-// A correct queue in a few lines: two lanes, one group, and what is promised about leases, attempts and crashes. It has no
-// clock: whoever asks says what time it is.
+// A small model of a correct queue: two lanes, one group, and the promises about leases, attempts and
+// crashes. It has no clock: the caller passes the time.
 import type { AckedItem } from '../history/records.ts'
 
 export interface Entry {
@@ -31,7 +31,7 @@ export class CorrectQueue {
     entries: [],
     lease: undefined,
   }))
-  /** Leases that no durable commit followed yet: a crash may forget them. */
+  /** Leases without a later durable commit; a crash may forget them. */
   readonly #volatile = new Set<Lease>()
 
   push(lane: Lane, values: readonly string[]): ('queued' | 'duplicate')[] {
@@ -43,7 +43,7 @@ export class CorrectQueue {
     })
   }
 
-  /** One lease a lane; what comes again comes alone, in order, before anything fresh. */
+  /** One lease per lane. Redelivered messages come one at a time, in order, before new ones. */
   pop(lane: Lane, batch: number, now: number): Lease | undefined {
     this.#expire(lane, now)
     if (lane.lease !== undefined) return undefined
@@ -60,7 +60,7 @@ export class CorrectQueue {
     return lane.lease
   }
 
-  /** False: the lease is over, or the entry was acknowledged before. */
+  /** False: the lease is over, or the entry was already acknowledged. */
   acknowledge(lease: Lease, entry: Entry, status: AckedItem['status'], now: number): boolean {
     if (!this.#stands(lease, now) || !lease.entries.includes(entry)) return false
     lease.entries.splice(lease.entries.indexOf(entry), 1)
@@ -87,7 +87,7 @@ export class CorrectQueue {
     return true
   }
 
-  /** The newest leases are forgotten, as if they had never been. */
+  /** Forgets the newest leases as if they had never existed. */
   crash(): void {
     for (const lease of this.#volatile) {
       if (lease.lane.lease === lease) this.#giveBack(lease, lease.wasFresh ? 'fresh' : 'again')

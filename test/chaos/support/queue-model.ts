@@ -1,5 +1,5 @@
-// Clients of a correct queue who see of it only what clients can see: answers come late or not at all.
-// They make histories in which no rule may fire, out of a list of choices (test-made, so that they can shrink).
+// Simulated clients of a correct queue, which see only what real clients see: responses are late or missing.
+// They produce histories that break no rule, from a list of choices that the test can shrink.
 import type {
   AckedItem,
   AuditRecord,
@@ -21,7 +21,7 @@ interface Held {
   readonly message: PoppedMessage
   readonly entry: Entry
   readonly lease: Lease
-  /** When its client heard of it. */
+  /** When its client got it. */
   readonly since: number
 }
 
@@ -55,7 +55,7 @@ export class QueueModel {
     })
   }
 
-  /** Lets things happen while there are choices, then works off what is left and looks into the tables. */
+  /** Takes steps while there are choices, then drains the queue and audits it. */
   run(): HistoryRecord[] {
     const steps = [
       () => this.#push(),
@@ -78,7 +78,7 @@ export class QueueModel {
     return this.records
   }
 
-  /** A push is answered, or not, whether it counted or not; one that is unknown is sent again with its key. */
+  /** A push may be stored or not, and answered or not; one of unknown outcome is repeated with its key. */
   #push(): void {
     const lane = this.#anyLane()
     const values = Array.from({ length: 1 + this.#choose(3) }, () => `m${(this.#names += 1)}`)
@@ -106,11 +106,11 @@ export class QueueModel {
     this.#popFrom(this.#anyLane(), 1 + this.#choose(4), this.#choose(6) > 0)
   }
 
-  #popFrom(lane: Lane, batch: number, isHeard: boolean): Held[] {
-    const call = this.#call(isHeard ? 'ok' : 'unknown')
+  #popFrom(lane: Lane, batch: number, isAnswered: boolean): Held[] {
+    const call = this.#call(isAnswered ? 'ok' : 'unknown')
     const lease = this.#queue.pop(lane, batch, this.#now)
     const held = lease === undefined ? [] : this.#holdAll(lease, call.end)
-    const messages = isHeard ? held.map(({ message }) => message) : []
+    const messages = isAnswered ? held.map(({ message }) => message) : []
     this.records.push({
       kind: 'pop',
       ...call,
@@ -121,7 +121,7 @@ export class QueueModel {
       messages,
       acks: [],
     })
-    if (isHeard) this.#held.push(...held)
+    if (isAnswered) this.#held.push(...held)
     return held
   }
 
@@ -143,17 +143,17 @@ export class QueueModel {
     })
   }
 
-  /** Zombies are welcome: any delivery of the past may be acknowledged, and is refused if its lease is over. */
+  /** Includes late acks: any earlier delivery may be acknowledged, and is refused if its lease is over. */
   #ack(): void {
     const held = this.#anyHeld()
     if (held === undefined) return
     const status = statuses[this.#choose(statuses.length)] ?? 'completed'
-    const isHeard = this.#choose(5) > 0
-    this.#ackOne(held, status, isHeard, isHeard || this.#choose(2) === 0)
+    const isAnswered = this.#choose(5) > 0
+    this.#ackOne(held, status, isAnswered, isAnswered || this.#choose(2) === 0)
   }
 
-  #ackOne(held: Held, status: AckedItem['status'], isHeard: boolean, reaches: boolean): void {
-    const call = this.#call(isHeard ? 'ok' : 'unknown', held.since)
+  #ackOne(held: Held, status: AckedItem['status'], isAnswered: boolean, reaches: boolean): void {
+    const call = this.#call(isAnswered ? 'ok' : 'unknown', held.since)
     const success = reaches && this.#queue.acknowledge(held.lease, held.entry, status, this.#now)
     const { leaseId, transactionId, partitionId, value } = held.message
     const ack = { leaseId, transactionId, partitionId, value, status }
@@ -161,7 +161,7 @@ export class QueueModel {
       kind: 'ack',
       ...call,
       group: 'g',
-      acks: [isHeard ? { ...ack, success } : ack],
+      acks: [isAnswered ? { ...ack, success } : ack],
     })
   }
 
@@ -224,7 +224,7 @@ export class QueueModel {
     }
   }
 
-  /** It happens now; its client asked a little before and hears a little later. */
+  /** The call takes effect now; its client sent it slightly earlier and gets the response slightly later. */
   #call(outcome: Outcome, notBefore = 0) {
     const start = Math.max(notBefore, this.#now - this.#choose(40))
     const end = Math.max(this.#now, start) + this.#choose(40)

@@ -1,5 +1,6 @@
-// Histories told by hand, for the tests of the checkers: who said what when, in milliseconds. Whatever a step does not say
-// is as in a correct queue: ids and seqs follow the pushes, attempts count up, every call takes 2 ms and is answered ok.
+// Builds histories by hand for the tests of the checkers, in milliseconds. Fields that a step leaves out are
+// as in a correct queue: ids and seqs follow the pushes, attempts count up, and every call takes 2 ms and is
+// ok.
 import { History } from '../history/history.ts'
 import type {
   AckedItem,
@@ -13,14 +14,14 @@ import type {
   QueueRecord,
 } from '../history/records.ts'
 
-interface Told {
+interface Step {
   readonly at: number
   readonly took?: number
   readonly outcome?: Outcome
   readonly process?: string
 }
 
-export interface PushTold extends Told {
+export interface PushStep extends Step {
   readonly queue?: string
   readonly partition?: string
   readonly id?: string
@@ -31,7 +32,7 @@ export interface PushTold extends Told {
   readonly by?: 'http' | 'sql'
 }
 
-export interface PopTold extends Told {
+export interface PopStep extends Step {
   readonly queue?: string
   readonly group?: string
   readonly partition?: string
@@ -43,7 +44,7 @@ export interface PopTold extends Told {
   readonly amount?: number
 }
 
-export interface AckTold extends Told {
+export interface AckStep extends Step {
   readonly group?: string
   readonly status?: AckedItem['status']
   readonly success?: boolean
@@ -58,7 +59,7 @@ export class Story {
   readonly #attempts = new Map<string, number>()
   #leases = 0
 
-  /** `jobs` is there from the start: ordered, one group `g`, four deliveries at most. */
+  /** Starts with the queue `jobs`: ordered, one group `g`, at most four deliveries. */
   constructor() {
     this.queue({})
   }
@@ -77,77 +78,77 @@ export class Story {
     return this
   }
 
-  push(values: string | readonly string[], told: PushTold): this {
-    const items = [values].flat().map((value) => this.#item(value, told))
-    this.records.push({ kind: 'push', ...call(told), by: told.by ?? 'http', items })
+  push(values: string | readonly string[], step: PushStep): this {
+    const items = [values].flat().map((value) => this.#item(value, step))
+    this.records.push({ kind: 'push', ...call(step), by: step.by ?? 'http', items })
     return this
   }
 
-  /** Answers the deliveries, to be acknowledged. */
-  pop(values: string | readonly string[], told: PopTold): PoppedMessage[] {
-    const messages = [values].flat().map((value) => this.#message(value, told))
+  /** Returns the deliveries, to pass to `ack`. */
+  pop(values: string | readonly string[], step: PopStep): PoppedMessage[] {
+    const messages = [values].flat().map((value) => this.#message(value, step))
     this.records.push({
       kind: 'pop',
-      ...call(told),
-      queue: told.queue ?? 'jobs',
-      group: told.group ?? 'g',
-      waitMs: told.waitMs ?? 0,
-      leaseMs: told.leaseMs ?? leaseMs,
+      ...call(step),
+      queue: step.queue ?? 'jobs',
+      group: step.group ?? 'g',
+      waitMs: step.waitMs ?? 0,
+      leaseMs: step.leaseMs ?? leaseMs,
       messages,
       acks: [],
     })
     return messages
   }
 
-  ack(messages: readonly PoppedMessage[], told: AckTold): this {
+  ack(messages: readonly PoppedMessage[], step: AckStep): this {
     this.records.push({
       kind: 'ack',
-      ...call(told),
-      group: told.group ?? 'g',
-      acks: this.#acks(messages, told),
+      ...call(step),
+      group: step.group ?? 'g',
+      acks: this.#acks(messages, step),
     })
     return this
   }
 
-  /** Acknowledges and pushes, or neither. */
+  /** Acknowledges and pushes in one transaction. */
   transaction(
     messages: readonly PoppedMessage[],
-    pushes: readonly (Partial<PushTold> & { readonly value: string })[],
-    told: AckTold,
+    pushes: readonly (Partial<PushStep> & { readonly value: string })[],
+    step: AckStep,
   ): this {
     this.records.push({
       kind: 'ack',
-      ...call(told),
-      group: told.group ?? 'g',
-      acks: this.#acks(messages, told),
+      ...call(step),
+      group: step.group ?? 'g',
+      acks: this.#acks(messages, step),
       pushes: pushes.map((push) =>
-        this.#item(push.value, { at: told.at, outcome: told.outcome ?? 'ok', ...push }),
+        this.#item(push.value, { at: step.at, outcome: step.outcome ?? 'ok', ...push }),
       ),
     })
     return this
   }
 
-  extend([message]: readonly PoppedMessage[], seconds: number, told: Told): this {
+  extend([message]: readonly PoppedMessage[], seconds: number, step: Step): this {
     if (message !== undefined)
-      this.records.push({ kind: 'extend', ...call(told), leaseId: message.leaseId, seconds })
+      this.records.push({ kind: 'extend', ...call(step), leaseId: message.leaseId, seconds })
     return this
   }
 
-  release([message]: readonly PoppedMessage[], told: Told): this {
+  release([message]: readonly PoppedMessage[], step: Step): this {
     if (message !== undefined)
-      this.records.push({ kind: 'release', ...call(told), leaseId: message.leaseId })
+      this.records.push({ kind: 'release', ...call(step), leaseId: message.leaseId })
     return this
   }
 
   /** A purge, a seek, a redrive, or a group that subscribes. */
   operation(
     kind: OperatorRecord['kind'],
-    told: Told & Partial<Pick<OperatorRecord, 'queue' | 'group' | 'from'>>,
+    step: Step & Partial<Pick<OperatorRecord, 'queue' | 'group' | 'from'>>,
   ): this {
-    const { queue = 'jobs', group, from } = told
+    const { queue = 'jobs', group, from } = step
     this.records.push({
       kind,
-      ...call(told),
+      ...call(step),
       queue,
       ...(group === undefined ? {} : { group }),
       ...(from === undefined ? {} : { from }),
@@ -186,15 +187,15 @@ export class Story {
     return History.of(this.records)
   }
 
-  #item(value: string, told: PushTold): PushedItem {
-    const { queue = 'jobs', partition = 'p', key, delayMs, amount } = told
+  #item(value: string, step: PushStep): PushedItem {
+    const { queue = 'jobs', partition = 'p', key, delayMs, amount } = step
     const place = `${queue}/${partition}/${value}`
     if (!this.#seqs.has(place)) {
       const head = (this.#heads.get(`${queue}/${partition}`) ?? 0) + 1
       this.#heads.set(`${queue}/${partition}`, head)
       this.#seqs.set(place, head)
     }
-    const status = told.status ?? (delayMs === undefined ? 'queued' : 'scheduled')
+    const status = step.status ?? (delayMs === undefined ? 'queued' : 'scheduled')
     return {
       queue,
       partition,
@@ -202,16 +203,16 @@ export class Story {
       ...(key === undefined ? {} : { key }),
       ...(delayMs === undefined ? {} : { delayMs }),
       ...(amount === undefined ? {} : { amount }),
-      ...((told.outcome ?? 'ok') === 'ok'
-        ? { result: { status, id: told.id ?? `id ${value}` } }
+      ...((step.outcome ?? 'ok') === 'ok'
+        ? { result: { status, id: step.id ?? `id ${value}` } }
         : {}),
     }
   }
 
-  #message(value: string, told: PopTold): PoppedMessage {
-    const { queue = 'jobs', partition = 'p', group = 'g', amount } = told
+  #message(value: string, step: PopStep): PoppedMessage {
+    const { queue = 'jobs', partition = 'p', group = 'g', amount } = step
     const counted = `${queue}/${group}/${value}`
-    const attempt = told.attempt ?? (this.#attempts.get(counted) ?? 0) + 1
+    const attempt = step.attempt ?? (this.#attempts.get(counted) ?? 0) + 1
     this.#attempts.set(counted, attempt)
     this.#leases += 1
     return {
@@ -219,28 +220,28 @@ export class Story {
       partition,
       partitionId: partition,
       value,
-      id: told.id ?? `id ${value}`,
+      id: step.id ?? `id ${value}`,
       transactionId: `t ${value}`,
-      seq: String(told.seq ?? this.#seqs.get(`${queue}/${partition}/${value}`) ?? 999),
+      seq: String(step.seq ?? this.#seqs.get(`${queue}/${partition}/${value}`) ?? 999),
       attempt,
       leaseId: `lease ${this.#leases}`,
       ...(amount === undefined ? {} : { amount }),
     }
   }
 
-  #acks(messages: readonly PoppedMessage[], told: AckTold): AckedItem[] {
-    const success = told.success ?? ((told.outcome ?? 'ok') === 'ok' ? true : undefined)
+  #acks(messages: readonly PoppedMessage[], step: AckStep): AckedItem[] {
+    const success = step.success ?? ((step.outcome ?? 'ok') === 'ok' ? true : undefined)
     return messages.map(({ leaseId, transactionId, partitionId, value }) => ({
       leaseId,
       transactionId,
       partitionId,
       value,
-      status: told.status ?? 'completed',
+      status: step.status ?? 'completed',
       ...(success === undefined ? {} : { success }),
     }))
   }
 }
 
-function call({ at, took = 2, outcome = 'ok', process = 'client' }: Told) {
+function call({ at, took = 2, outcome = 'ok', process = 'client' }: Step) {
   return { process, workload: 'plain', start: at, end: at + took, outcome }
 }

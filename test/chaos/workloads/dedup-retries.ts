@@ -1,5 +1,5 @@
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { paced } from '../clients/producing.ts'
 import type { RawItem } from '../clients/raw-client.ts'
 import type { Outcome } from '../history/records.ts'
@@ -11,7 +11,9 @@ const producerCount = 4
 const messagesPerSecond = 60
 const sendsMax = 3
 
-/** Every push is sent one to three times through different nodes, at once or one after the other: one message each. */
+/**
+ * Every push is sent one to three times through different nodes, concurrently or in turn, and stored once.
+ */
 export const dedupRetries: Workload = {
   name: 'dedup-retries',
   queues: [{ queue }],
@@ -21,7 +23,7 @@ export const dedupRetries: Workload = {
     ),
     ...clients(2, 'consumer', (client, number) => {
       const raw = client.raw(number)
-      return consume(client, raw, { queue }, (messages) => ackUntilHeard(client, raw, messages))
+      return consume(client, raw, { queue }, (messages) => ackUntilAnswered(client, raw, messages))
     }),
   ],
 }

@@ -1,4 +1,4 @@
-import { ackUntilHeard, consume, workBySdk } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume, workBySdk } from '../clients/consuming.ts'
 import { bySdk, paced, pushUntilStored } from '../clients/producing.ts'
 import { clients, type Workload } from './workload.ts'
 
@@ -9,7 +9,7 @@ const messagesPerSecond = 25
 const delayMsMin = 100
 const delayMsMax = 5_000
 
-/** Nothing may come early, and nothing that was scheduled may stay where it is. */
+/** Delayed messages: none is delivered early, and none is left behind. */
 export const delays: Workload = {
   name: 'delays',
   queues: [{ queue, ordering: 'none' }],
@@ -32,7 +32,7 @@ export const delays: Workload = {
     ...clients(2, 'consumer', async (client, number) => {
       if (number === 1) return await workBySdk(client, { queue })
       const raw = client.raw()
-      await consume(client, raw, { queue }, (messages) => ackUntilHeard(client, raw, messages))
+      await consume(client, raw, { queue }, (messages) => ackUntilAnswered(client, raw, messages))
     }),
   ],
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { paced, pushUntilStored } from '../clients/producing.ts'
 import type { RawItem } from '../clients/raw-client.ts'
 import { padded } from '../clients/wire-call.ts'
@@ -9,15 +9,15 @@ import { clients, type Workload } from './workload.ts'
 const queue = 'large'
 const partitionCount = 4
 const pushesPerSecond = 0.8
-/** Characters; a payload may have a MiB, a body four. */
+/** Characters; the limit is 1 MiB for a payload and 4 MiB for a request body. */
 const charactersMin = 1_000
 const charactersMax = 1_000_000
 const manyShare = 0.15
 const many = 3
 
 /**
- * Payloads up to what is permitted, half of them such that nothing can compress them. The nodes of the harness answer with two
- * MiB at most, so that a backlog takes many answers and the largest come alone.
+ * Payloads up to the limit, half of them incompressible. The nodes of the harness limit a response to 2 MiB,
+ * so that a backlog takes many responses and the largest messages come alone.
  */
 export const large: Workload = {
   name: 'large',
@@ -34,7 +34,7 @@ export const large: Workload = {
     ...clients(2, 'consumer', (client, number) => {
       const raw = client.raw(number)
       return consume(client, raw, { queue, batch: 100, partitions: partitionCount }, (messages) =>
-        ackUntilHeard(client, raw, messages),
+        ackUntilAnswered(client, raw, messages),
       )
     }),
   ],
@@ -43,7 +43,7 @@ export const large: Workload = {
 function itemOf(client: ChaosClient, isLargest: boolean): RawItem {
   const { random } = client
   const v = client.newValue()
-  // Most of them small, as in life.
+  // Most of them are small.
   const share = isLargest ? 1 : random.next()
   const length = Math.round(charactersMin * (charactersMax / charactersMin) ** share)
   const pad =

@@ -1,5 +1,5 @@
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { paced, pushUntilStored } from '../clients/producing.ts'
 import type { RawClient } from '../clients/raw-client.ts'
 import { monotonicMs } from '../history/clock.ts'
@@ -10,16 +10,22 @@ const queue = 'news'
 const founders = 'founders'
 const partitionCount = 8
 const messagesPerSecond = 8
-/** A client's groups come later and later: a short run has some, a long one has some at its end. */
+/**
+ * The intervals between a client's new groups grow, so that short runs have some groups and long ones still
+ * get new ones near their end.
+ */
 const firstMs = 4_000
 const growth = 3
 const groupsMax = 6
 const fromMsMax = 10_000
 const lookMs = 1_000
-const troubledMs = 200
+const retryMs = 200
 const keepForever = -1
 
-/** Groups that appear during the run and begin at the first message, at the next one, or at a time: they get what they asked for. */
+/**
+ * Groups that appear during the run and start at the first message, at the next one, or at a given time. Each
+ * gets the messages of its subscription.
+ */
 export const newGroups: Workload = {
   name: 'new-groups',
   queues: [{ queue, groups: [founders], completedRetention: keepForever }],
@@ -46,15 +52,15 @@ async function makeGroups(client: ChaosClient, number: number): Promise<void> {
   for (let made = 0; made < groupsMax; made += 1) {
     await client.pause(gapMs * (0.5 + client.random.next()), client.producing)
     if (client.producing.aborted) return
-    // One whose client was killed on the way is not asked for again: nobody would know where it begins.
+    // If the client is killed here, the group is not requested again, because its start would be unknown.
     await begin(client, `${prefixOf(number)}${client.name.split('.').at(-1)}-${made}`)
     gapMs *= growth
   }
 }
 
 /**
- * By a pop, again until it is heard; or by a request of its own, once: where the group exists that is a seek, and what was not
- * heard may still come.
+ * By a pop, repeated until it succeeds, or by one request to subscribe. That one is not repeated: for an
+ * existing group it is a seek, and a request without a response may still take effect.
  */
 async function begin(client: ChaosClient, group: string): Promise<void> {
   const { random } = client
@@ -74,7 +80,7 @@ async function begin(client: ChaosClient, group: string): Promise<void> {
   if (!isByPop) ({ outcome } = await raw.subscribe(queue, group, subscription))
   while (isByPop && outcome !== 'ok' && !client.consuming.aborted) {
     outcome = await beginByPop(client, raw, group, subscription)
-    if (outcome !== 'ok') await client.pause(troubledMs, client.consuming)
+    if (outcome !== 'ok') await client.pause(retryMs, client.consuming)
   }
   end(call, { outcome })
 }
@@ -87,11 +93,11 @@ async function beginByPop(
 ): Promise<Outcome> {
   const pop = { queue, group, batch: 10, partitions: partitionCount, waitMs: 0, subscription }
   const { outcome, body = [] } = await raw.pop(pop)
-  if (body.length > 0) await ackUntilHeard(client, raw, body)
+  if (body.length > 0) await ackUntilAnswered(client, raw, body)
   return outcome
 }
 
-/** Every group of this client, also those that one which was killed has left behind. */
+/** Consumes for every group of this client, including those of a killed predecessor. */
 async function consumeAll(client: ChaosClient, number: number): Promise<void> {
   const consuming = new Map<string, Promise<void>>()
   while (!client.consuming.aborted) {
@@ -110,14 +116,14 @@ async function groupsOf(client: ChaosClient, number: number): Promise<string[]> 
     const found = await client.sql().query<{ name: string }>(listed, [queue, prefixOf(number)])
     return found.rows.map(({ name }) => name)
   } catch {
-    // The database is away; the next look will find them.
+    // The database is unavailable; the next query will find them.
     return []
   }
 }
 
 function consumeAs(client: ChaosClient, raw: RawClient, group: string): Promise<void> {
   return consume(client, raw, { queue, group, partitions: partitionCount }, (messages) =>
-    ackUntilHeard(client, raw, messages),
+    ackUntilAnswered(client, raw, messages),
   )
 }
 

@@ -1,4 +1,4 @@
-import { ackAndFetch, ackUntilHeard, consume, workBySdk } from '../clients/consuming.ts'
+import { ackAndFetch, ackUntilAnswered, consume, workBySdk } from '../clients/consuming.ts'
 import { countAround, paced, pushUntilStored } from '../clients/producing.ts'
 import { clients, type Workload } from './workload.ts'
 
@@ -6,7 +6,7 @@ const queue = 'one-partition'
 const pushesPerSecond = 10
 const itemsMean = 3
 
-/** Producers that all want the end of one log at once: where a broker reads by position, late commits are passed over. */
+/** Producers that append to one log concurrently: a queue that reads by position would miss late commits. */
 export const onePartition: Workload = {
   name: 'one-partition',
   queues: [{ queue }],
@@ -29,7 +29,7 @@ export const onePartition: Workload = {
       if (number === 1) return await ackAndFetch(client, raw, { queue, partitions: 1 })
       if (number === 2) return await workBySdk(client, { queue }, { concurrency: 10, prefetch: 40 })
       await consume(client, raw, { queue, partitions: 1 }, (messages) =>
-        ackUntilHeard(client, raw, messages),
+        ackUntilAnswered(client, raw, messages),
       )
     }),
   ],

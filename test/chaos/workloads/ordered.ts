@@ -1,4 +1,4 @@
-import { ackAndFetch, ackUntilHeard, consume, workBySdk } from '../clients/consuming.ts'
+import { ackAndFetch, ackUntilAnswered, consume, workBySdk } from '../clients/consuming.ts'
 import { bySdk, paced, pushUntilStored } from '../clients/producing.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
 
@@ -8,7 +8,10 @@ const partitionCount = 64
 const producerCount = 4
 const pushesPerPartitionAndSecond = 1.5
 
-/** Partitions with one producer each, which knows of each push before it makes the next; two groups get everything. */
+/**
+ * Partitions with one producer each, which sends a push only after the response to the previous one; two
+ * groups get everything.
+ */
 export const ordered: Workload = {
   name: 'ordered',
   queues: [{ queue, groups }],
@@ -42,7 +45,7 @@ function consumersOf(group: string): ClientSpec[] {
     const pop = { queue, group, batch: 30, partitions: 16 }
     if (number === 1) return await ackAndFetch(client, raw, pop)
     if (number === 2) return await workBySdk(client, pop, { concurrency: 16 })
-    await consume(client, raw, pop, (messages) => ackUntilHeard(client, raw, messages))
+    await consume(client, raw, pop, (messages) => ackUntilAnswered(client, raw, messages))
   })
   return specs.map((spec) => ({ ...spec, name: `${group}-${spec.name}` }))
 }

@@ -1,5 +1,5 @@
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { paced, pushUntilStored } from '../clients/producing.ts'
 import type { RawClient, RawItem, RawMessage } from '../clients/raw-client.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
@@ -10,8 +10,8 @@ const amountMax = 1_000
 const messagesPerSecond = 15
 
 /**
- * Amounts move through three queues: an acknowledgement and the pushes that follow from it are one transaction. The first
- * stage splits each amount in two, the second hands it on, the third spends it. None may appear or vanish.
+ * Amounts move through three queues: an ack and the pushes that follow from it are one transaction. The first
+ * stage splits each amount in two, the second forwards it, the third consumes it. The sum must stay the same.
  */
 export const pipeline: Workload = {
   name: 'pipeline',
@@ -32,7 +32,10 @@ function producers(): ClientSpec[] {
   })
 }
 
-/** An unknown transaction is not repeated: either the message is gone, or it comes again. */
+/**
+ * A transaction of unknown outcome is not repeated: either the message is completed, or it is delivered
+ * again.
+ */
 function movers(queue: string, move: (message: RawMessage, client: ChaosClient) => RawItem[]) {
   const specs = clients(3, 'consumer', (client, number) => {
     const raw: RawClient = client.raw(number)
@@ -60,7 +63,7 @@ function spenders(): ClientSpec[] {
   const specs = clients(2, 'consumer', (client, number) => {
     const raw = client.raw(number)
     return consume(client, raw, { queue: queues[2] }, (messages) =>
-      ackUntilHeard(client, raw, messages),
+      ackUntilAnswered(client, raw, messages),
     )
   })
   return specs.map((spec) => ({ ...spec, name: `${queues[2]}-${spec.name}` }))

@@ -1,4 +1,4 @@
-import { ackAndFetch, ackUntilHeard, consume, workBySdk } from '../clients/consuming.ts'
+import { ackAndFetch, ackUntilAnswered, consume, workBySdk } from '../clients/consuming.ts'
 import { bySdk, countAround, paced } from '../clients/producing.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
 
@@ -6,7 +6,10 @@ const queue = 'plain'
 const pushesPerSecond = 10
 const itemsMean = 2.5
 
-/** A queue without order. Half of the clients speak plain HTTP without ids: what is unknown is not pushed again. */
+/**
+ * A queue without order. Half of the clients use plain HTTP without transactionIds, so a push of unknown
+ * outcome is not repeated.
+ */
 export const plain: Workload = {
   name: 'plain',
   queues: [{ queue, ordering: 'none' }],
@@ -39,7 +42,7 @@ function consumers(): ClientSpec[] {
     if (number === 1) return await ackAndFetch(client, raw, { queue })
     if (number === 2) return await workBySdk(client, { queue }, { concurrency: 20 })
     await consume(client, raw, { queue, batch: 20 }, (messages) =>
-      ackUntilHeard(client, raw, messages),
+      ackUntilAnswered(client, raw, messages),
     )
   })
 }

@@ -1,5 +1,5 @@
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { paced, pushUntilStored } from '../clients/producing.ts'
 import type { RawClient, RawMessage } from '../clients/raw-client.ts'
 import { clients, type Workload } from './workload.ts'
@@ -12,8 +12,9 @@ const failing = '!fails'
 const killing = '!kills'
 
 /**
- * A tenth of the messages fail every consumer, some of them by its death: what it held stays leased and nobody says a word.
- * Those, and no others, must end among the dead letters. Killers are few, as each holds up its lane for four leases.
+ * A tenth of the messages fails every consumer; some of these kill it, so that its messages stay leased
+ * without any response. Exactly these must become dead letters. Few of them kill, because each of those
+ * blocks its lane for four leases.
  */
 export const poison: Workload = {
   name: 'poison',
@@ -46,6 +47,6 @@ async function handle(
   const handled = fatal < 0 ? messages : messages.slice(0, fatal)
   const bad = handled.filter(({ data }) => data.v.endsWith(failing))
   const good = handled.filter(({ data }) => !data.v.endsWith(failing))
-  if (good.length > 0) await ackUntilHeard(client, raw, good)
-  if (bad.length > 0) await ackUntilHeard(client, raw, bad, 'failed')
+  if (good.length > 0) await ackUntilAnswered(client, raw, good)
+  if (bad.length > 0) await ackUntilAnswered(client, raw, bad, 'failed')
 }

@@ -1,5 +1,5 @@
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { paced, pushUntilStored } from '../clients/producing.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
 
@@ -14,11 +14,11 @@ const seekMs = 3_500
 const backMsMax = 4_000
 const lastBackMs = 5_000
 const seekTriesMax = 50
-const troubledMs = 200
+const retryMs = 200
 
 /**
- * An operator purges one queue again and again; another sends a group of a second queue on and back, whose other group must not
- * notice. The last seek goes back: what it went back over must come again.
+ * An operator purges one queue repeatedly. Another moves a group of a second queue forward and back, without
+ * affecting its other group. The last seek goes back, so that those messages must be delivered again.
  */
 export const purge: Workload = {
   name: 'purge',
@@ -56,9 +56,9 @@ function consumersOf(queue: string, group: string | undefined): ClientSpec[] {
     const raw = client.raw(number)
     const pop = { queue, group, batch: 5, partitions: 3 }
     return consume(client, raw, pop, async (messages) => {
-      // So that there is something in hand when the operator comes.
+      // So that there are leased messages when the operator acts.
       await client.pause(client.random.below(300), client.producing)
-      await ackUntilHeard(client, raw, messages)
+      await ackUntilAnswered(client, raw, messages)
     })
   })
   return specs.map((spec) => ({ ...spec, name: `${queue}-${group ?? 'all'}-${spec.name}` }))
@@ -83,6 +83,6 @@ async function seekOften(client: ChaosClient): Promise<void> {
   }
   for (let tries = 0; tries < seekTriesMax; tries += 1) {
     if ((await raw.seek(sought, moved, back(lastBackMs))).outcome === 'ok') return
-    await client.pause(troubledMs, client.consuming)
+    await client.pause(retryMs, client.consuming)
   }
 }

@@ -1,12 +1,15 @@
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
-import type { Heard } from '../clients/outcomes.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
+import type { CallResult } from '../clients/outcomes.ts'
 import { paced, pushUntilStored } from '../clients/producing.ts'
 import type { RawClient, RawMessage } from '../clients/raw-client.ts'
 import { clients, type Workload } from './workload.ts'
 
 const queue = 'redrive'
-/** Some are busy; in the many others a letter is the last of its log, and retention has long passed it. */
+/**
+ * A few partitions are busy. In the many others a dead letter is the last message of its log, and retention
+ * has long passed it.
+ */
 const busyCount = 16
 const quietCount = 400
 const messagesPerSecond = 12
@@ -16,13 +19,13 @@ const pauseMsMin = 1_000
 const pauseMsMax = 2_500
 const lettersMax = 100
 const pollMs = 50
-/** A request that nobody heard of is carried out by then, or never. */
-const unheardMs = 7_000
+/** By then a request without a response has taken effect, or never will. */
+const unansweredMs = 7_000
 
 /**
- * A quarter of the messages fail twice and are dead letters then. An operator has them delivered again, some by their ids or all of
- * them; consumers fail them again, give them back or complete them. What is completed is removed after a second, so that
- * letters outlive their messages.
+ * A quarter of the messages fail twice and become dead letters. An operator redrives them, some by id or all
+ * at once; consumers fail, release or complete them. Completed messages are removed after a second, so that
+ * dead letters outlive their messages.
  */
 export const redrive: Workload = {
   name: 'redrive',
@@ -56,13 +59,13 @@ async function handle(
   const { random } = client
   const ill = messages.filter(({ data }) => data.v.endsWith(sick))
   const well = messages.filter(({ data }) => !data.v.endsWith(sick))
-  if (well.length > 0) await ackUntilHeard(client, raw, well)
+  if (well.length > 0) await ackUntilAnswered(client, raw, well)
   const [first] = ill
   if (first === undefined) return
   const chance = random.next()
   if (chance < 0.25) await raw.release(first)
   else if (chance < 0.3) return
-  else await ackUntilHeard(client, raw, ill, chance < 0.5 ? 'completed' : 'failed')
+  else await ackUntilAnswered(client, raw, ill, chance < 0.5 ? 'completed' : 'failed')
 }
 
 async function operate(client: ChaosClient): Promise<void> {
@@ -81,14 +84,14 @@ async function operate(client: ChaosClient): Promise<void> {
   }
 }
 
-/** Ends when the letters have been moved, or it is certain that they will not be. */
+/** Ends when the dead letters were moved, or when it is certain that they will not be. */
 async function redriveAll(client: ChaosClient, raw: RawClient, where: object): Promise<void> {
   const call = { kind: 'redrive', queue } as const
   const end = client.recorder.begin(call)
   const { outcome, body } = await raw.redrive(queue, where)
   if (outcome === 'fail') return end(call, { outcome })
   const id = (body as { id: string } | undefined)?.id
-  if (id === undefined) await client.pause(unheardMs, client.consuming)
+  if (id === undefined) await client.pause(unansweredMs, client.consuming)
   end(call, await untilDone(client, raw, id))
 }
 
@@ -96,7 +99,7 @@ async function untilDone(
   client: ChaosClient,
   raw: RawClient,
   id: string | undefined,
-): Promise<Heard> {
+): Promise<CallResult> {
   while (!client.consuming.aborted) {
     const state = id === undefined ? undefined : await raw.redriveState(id)
     if (state === 'done') return { outcome: 'ok' }

@@ -1,5 +1,5 @@
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { paced, pushUntilStored } from '../clients/producing.ts'
 import type { RawClient, RawMessage } from '../clients/raw-client.ts'
 import { type ClientSpec, clients, type Workload } from './workload.ts'
@@ -15,9 +15,9 @@ const slowMsMax = 1_500
 const awayMs = 5_000
 
 /**
- * Removal beside everything else. Of `kept` goes what both groups have completed, a second later: nothing may be missed by the
- * slow one, which gives back and fails what it holds. Of `evicted` also goes what nobody consumed within three seconds,
- * while its consumers now and then are away for longer.
+ * Removal under load. `kept` removes messages a second after both groups completed them; the slow group,
+ * which releases and fails messages, must not miss any. `evicted` also removes messages that were not
+ * consumed within three seconds, and its consumers sometimes pause for longer.
  */
 export const retention: Workload = {
   name: 'retention',
@@ -31,7 +31,7 @@ export const retention: Workload = {
     ...clients(2, 'consumer', (client, number) => {
       const raw = client.raw(number)
       const pop = { queue: kept, group: groups[0], partitions: 8 }
-      return consume(client, raw, pop, (messages) => ackUntilHeard(client, raw, messages))
+      return consume(client, raw, pop, (messages) => ackUntilAnswered(client, raw, messages))
     }).map((spec) => ({ ...spec, name: `fast-${spec.name}` })),
     ...clients(4, 'consumer', (client, number) => {
       const raw = client.raw(number)
@@ -41,7 +41,7 @@ export const retention: Workload = {
     ...clients(2, 'consumer', (client, number) => {
       const raw = client.raw(number)
       return consume(client, raw, { queue: evicted, partitions: 8 }, async (messages) => {
-        await ackUntilHeard(client, raw, messages)
+        await ackUntilAnswered(client, raw, messages)
         if (client.random.next() < 0.03) await client.pause(awayMs, client.producing)
       })
     }).map((spec) => ({ ...spec, name: `evicted-${spec.name}` })),
@@ -75,5 +75,5 @@ async function handleSlowly(
   const chance = client.random.next()
   await client.pause(client.random.next() * slowMsMax, client.producing)
   if (chance < 0.1) await raw.release(first)
-  else await ackUntilHeard(client, raw, messages, chance < 0.2 ? 'failed' : 'completed')
+  else await ackUntilAnswered(client, raw, messages, chance < 0.2 ? 'failed' : 'completed')
 }

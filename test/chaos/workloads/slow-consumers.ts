@@ -9,8 +9,9 @@ const partitionCount = 32
 const messagesPerSecond = 12
 
 /**
- * Consumers that sleep up to twice the lease and then acknowledge all the same, zombies among them. What expired comes
- * again one message a pop, so most are quick: the others would never be worked off.
+ * Consumers that sleep for up to twice the lease and then acknowledge anyway, often too late. Messages of an
+ * expired lease are delivered one per pop, so most consumers are quick; otherwise the backlog would only
+ * grow.
  */
 export const slowConsumers: Workload = {
   name: 'slow-consumers',
@@ -49,7 +50,7 @@ async function handleSlowly(
   const isSlow = chance > 0.7
   await client.pause(random.next() * leaseMs * (isSlow ? 2 : 0.2), client.consuming)
   if (chance > 0.95) await raw.extend(first, leaseSeconds)
-  // One by one: a lease may run out in the middle.
+  // One by one: the lease may expire in between.
   if (random.next() < 0.2) for (const message of messages) await raw.ack([message])
   else await raw.ack(messages)
 }

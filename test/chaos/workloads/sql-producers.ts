@@ -1,4 +1,4 @@
-import { ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { countAround, paced } from '../clients/producing.ts'
 import { ackInTransaction, enqueue } from '../clients/sql-calls.ts'
 import { clients, type Workload } from './workload.ts'
@@ -8,9 +8,12 @@ const partitionCount = 16
 const producerCount = 2
 const transactionsPerSecond = 20
 const itemsMean = 2
-const changedMindShare = 0.2
+const rollbackShare = 0.2
 
-/** Producers that enqueue in transactions of their own, some of them rolled back, and a consumer that acknowledges in one. */
+/**
+ * Producers that enqueue in their own transactions, some of them rolled back, and consumers that acknowledge
+ * in one.
+ */
 export const sqlProducers: Workload = {
   name: 'sql-producers',
   queues: [{ queue }],
@@ -24,13 +27,13 @@ export const sqlProducers: Workload = {
           partition,
           value: client.newValue(),
         }))
-        return await enqueue(client, items, { commits: client.random.next() >= changedMindShare })
+        return await enqueue(client, items, { commits: client.random.next() >= rollbackShare })
       })
     }),
     ...clients(3, 'consumer', (client, number) => {
       const raw = client.raw(number)
       return consume(client, raw, { queue, batch: 10, partitions: 4 }, async (messages) => {
-        if (number === 1) await ackUntilHeard(client, raw, messages)
+        if (number === 1) await ackUntilAnswered(client, raw, messages)
         else for (const message of messages) await ackInTransaction(client, message)
       })
     }),

@@ -2,7 +2,7 @@ import { ackAndFetch } from '../clients/consuming.ts'
 import { paced } from '../clients/producing.ts'
 import { type ClientSpec, type Workload } from './workload.ts'
 
-/** From one node to another, each way once. */
+/** From one node to another, each direction once. */
 const ways = [
   [0, 1],
   [1, 2],
@@ -10,7 +10,7 @@ const ways = [
 ] as const
 const messagesPerSecond = 10
 
-/** A push on one node, the only waiter on another: nothing but a wake between them. */
+/** A push on one node with the only waiter on another, so that a wake-up has to cross the cluster. */
 export const wakes: Workload = {
   name: 'wakes',
   queues: ways.map((way) => ({ queue: queueOf(way), ordering: 'none', isForWakes: true })),
@@ -28,7 +28,7 @@ function clientsOf(way: (typeof ways)[number]): ClientSpec[] {
         const raw = client.raw(from)
         return paced(client, messagesPerSecond * client.rate, async () => {
           const { outcome } = await raw.push([{ queue, payload: { v: client.newValue() } }])
-          // So that they do not come in step with anything.
+          // So that pushes do not fall into step with anything else.
           await client.pause(client.random.below(30), client.producing)
           return outcome
         })

@@ -1,4 +1,4 @@
-import { ackAndFetch, ackUntilHeard, consume } from '../clients/consuming.ts'
+import { ackAndFetch, ackUntilAnswered, consume } from '../clients/consuming.ts'
 import { countAround, paced, pushUntilStored } from '../clients/producing.ts'
 import type { RawItem } from '../clients/raw-client.ts'
 import { clients, type Workload } from './workload.ts'
@@ -10,7 +10,10 @@ const partitionCount = 150
 const pushesPerSecond = 1.5
 const itemsMean = 20
 
-/** Many partitions of several queues in one answer: pops by namespace and by task, and pushes that go everywhere at once. */
+/**
+ * Many partitions of several queues in one response: pops by namespace and by task, and pushes to all queues
+ * at once.
+ */
 export const wide: Workload = {
   name: 'wide',
   queues: queues.map((queue, i) => ({ queue, namespace, task: i % 2 === 0 ? odd : even })),
@@ -37,7 +40,7 @@ export const wide: Workload = {
           : number === 3
             ? { task: odd, ...all }
             : { queue: queues[1], ...all }
-      await consume(client, raw, pop, (messages) => ackUntilHeard(client, raw, messages))
+      await consume(client, raw, pop, (messages) => ackUntilAnswered(client, raw, messages))
     }),
   ],
 }

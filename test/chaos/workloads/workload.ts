@@ -5,11 +5,11 @@ import type { QueueRecord } from '../history/records.ts'
 export interface Workload {
   readonly name: string
   readonly queues: readonly WorkloadQueue[]
-  /** At rate 1; `--rate` makes the producers faster, not more. */
+  /** At rate 1; `--rate` makes the producers faster but adds none. */
   readonly clients: readonly ClientSpec[]
 }
 
-/** With what the checkers must know of it. */
+/** With what the checkers need to know about it. */
 export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
   readonly namespace?: string
   readonly task?: string
@@ -17,9 +17,9 @@ export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
   readonly ordering?: 'partition' | 'none'
   readonly retryLimit?: number
   readonly retryBackoffMs?: readonly number[]
-  /** Its waiters are idle: a push must reach one soon. */
+  /** Its waiters are idle, so that a push must wake one soon. */
   readonly isForWakes?: boolean
-  /** Seconds; what all groups have completed is removed so soon, and what they have not, so soon. */
+  /** In seconds: the age at which messages are removed, completed ones and all. */
   readonly completedRetention?: number
   readonly retention?: number
 }
@@ -34,11 +34,11 @@ export interface ClientSpec {
 export const leaseSeconds = 3
 export const leaseMs = leaseSeconds * 1_000
 export const queueMode = '__QUEUE_MODE__'
-/** No message may run out of attempts because the cluster was hurt: only poison is to be given up on. */
+/** High, so that faults do not use up a message's attempts: only poison becomes a dead letter. */
 const retryLimitDefault = 1_000
 const dedupWindowSeconds = 3_600
 
-/** As `POST /api/v1/configure` takes it. */
+/** The body of `POST /api/v1/configure`. */
 export function configurationOf(queue: WorkloadQueue): object {
   const { namespace, task, completedRetention, retention } = queue
   return {
@@ -86,7 +86,7 @@ function sourcesOf({ namespace, task }: WorkloadQueue): Pick<QueueRecord, 'sourc
   return sources.length === 0 ? {} : { sources }
 }
 
-/** So many clients alike, numbered from 1. */
+/** `count` equal clients, numbered from 1. */
 export function clients(
   count: number,
   role: ClientSpec['role'],

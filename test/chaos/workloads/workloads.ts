@@ -16,7 +16,7 @@ import { wakes } from './wakes.ts'
 import { wide } from './wide.ts'
 import type { Workload } from './workload.ts'
 
-/** About 800 messages a second in all, at rate 1. */
+/** About 800 messages a second in total, at rate 1. */
 export const workloads: readonly Workload[] = [
   plain,
   ordered,

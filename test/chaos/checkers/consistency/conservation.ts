@@ -1,5 +1,5 @@
-// Amounts that transactions move from stage to stage neither appear nor vanish: the sum over all messages of a stage,
-// each counted once however often it came, is the same for every stage. What died on the way is counted out.
+// Transactions move amounts from stage to stage, and the sum must stay the same: over all messages of a
+// stage, each counted once, it equals the sum of the stage before, minus what became dead letters there.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { deadLetters } from '../dead-letter-index.ts'
@@ -32,12 +32,16 @@ export function conservation(history: History): Findings {
     const [, before] = sums[i] as [number, StageSum]
     const expected = before.delivered - before.dead
     if (delivered === expected) return
-    findings.add(`stage ${stage} got ${delivered} of ${expected}`, { stage, delivered, expected })
+    findings.add(`stage ${stage} got ${delivered} instead of ${expected}`, {
+      stage,
+      delivered,
+      expected,
+    })
   })
   return findings
 }
 
-/** The amounts of all messages that there were of this name. */
+/** The amounts of all messages with this value. */
 function amountOf(history: History, message: Message): number {
   const ghosts = ghostsOf(history, message)
   const amounts = new Map(message.deliveries.map(({ id, amount }) => [id, amount]))

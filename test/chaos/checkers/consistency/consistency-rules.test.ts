@@ -16,21 +16,27 @@ function pipeline(moved: readonly number[]): Story {
   return story
 }
 
-test('conservation: what goes in comes out', async (t) => {
+test('conservation: the sum of a stage is the sum of the stage before', async (t) => {
   t.equal(conservation(pipeline([4, 6]).history()).count, 0)
-  t.match(conservation(pipeline([4, 5]).history()).violations, [{ what: 'stage 2 got 9 of 10' }])
+  t.match(conservation(pipeline([4, 5]).history()).violations, [
+    { what: 'stage 2 got 9 instead of 10' },
+  ])
 })
 
-test('conservation: a message that comes twice is one, two messages of one name are two', async (t) => {
+test('conservation: a redelivered message counts once, two messages of one value count twice', async (t) => {
   const again = pipeline([4, 6])
   again.pop('a1', { at: 9_000, queue: 'two', amount: 6 })
   t.equal(conservation(again.history()).count, 0)
   again.pop('a1', { at: 9_100, queue: 'two', amount: 6, id: 'another' })
-  t.match(conservation(again.history()).violations, [{ what: 'stage 2 got 16 of 10' }])
+  t.match(conservation(again.history()).violations, [{ what: 'stage 2 got 16 instead of 10' }])
 })
 
-test('transactions: all or nothing', async (t) => {
-  const told = (outcome: 'ok' | 'unknown', arrives: readonly string[], again: boolean): number => {
+test('transactions: acks and pushes take effect together or not at all', async (t) => {
+  const storyWith = (
+    outcome: 'ok' | 'unknown',
+    arrives: readonly string[],
+    again: boolean,
+  ): number => {
     const story = new Story().push('a', { at: 0 })
     const held = story.pop('a', { at: 10 })
     story.transaction(held, [{ value: 'x' }, { value: 'y' }], { at: 20, outcome })
@@ -38,17 +44,17 @@ test('transactions: all or nothing', async (t) => {
     if (again) story.pop('a', { at: 5_000 })
     return transactions(story.history()).count
   }
-  t.equal(told('ok', ['x', 'y'], false), 0)
-  t.equal(told('unknown', ['x', 'y'], false), 0)
-  t.equal(told('unknown', [], true), 0)
-  t.equal(told('ok', ['x'], false), 1, 'one push is missing')
-  t.equal(told('unknown', ['x'], true), 1, 'half of an unknown one')
-  t.equal(told('ok', ['x', 'y'], true), 1, 'pushed, and the ack did not count')
-  t.equal(told('unknown', ['x', 'y'], true), 1, 'the same, unknown')
-  t.equal(told('unknown', [], false), 1, 'the ack counted, and nothing was pushed')
+  t.equal(storyWith('ok', ['x', 'y'], false), 0)
+  t.equal(storyWith('unknown', ['x', 'y'], false), 0)
+  t.equal(storyWith('unknown', [], true), 0)
+  t.equal(storyWith('ok', ['x'], false), 1, 'one push is missing')
+  t.equal(storyWith('unknown', ['x'], true), 1, 'half of an unknown transaction')
+  t.equal(storyWith('ok', ['x', 'y'], true), 1, 'pushed, but the ack had no effect')
+  t.equal(storyWith('unknown', ['x', 'y'], true), 1, 'the same with an unknown outcome')
+  t.equal(storyWith('unknown', [], false), 1, 'acknowledged, but nothing was pushed')
 })
 
-test('left over: whatever the audit finds', async (t) => {
+test('left over: everything that the audit finds is a violation', async (t) => {
   t.equal(leftOver(new Story().history()).count, 0)
   const story = new Story().audit({
     undrained: [{ queue: 'jobs', group: 'g', left: 2 }],

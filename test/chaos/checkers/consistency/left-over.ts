@@ -5,14 +5,14 @@ import { Findings } from '../findings.ts'
 export function leftOver({ audit }: History): Findings {
   const findings = new Findings()
   if (audit === undefined) {
-    findings.add('nobody looked into the tables at the end')
+    findings.add('the history has no audit of the tables')
     return findings
   }
   for (const group of audit.undrained) {
-    findings.add(`${group.left} messages of ${group.queue} were left for ${group.group}`, group)
+    findings.add(`${group.left} messages of ${group.queue} are left for ${group.group}`, group)
   }
-  if (audit.leases > 0) findings.add(`${audit.leases} leases were left`, audit)
-  if (audit.scheduled > 0) findings.add(`${audit.scheduled} scheduled messages were left`, audit)
+  if (audit.leases > 0) findings.add(`${audit.leases} leases are left`, audit)
+  if (audit.scheduled > 0) findings.add(`${audit.scheduled} scheduled messages are left`, audit)
   for (const contradiction of audit.contradictions) findings.add(contradiction)
   return findings
 }

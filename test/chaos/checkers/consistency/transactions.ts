@@ -1,7 +1,9 @@
-// A transaction's acknowledgements and pushes happen together or not at all.
-// - answered ok: everything it pushed is delivered, nothing it acknowledged comes again;
-// - unknown: all of what it pushed, or nothing; if all, as above; if nothing, what it acknowledged must come again.
-// One that was refused is judged by unexpected.ts. Where another call pushed the same values, they tell nothing of an unknown one.
+// The acks and pushes of a transaction take effect together or not at all.
+// - ok: everything it pushed is delivered, nothing it acknowledged is delivered again.
+// - unknown: all of its pushes are stored or none. If all, as above; if none, what it acknowledged must be
+//   delivered again.
+// unexpected.ts checks refused transactions. If another call pushed the same values, they prove nothing about
+// an unknown one.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message, Transaction } from '../../history/history-views.ts'
 import { surelyBefore } from '../certainty.ts'
@@ -23,7 +25,7 @@ export function transactions(history: History): Findings {
       checkComesAgain(history, transaction, acked, letters, findings)
     } else if (arrived.length < pushed.length) {
       findings.add(
-        `of a transaction's ${pushed.length} pushes ${arrived.length} arrived`,
+        `${arrived.length} of the ${pushed.length} pushes of a transaction were delivered`,
         transaction,
         ...pushed,
       )
@@ -60,7 +62,7 @@ function checkEnded(
     )
     if (again === undefined) continue
     findings.add(
-      'a transaction pushed, and what it acknowledged came again',
+      'a transaction pushed, but a message that it acknowledged was delivered again',
       transaction,
       delivery,
       again,
@@ -83,7 +85,7 @@ function checkComesAgain(
     if (othersOf(history, delivery).some((other) => !surelyBefore(history, other, delivery)))
       continue
     findings.add(
-      'a transaction pushed nothing, and what it acknowledged is gone',
+      'a transaction pushed nothing, but a message that it acknowledged is gone',
       transaction,
       delivery,
     )

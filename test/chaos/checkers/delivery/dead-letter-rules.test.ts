@@ -3,7 +3,7 @@ import { Story } from '../../support/story.ts'
 import { deadLetters } from './dead-letters.ts'
 import { dedup } from './dedup.ts'
 
-test('dedup: one key, one id', async (t) => {
+test('dedup: one key with one id is correct', async (t) => {
   const story = new Story()
     .push('a', { at: 0, key: 'k' })
     .push('a', { at: 10, key: 'k', status: 'duplicate' })
@@ -11,7 +11,7 @@ test('dedup: one key, one id', async (t) => {
   t.equal(dedup(story.history()).count, 0)
 })
 
-test('dedup: two ids are found in the answers, and in what came', async (t) => {
+test('dedup: a second id is found in responses and in deliveries', async (t) => {
   const answered = new Story()
     .push('a', { at: 0, key: 'k' })
     .push('a', { at: 10, key: 'k', id: 'other', status: 'duplicate' })
@@ -24,7 +24,7 @@ test('dedup: two ids are found in the answers, and in what came', async (t) => {
   t.equal(dedup(came.history()).count, 1)
 })
 
-test('dedup: without a key, or outside the window, there may be two', async (t) => {
+test('dedup: without a key, or outside the window, a value may be stored twice', async (t) => {
   const loose = new Story().push('a', { at: 0, id: 'x' }).push('a', { at: 10, id: 'y' })
   t.equal(dedup(loose.history()).count, 0)
   const late = new Story()
@@ -37,8 +37,8 @@ function dead(value: string, attempts: number) {
   return { queue: 'jobs', group: 'g', value, attempts }
 }
 
-test('dead letters: after the limit and one delivery more, exactly', async (t) => {
-  const told = (deliveries: number, letterAttempts: number | undefined): Story => {
+test('dead letters: a message becomes one after exactly its limit of retries plus one', async (t) => {
+  const storyWith = (deliveries: number, letterAttempts: number | undefined): Story => {
     const story = new Story().queue({ retryLimit: 1 }).push('a', { at: 0 })
     for (let i = 0; i < deliveries; i += 1) {
       story.ack(story.pop('a', { at: 10 + i * 10 }), { at: 15 + i * 10, status: 'failed' })
@@ -47,26 +47,26 @@ test('dead letters: after the limit and one delivery more, exactly', async (t) =
       letterAttempts === undefined ? {} : { deadLetters: [dead('a', letterAttempts)] },
     )
   }
-  t.equal(deadLetters(told(2, 2).history()).count, 0)
-  t.match(deadLetters(told(3, 3).history()).violations, [
-    { what: 'a was dead-lettered after 3 attempts of 2' },
-    { what: 'a came as attempt 3 of 2' },
+  t.equal(deadLetters(storyWith(2, 2).history()).count, 0)
+  t.match(deadLetters(storyWith(3, 3).history()).violations, [
+    { what: 'a became a dead letter after 3 attempts instead of 2' },
+    { what: 'a was delivered as attempt 3 of 2' },
   ])
-  t.match(deadLetters(told(1, 1).history()).violations, [
-    { what: 'a was dead-lettered after 1 attempts of 2' },
+  t.match(deadLetters(storyWith(1, 1).history()).violations, [
+    { what: 'a became a dead letter after 1 attempts instead of 2' },
   ])
-  t.match(deadLetters(told(2, undefined).history()).violations, [
-    { what: 'a was given up and is not among the dead letters' },
+  t.match(deadLetters(storyWith(2, undefined).history()).violations, [
+    { what: 'a used up its attempts and is not a dead letter' },
   ])
 })
 
-test('dead letters: whoever asks for one gets one at once', async (t) => {
+test('dead letters: an ack with dlq makes one at once', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.ack(story.pop('a', { at: 10 }), { at: 20, status: 'dlq' })
   t.equal(deadLetters(story.audit({ deadLetters: [dead('a', 1)] }).history()).count, 0)
 })
 
-test('dead letters: none of what was completed, twice, or never pushed', async (t) => {
+test('dead letters: a completed, a duplicate and an unknown one are violations', async (t) => {
   const completed = new Story().queue({ retryLimit: 0 }).push('a', { at: 0 })
   completed.ack(completed.pop('a', { at: 10 }), { at: 20 })
   completed.audit({ deadLetters: [dead('a', 1)] })

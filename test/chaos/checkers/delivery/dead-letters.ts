@@ -1,4 +1,5 @@
-// Promise 5 at the limit: a message that fails as often as it may be tried is dead-lettered, after exactly that many deliveries.
+// Promise 5 at the limit: a message that fails in every attempt becomes a dead letter after exactly that many
+// deliveries.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import { completion, deliveriesByGroup, mayBeRedriven } from '../certainty.ts'
@@ -11,8 +12,7 @@ export function deadLetters(history: History): Findings {
   const letters = indexOf(history)
   for (const letter of history.audit.deadLetters) {
     const row = history.find(letter.queue, letter.value)
-    if (row === undefined)
-      findings.add(`a dead letter of ${letter.queue} that nobody pushed`, letter)
+    if (row === undefined) findings.add(`a dead letter of ${letter.queue} was never pushed`, letter)
     else checkLetter(history, letter, history.message(row), findings)
   }
   for (const message of history.messages()) {
@@ -22,21 +22,21 @@ export function deadLetters(history: History): Findings {
     for (const [group, deliveries] of deliveriesByGroup(message)) {
       const beyond = deliveries.find(({ attempt }) => attempt > triesMax)
       if (beyond !== undefined) {
-        findings.add(`${message.value} came as attempt ${beyond.attempt} of ${triesMax}`, beyond)
+        findings.add(
+          `${message.value} was delivered as attempt ${beyond.attempt} of ${triesMax}`,
+          beyond,
+        )
       }
       const found = letters.of(message, group)
       if (found.length > new Set(deliveries.map(({ id }) => id)).size) {
-        findings.add(
-          `${message.value} is there ${found.length} times among the dead letters`,
-          message,
-        )
+        findings.add(`${message.value} has ${found.length} dead letters`, message)
       }
       const last = deliveries.find((delivery) => {
         const givenUp = givenUpFrom(delivery, triesMax)
         return givenUp !== undefined && !mayBeRedriven(history, delivery, givenUp)
       })
       if (last !== undefined && found.length === 0) {
-        findings.add(`${message.value} was given up and is not among the dead letters`, last)
+        findings.add(`${message.value} used up its attempts and is not a dead letter`, last)
       }
     }
   }
@@ -53,7 +53,7 @@ function checkLetter(
   const completed = deliveries.find((delivery) => completion(delivery) !== undefined)
   const isOneMessage = new Set(deliveries.map(({ id }) => id)).size === 1
   if (completed !== undefined && isOneMessage) {
-    findings.add(`${letter.value} was completed and is among the dead letters`, completed, letter)
+    findings.add(`${letter.value} was completed and is a dead letter`, completed, letter)
   }
   const triesMax = (history.queues.get(message.queue)?.retryLimit ?? 0) + 1
   const givenUpEarly = deliveries.some(({ acks }) =>
@@ -61,14 +61,14 @@ function checkLetter(
   )
   if (!givenUpEarly && letter.attempts !== triesMax) {
     findings.add(
-      `${letter.value} was dead-lettered after ${letter.attempts} attempts of ${triesMax}`,
+      `${letter.value} became a dead letter after ${letter.attempts} attempts instead of ${triesMax}`,
       message,
       letter,
     )
   }
 }
 
-/** When the acknowledgement was sent that surely ended its last attempt. */
+/** When the ack was sent that certainly ended its last attempt. */
 function givenUpFrom({ acks, attempt }: Delivery, triesMax: number): number | undefined {
   return acks.find(
     ({ status, taken }) =>

@@ -1,4 +1,4 @@
-// Two pushes with one key within the window are one message: one id, whoever asked and on whichever node.
+// Two pushes with one key within the window are one message with one id, on any node.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { Findings } from '../findings.ts'
@@ -22,14 +22,16 @@ export function dedup(history: History): Findings {
   return findings
 }
 
-/** A purge forgets the keys of what it removes. */
+/** A purge also removes the keys of its messages. */
 function mayBeForgotten({ operations }: History, { queue, pushes }: Message): boolean {
   const from = Math.min(...pushes.map(({ start }) => start))
   const to = Math.max(...pushes.map(({ end }) => end))
   return pushes.length > 1 && operations.touch(['purge'], { queue, group: '' }, from, to)
 }
 
-/** All that may have stored it had the same key, and the first key was remembered until the last push was over. */
+/**
+ * Every push that may have stored it had the same key, and the key was still known when the last push ended.
+ */
 function areOneKey({ pushes }: Message, windowMs: number): boolean {
   const possible = pushes.filter(({ outcome }) => outcome !== 'fail')
   const [first] = possible

@@ -6,25 +6,25 @@ import { lost } from './lost.ts'
 import { nothingDelivered } from './nothing-delivered.ts'
 import { unexpected } from './unexpected.ts'
 
-test('lost: a message that was pushed, delivered and completed is not', async (t) => {
+test('lost: a message that was pushed, delivered and completed is not lost', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.ack(story.pop('a', { at: 10 }), { at: 20 })
   t.equal(lost(story.history()).count, 0)
 })
 
-test('lost: one that nobody was handed is', async (t) => {
+test('lost: a message that was never delivered is lost', async (t) => {
   const story = new Story().push(['a', 'b'], { at: 0 })
   story.ack(story.pop('a', { at: 10 }), { at: 20 })
   t.match(lost(story.history()).violations, [{ what: 'b of jobs was never delivered to g' }])
 })
 
-test('lost: one that one of two groups did not get is', async (t) => {
+test('lost: a message that one of two groups did not get is lost', async (t) => {
   const story = new Story().queue({ groups: ['g', 'h'] }).push('a', { at: 0 })
   story.ack(story.pop('a', { at: 10 }), { at: 20 })
   t.equal(lost(story.history()).count, 1)
 })
 
-test('lost: one whose push is unknown, was refused, or is still in the queue is not', async (t) => {
+test('lost: a message is not lost if its push is unknown or refused, or if it is still in the queue', async (t) => {
   const story = new Story()
     .push('a', { at: 0, outcome: 'unknown' })
     .push('b', { at: 5, outcome: 'fail' })
@@ -34,7 +34,7 @@ test('lost: one whose push is unknown, was refused, or is still in the queue is 
   t.equal(lost(left.history()).count, 0)
 })
 
-test('lost: one that was delivered, never ended and never came again is', async (t) => {
+test('lost: a message that was delivered, not acknowledged and not delivered again is lost', async (t) => {
   const refused = new Story().push('a', { at: 0 })
   refused.ack(refused.pop('a', { at: 10 }), { at: 20, success: false })
   t.equal(lost(refused.history()).count, 1)
@@ -43,42 +43,46 @@ test('lost: one that was delivered, never ended and never came again is', async 
   t.equal(lost(failed.history()).count, 1)
 })
 
-test('lost: one that died, or whose ack nobody heard of, is not', async (t) => {
+test('lost: a dead letter, or a message whose ack has no response, is not lost', async (t) => {
   const dead = new Story().push('a', { at: 0 })
   dead.pop('a', { at: 10 })
   dead.audit({ deadLetters: [{ queue: 'jobs', group: 'g', value: 'a', attempts: 4 }] })
   t.equal(lost(dead.history()).count, 0)
-  const unheard = new Story().push('a', { at: 0 })
-  unheard.ack(unheard.pop('a', { at: 10 }), { at: 20, outcome: 'unknown' })
-  t.equal(lost(unheard.history()).count, 0)
+  const unanswered = new Story().push('a', { at: 0 })
+  unanswered.ack(unanswered.pop('a', { at: 10 }), { at: 20, outcome: 'unknown' })
+  t.equal(lost(unanswered.history()).count, 0)
 })
 
-test('lost: what a committed transaction pushed counts, too', async (t) => {
+test('lost: messages pushed by a committed transaction are checked, too', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.transaction(story.pop('a', { at: 10 }), [{ value: 'b' }], { at: 20 })
   t.match(lost(story.history()).violations, [{ what: 'b of jobs was never delivered to g' }])
 })
 
-test('ghosts: a delivery that a failover undid counts for nothing', async (t) => {
-  const told = (forgetsLeases: boolean): Story => {
+test('ghosts: a delivery that a failover undid does not count', async (t) => {
+  const storyWith = (forgetsLeases: boolean): Story => {
     const story = new Story().push('a', { at: 0, took: 500, outcome: 'unknown' })
     story.pop('a', { at: 100 })
     return story.fault(200, 900, { name: 'failover', forgetsLeases })
   }
-  t.equal(lost(told(true).history()).count, 0)
-  t.equal(lost(told(false).history()).count, 1)
-  const kept = told(true)
+  t.equal(lost(storyWith(true).history()).count, 0)
+  t.equal(lost(storyWith(false).history()).count, 1)
+  const kept = storyWith(true)
   kept.ack(kept.pop('a', { at: 5_000, attempt: 1 }), { at: 5_010 })
   const history = kept.history()
-  t.equal(ghostsOf(history, history.message(0)).size, 0, 'one that is still there is none')
+  t.equal(
+    ghostsOf(history, history.message(0)).size,
+    0,
+    'a message that is still there is not a ghost',
+  )
 })
 
-test('unexpected: values that nobody pushed, or only in vain', async (t) => {
+test('unexpected: a value that was never pushed, or whose pushes were all refused', async (t) => {
   const story = new Story().push('a', { at: 0 }).push('b', { at: 5, outcome: 'fail' })
   story.pop(['a', 'b', 'c'], { at: 10 })
   t.match(unexpected(story.history()).violations, [
-    { what: 'b of jobs was delivered, and every push of it was refused' },
-    { what: 'c of jobs was delivered, and nobody pushed it' },
+    { what: 'b of jobs was delivered, but every push of it was refused' },
+    { what: 'c of jobs was delivered, but never pushed' },
   ])
 })
 
@@ -88,7 +92,7 @@ test('unexpected: a message from a push of unknown outcome is expected', async (
   t.equal(unexpected(story.history()).count, 0)
 })
 
-test('unexpected: another partition, or before the push', async (t) => {
+test('unexpected: a delivery from another partition, or before the push', async (t) => {
   const elsewhere = new Story().push('a', { at: 0 })
   elsewhere.pop('a', { at: 10, partition: 'q' })
   t.equal(unexpected(elsewhere.history()).count, 1)
@@ -107,21 +111,21 @@ test('duplicates: each reason of promise 7 explains one', async (t) => {
   const nacked = new Story().push('a', { at: 0 })
   nacked.ack(nacked.pop('a', { at: 10 }), { at: 20, status: 'failed' })
   nacked.pop('a', { at: 30 })
-  const unheard = new Story().push('a', { at: 0 })
-  unheard.ack(unheard.pop('a', { at: 10 }), { at: 20, outcome: 'unknown' })
-  unheard.pop('a', { at: 4_000 })
+  const unanswered = new Story().push('a', { at: 0 })
+  unanswered.ack(unanswered.pop('a', { at: 10 }), { at: 20, outcome: 'unknown' })
+  unanswered.pop('a', { at: 4_000 })
   const forgotten = new Story().push('a', { at: 0 })
   forgotten.pop('a', { at: 10 })
   forgotten.fault(20, 500, { name: 'postgres-kill', forgetsLeases: true })
   forgotten.pop('a', { at: 600, attempt: 1 })
-  for (const story of [expired, released, nacked, unheard, forgotten]) {
+  for (const story of [expired, released, nacked, unanswered, forgotten]) {
     const { count, unexplained } = duplicates(story.history())
     t.equal(count, 1)
     t.equal(unexplained.count, 0)
   }
 })
 
-test('duplicates: before its lease can have run out there is no reason', async (t) => {
+test('duplicates: before the lease can have expired there is no reason', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.pop('a', { at: 10 })
   story.fault(20, 500)
@@ -129,14 +133,14 @@ test('duplicates: before its lease can have run out there is no reason', async (
   t.equal(duplicates(story.history()).unexplained.count, 1)
 })
 
-test('duplicates: an extension that was granted puts the reason off', async (t) => {
+test('duplicates: a granted extension moves the expiry', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.extend(story.pop('a', { at: 10 }), 10, { at: 2_000 })
   story.pop('a', { at: 5_000 })
   t.equal(duplicates(story.history()).unexplained.count, 1)
 })
 
-test('duplicates: what was completed never comes again, not even after a crash', async (t) => {
+test('duplicates: a completed message is never delivered again, not even after a crash', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.ack(story.pop('a', { at: 10 }), { at: 20 })
   story.fault(100, 500, { forgetsLeases: true })
@@ -144,15 +148,15 @@ test('duplicates: what was completed never comes again, not even after a crash',
   t.equal(duplicates(story.history()).unexplained.count, 1)
 })
 
-test('duplicates: a long poll that was open before the first delivery is no alibi', async (t) => {
+test('duplicates: a long poll that was open before the first delivery does not hide a duplicate', async (t) => {
   const story = new Story().push('a', { at: 1_000 })
   story.ack(story.pop('a', { at: 1_010 }), { at: 1_020 })
   story.pop('a', { at: 0, took: 4_500, waitMs: 30_000 })
-  t.equal(duplicates(story.history()).unexplained.count, 1, 'the attempt tells the order')
+  t.equal(duplicates(story.history()).unexplained.count, 1, 'the attempts show the order')
 })
 
-test('duplicates: a value pushed again without a key may be there twice, not three times', async (t) => {
-  const told = (ids: readonly string[]): Story => {
+test('duplicates: a value pushed twice without a key may be delivered twice, not three times', async (t) => {
+  const storyWith = (ids: readonly string[]): Story => {
     const story = new Story()
       .push('a', { at: 0, outcome: 'unknown' })
       .push('a', { at: 10, id: 'x' })
@@ -161,15 +165,15 @@ test('duplicates: a value pushed again without a key may be there twice, not thr
     })
     return story
   }
-  t.equal(duplicates(told(['x', 'y']).history()).unexplained.count, 0)
-  t.equal(duplicates(told(['x', 'y', 'z']).history()).unexplained.count, 1)
+  t.equal(duplicates(storyWith(['x', 'y']).history()).unexplained.count, 0)
+  t.equal(duplicates(storyWith(['x', 'y', 'z']).history()).unexplained.count, 1)
 })
 
-test('a run that delivered nothing has failed', async (t) => {
+test('nothing delivered: a run without deliveries fails', async (t) => {
   t.equal(nothingDelivered(new Story().history()).count, 2)
   const story = new Story().queue({ queue: 'other' }).push('a', { at: 0 })
   story.pop('a', { at: 10 })
   t.match(nothingDelivered(story.history()).violations, [
-    { what: 'nothing of other was delivered' },
+    { what: 'no message of other was delivered' },
   ])
 })

@@ -1,10 +1,10 @@
-// Promise 7: a message that comes again has a reason.
+// Promise 7: every duplicate has a reason.
 //
-// Counted is every delivery of a value to a group beyond the first. Explained is one
-// - whose earlier lease may have run out, been released or nacked before it came;
-// - before which the database may have forgotten leases, or its group may have been sent back by a seek;
-// - or that is another message of the same value, pushed again without a key after an answer that did not come.
-// Nothing explains a delivery that surely came after one whose completion was taken: acknowledgements are durable.
+// A duplicate is any delivery of a value to a group after the first. It is explained if
+// - the earlier lease may have expired, been released or failed before it,
+// - the database may have forgotten leases, or a seek may have moved the group back,
+// - or it is another message with the same value, pushed again without a key after a lost response.
+// Nothing explains a delivery that certainly came after an accepted completion: acks are durable.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import { byAttempt, completion, deliveriesByGroup, restarts, surelyBefore } from '../certainty.ts'
@@ -18,7 +18,7 @@ export interface Duplicates {
 export function duplicates(history: History): Duplicates {
   let count = 0
   const unexplained = new Findings()
-  for (const message of history.troubledMessages()) {
+  for (const message of history.redeliveredMessages()) {
     if (message.deliveries.length < 2) continue
     for (const [group, deliveries] of deliveriesByGroup(message)) {
       count += deliveries.length - 1
@@ -33,7 +33,7 @@ export function duplicates(history: History): Duplicates {
           const [earlier, later] = same.slice(i - 1, i + 1) as [Delivery, Delivery]
           if (explained(history, earlier, later)) continue
           unexplained.add(
-            `${message.value} came again to ${group} without a reason`,
+            `${message.value} was delivered again to ${group} without a reason`,
             earlier,
             later,
           )
@@ -44,14 +44,14 @@ export function duplicates(history: History): Duplicates {
   return { count, unexplained }
 }
 
-/** How many messages its pushes may have stored, at most. */
+/** The largest number of messages that its pushes may have stored. */
 function timesPushed({ pushes }: Message): number {
   return pushes.filter(({ outcome, status }) => outcome !== 'fail' && status !== 'duplicate').length
 }
 
 function explained(history: History, earlier: Delivery, later: Delivery): boolean {
   if (surelyBefore(history, earlier, later)) return hasReason(history, earlier, later)
-  // Which of the two came first cannot be told: either way round will do.
+  // The order of the two is unknown, so an explanation in either order is enough.
   return hasReason(history, earlier, later) || hasReason(history, later, earlier)
 }
 

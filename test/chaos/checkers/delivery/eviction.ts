@@ -1,12 +1,13 @@
-// What a queue's retention may have removed before anybody consumed it. Old enough every message is at the end of a run, so
-// that age alone would excuse everything: one that was passed over while it was still young is lost. It was, if a message that
-// was pushed after it came to the group first, in the same partition, before its time was over.
+// Messages that retention may have removed before they were consumed. At the end of a run every message is
+// old enough, so age alone would excuse everything. A message that the group skipped while it was young is
+// lost: one that was pushed after it, in the same partition, was delivered before its retention time was
+// over.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { pushedFrom, pushedTo } from './subscriptions.ts'
 
 interface Came {
-  /** When the delivery's answer came, and when its message can have been stored at the earliest. */
+  /** When the response came, and the earliest time at which the message can have been stored. */
   readonly end: number
   readonly pushed: number
 }

@@ -1,11 +1,11 @@
-// A ghost is a message that was handed out and then undone with the database's last moments: its push was never answered
-// ok, and after a crash or failover nobody saw it again. That happens when a wait for the standby is cut short: the
-// primary shows what the standby does not have yet. Promise 7 allows it; rules that count messages leave ghosts out.
+// A ghost is a message that was delivered and then undone by a failover: its push was never ok, and after the
+// crash it was not seen again. This happens when a wait for the standby is cancelled: the primary shows what
+// the standby does not have yet. Promise 7 allows it, and rules that count messages leave ghosts out.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { completion } from '../certainty.ts'
 
-/** The ids under which this message was delivered that are ghosts. */
+/** The ids of this message that are ghosts. */
 export function ghostsOf(history: History, message: Message): ReadonlySet<number> {
   const ghosts = new Set<number>()
   if (message.deliveries.length === 0) return ghosts

@@ -1,7 +1,9 @@
-// Promise 2: what was pushed is delivered to every group until it is acknowledged or among the dead letters.
+// Promise 2: every pushed message is delivered to every group until it is acknowledged or becomes a dead
+// letter.
 //
-// A group that subscribed during the run gets what its subscription says. Excused is what a purge or a seek may have passed over,
-// and what the queue's retention may have removed; what a seek sent its group back to must come again.
+// A group that subscribed during the run gets the messages of its subscription. Messages that a purge or seek
+// may have skipped, or that retention may have removed, are excused. Messages that a seek went back over must
+// be delivered again.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import type { QueueRecord } from '../../history/records.ts'
@@ -30,31 +32,31 @@ export function lost(history: History): Findings {
       ...groups.keys(),
       ...newGroups(history, queue),
     ])) {
-      // What is still in the queue is not lost, only late: left-over.ts says so.
+      // A message that is still in the queue is late, not lost: left-over.ts reports it.
       if (undrained.has(JSON.stringify([message.queue, group]))) continue
       if (letters.has(message, group)) continue
-      const words = lossOf(history, message, { queue, group, stored, eviction })
-      if (words !== undefined) findings.add(`${nameOf(message)} was ${words}`, message)
+      const problem = lossOf(history, message, { queue, group, stored, eviction })
+      if (problem !== undefined) findings.add(`${nameOf(message)} was ${problem}`, message)
     }
   }
   return findings
 }
 
-interface Judged {
+interface Checked {
   readonly queue: QueueRecord
   readonly group: string
   readonly stored: boolean
   readonly eviction: Eviction
 }
 
-function lossOf(history: History, message: Message, judged: Judged): string | undefined {
-  const { queue, group, stored, eviction } = judged
+function lossOf(history: History, message: Message, checked: Checked): string | undefined {
+  const { queue, group, stored, eviction } = checked
   const place = { queue: queue.queue, group }
   const deliveries = message.deliveries.filter((delivery) => delivery.group === group)
   const seek = lastSeek(history, place)
   const back = seek !== undefined && sentBackTo(message, seek)
   if (back && !deliveries.some(({ end }) => end > seek.start)) {
-    return `not delivered again to ${group}, which a seek had sent back`
+    return `not delivered again to ${group} after a seek back`
   }
   const seenFrom = Math.max(pushedFrom(message), ...deliveries.map(({ begins }) => begins))
   if (history.operations.touch(moves, place, seenFrom, Number.POSITIVE_INFINITY)) return undefined
@@ -64,14 +66,14 @@ function lossOf(history: History, message: Message, judged: Judged): string | un
   }
   if (queue.retentionMs !== undefined || mayHaveEnded(history, deliveries, queue)) return undefined
   if (areGhosts(history, message, deliveries)) return undefined
-  return `delivered to ${group}, not ended, and never came again`
+  return `delivered to ${group}, not acknowledged, and never delivered again`
 }
 
 function newGroups(history: History, { queue }: QueueRecord): Iterable<string> {
   return history.operations.subscriptions(queue).keys()
 }
 
-/** Whether any of its deliveries can have been the last one. What was given up and then redriven has not ended. */
+/** Whether one of its deliveries can have been the last. A redriven dead letter is not finished. */
 function mayHaveEnded(
   history: History,
   deliveries: readonly Delivery[],

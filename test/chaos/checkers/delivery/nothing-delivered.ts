@@ -1,4 +1,4 @@
-// A run that moved nothing proves nothing: every queue must have handed something out.
+// A run without deliveries proves nothing, so every queue must have delivered a message.
 import type { History } from '../../history/history.ts'
 import { Findings } from '../findings.ts'
 
@@ -6,9 +6,9 @@ export function nothingDelivered(history: History): Findings {
   const findings = new Findings()
   const moved = new Set<string>()
   for (const { queue } of history.lanes()) moved.add(queue)
-  if (moved.size === 0) findings.add('nothing was delivered at all')
+  if (moved.size === 0) findings.add('no message was delivered at all')
   for (const queue of history.queues.keys()) {
-    if (!moved.has(queue)) findings.add(`nothing of ${queue} was delivered`)
+    if (!moved.has(queue)) findings.add(`no message of ${queue} was delivered`)
   }
   return findings
 }

@@ -1,4 +1,4 @@
-// What operators and new groups change about what the rules may conclude.
+// How purges, seeks, redrives and subscriptions change what the rules expect.
 import { test } from 'tap'
 import { leaseMs, Story } from '../../support/story.ts'
 import { attempts } from '../leases/attempts.ts'
@@ -11,7 +11,7 @@ import { duplicates } from './duplicates.ts'
 import { lost } from './lost.ts'
 import { unexpected } from './unexpected.ts'
 
-test('lost: what a purge may have removed is not, what was pushed after it is', async (t) => {
+test('lost: a message that a purge may have removed is not lost, one pushed after it is', async (t) => {
   const story = new Story().push('a', { at: 0 }).operation('purge', { at: 10 })
   t.equal(lost(story.history()).count, 0)
   const refused = new Story().push('a', { at: 0 }).operation('purge', { at: 10, outcome: 'fail' })
@@ -22,7 +22,7 @@ test('lost: what a purge may have removed is not, what was pushed after it is', 
   t.equal(lost(other.history()).count, 1)
 })
 
-test('lost: what was handed out after the purge and never ended is', async (t) => {
+test('lost: a message delivered after the purge and not acknowledged is lost', async (t) => {
   const story = new Story().push('a', { at: 0, took: 20 }).operation('purge', { at: 10 })
   story.pop('a', { at: 30 })
   t.equal(lost(story.history()).count, 1)
@@ -32,7 +32,7 @@ test('lost: what was handed out after the purge and never ended is', async (t) =
   t.equal(lost(before.history()).count, 0)
 })
 
-test('unexpected: what a purge must have removed', async (t) => {
+test('unexpected: a message that a purge must have removed', async (t) => {
   const story = new Story().push('a', { at: 0 }).operation('purge', { at: 10 })
   story.pop('a', { at: 20 })
   t.match(unexpected(story.history()).violations, [
@@ -40,13 +40,13 @@ test('unexpected: what a purge must have removed', async (t) => {
   ])
 })
 
-test('unexpected: not what was under way when the purge was, or whose purge nobody heard of', async (t) => {
+test('unexpected: not a message in progress during the purge, or after a purge without a response', async (t) => {
   const under = new Story().push('a', { at: 0, took: 20 }).operation('purge', { at: 10 })
   under.pop('a', { at: 30 })
   t.equal(unexpected(under.history()).count, 0)
-  const unheard = new Story().push('a', { at: 0 })
-  unheard.operation('purge', { at: 10, outcome: 'unknown' }).pop('a', { at: 20 })
-  t.equal(unexpected(unheard.history()).count, 0)
+  const unanswered = new Story().push('a', { at: 0 })
+  unanswered.operation('purge', { at: 10, outcome: 'unknown' }).pop('a', { at: 20 })
+  t.equal(unexpected(unanswered.history()).count, 0)
 })
 
 test('a purge frees lanes and keys', async (t) => {
@@ -67,13 +67,13 @@ test('a purge frees lanes and keys', async (t) => {
   t.equal(dedup(again.history()).count, 0)
 })
 
-test('lost: what a seek passed over is not, for the group it moved', async (t) => {
+test('lost: a message that a seek skipped is not lost for the group it moved', async (t) => {
   const story = new Story().queue({ groups: ['g', 'h'] }).push('a', { at: 0 })
   story.operation('seek', { at: 10, group: 'g', from: 'new' })
   t.match(lost(story.history()).violations, [{ what: 'a of jobs was never delivered to h' }])
 })
 
-test('a seek brings back what was completed, and counts from one', async (t) => {
+test('after a seek back completed messages are delivered again, and attempts count from one', async (t) => {
   const story = new Story().push('a', { at: 1_000 })
   story.ack(story.pop('a', { at: 1_010 }), { at: 1_020 })
   story.operation('seek', { at: 1_030, group: 'g', from: 0 })
@@ -90,18 +90,18 @@ test('a seek brings back what was completed, and counts from one', async (t) => 
   t.equal(attempts(without.history()).count, 1)
 })
 
-test('lost: what the last seek sent its group back to, and did not come again', async (t) => {
+test('lost: a message that the last seek went back over and that was not delivered again', async (t) => {
   const story = new Story().push('a', { at: 1_000 })
   story.ack(story.pop('a', { at: 1_010 }), { at: 1_020 })
   story.operation('seek', { at: 1_030, group: 'g', from: 500 })
   t.match(lost(story.history()).violations, [
-    { what: 'a of jobs was not delivered again to g, which a seek had sent back' },
+    { what: 'a of jobs was not delivered again to g after a seek back' },
   ])
   story.operation('seek', { at: 1_040, group: 'g', from: 'new' })
   t.equal(lost(story.history()).count, 0)
 })
 
-test('order: what a group skipped and was sent back to may come later', async (t) => {
+test('order: messages that a group skipped may come later, after a seek back', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.operation('seek', { at: 10, group: 'g', from: 'new' }).push('b', { at: 20 })
   story.ack(story.pop('b', { at: 30 }), { at: 40 })
@@ -110,7 +110,7 @@ test('order: what a group skipped and was sent back to may come later', async (t
   t.equal(order(story.history()).count, 0)
 })
 
-test('a redriven letter is no longer one, and counts from one', async (t) => {
+test('a redriven message is no dead letter any more, and its attempts count from one', async (t) => {
   const story = givenUp()
   story.operation('redrive', { at: 5_000 })
   story.ack(story.pop('a', { at: 5_010, attempt: 1 }), { at: 5_020 })
@@ -125,7 +125,7 @@ test('a redriven letter is no longer one, and counts from one', async (t) => {
   t.equal(deadLetters(without.history()).count, 1)
 })
 
-test('lost: a redriven letter that never came, or was given back and never came again', async (t) => {
+test('lost: a redriven message that was not delivered, or released and not delivered again', async (t) => {
   const never = givenUp().operation('redrive', { at: 5_000 })
   t.equal(lost(never.history()).count, 1)
   const givenBack = givenUp().operation('redrive', { at: 5_000 })
@@ -136,7 +136,7 @@ test('lost: a redriven letter that never came, or was given back and never came 
   t.equal(lost(left.history()).count, 0)
 })
 
-test('a new group gets what it subscribed to', async (t) => {
+test('a new group gets the messages of its subscription', async (t) => {
   const begun = (from: 'all' | 'new' | number): Story =>
     new Story()
       .queue({ groups: [] })
@@ -151,7 +151,7 @@ test('a new group gets what it subscribed to', async (t) => {
   t.same(missed(begun('new')), ['late'])
 })
 
-test('unexpected: what a group got that begins after it', async (t) => {
+test('unexpected: a message from before the subscription of the group', async (t) => {
   const got = (value: string, from: 'new' | number): number => {
     const story = new Story().queue({ groups: [] }).push('early', { at: 0 })
     story.push('recent', { at: 1_000 }).operation('subscribe', { at: 2_000, group: 'n', from })
@@ -164,7 +164,7 @@ test('unexpected: what a group got that begins after it', async (t) => {
   t.equal(got('recent', 500), 0)
 })
 
-test('lost: what retention may have removed is not, what was passed over while it was young is', async (t) => {
+test('lost: a message that retention may have removed is not lost, one skipped while young is', async (t) => {
   const queue = { retentionMs: leaseMs }
   const old = new Story().queue(queue).push('a', { at: 0 }).push('b', { at: 4_000 })
   old.ack(old.pop('b', { at: 4_010 }), { at: 4_020 })
@@ -174,7 +174,7 @@ test('lost: what retention may have removed is not, what was passed over while i
   t.match(lost(young.history()).violations, [{ what: 'a of jobs was never delivered to g' }])
 })
 
-/** Failed four times, the last at 420. */
+/** Fails four times, the last time at 420. */
 function givenUp(): Story {
   const story = new Story().push('a', { at: 0 })
   for (const at of [100, 200, 300, 400]) {

@@ -1,19 +1,19 @@
-// Which messages a group must get, and which it must not: by where it began, and where a seek sent it.
+// Which messages a group must get and which it must not: by its subscription and by seeks.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { type Place, spanOf } from '../../history/operations.ts'
 import type { OperatorRecord, QueueRecord } from '../../history/records.ts'
 
-/** Between the clock that a subscription names and the one that messages are stored by. */
+/** The difference between the clock of a subscription and the one of stored messages. */
 const clockMs = 100
 
-/** The earliest moment at which it may have been stored. */
+/** The earliest time at which it may have been stored. */
 export function pushedFrom({ pushes }: Message): number {
   const possible = pushes.filter(({ outcome }) => outcome !== 'fail')
   return Math.min(...possible.map(({ start, delayMs }) => start + delayMs))
 }
 
-/** The latest; Infinity where one of its pushes was not answered. */
+/** The latest such time; Infinity if one of its pushes has no response. */
 export function pushedTo({ pushes }: Message): number {
   const possible = pushes.filter(({ outcome }) => outcome !== 'fail')
   return Math.max(
@@ -23,7 +23,7 @@ export function pushedTo({ pushes }: Message): number {
   )
 }
 
-/** Whether the group must have been given a message that was stored. */
+/** Whether the group must get this stored message. */
 export function mustGet(
   history: History,
   queue: QueueRecord,
@@ -33,7 +33,7 @@ export function mustGet(
   if (queue.groups.includes(group)) return true
   const subscribed = history.operations.subscriptions(queue.queue).get(group) ?? []
   const [first] = subscribed
-  // Where it begins is known only if it asked once and heard.
+  // The start of a subscription is certain only if it was requested once, successfully.
   if (first === undefined || subscribed.length > 1 || first.outcome !== 'ok') return false
   const { from = 'all', end } = first
   if (from === 'all') return true
@@ -41,7 +41,7 @@ export function mustGet(
   return pushed > end || (from !== 'new' && pushed > from + clockMs)
 }
 
-/** Whether it was stored before the group's subscription begins, beyond doubt. */
+/** Whether it was certainly stored before the group's subscription starts. */
 export function isBeforeSubscription(history: History, message: Message, place: Place): boolean {
   const subscribed = history.operations.subscriptions(place.queue).get(place.group) ?? []
   const [first] = subscribed
@@ -50,7 +50,7 @@ export function isBeforeSubscription(history: History, message: Message, place: 
   return pushedTo(message) < (typeof from === 'number' ? from - clockMs : start)
 }
 
-/** The last that moved the group, if it is certain which one that was. */
+/** The last seek that moved the group, if it is certain which one that was. */
 export function lastSeek({ operations }: History, place: Place): OperatorRecord | undefined {
   const seeks = operations.of('seek', place)
   const last = seeks.reduce<OperatorRecord | undefined>(
@@ -65,7 +65,7 @@ export function lastSeek({ operations }: History, place: Place): OperatorRecord 
   return isLast ? last : undefined
 }
 
-/** Whether the seek surely sent its group back before this message. */
+/** Whether the seek certainly moved its group back before this message. */
 export function sentBackTo(message: Message, { from, start }: OperatorRecord): boolean {
   if (typeof from !== 'number') return false
   return pushedFrom(message) > from + clockMs && pushedTo(message) < start

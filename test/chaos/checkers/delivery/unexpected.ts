@@ -1,5 +1,5 @@
-// Nothing is delivered that nobody pushed, whose push was refused, into another partition than it was pushed to, after a purge that
-// must have removed it, or to a group that begins after it.
+// A delivered message was pushed, the push was not refused, and it is in the partition it was pushed to. It
+// is not delivered after a purge that must have removed it, or to a group whose subscription starts after it.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import { Findings } from '../findings.ts'
@@ -13,9 +13,9 @@ export function unexpected(history: History): Findings {
     const possible = message.pushes.filter(({ outcome }) => outcome !== 'fail')
     const name = `${message.value} of ${message.queue}`
     if (message.pushes.length === 0) {
-      findings.add(`${name} was delivered, and nobody pushed it`, message)
+      findings.add(`${name} was delivered, but never pushed`, message)
     } else if (possible.length === 0) {
-      findings.add(`${name} was delivered, and every push of it was refused`, message)
+      findings.add(`${name} was delivered, but every push of it was refused`, message)
     } else if (
       !message.deliveries.every((got) => possible.some((push) => push.partition === got.partition))
     ) {
@@ -35,12 +35,15 @@ function checkPlaces(history: History, message: Message, name: string, findings:
       findings.add(`${name} was delivered after a purge that must have removed it`, delivery)
     }
     if (isBeforeSubscription(history, message, delivery)) {
-      findings.add(`${name} was delivered to ${delivery.group}, which begins after it`, delivery)
+      findings.add(
+        `${name} was delivered to ${delivery.group}, whose subscription starts after it`,
+        delivery,
+      )
     }
   }
 }
 
-/** Dead letters outlive a purge: a redrive may bring them back. */
+/** Dead letters survive a purge, and a redrive may bring them back. */
 function wasPurgedBefore(history: History, message: Message, delivery: Delivery): boolean {
   const { operations } = history
   const stored = pushedTo(message)

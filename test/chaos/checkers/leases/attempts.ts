@@ -1,34 +1,34 @@
-// Promise 5: attempts are counted at delivery, each message its own.
+// Promise 5: attempts are counted at delivery, per message.
 //
-// The next delivery of a message is one attempt higher, unless the one before may have been given back uncharged
-// (released, or acknowledged with `retry`), or the database forgot it. It is more than one higher only if a
-// delivery in between reached no consumer: an answer that was lost, or a node or database session that died holding it. After a
-// redrive or a seek attempts are counted from one again.
+// Each delivery has the next attempt number, unless the previous attempt may have been returned uncounted
+// (released, or acknowledged with `retry`) or forgotten by the database. A number is skipped only if a
+// delivery in between reached no consumer: its response was lost, or a node or database session died with it.
+// After a redrive or a seek attempts count from one again.
 import type { History } from '../../history/history.ts'
 import type { Delivery } from '../../history/history-views.ts'
 import { byAttempt, deliveriesByGroup, restarts } from '../certainty.ts'
 import { Findings } from '../findings.ts'
 
-/** A lease that a dying node took may come back so long after the fault is over. */
+/** How long after a fault a lease that a dying node took may still be redelivered. */
 const aftermathMs = 10_000
 
 export function attempts(history: History): Findings {
   const findings = new Findings()
-  for (const message of history.troubledMessages()) {
+  for (const message of history.redeliveredMessages()) {
     for (const [group, all] of deliveriesByGroup(message)) {
       for (const id of new Set(all.map((delivery) => delivery.id))) {
         const deliveries = all.filter((delivery) => delivery.id === id)
         countingRuns(history, deliveries).forEach((run, i) => {
           let previous: Delivery | undefined
           for (const delivery of run) {
-            const words =
+            const problem =
               previous !== undefined
                 ? nextWrong(history, previous, delivery)
                 : i === 0
                   ? firstWrong(history, delivery, message.pushes[0]?.start ?? 0)
                   : undefined
-            if (words !== undefined) {
-              findings.add(`${message.value} ${words} for ${group}`, ...deliveries)
+            if (problem !== undefined) {
+              findings.add(`${message.value} ${problem} for ${group}`, ...deliveries)
             }
             previous = delivery
           }
@@ -39,7 +39,7 @@ export function attempts(history: History): Findings {
   return findings
 }
 
-/** Deliveries between which the count of attempts did not start again, each run by attempt. */
+/** Splits the deliveries where the count may have started again, and sorts each run by attempt. */
 function countingRuns(history: History, deliveries: readonly Delivery[]): Delivery[][] {
   const runs: Delivery[][] = []
   let previous: Delivery | undefined
@@ -61,9 +61,9 @@ function countingRuns(history: History, deliveries: readonly Delivery[]): Delive
 
 function firstWrong(history: History, first: Delivery, pushedFrom: number): string | undefined {
   if (first.attempt === 1) return undefined
-  if (first.attempt < 1) return `came as attempt ${first.attempt}`
-  if (mayHaveGoneAstray(history, first, pushedFrom)) return undefined
-  return `came first as attempt ${first.attempt}`
+  if (first.attempt < 1) return `was delivered as attempt ${first.attempt}`
+  if (mayFollowLostDelivery(history, first, pushedFrom)) return undefined
+  return `was first delivered as attempt ${first.attempt}`
 }
 
 function nextWrong(history: History, previous: Delivery, next: Delivery): string | undefined {
@@ -74,10 +74,10 @@ function nextWrong(history: History, previous: Delivery, next: Delivery): string
     if (history.forgets(from, Math.max(previous.end, next.end))) return undefined
     return mayBeUncharged(previous, next) || mayBeUncharged(next, previous)
       ? undefined
-      : `came twice as attempt ${next.attempt}`
+      : `was delivered twice as attempt ${next.attempt}`
   }
-  if (mayHaveGoneAstray(history, next, previous.begins)) return undefined
-  return `came as attempt ${next.attempt} after ${previous.attempt}`
+  if (mayFollowLostDelivery(history, next, previous.begins)) return undefined
+  return `was delivered as attempt ${next.attempt} after ${previous.attempt}`
 }
 
 function mayBeUncharged({ releasedMin, acks }: Delivery, next: Delivery): boolean {
@@ -87,7 +87,7 @@ function mayBeUncharged({ releasedMin, acks }: Delivery, next: Delivery): boolea
   )
 }
 
-function mayHaveGoneAstray(history: History, delivery: Delivery, from: number): boolean {
+function mayFollowLostDelivery(history: History, delivery: Delivery, from: number): boolean {
   return (
     history.faulty(from - aftermathMs, delivery.end) ||
     history.lostPop(delivery, from, delivery.end)

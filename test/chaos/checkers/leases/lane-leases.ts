@@ -1,5 +1,5 @@
-// Promise 4: in queues ordered by partition one lease is in flight per group and partition. A lease on a lane is over when
-// everything that it took from there has ended; what is concluded is as in overlapping-leases.ts.
+// Promise 4: in queues ordered by partition there is one lease at a time per group and partition. It is over
+// when all its messages of that partition have ended; the conclusions are those of overlapping-leases.ts.
 import type { History } from '../../history/history.ts'
 import type { Delivery } from '../../history/history-views.ts'
 import { ackedMin } from '../certainty.ts'
@@ -7,7 +7,7 @@ import { Findings } from '../findings.ts'
 
 interface LaneLease {
   readonly first: Delivery
-  /** The earliest moment at which its lane may have been free again. */
+  /** The earliest time at which its lane may have been free again. */
   readonly endsMin: number
 }
 
@@ -30,7 +30,7 @@ export function laneLeases(history: History): Findings {
   return findings
 }
 
-/** In the order in which they were handed out. */
+/** In the order of delivery. */
 function leasesOf(deliveries: readonly Delivery[]): LaneLease[] {
   const pops = new Map<number, Delivery[]>()
   for (const delivery of deliveries) {

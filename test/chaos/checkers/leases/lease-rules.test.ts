@@ -5,14 +5,14 @@ import { laneLeases } from './lane-leases.ts'
 import { overlappingLeases } from './overlapping-leases.ts'
 import { staleAcks } from './stale-acks.ts'
 
-test('overlap: one lease after the other is none', async (t) => {
+test('overlap: consecutive leases do not overlap', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.pop('a', { at: 10 })
   story.pop('a', { at: 10 + leaseMs })
   t.equal(overlappingLeases(story.history()).count, 0)
 })
 
-test('overlap: two leases on one message at once are found, whatever the attempt', async (t) => {
+test('overlap: two leases of one message at the same time are found, with any attempts', async (t) => {
   for (const attempt of [1, 2]) {
     const story = new Story().push('a', { at: 0 })
     story.pop('a', { at: 10 })
@@ -21,14 +21,14 @@ test('overlap: two leases on one message at once are found, whatever the attempt
   }
 })
 
-test('overlap: two groups may hold one message', async (t) => {
+test('overlap: two groups may lease one message', async (t) => {
   const story = new Story().queue({ groups: ['g', 'h'] }).push('a', { at: 0 })
   story.pop('a', { at: 10 })
   story.pop('a', { at: 20, group: 'h' })
   t.equal(overlappingLeases(story.history()).count, 0)
 })
 
-test('overlap: a release, or an ack that may have counted, ends the certainty', async (t) => {
+test('overlap: a release, or an ack that may have been accepted, may have ended the lease', async (t) => {
   const released = new Story().push('a', { at: 0 })
   released.release(released.pop('a', { at: 10 }), { at: 20, outcome: 'unknown' })
   released.pop('a', { at: 30 })
@@ -39,33 +39,37 @@ test('overlap: a release, or an ack that may have counted, ends the certainty', 
   t.equal(overlappingLeases(acked.history()).count, 0)
 })
 
-test('overlap: an ack that was refused does not', async (t) => {
+test('overlap: a refused ack has not ended the lease', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.ack(story.pop('a', { at: 10 }), { at: 20, success: false })
   story.pop('a', { at: 30 })
   t.equal(overlappingLeases(story.history()).count, 1)
 })
 
-test('overlap: an extension lengthens the lease from when it was asked for', async (t) => {
-  const told = (again: number): Story => {
+test('overlap: an extension counts from its request', async (t) => {
+  const storyWith = (again: number): Story => {
     const story = new Story().push('a', { at: 0 })
     story.extend(story.pop('a', { at: 10 }), 5, { at: 1_000 })
     story.pop('a', { at: again })
     return story
   }
-  t.equal(overlappingLeases(told(5_900).history()).count, 1)
-  t.equal(overlappingLeases(told(6_100).history()).count, 0)
+  t.equal(overlappingLeases(storyWith(5_900).history()).count, 1)
+  t.equal(overlappingLeases(storyWith(6_100).history()).count, 0)
 })
 
-test('overlap: a pop that waited long may have leased long ago', async (t) => {
+test('overlap: a long poll may have leased long before its response', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.fault(0, 4_000)
   story.pop('a', { at: 100, took: 3_500, waitMs: 5_000 })
   story.pop('a', { at: 3_700 })
-  t.equal(overlappingLeases(story.history()).count, 0, 'the answer was held up, the lease ran')
+  t.equal(
+    overlappingLeases(story.history()).count,
+    0,
+    'the response was delayed, and the lease had begun',
+  )
 })
 
-test('overlap: without a fault, what was just pushed was just leased', async (t) => {
+test('overlap: without a fault, a message is leased just after its push', async (t) => {
   const story = new Story().push('a', { at: 20_000 })
   story.pop('a', { at: 0, took: 20_010, waitMs: 30_000 })
   story.pop('a', { at: 21_000 })
@@ -80,7 +84,7 @@ test('overlap: leases that the database may have forgotten are excused', async (
   t.equal(overlappingLeases(story.history()).count, 0)
 })
 
-test('lanes: a second lease on a lane waits until all of the first has ended', async (t) => {
+test('lanes: a second lease is allowed when all messages of the first have ended', async (t) => {
   const whole = new Story().push(['a', 'b', 'c'], { at: 0 })
   whole.ack(whole.pop(['a', 'b'], { at: 10 }), { at: 20 })
   whole.pop('c', { at: 30 })
@@ -91,7 +95,7 @@ test('lanes: a second lease on a lane waits until all of the first has ended', a
   t.equal(laneLeases(half.history()).count, 1)
 })
 
-test('lanes: other partitions, and queues without order, may have many', async (t) => {
+test('lanes: other partitions, and queues without order, may have many leases', async (t) => {
   const partitions = new Story().push('a', { at: 0 }).push('b', { at: 0, partition: 'q' })
   partitions.pop('a', { at: 10 })
   partitions.pop('b', { at: 20, partition: 'q' })
@@ -102,7 +106,7 @@ test('lanes: other partitions, and queues without order, may have many', async (
   t.equal(laneLeases(loose.history()).count, 0)
 })
 
-test('stale acks: in time is fine, refused is fine, unknown is fine', async (t) => {
+test('stale acks: acks in time, refused and unknown ones are correct', async (t) => {
   const inTime = new Story().push('a', { at: 0 })
   inTime.ack(inTime.pop('a', { at: 10 }), { at: leaseMs })
   const refused = new Story().push('a', { at: 0 })
@@ -112,23 +116,23 @@ test('stale acks: in time is fine, refused is fine, unknown is fine', async (t) 
   for (const story of [inTime, refused, unknown]) t.equal(staleAcks(story.history()).count, 0)
 })
 
-test('stale acks: taken after the lease has surely run out', async (t) => {
+test('stale acks: accepted after the lease certainly expired', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.ack(story.pop('a', { at: 10, took: 100 }), { at: 3_200 })
-  t.match(staleAcks(story.history()).violations, [{ what: /its lease had run out/ }])
+  t.match(staleAcks(story.history()).violations, [{ what: /its lease had expired/ }])
   const maybe = new Story().push('a', { at: 0 })
   maybe.ack(maybe.pop('a', { at: 10, took: 100 }), { at: 3_100 })
-  t.equal(staleAcks(maybe.history()).count, 0, 'the lease may have begun with the answer')
+  t.equal(staleAcks(maybe.history()).count, 0, 'the lease may have begun with the response')
 })
 
-test('stale acks: an extension that may have been granted counts for the client', async (t) => {
+test('stale acks: an extension that may have been granted excuses the client', async (t) => {
   const story = new Story().push('a', { at: 0 })
   const held = story.pop('a', { at: 10 })
   story.extend(held, 5, { at: 1_000, outcome: 'unknown' }).ack(held, { at: 5_500 })
   t.equal(staleAcks(story.history()).count, 0)
 })
 
-test('stale acks: after a release, after a first ack, after a successor', async (t) => {
+test('stale acks: accepted after a release, after a first ack, after a later delivery', async (t) => {
   const released = new Story().push('a', { at: 0 })
   const given = released.pop('a', { at: 10 })
   released.release(given, { at: 20 }).ack(given, { at: 30 })
@@ -136,12 +140,12 @@ test('stale acks: after a release, after a first ack, after a successor', async 
   const twice = new Story().push('a', { at: 0 })
   const held = twice.pop('a', { at: 10 })
   twice.ack(held, { at: 20 }).ack(held, { at: 30 })
-  t.match(staleAcks(twice.history()).violations, [{ what: /acknowledged before/ }])
+  t.match(staleAcks(twice.history()).violations, [{ what: /already been acknowledged/ }])
   const succeeded = new Story().push('a', { at: 0 })
   const first = succeeded.pop('a', { at: 10, leaseMs: 60_000 })
   succeeded.pop('a', { at: 3_000 })
   succeeded.ack(first, { at: 3_100 })
-  t.match(staleAcks(succeeded.history()).violations, [{ what: /leased to another/ }])
+  t.match(staleAcks(succeeded.history()).violations, [{ what: /leased again/ }])
 })
 
 test('attempts: they count up from one', async (t) => {
@@ -151,7 +155,7 @@ test('attempts: they count up from one', async (t) => {
   t.equal(attempts(story.history()).count, 0)
 })
 
-test('attempts: the same twice needs a release, a retry, or a crash', async (t) => {
+test('attempts: a repeated number needs a release, a retry, or a crash', async (t) => {
   const bare = new Story().push('a', { at: 0 })
   bare.pop('a', { at: 10 })
   bare.pop('a', { at: 4_000, attempt: 1 })
@@ -167,30 +171,30 @@ test('attempts: the same twice needs a release, a retry, or a crash', async (t) 
   t.equal(attempts(crashed.history()).count, 0)
 })
 
-test('attempts: a jump needs a pop whose answer nobody heard, or a fault', async (t) => {
-  const told = (): Story => {
+test('attempts: a skipped number needs a pop without a response, or a fault', async (t) => {
+  const storyWith = (): Story => {
     const story = new Story().push('a', { at: 0 })
     story.pop('a', { at: 10 })
     return story
   }
-  const bare = told()
+  const bare = storyWith()
   bare.pop('a', { at: 8_000, attempt: 3 })
   t.equal(attempts(bare.history()).count, 1)
-  const unheard = told()
-  unheard.pop([], { at: 4_000, outcome: 'unknown' })
-  unheard.pop('a', { at: 8_000, attempt: 3 })
-  t.equal(attempts(unheard.history()).count, 0)
-  const faulty = told().fault(4_000, 4_100)
+  const unanswered = storyWith()
+  unanswered.pop([], { at: 4_000, outcome: 'unknown' })
+  unanswered.pop('a', { at: 8_000, attempt: 3 })
+  t.equal(attempts(unanswered.history()).count, 0)
+  const faulty = storyWith().fault(4_000, 4_100)
   faulty.pop('a', { at: 8_000, attempt: 3 })
   t.equal(attempts(faulty.history()).count, 0)
 })
 
-test('attempts: the first is the first, unless an earlier one went astray', async (t) => {
+test('attempts: the first is 1, unless an earlier delivery was lost', async (t) => {
   const bare = new Story().push('a', { at: 0 })
   bare.pop('a', { at: 10, attempt: 2 })
   t.equal(attempts(bare.history()).count, 1)
   const other = new Story().push('a', { at: 0 })
   other.pop([], { at: 5, outcome: 'unknown', group: 'h' })
   other.pop('a', { at: 10, attempt: 2 })
-  t.equal(attempts(other.history()).count, 1, 'another group’s lost pop explains nothing')
+  t.equal(attempts(other.history()).count, 1, 'a lost pop of another group explains nothing')
 })

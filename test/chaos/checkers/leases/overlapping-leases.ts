@@ -1,7 +1,7 @@
 // Promise 3: one live lease per message and group.
 //
-// Two leases surely overlapped if each was handed out before the other can have ended: whichever began first was then
-// still alive when the second one began. No order between the two need be known.
+// Two leases certainly overlapped if each was delivered before the other can have ended: the first one was
+// still alive when the second began, whichever that was.
 import type { History } from '../../history/history.ts'
 import type { Delivery } from '../../history/history-views.ts'
 import { deliveriesByGroup, endsMin } from '../certainty.ts'
@@ -9,13 +9,13 @@ import { Findings } from '../findings.ts'
 
 export function overlappingLeases(history: History): Findings {
   const findings = new Findings()
-  for (const message of history.troubledMessages()) {
+  for (const message of history.redeliveredMessages()) {
     if (message.deliveries.length < 2) continue
     for (const [group, deliveries] of deliveriesByGroup(message)) {
       deliveries.forEach((one, i) => {
         for (const other of deliveries.slice(i + 1)) {
           if (!overlap(history, one, other)) continue
-          findings.add(`${message.value} was leased twice at once by ${group}`, one, other)
+          findings.add(`${message.value} was leased twice at the same time by ${group}`, one, other)
         }
       })
     }

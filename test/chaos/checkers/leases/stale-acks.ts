@@ -1,7 +1,7 @@
-// Promise 3: an acknowledgement under a lease that is over is refused. Over it is, beyond doubt, when before the ack was sent
-// - the lease must have run out, or its release was answered;
-// - somebody else had been handed the message after it;
-// - another acknowledgement under the same token had been taken.
+// Promise 3: an ack is refused if its lease is over. It certainly is over if, before the ack was sent,
+// - the lease must have expired, or its release had succeeded,
+// - the message had been delivered again,
+// - or another ack with the same token had been accepted.
 import type { History } from '../../history/history.ts'
 import type { Acked, Delivery } from '../../history/history-views.ts'
 import { deliveriesByGroup, surelyBefore } from '../certainty.ts'
@@ -16,7 +16,7 @@ export function staleAcks(history: History): Findings {
         for (const ack of taken) {
           const reason = staleness(history, delivery, ack, taken, deliveries)
           if (reason === undefined) continue
-          findings.add(`an ack of ${message.value} was taken, though ${reason}`, delivery, ack)
+          findings.add(`an ack of ${message.value} was accepted, although ${reason}`, delivery, ack)
         }
       }
     }
@@ -31,10 +31,10 @@ function staleness(
   taken: readonly Acked[],
   deliveries: readonly Delivery[],
 ): string | undefined {
-  if (delivery.expiresMax < ack.start) return 'its lease had run out'
+  if (delivery.expiresMax < ack.start) return 'its lease had expired'
   if (delivery.releasedMax < ack.start) return 'its lease had been released'
   if (taken.some((other) => other !== ack && other.end < ack.start)) {
-    return 'it had been acknowledged before'
+    return 'it had already been acknowledged'
   }
   const successor = deliveries.find(
     (other) =>
@@ -43,5 +43,5 @@ function staleness(
       other.end < ack.start &&
       surelyBefore(history, delivery, other),
   )
-  return successor === undefined ? undefined : 'the message had been leased to another since'
+  return successor === undefined ? undefined : 'the message had been leased again'
 }

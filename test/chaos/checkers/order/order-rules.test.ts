@@ -3,34 +3,34 @@ import { Story } from '../../support/story.ts'
 import { order } from './order.ts'
 import { pushOrder } from './push-order.ts'
 
-test('order: the log from the beginning to the end', async (t) => {
+test('order: messages in the order of the log are correct', async (t) => {
   const story = new Story().push(['a', 'b', 'c'], { at: 0 })
   story.ack(story.pop(['a', 'b'], { at: 10 }), { at: 20 })
   story.ack(story.pop('c', { at: 30 }), { at: 40 })
   t.equal(order(story.history()).count, 0)
 })
 
-test('order: within one answer', async (t) => {
+test('order: a wrong order within one response is found', async (t) => {
   const story = new Story().push(['a', 'b'], { at: 0 })
   story.ack(story.pop(['b', 'a'], { at: 10 }), { at: 20 })
   t.match(order(story.history()).violations, [{ what: 'in p, g got seq 2 before 1' }])
 })
 
-test('order: between answers', async (t) => {
+test('order: a wrong order between responses is found', async (t) => {
   const story = new Story().push(['a', 'b'], { at: 0 })
   story.ack(story.pop('b', { at: 10 }), { at: 20 })
   story.ack(story.pop('a', { at: 30 }), { at: 40 })
   t.match(order(story.history()).violations, [{ what: 'in p, g got seq 2 before 1' }])
 })
 
-test('order: answers that were under way at once have none', async (t) => {
+test('order: concurrent responses have no order', async (t) => {
   const story = new Story().push(['a', 'b'], { at: 0 })
   story.ack(story.pop('b', { at: 510, took: 20 }), { at: 540 })
   story.ack(story.pop('a', { at: 505, took: 40 }), { at: 530 })
   t.equal(order(story.history()).count, 0)
 })
 
-test('order: what comes again comes late, and that is no first attempt', async (t) => {
+test('order: redeliveries come late and are not first attempts', async (t) => {
   const story = new Story().push(['a', 'b'], { at: 0 })
   const [a, b] = story.pop(['a', 'b'], { at: 10 })
   if (a === undefined || b === undefined) return t.fail('two were popped')
@@ -39,12 +39,12 @@ test('order: what comes again comes late, and that is no first attempt', async (
   t.equal(order(story.history()).count, 0)
 })
 
-test('order: queues without order, and what a failover undid, are excused', async (t) => {
+test('order: queues without order, and deliveries that a failover undid, are excused', async (t) => {
   const loose = new Story().queue({ ordering: 'none' }).push(['a', 'b'], { at: 0 })
   loose.pop('b', { at: 10 })
   loose.pop('a', { at: 30 })
   t.equal(order(loose.history()).count, 0)
-  // The wait for the standby was cut short, and the standby never had x and y: their places were given anew.
+  // A wait for the standby was cancelled, and the standby never had x and y, so their seqs were used again.
   const undone = new Story().push(['x', 'y'], { at: 0, outcome: 'unknown' })
   undone.ack(undone.pop('x', { at: 10, seq: 1 }), { at: 15, outcome: 'unknown' })
   undone.pop('y', { at: 20, seq: 2 })
@@ -53,8 +53,8 @@ test('order: queues without order, and what a failover undid, are excused', asyn
   t.equal(order(undone.history()).count, 0)
 })
 
-test('order: a message that failed holds its lane', async (t) => {
-  const told = (passesBy: boolean): Story => {
+test('order: a failed message holds its lane', async (t) => {
+  const storyWith = (passesBy: boolean): Story => {
     const story = new Story().push(['a', 'b'], { at: 0 })
     story.ack(story.pop('a', { at: 10 }), { at: 20, status: 'failed' })
     if (passesBy) story.ack(story.pop('b', { at: 30 }), { at: 40 })
@@ -62,13 +62,13 @@ test('order: a message that failed holds its lane', async (t) => {
     if (!passesBy) story.ack(story.pop('b', { at: 70 }), { at: 80 })
     return story
   }
-  t.equal(order(told(false).history()).count, 0)
-  t.match(order(told(true).history()).violations, [
+  t.equal(order(storyWith(false).history()).count, 0)
+  t.match(order(storyWith(true).history()).violations, [
     { what: 'in p, g got seq 2 while 1 had not ended' },
   ])
 })
 
-test('order: one that died, at the limit or at once, holds it no more', async (t) => {
+test('order: a dead letter, at the limit or at once, no longer holds its lane', async (t) => {
   const atOnce = new Story().push(['a', 'b'], { at: 0 })
   atOnce.ack(atOnce.pop('a', { at: 10 }), { at: 20, status: 'dlq' })
   atOnce.pop('b', { at: 30 })
@@ -79,8 +79,8 @@ test('order: one that died, at the limit or at once, holds it no more', async (t
   t.equal(order(atLimit.history()).count, 0)
 })
 
-test('order: one that died in the end held its lane until then', async (t) => {
-  const told = (overtakes: boolean): Story => {
+test('order: a message holds its lane until it becomes a dead letter', async (t) => {
+  const storyWith = (overtakes: boolean): Story => {
     const story = new Story().queue({ retryLimit: 1 }).push(['a', 'b'], { at: 0 })
     story.ack(story.pop('a', { at: 10 }), { at: 20, status: 'failed' })
     if (overtakes) story.ack(story.pop('b', { at: 30 }), { at: 40 })
@@ -90,29 +90,29 @@ test('order: one that died in the end held its lane until then', async (t) => {
       deadLetters: [{ queue: 'jobs', group: 'g', value: 'a', attempts: 2 }],
     })
   }
-  t.equal(order(told(false).history()).count, 0)
-  t.equal(order(told(true).history()).count, 1)
+  t.equal(order(storyWith(false).history()).count, 0)
+  t.equal(order(storyWith(true).history()).count, 1)
 })
 
-test('push order: the log follows the clock', async (t) => {
-  const told = (seqs: readonly [number, number]): Story => {
+test('push order: the log follows the order of pushes', async (t) => {
+  const storyWith = (seqs: readonly [number, number]): Story => {
     const story = new Story().push('a', { at: 0 }).push('b', { at: 10, process: 'other' })
     story.pop('a', { at: 20, seq: seqs[0] })
     story.pop('b', { at: 30, seq: seqs[1] })
     return story
   }
-  t.equal(pushOrder(told([1, 2]).history()).count, 0)
-  t.equal(pushOrder(told([2, 1]).history()).count, 1)
+  t.equal(pushOrder(storyWith([1, 2]).history()).count, 0)
+  t.equal(pushOrder(storyWith([2, 1]).history()).count, 1)
 })
 
-test('push order: pushes under way at once may come in any order', async (t) => {
+test('push order: concurrent pushes may be stored in any order', async (t) => {
   const story = new Story().push('a', { at: 0, took: 20 }).push('b', { at: 10 })
   story.pop('a', { at: 30, seq: 2 })
   story.pop('b', { at: 40, seq: 1 })
   t.equal(pushOrder(story.history()).count, 0)
 })
 
-test('push order: the items of one push, and of one SQL transaction, keep theirs', async (t) => {
+test('push order: the items of one push, and of one SQL transaction, keep their order', async (t) => {
   for (const by of ['http', 'sql'] as const) {
     const story = new Story().push(['a', 'b'], { at: 0, by })
     story.pop('a', { at: 30, seq: 2 })
@@ -121,7 +121,7 @@ test('push order: the items of one push, and of one SQL transaction, keep theirs
   }
 })
 
-test('push order: SQL transactions and delays come when they come', async (t) => {
+test('push order: SQL transactions and delayed messages are stored later', async (t) => {
   const story = new Story()
     .push('a', { at: 0, by: 'sql' })
     .push('b', { at: 0, delayMs: 100 })

@@ -1,6 +1,7 @@
 // Promise 4, in queues ordered by partition:
-// - within one answer, and between answers that surely came one after the other, messages come first in log order;
-// - nothing is handed out for the first time while something before it in the log has not ended (it holds its lane).
+// - First attempts come in log order, within one response and between responses that certainly came one after
+//   the other.
+// - A message is not delivered for the first time while an earlier one has not ended (it holds its lane).
 import type { History } from '../../history/history.ts'
 import type { Delivery, Lane } from '../../history/history-views.ts'
 import { moves } from '../certainty.ts'
@@ -18,7 +19,7 @@ export function order(history: History): Findings {
   return findings
 }
 
-/** Of all that stands later in the log, the one that came first must not surely have come before this one. */
+/** Of all messages later in the log, the one delivered first must not certainly have come before this one. */
 function checkFirstAttempts(
   history: History,
   { group, partition }: Lane,
@@ -39,7 +40,7 @@ function checkFirstAttempts(
   }
 }
 
-/** Rows of one answer are in its order. */
+/** Rows of one response are in its order. */
 function wrongWayRound(history: History, came: Delivery, due: Delivery): boolean {
   if (came.pop === due.pop) return came.row < due.row
   if (came.end >= due.begins || history.forgets(came.begins, due.end)) return false
@@ -56,7 +57,7 @@ function checkHolding(
   const letters = deadLetters(history)
   const lowestOfPop = new Map<number, number>()
   for (const { pop, seq } of bySeq) if (!lowestOfPop.has(pop)) lowestOfPop.set(pop, seq)
-  // By seq: the latest of the earliest moments at which everything up to there can have ended.
+  // By seq: the latest of the earliest times at which everything up to there can have ended.
   const ended: { readonly seq: number; readonly from: number; readonly last: Delivery }[] = []
   for (let i = 0; i < bySeq.length; ) {
     const seq = bySeq[i]?.seq ?? 0
@@ -91,13 +92,13 @@ function checkHolding(
   }
 }
 
-/** The group may have been sent on or back between the two. */
+/** A seek may have moved the group between the two. */
 function movedBetween(history: History, one: Delivery, other: Delivery): boolean {
   const from = Math.min(one.begins, other.begins)
   return history.operations.touch(moves, one, from, Math.max(one.end, other.end))
 }
 
-/** Its last attempt may have gone astray, and the letter that was left of it been redriven. */
+/** Its last attempt may have been lost, and its dead letter redriven. */
 function mayHaveDiedFrom(
   history: History,
   deliveries: readonly Delivery[],
@@ -126,7 +127,10 @@ function holderBefore<Ended extends { readonly seq: number }>(
   return ended[low - 1]
 }
 
-/** The earliest moment at which the message can have been completed or given up. Its last attempt may have gone astray. */
+/**
+ * The earliest time at which the message can have been completed or become a dead letter. Its last attempt
+ * may have been lost.
+ */
 function mayEndFrom(deliveries: readonly Delivery[], retryLimit: number, isDead: boolean): number {
   const seenLast = deliveries.some(({ attempt }) => attempt > retryLimit)
   let from = Number.POSITIVE_INFINITY

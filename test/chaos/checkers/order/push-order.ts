@@ -1,7 +1,7 @@
-// Promise 4, where messages come in: the log of a partition follows the pushes.
-// - of two pushes, one of which was answered before the other was sent, the earlier has the lower seq, whoever made them;
-// - within one push, and within one transaction of an SQL producer, items keep their order.
-// What SQL producers and delays put in reaches the log later than it was pushed, and is left out of the first.
+// Promise 4 for producers: the log of a partition follows the pushes.
+// - If one push was answered before another was sent, it has the lower seq, even from different producers.
+// - The items of one push, or of one transaction of a SQL producer, keep their order.
+// Messages of SQL producers and delayed ones reach the log later, so the first point does not apply to them.
 import type { History } from '../../history/history.ts'
 import type { Pushed } from '../../history/history-views.ts'
 import { Findings } from '../findings.ts'
@@ -21,13 +21,13 @@ export function pushOrder(history: History): Findings {
     for (const placed of log) {
       const { push, value } = placed
       if ((rowOfCall.get(push.call) ?? -1) > push.row) {
-        findings.add(`in ${place}, ${value} stands behind what its own push named later`, placed)
+        findings.add(`in ${place}, ${value} is stored after a later item of its own push`, placed)
       }
       rowOfCall.set(push.call, push.row)
       if (push.by === 'sql') continue
       if (latest !== undefined && latest.push.start > push.end) {
         findings.add(
-          `in ${place}, ${value} stands behind ${latest.value}, sent later`,
+          `in ${place}, ${value} is stored after ${latest.value}, which was sent later`,
           latest,
           placed,
         )
@@ -38,7 +38,7 @@ export function pushOrder(history: History): Findings {
   return findings
 }
 
-/** What was stored at once, by partition, with the seq under which it was delivered. */
+/** The messages that were stored at once, by partition, with the seq of their delivery. */
 function logsOf(history: History): Map<string, Placed[]> {
   const logs = new Map<string, Placed[]>()
   for (const { queue, value, pushes, deliveries } of history.messages()) {

@@ -1,8 +1,8 @@
-// Nothing is delivered before its delay is over, counted from the earliest push that can have stored it.
+// No message is delivered before its delay is over, counted from the earliest push that can have stored it.
 import type { History } from '../../history/history.ts'
 import { Findings } from '../findings.ts'
 
-/** The database's clock is cut to milliseconds, and is not the clients'. */
+/** The clock of the database is cut to milliseconds, and differs from the clients'. */
 const clockMs = 5
 
 export function delays(history: History): Findings {
@@ -13,7 +13,10 @@ export function delays(history: History): Findings {
     const dueFrom = Math.min(...possible.map(({ start, delayMs }) => start + delayMs))
     const early = message.deliveries.find(({ end }) => end + clockMs < dueFrom)
     if (early === undefined) continue
-    findings.add(`${message.value} came ${Math.round(dueFrom - early.end)} ms early`, message)
+    findings.add(
+      `${message.value} was delivered ${Math.round(dueFrom - early.end)} ms early`,
+      message,
+    )
   }
   return findings
 }

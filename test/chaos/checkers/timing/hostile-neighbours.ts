@@ -1,9 +1,9 @@
-// What happens to one queue is not felt by the others. Faults that touch single queues, or one transaction of a user, say whose
-// calls they may make slow; of all other queues no push takes longer than a second, and no pop waits longer than that beside
-// a message that it could have.
+// A fault of one queue must not affect others. Faults that affect single queues, or that are one user's
+// transaction, name the queues whose calls they may slow down. On all other queues no push takes more than a
+// second, and no pop waits longer than that while a message is available.
 //
-// A machine that is too busy cannot judge. Faults before which a tenth of the pushes took more than 250 ms in the calm, and calls
-// beside which the database was slow with a commit of the harness (commit-probe.ts), are left out and reported.
+// A busy machine cannot check this. Left out and reported are faults before which a tenth of the pushes took
+// more than 250 ms, and calls during which a probe commit of the harness was slow (commit-probe.ts).
 import type { History } from '../../history/history.ts'
 import type { Delivery, Lane, Message, Pop } from '../../history/history-views.ts'
 import type { FaultRecord, MayHarm } from '../../history/records.ts'
@@ -14,18 +14,18 @@ import { wasIdle } from './late-wakes.ts'
 import { calmPushMsMax, type FaultRecovery } from './recovery.ts'
 
 const callMsMax = 1_000
-/** What other faults leave behind is not these ones'. */
+/** How long after another fault its effects may last. */
 const aftermathMs = 3_000
-/** Its own calls wait for what it holds. */
+/** The harness's own calls wait for what the fault holds. */
 const harnessProcess = 'nemesis'
 
 export interface Neighbours {
   readonly findings: Findings
-  /** What could not be judged, in words. */
+  /** Notes about what could not be checked. */
   readonly remarks: readonly string[]
 }
 
-interface Judged {
+interface Checked {
   readonly fault: FaultRecord
   readonly mayHarm: MayHarm
   readonly slowCommits: Windows
@@ -45,35 +45,35 @@ export function hostileNeighbours(
 ): Neighbours {
   const findings = new Findings()
   const touching = recoveries.filter(({ fault }) => fault.mayHarm !== undefined)
-  const judged = touching.filter(
+  const checked = touching.filter(
     ({ calmMostPushMs: most }) => most !== undefined && most <= calmPushMsMax,
   )
-  const faults = judged.map(({ fault }) => toJudged(fault))
+  const faults = checked.map(({ fault }) => toChecked(fault))
   const others = new Windows(
     history.faults
       .filter(({ skipped, mayHarm }) => skipped === undefined && mayHarm === undefined)
       .map(({ start, end }) => ({ from: start, to: end + aftermathMs })),
   )
-  let unjudged = 0
-  const judge = (call: SlowCall, kind: keyof MayHarm): void => {
+  let uncheckedCount = 0
+  const checkCall = (call: SlowCall, kind: keyof MayHarm): void => {
     const blamed = faults.find((one) => isBlamed(one, call, kind))
     if (blamed === undefined || others.touch(call.start, call.end)) return
-    if (blamed.slowCommits.touch(call.start, call.end)) unjudged += 1
+    if (blamed.slowCommits.touch(call.start, call.end)) uncheckedCount += 1
     else findings.add(`${blamed.fault.name} ${blamed.fault.target}: ${call.what}`, ...call.shownBy)
   }
   if (faults.length > 0) {
-    for (const call of slowPushes(history)) judge(call, 'pushes')
-    for (const call of slowPops(history)) judge(call, 'pops')
+    for (const call of slowPushes(history)) checkCall(call, 'pushes')
+    for (const call of slowPops(history)) checkCall(call, 'pops')
   }
-  return { findings, remarks: remarksOn(touching.length - judged.length, unjudged) }
+  return { findings, remarks: remarksOn(touching.length - checked.length, uncheckedCount) }
 }
 
-function toJudged(fault: FaultRecord): Judged {
+function toChecked(fault: FaultRecord): Checked {
   const { mayHarm = { pushes: [], pops: [] }, slowCommits = [] } = fault
   return { fault, mayHarm, slowCommits: new Windows(slowCommits) }
 }
 
-function isBlamed({ fault, mayHarm }: Judged, call: SlowCall, kind: keyof MayHarm): boolean {
+function isBlamed({ fault, mayHarm }: Checked, call: SlowCall, kind: keyof MayHarm): boolean {
   if (call.end < fault.start || call.start > fault.end) return false
   return call.queues.every((queue) => !mayHarm[kind].includes(queue))
 }
@@ -82,12 +82,12 @@ function remarksOn(faults: number, calls: number): string[] {
   const remarks: string[] = []
   if (faults > 0) {
     remarks.push(
-      `hostile neighbours: ${faults} faults not judged, as pushes took more than ${calmPushMsMax} ms in the calm before them`,
+      `hostile neighbours: ${faults} faults not checked: pushes took more than ${calmPushMsMax} ms before them`,
     )
   }
   if (calls > 0) {
     remarks.push(
-      `hostile neighbours: ${calls} slow calls not judged, as the database was slow with a commit of the harness beside them`,
+      `hostile neighbours: ${calls} slow calls not checked: a probe commit was slow at the same time`,
     )
   }
   return remarks
@@ -96,7 +96,7 @@ function remarksOn(faults: number, calls: number): string[] {
 function* slowPushes(history: History): Iterable<SlowCall> {
   for (const call of history.pushCalls()) {
     const { process, start, end, queues, by, items } = call
-    // A transaction of a user is several calls: it begins, enqueues one by one, and commits.
+    // A user's transaction is several calls: it begins, enqueues items one by one, and commits.
     const calls = by === 'sql' ? items + 2 : 1
     const isOver = end - start > callMsMax * calls && end !== Number.POSITIVE_INFINITY
     if (!isOver || process.startsWith(harnessProcess)) continue
@@ -105,7 +105,7 @@ function* slowPushes(history: History): Iterable<SlowCall> {
   }
 }
 
-/** Messages that came late to a group of which somebody waited all the while. */
+/** Messages that came late to a group that had a waiter all the time. */
 function* slowPops(history: History): Iterable<SlowCall> {
   const pops = new Map<string, readonly Pop[]>()
   for (const lane of history.lanes()) {
@@ -121,7 +121,7 @@ function* slowPops(history: History): Iterable<SlowCall> {
         queues: [queue],
         start: availableFrom,
         end: delivery.end,
-        what: `a pop of ${queue} waited ${lateMs} ms beside a message of ${delivery.partition}`,
+        what: `a pop of ${queue} waited ${lateMs} ms although partition ${delivery.partition} had a message`,
         shownBy: [delivery, idle],
       }
     }
@@ -149,7 +149,7 @@ function* lateOnes(history: History, lane: Lane): Iterable<LateOne> {
   }
 }
 
-/** When it could be handed out, beyond doubt; Infinity where that is not known. */
+/** When it was certainly deliverable; Infinity if that is unknown. */
 function availableAt({ pushes }: Message): number {
   const [push] = pushes
   if (push?.outcome !== 'ok' || pushes.length > 1) return Number.POSITIVE_INFINITY

@@ -1,6 +1,6 @@
-// Promise 6: a push reaches an idle waiter. Late is a message that came later than the queue's bound after its push was
-// answered, while some pop stood open for all of that time without getting it. Faults, and what follows them, are
-// left out: their bounds are the recovery times.
+// Promise 6: a push reaches an idle waiter. A message is late if it came later after its push than the
+// queue's limit, while a pop was open for all of that time and did not get it. Faults and their aftermath are
+// excluded: recovery times cover them.
 import type { History } from '../../history/history.ts'
 import type { Pop } from '../../history/history-views.ts'
 import { Findings } from '../findings.ts'
@@ -26,7 +26,7 @@ export function lateWakes(history: History): Findings {
       if (idle === undefined) continue
       const lateMs = Math.round(first.end - push.end)
       findings.add(
-        `${message.value} came ${lateMs} ms after its push to one who waited`,
+        `${message.value} was delivered ${lateMs} ms after its push although a pop was waiting`,
         message,
         idle,
       )
@@ -35,7 +35,7 @@ export function lateWakes(history: History): Findings {
   return findings
 }
 
-/** Whether it waited longer than the bound beside the message. */
+/** Whether it waited longer than the limit while the message was there. */
 export function wasIdle(pop: Pop, pushedAt: number, cameAt: number, boundMs: number): boolean {
   const open = Math.min(pop.end, cameAt) - Math.max(pop.start, pushedAt)
   return pop.outcome === 'ok' && pop.waitMs > 0 && open > boundMs

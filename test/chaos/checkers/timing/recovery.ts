@@ -1,35 +1,43 @@
-// How the cluster came back after each fault, from what clients saw.
+// How the cluster recovered from each fault, as clients saw it.
 import type { History } from '../../history/history.ts'
 import type { FaultRecord } from '../../history/records.ts'
 import { medianMs, windowMedians } from '../../history/slow-windows.ts'
 
-/** How long after a fault its effects are looked for. */
+/** How long after a fault its effects are measured. */
 const aftermathMs = 10_000
-/** Compared before and after: so long a time, in slices of so much. */
+/** The time compared before and after a fault, and the width of its slices. */
 const calmMs = 5_000
 const sliceMs = 1_000
-/** A machine on which a push takes longer than this in the calm is too busy to be held to a time. */
+/** A machine on which pushes take longer than this without a fault is too busy to check time limits. */
 export const calmPushMsMax = 250
 
 export interface FaultRecovery {
   readonly fault: FaultRecord
-  /** From the end of the fault to the first push, and the first pop, that was sent afterwards and answered ok. */
+  /**
+   * From the end of the fault to the first push, and the first pop, that was sent afterwards and succeeded.
+   */
   readonly pushMs: number | undefined
   readonly popMs: number | undefined
-  /** The longest time without an ok push, from the fault's start until well after its end. An empty pop needs no database. */
+  /**
+   * The longest time without a successful push, from the start of the fault until well after its end. Pops do
+   * not count, because an empty one needs no database.
+   */
   readonly longestGapMs: number
   /**
-   * Leases whose answer died with the fault: the latest moment at which a lane got its first message back, counted from when
-   * the lease must have run out, had it been taken in the fault's first moment. Undefined: there were none.
+   * Leases whose response was lost in the fault: the latest time at which a lane got its first message back,
+   * counted from the expiry of a lease that was taken at the start of the fault. Undefined: there were none.
    */
   readonly leasesBackMs: number | undefined
-  /** The median time of an ok push in the calm before. */
+  /** The median time of a successful push before the fault. */
   readonly calmPushMs: number | undefined
-  /** Nine of ten took at most so long. */
+  /** The 90th percentile of these times. */
   readonly calmMostPushMs: number | undefined
-  /** The worst slice of a second after its start: median time of an ok push, against the calm before. */
+  /**
+   * The worst slice of a second after the start of the fault: its median push time relative to the time
+   * before.
+   */
   readonly slowdown: number | undefined
-  /** For how many slices of a second pushes took more than twice as long as in the calm before. */
+  /** The number of one-second slices in which pushes took more than twice as long as before. */
   readonly slowSlices: number
 }
 
@@ -41,7 +49,7 @@ export function recoveries(history: History): FaultRecovery[] {
   const lastPush = answers.findLast(({ kind }) => kind === 'push')?.end ?? 0
   const astray = [...deliveriesAfterLostOnes(history)]
   return made.map((fault) => {
-    // What the next fault does is not this one's.
+    // The effects of the next fault do not count.
     const next = made.find(({ start }) => start > fault.start)?.start ?? Number.POSITIVE_INFINITY
     const until = Math.max(fault.end, Math.min(fault.end + aftermathMs, next))
     const near = answers.slice(lowerBound(ends, fault.start - calmMs), lowerBound(ends, until))
@@ -72,7 +80,7 @@ interface AfterLost {
   readonly leaseMs: number
 }
 
-/** A message that is first seen as a later attempt has been leased to somebody who never heard of it. */
+/** The first delivery seen is a later attempt: the response with the first one was lost. */
 function* deliveriesAfterLostOnes(history: History): Iterable<AfterLost> {
   for (const { deliveries, pushes } of history.messages()) {
     const [first] = deliveries
@@ -104,7 +112,7 @@ function firstAfter(answers: readonly Answer[], kind: Answer['kind'], healed: nu
   return first === undefined ? undefined : first.end - healed
 }
 
-/** Also the time up to the end of what is looked at counts, as far as there were clients left to ask. */
+/** The time until the end of the measurement counts, too, while there were clients. */
 function longestGap(
   ends: readonly number[],
   from: number,

@@ -1,6 +1,7 @@
-// A failover keeps pushes from being answered for ten seconds at most: the standby is promoted at once, so what is counted is its
-// promotion and how soon the nodes find it. No other fault has such a bound here. How long a killed node's leases take depends on
-// the backlog of their lanes, and how long the rest does on how long the fault is held.
+// A failover interrupts pushes for at most ten seconds. The standby is promoted at once, so this measures the
+// promotion and how soon the nodes find the new primary. Other faults have no such limit: the time until a
+// killed node's messages return depends on the backlog of their lanes, and the rest on the duration of the
+// fault.
 import { Findings } from '../findings.ts'
 import { calmPushMsMax, type FaultRecovery } from './recovery.ts'
 
@@ -14,7 +15,7 @@ export function slowFailovers(recoveries: readonly FaultRecovery[]): Findings {
     if (!failovers.has(fault.name) || longestGapMs <= unansweredMsMax) continue
     if (calmPushMs === undefined || calmPushMs > calmPushMsMax) continue
     const seconds = (longestGapMs / 1_000).toFixed(1)
-    findings.add(`${fault.name} ${fault.target}: no push was answered for ${seconds} s`, recovery)
+    findings.add(`${fault.name} ${fault.target}: no push succeeded for ${seconds} s`, recovery)
   }
   return findings
 }

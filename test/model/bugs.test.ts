@@ -1,4 +1,4 @@
-// A sequence by hand for each seeded bug: the product passes it, and with the bug it does not.
+// A sequence written by hand for each seeded bug: the product passes it, and fails it with the bug.
 import { test } from 'tap'
 import { modelBug, modelBugs } from './bugs.ts'
 import { startProduct } from './product.ts'
@@ -26,7 +26,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['release', latest],
       ['pop', anyPop],
     ],
-    says: /nothing came, and __QUEUE_MODE__ should get a\/Default seq 1/,
+    says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 1/,
   },
   'take-long-numbers-for-names': {
     lines: [['push numbers as names', { field: 'queue', number: '1849302847102938475' }]],
@@ -37,7 +37,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['push', [{ ...plainItem, payload: '{"n":#,"id":1849302847102938475}' }]],
       ['pop', anyPop],
     ],
-    says: /the payload .* came as/,
+    says: /the payload .* was returned as/,
   },
   'retain-under-a-pop': {
     lines: [
@@ -45,14 +45,14 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['subscribe', { place: { queue: 'a', group: '__QUEUE_MODE__' }, from: 'all' }],
       ['pop while retaining', { pop: anyPop, place: 'pop-leased', number: 0, ages: true }],
     ],
-    says: /retention took a\/Default 3 4, and may take what is below 3/,
+    says: /retention removed a\/Default 3 4; it may remove only below 3/,
   },
   'count-rows-to-another-lease': {
     lines: [
       ['push', twoPartitions],
       ['pop', anyPop],
     ],
-    says: /should get of|leased twice|came with/,
+    says: /should get of|leased twice|was returned with/,
   },
 }
 
@@ -76,7 +76,7 @@ for (const { name, does } of modelBugs) {
   test(`${name}: ${does}`, async (t) => {
     t.setTimeout(120_000)
     const shown = shows[name]
-    if (shown === undefined) throw new Error('there is no sequence that shows it')
+    if (shown === undefined) throw new Error('no sequence reveals it')
     const product = await startProduct(t, modelBug(name))
     const ran = await runSequence(product, 1, steps(shown.lines)).catch((error: Error) => error)
     t.type(ran, Mismatch)

@@ -1,4 +1,4 @@
-// Bugs to be put into the product, each a fix of the past taken back: the model must notice them.
+// Seeded bugs, each a reverted fix: the model must notice them.
 import type pg from 'pg'
 import { breakProduct, brokenFiles } from '../chaos/bugs/break-product.ts'
 import type { Replacement } from '../chaos/bugs/bug.ts'
@@ -12,7 +12,7 @@ export interface ModelBug {
 export const modelBugs: readonly ModelBug[] = [
   {
     name: 'lose-a-released-letter',
-    does: 'a redriven message that is given back after retention is never delivered again',
+    does: 'a redriven message that is released after retention is never delivered again',
     replaces: [
       {
         file: 'migrations/functions/ack/release.sql',
@@ -30,7 +30,7 @@ export const modelBugs: readonly ModelBug[] = [
   },
   {
     name: 'take-long-numbers-for-names',
-    does: 'a number of 16 or more digits is taken as a string where a name belongs',
+    does: 'a number of 16 or more digits is accepted as a name',
     replaces: [
       {
         file: 'apps/broker/dist/http/json-body.js',
@@ -43,7 +43,7 @@ export const modelBugs: readonly ModelBug[] = [
   },
   {
     name: 'round-long-numbers',
-    does: 'a payload comes back with the digits that a double has room for',
+    does: 'a payload loses the digits that a double cannot hold',
     replaces: [
       {
         file: 'apps/broker/dist/http/json-body.js',
@@ -54,7 +54,7 @@ export const modelBugs: readonly ModelBug[] = [
   },
   {
     name: 'retain-under-a-pop',
-    does: 'retention takes messages that a pop is about to return: leases on nothing',
+    does: 'retention removes messages that a pop is about to return, so that their leases are empty',
     replaces: [
       {
         file: 'migrations/functions/time/retain_partition.sql',
@@ -65,7 +65,7 @@ export const modelBugs: readonly ModelBug[] = [
   },
   {
     name: 'count-rows-to-another-lease',
-    does: 'messages of a second lease of one pop are counted to the first',
+    does: 'messages of the second lease of a pop are counted in the first',
     replaces: [
       {
         file: 'packages/storage/dist/delivery/pop.js',
@@ -80,13 +80,13 @@ export function modelBug(name: string): ModelBug {
   const bug = modelBugs.find((one) => one.name === name)
   if (bug !== undefined) return bug
   throw new RangeError(
-    `no bug "${name}"; there are: ${modelBugs.map((one) => one.name).join(', ')}`,
+    `unknown bug "${name}"; known: ${modelBugs.map((one) => one.name).join(', ')}`,
   )
 }
 
 const barrierLine = /^([ \t]*)-- barrier: ([a-z0-9-]+)[ \t]*$/gm
 
-/** With their barriers, which the model's database has everywhere. */
+/** Keeps the barriers, which the model's database has in every function. */
 export async function seedFunctions(pool: pg.Pool, { replaces }: ModelBug): Promise<void> {
   const functions = replaces.filter(({ file }) => file.endsWith('.sql'))
   for (const text of (await brokenFiles(functions)).values()) {

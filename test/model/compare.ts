@@ -1,8 +1,9 @@
-// Holds the product's tables against the model: what is to come, held, scheduled, dead, and kept, for every group.
+// Compares the product's tables with the model: pending, leased, scheduled, dead and stored messages of every
+// group.
 import { must, type Scene } from './verb.ts'
 import { ageMsMax, freshOf, type Partition, type Queue } from './world.ts'
 
-/** One line a fact. */
+/** One line per fact. */
 type Facts = string[]
 
 export async function compare(scene: Scene): Promise<void> {
@@ -11,11 +12,11 @@ export async function compare(scene: Scene): Promise<void> {
   const list = (facts: Facts) => facts.map((fact) => `\n  ${fact}`).join('')
   must(
     extra.length + missing.length === 0,
-    `the tables have${list(extra) || ' nothing more'}\nand lack${list(missing) || ' nothing'}`,
+    `the tables have in addition:${list(extra) || ' nothing'}\nand lack:${list(missing) || ' nothing'}`,
   )
 }
 
-/** A fact that is there twice counts twice. */
+/** A fact that occurs twice counts twice. */
 function without(facts: Facts, others: Facts): Facts {
   const left = [...others]
   return facts.filter((fact) => {
@@ -39,7 +40,7 @@ function factsOfModel({ world }: Scene): Facts {
         ]
         for (const { seq, attempts } of comes) {
           if (!isPassedOver(world.now, queue, partition, group, seq)) {
-            facts.push(`to come ${place} ${group} ${seq} after ${attempts}`)
+            facts.push(`pending ${place} ${group} ${seq} after ${attempts}`)
           }
         }
       }
@@ -63,7 +64,7 @@ function factsOfModel({ world }: Scene): Facts {
   return facts
 }
 
-/** Too old to come: the product drops it when a pop comes past it. */
+/** Too old to be delivered: the product drops it when a pop reaches it. */
 function isPassedOver(
   now: number,
   queue: Queue,
@@ -85,13 +86,13 @@ const query = `
   select 'kept' as kind, queue, partition, null as "group", m.seq, 'kept ' || name || ' ' || m.seq as fact
   from place join rouse.messages m on m.partition_id = place.id
   union all
-  select 'to come', queue, partition, g.name, s, 'to come ' || place.name || ' ' || g.name || ' ' || s || ' after 0'
+  select 'pending', queue, partition, g.name, s, 'pending ' || place.name || ' ' || g.name || ' ' || s || ' after 0'
   from place join rouse.groups g on g.queue_id = place.queue_id
   join rouse.lanes l on l.partition_id = place.id and l.group_id = g.id
   cross join lateral generate_series(greatest(l.next, place.tail), place.head - 1) s
   union all
-  select 'to come', queue, partition, g.name, r.seq,
-    'to come ' || place.name || ' ' || g.name || ' ' || r.seq || ' after ' || r.attempt
+  select 'pending', queue, partition, g.name, r.seq,
+    'pending ' || place.name || ' ' || g.name || ' ' || r.seq || ' after ' || r.attempt
   from place join rouse.groups g on g.queue_id = place.queue_id
   join rouse.redeliveries r on r.partition_id = place.id and r.group_id = g.id
   union all
@@ -120,7 +121,7 @@ interface Row {
 
 async function factsOfProduct({ world, product, prefix }: Scene): Promise<Facts> {
   const rows = await product.sql<Row>(query, [`${prefix}%`])
-  return rows.filter((row) => row.kind !== 'to come' || !isOld(row)).map(({ fact }) => fact)
+  return rows.filter((row) => row.kind !== 'pending' || !isOld(row)).map(({ fact }) => fact)
 
   function isOld({ queue: name, partition: part, group, seq }: Row): boolean {
     const queue = world.queues.get(name)
@@ -158,12 +159,12 @@ export async function mustBeEmpty({ product }: Scene): Promise<void> {
     `select array[${counts.join(', ')}] as counts`,
   )
   const left = tables.filter((_, i) => row?.counts[i] !== '0')
-  must(left.length === 0, `something is left in ${left.join(', ')}`)
+  must(left.length === 0, `rows are left in ${left.join(', ')}`)
 }
 
 export async function wipe({ product }: Scene): Promise<void> {
   const names = [...tables, 'redrives', 'traces', 'idle_groups'].map((table) => `rouse.${table}`)
-  // Of few rows it is much faster than TRUNCATE, and sequences are shrunk by the hundred.
+  // With few rows this is much faster than TRUNCATE, and shrinking runs hundreds of sequences.
   await product.sql(names.map((name) => `delete from ${name}`).join('; '))
   await product.sql(`update rouse.chores set next_at = 'infinity'`)
 }

@@ -1,4 +1,4 @@
-// What a pop may take, how deliveries end, and what comes of them.
+// What a pop may return, how deliveries end, and with which effect.
 import {
   ageMsMax,
   freshOf,
@@ -14,11 +14,14 @@ import {
 export interface Offered {
   readonly message: Message
   readonly attempt: number
-  /** Undefined: fresh. */
+  /** Undefined: not delivered before. */
   readonly again: { readonly alone: boolean; readonly soft: boolean } | undefined
 }
 
-/** A pop of this lane gets the first of these messages: `least` to `most` of them, as far as its batch allows. */
+/**
+ * A pop of this lane gets the first of these messages: at least `least` and at most `most` of them, if its
+ * batch allows.
+ */
 export interface Offer {
   readonly messages: readonly Offered[]
   readonly least: number
@@ -49,7 +52,7 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   ]
   const [first] = messages
   if (first === undefined) return nothing
-  // What was given back may be fresh again, and then it waits for its window.
+  // A released message may count as new again, and then waits for its window.
   const isUncertain = !isQuiet && mayBeFresh(laneOf(partition, group), first.message.seq)
   return {
     messages,
@@ -58,7 +61,7 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   }
 }
 
-/** Those that are not too old, by seq. */
+/** The ones that are not too old, by seq. */
 function againsOf(world: World, queue: Queue, partition: Partition, group: string) {
   const lane = laneOf(partition, group)
   return [...lane.again]
@@ -92,7 +95,7 @@ function mustShareLease(one: Offered, next: Offered): boolean {
   return isAlike && mayShareLease(one, next) && !one.again?.soft && !next.again?.soft
 }
 
-/** How many more a group may hold. */
+/** How many more messages a group may lease. */
 export function allowed(world: World, queue: Queue, group: string): number {
   const { maxInFlight } = queue.options
   if (maxInFlight === 0) return Infinity
@@ -157,7 +160,7 @@ export function release(world: World, lease: Lease): void {
   world.drop([lease])
 }
 
-/** Once, where a redrive has put it there already. */
+/** Once, even if a redrive has already put it there. */
 function comeAgain(
   { partition, group }: Lease,
   seq: number,
@@ -167,7 +170,7 @@ function comeAgain(
   if (!lane.again.has(seq)) lane.again.set(seq, again)
 }
 
-/** Leases that ran out, but for those that an open transaction holds. */
+/** Expires leases, except those that an open transaction holds. */
 export function reap(world: World): void {
   for (const lease of world.leases) {
     if (lease.expiresAt > world.now || lease.lockedBy !== undefined) continue

@@ -1,4 +1,4 @@
-// The end of a sequence: whatever must still come comes now, exactly, and then nothing is left.
+// The end of a sequence: every remaining message is delivered, exactly as expected, and then nothing is left.
 import { compare, mustBeEmpty } from './compare.ts'
 import { allowed, offerOf } from './delivering.ts'
 import { deleteQueue, kept } from './operating.ts'
@@ -36,7 +36,7 @@ export async function drain(scene: Scene): Promise<void> {
   await remove(scene)
 }
 
-/** When something more may come; undefined: never. */
+/** When the next message becomes deliverable; undefined: never. */
 function nextTime({ world }: Scene): number | undefined {
   const times = [
     ...world.scheduled.map(({ dueAt }) => dueAt),
@@ -49,7 +49,7 @@ function nextTime({ world }: Scene): number | undefined {
         times.push(partition.lastAt + queue.options.windowBuffer * 1_000)
         const { least } = offerOf(world, queue, partition, group)
         const mustWait = allowed(world, queue, group) === 0
-        must(least === 0 || mustWait, `${partition.name} still has something for ${group}`)
+        must(least === 0 || mustWait, `${partition.name} still has messages for ${group}`)
       }
     }
   }
@@ -64,7 +64,7 @@ async function remove(scene: Scene): Promise<void> {
     deleteQueue(world, queue)
   }
   await settle(scene)
-  // Attempts outlive a partition that was idle, for as long as dead letters are kept.
+  // Attempts outlive an idle partition, for as long as dead letters are kept.
   await advance(scene, kept.deadMs)
   await product.retain()
   await mustBeEmpty(scene)

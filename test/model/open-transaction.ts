@@ -5,9 +5,9 @@ export interface OpenTransaction {
   readonly name: string
   readonly query: (text: string, values?: readonly unknown[]) => Promise<unknown[]>
   readonly end: () => void
-  /** What COMMIT makes happen. */
+  /** The effects of COMMIT. */
   readonly enqueued: Scheduled[]
   readonly acked: { readonly lease: Lease; readonly seqs: readonly number[] }[]
-  /** A call in it was refused: PostgreSQL rolls it back whatever is said. */
+  /** A call in it failed, so PostgreSQL rolls it back even on COMMIT. */
   isFailed: boolean
 }

@@ -13,7 +13,7 @@ import {
   type World,
 } from './world.ts'
 
-/** Creates the group where it begins; a group that exists stays where it is. */
+/** Creates the group at its position; an existing group stays where it is. */
 export function subscribe(queue: Queue, group: string, from: number | 'all'): void {
   if (queue.groups.has(group)) return
   queue.groups.add(group)
@@ -31,7 +31,7 @@ export function seek(world: World, queue: Queue, group: string, to: number | 'en
   }
 }
 
-/** The first message written at that time or later. */
+/** The first message stored at that time or later. */
 function seqAt(partition: Partition, time: number): number {
   const found = inOrder(partition.log).find(
     ({ seq, createdAt }) => seq >= partition.tail && createdAt >= time,
@@ -39,7 +39,7 @@ function seqAt(partition: Partition, time: number): number {
   return found?.seq ?? partition.head
 }
 
-/** Answers how many messages went. */
+/** Returns how many messages were removed. */
 export function purge(world: World, queue: Queue): number {
   world.drop(world.leasesOf(queue))
   const waiting = world.scheduled.filter((one) => one.queue === queue.name)
@@ -68,7 +68,10 @@ export function deleteGroup(world: World, queue: Queue, group: string): void {
   for (const partition of queue.partitions.values()) partition.lanes.delete(group)
 }
 
-/** To their own group and place, attempts counted from the start. What is still to come anyway comes once. */
+/**
+ * Puts them back into their group and position, with attempts counted from one. A message that is pending
+ * anyway is delivered once.
+ */
 export function redrive(world: World, queue: Queue, letters: readonly Letter[]): void {
   queue.letters = queue.letters.filter((letter) => !letters.includes(letter))
   for (const { partition, group, message } of letters) {
@@ -77,7 +80,7 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
     if (!partition.log.has(seq)) partition.log.set(seq, message)
     const oldest = world.now - ageMsMax(queue.options)
     const isFresh = seq >= Math.max(lane.next, partition.tail)
-    // Too old to come: the cursor passes it, and it comes as a letter.
+    // Too old to be delivered: the cursor passes it, and only the dead letter is delivered.
     const isPassed = isFresh && message.createdAt < oldest
     if (isPassed) lane.next = seqAt(partition, oldest)
     if ((isFresh && !isPassed) || lane.again.has(seq)) continue
@@ -86,8 +89,8 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
 }
 
 /**
- * What a queue counts against its maxSize: what its slowest group has not completed, and what is scheduled. Messages that
- * are too old to come count until a pop comes past them: the least and the most that it may be.
+ * What a queue counts against its maxSize: what its slowest group has not completed, and what is scheduled.
+ * Messages that are too old for delivery count until a pop reaches them, hence a minimum and a maximum.
  */
 export function sizesOf(
   world: World,
@@ -120,9 +123,9 @@ export const kept = {
 }
 
 /**
- * Up to where retention takes messages away: what is old enough and completed by every group, or beyond the age that
- * the queue allows. Leases and retries hold them, and everything behind. A retry that is itself too old may hold them or
- * not: it goes when the next pop comes past it. So may one that was given back: it may count as fresh.
+ * How far retention removes messages: those that are old enough and completed by every group, or older than
+ * the queue allows. Leases and retries keep them and everything behind them. A retry that is itself too old
+ * may keep them or not, because the next pop drops it. So may a released message, which may count as new.
  */
 export function retentionLimits(world: World, queue: Queue, partition: Partition) {
   const { options } = queue
@@ -157,7 +160,7 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
   }
 }
 
-/** A lease holds from its first message on, also when that one has ended. */
+/** A lease keeps messages from its first one on, even if that one has ended. */
 function leaseStarts(world: World, partition: Partition): number[] {
   return world.leases.flatMap((lease) => (lease.partition === partition ? [lease.from] : []))
 }

@@ -1,4 +1,4 @@
-// The product under test: one node, reached by HTTP, on a database whose clock the model moves.
+// The product under test: one node, called over HTTP, on a database whose clock the model moves.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ import { kept } from './operating.ts'
 export interface Answer {
   readonly status: number
   readonly text: string
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers are what is being tested
+  // oxlint-disable-next-line typescript/no-explicit-any -- responses are what is being tested
   readonly body: any
 }
 
@@ -20,14 +20,14 @@ export interface Product {
   readonly call: (method: string, path: string, body?: unknown) => Promise<Answer>
   readonly sql: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
   readonly setClock: (now: number) => Promise<void>
-  /** Runs what nodes do by themselves until nothing is due. Leases of open transactions stay. */
+  /** Runs background jobs until nothing is due. Leases of open transactions stay. */
   readonly settle: (lockedLeases: readonly string[]) => Promise<void>
-  /** A whole round, as one node at a time takes it in steps. */
+  /** A complete round of retention, which a node runs in steps. */
   readonly retain: () => Promise<void>
   readonly begin: (name: string) => Promise<OpenTransaction>
 }
 
-/** Ends with the test, or when `teardown` runs what it was given. */
+/** Ends with the test, or when `teardown` runs its callback. */
 export interface Lifetime {
   teardown(end: () => unknown): void
 }
@@ -38,7 +38,7 @@ export async function startProduct(life: Lifetime, bug?: ModelBug): Promise<Prod
     poolMax: 20,
   })
   if (bug !== undefined) await seedFunctions(database.pool, bug)
-  // Retention runs when the model says so.
+  // Retention runs only by command.
   await database.pool.query(
     `update rouse.chores set next_at = 'infinity' where name in ('retention', 'dedup', 'history')`,
   )
@@ -92,7 +92,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-/** A body that is text goes out as it is. */
+/** A body that is a string is sent as it is. */
 async function send(url: string, method: string, path: string, body: unknown): Promise<Answer> {
   const answer = await fetch(`${url}/api/v1${path}`, {
     method,
@@ -113,7 +113,7 @@ const steps = `select (select count(*) from rouse.promote_ready(1000))
   + (select count(*) from rouse.promote_scheduled(1000)) + (select count(*) from rouse.reap_step(1000))
   + (select count(*) from rouse.redrive_step('model'))`
 
-/** A step that is not done in one go rests for a time by the real clock, which the frozen one never reaches. */
+/** A step that is not finished pauses by the real clock, which the frozen one never reaches. */
 const removals = `with due as (update rouse.removals set next_at = rouse.now() returning 1)
   update rouse.chores set next_at = rouse.now() where name = 'removal' and exists (select from due)`
 
@@ -142,7 +142,7 @@ async function settle(
         await sql(removals)
         await sql(`select rouse.removal_step('model')`)
       }
-      // Ticks are worked out by nodes. An empty redrive makes this one look at what is due.
+      // Nodes compute the ticks. An empty redrive makes this node poll what is due.
       if (ticks !== '0' && !isTold) {
         isTold = true
         await call('POST', '/configure', { queue: 'nudge' })

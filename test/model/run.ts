@@ -1,4 +1,4 @@
-// Draws sequences of verbs, runs each against product and model, and shrinks one that fails.
+// Generates sequences of verbs, runs each against product and model, and shrinks one that fails.
 import fc from 'fast-check'
 import { compare, wipe } from './compare.ts'
 import { drain } from './drain.ts'
@@ -12,10 +12,10 @@ export interface RunOptions {
   readonly product: Product
   readonly ms: number
   readonly seed: number
-  /** Only this sequence, and of it only the steps with these indexes. */
+  /** Only this sequence, and only its steps with these indexes. */
   readonly path?: string | undefined
   readonly keep?: readonly number[] | undefined
-  /** Seeded into the product, for whoever replays it. */
+  /** The seeded bug in the product, for the replay command. */
   readonly bug?: string | undefined
   readonly say: (line: string) => void
 }
@@ -59,7 +59,7 @@ export async function runModel(options: RunOptions): Promise<RunResult> {
   const result = await fc.check(property, {
     seed,
     ...(path === undefined ? {} : { path }),
-    // Its bias is to short sequences and small numbers.
+    // Biased towards short sequences and small numbers.
     unbiased: true,
     numRuns: path === undefined ? 1_000_000_000 : 1,
     interruptAfterTimeLimit: ms,
@@ -133,7 +133,7 @@ async function failureOf(
   }
 }
 
-/** A sequence has names of its own, and its clock begins where all begin. */
+/** Each sequence has its own names and starts at the same clock time. */
 export async function runSequence(
   product: Product,
   number: number,

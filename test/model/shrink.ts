@@ -1,10 +1,13 @@
-// Makes a sequence that fails short. fast-check tries the arguments of each step as well, and takes minutes for what a reader
-// needs least: here steps are left out, and the rest stays as it was drawn.
+// Shortens a failing sequence by leaving out steps. fast-check would also shrink the arguments of each step,
+// which takes minutes and helps the reader least.
 
-/** Runs the steps with these indexes. Answers after how many of them it failed; undefined: it did not. */
+/** Runs the steps with these indexes. Returns after how many of them it failed; undefined: it did not. */
 export type Attempt = (kept: readonly number[]) => Promise<number | undefined>
 
-/** Leaves out halves, quarters, … single steps, while what is left still fails. Answers the indexes that are left. */
+/**
+ * Leaves out halves, quarters, … single steps, as long as the rest still fails. Returns the remaining
+ * indexes.
+ */
 export async function shrink(
   kept: readonly number[],
   attempt: Attempt,
@@ -14,13 +17,13 @@ export async function shrink(
   let size = Math.ceil(kept.length / 2)
   while (size > 0 && !isOver()) {
     const before = left.length
-    // From the end: what comes late depends on what comes early.
+    // From the end, because later steps depend on earlier ones.
     for (let begin = before - size; begin > -size && !isOver(); begin -= size) {
       const fewer = left.filter((_, i) => i < begin || i >= begin + size)
       const failedAfter = fewer.length === 0 ? undefined : await attempt(fewer)
       if (failedAfter !== undefined) left = fewer.slice(0, failedAfter)
     }
-    // Single steps once more, as long as that helps.
+    // Then single steps again, as long as that helps.
     size = size > 1 ? Math.floor(size / 2) : left.length < before ? 1 : 0
   }
   return left

@@ -1,5 +1,5 @@
-// A verb is a row of the table: how often it is drawn, with what, and what it does. It picks what it works on out of what is
-// there when it runs, by numbers that were drawn before, so that a sequence can shrink.
+// A verb is one row of the table: how often it is drawn, its arguments, and what it does. It selects its
+// target from what exists when it runs, by numbers that were drawn before, so that a sequence can shrink.
 import type fc from 'fast-check'
 import { reap } from './delivering.ts'
 import type { Answer, Product } from './product.ts'
@@ -8,13 +8,13 @@ import type { Delivery, Partition, Queue, World } from './world.ts'
 export interface Scene {
   readonly world: World
   readonly product: Product
-  /** In front of all names, so that sequences do not meet. */
+  /** The prefix of all names, so that sequences do not interfere. */
   readonly prefix: string
-  /** What was done so far, in words. */
+  /** A log of the calls so far. */
   readonly lines: string[]
 }
 
-/** In words, and whether it changed anything or was refused; undefined: there was nothing to do it to. */
+/** A description, and whether the call changed anything or was refused; undefined: there was no target. */
 export type Deed = { readonly did: string; readonly effect: 'done' | 'refused' } | undefined
 
 export interface Step {
@@ -27,13 +27,13 @@ export interface Verb {
   readonly name: string
   readonly weight: number
   readonly steps: fc.Arbitrary<Step>
-  /** With arguments that were not drawn. */
+  /** With given arguments instead of drawn ones. */
   readonly stepWith: (args: unknown) => Step
 }
 
 export function verb<Args>(row: {
   readonly name: string
-  /** How often it is drawn, beside the others. */
+  /** The weight with which it is drawn. */
   readonly weight: number
   readonly args: fc.Arbitrary<Args>
   readonly run: (scene: Scene, args: Args) => Promise<Deed>
@@ -65,7 +65,7 @@ export function mustAnswer(answer: Answer, status: number, code?: string): void 
   must(isRight, `expected ${status} ${code ?? ''}, got ${answer.status} ${answer.text}`)
 }
 
-/** Few, and some of them more often than others, so that commands meet. */
+/** Few names, some more frequent than others, so that calls affect each other. */
 export const queueNames = ['a', 'a', 'a', 'b'] as const
 export const partitionNames = ['Default', 'Default', 'p'] as const
 export const groupNames = [
@@ -81,12 +81,12 @@ export function nameOf({ prefix }: Scene, queue: string): string {
   return `${prefix}${queue}`
 }
 
-/** One of them, by a number that was drawn for it; undefined of none. */
+/** Selects one by a drawn number; undefined if there is none. */
 export function pick<Item>(items: readonly Item[], number: number): Item | undefined {
   return items[number % items.length]
 }
 
-/** One of the deliveries that can still end; where `stale` says so, any that ever was. */
+/** A delivery that can still end; with `stale`, any past delivery. */
 export function pickDelivery(world: World, number: number, stale: boolean): Delivery | undefined {
   const live = world.deliveries.filter(({ lease, seq }) => {
     return world.leases.includes(lease) && lease.left.has(seq)
@@ -94,7 +94,7 @@ export function pickDelivery(world: World, number: number, stale: boolean): Deli
   return pick(stale ? world.deliveries : live, number)
 }
 
-/** Whether the lease holds the message and nothing keeps an acknowledgement out. */
+/** Whether the lease covers the message and nothing blocks an ack. */
 export function canEnd(world: World, { lease, seq }: Delivery): boolean {
   return (
     world.leases.includes(lease) &&
@@ -104,7 +104,7 @@ export function canEnd(world: World, { lease, seq }: Delivery): boolean {
   )
 }
 
-/** What nodes do by themselves is done, in the product and in the model. */
+/** Runs background jobs in the product and in the model. */
 export async function settle({ world, product }: Scene): Promise<void> {
   const lockedLeases = world.leases
     .filter(({ lockedBy }) => lockedBy !== undefined)

@@ -1,17 +1,17 @@
-// What a correct Rouse knows: queues with their logs, cursors and leases, and how pushing changes them. Times are
-// milliseconds of the database's clock, which stands still between two commands.
+// The state of a correct Rouse: queues with their logs, cursors and leases, and how a push changes them.
+// Times are milliseconds of the database's clock, which stands still between two calls.
 //
-// A group has a lane per partition. Messages from `next` on are fresh; `again` holds those to deliver again; a lease
-// holds what was delivered and has not ended. What is in none of these the group is done with.
+// A group has a lane per partition. Messages from `next` on are new; `again` holds those to redeliver; a
+// lease holds what was delivered and has not ended. The group is done with all other messages.
 import type { OpenTransaction } from './open-transaction.ts'
 
 export interface Message {
-  /** Undefined until somebody sees it: nodes name the messages of schedules. */
+  /** Undefined until a response shows it: nodes choose the ids of scheduled messages. */
   id: string | undefined
   readonly key: string | undefined
-  /** Without a key it is known by its id, as it had no seq when it was scheduled. */
+  /** Identified by its id if it has no key, because it had no seq when it was scheduled. */
   readonly isKnownById?: true
-  /** JSON text, both. */
+  /** Both are JSON text. */
   readonly payload: string
   readonly headers: string | null
   readonly traceId: string | null
@@ -22,16 +22,16 @@ export interface Message {
 export interface Again {
   readonly attempts: number
   readonly dueAt: number
-  /** Its lease ran out: it comes in a lease of its own. */
+  /** Its lease expired, so it is delivered in its own lease. */
   readonly alone: boolean
-  /** Given back or redriven: whether it comes together with its neighbours is left open. */
+  /** Released or redriven: it may or may not be delivered together with its neighbours. */
   readonly soft: boolean
 }
 
 export interface Lane {
   next: number
   readonly again: Map<number, Again>
-  /** What was given up on once; a redrive of it knows no age. */
+  /** A former dead letter; after a redrive it has no age limit. */
   readonly died: Set<number>
 }
 
@@ -100,21 +100,21 @@ export interface Queue {
   paused: boolean
   namespace: string | undefined
   task: string | undefined
-  /** A message failed under a retry limit that is no longer the queue's. */
+  /** The message failed under a retry limit that the queue no longer has. */
   hasOldLimit: boolean
   readonly groups: Set<string>
   readonly partitions: Map<string, Partition>
   letters: Letter[]
 }
 
-/** What one pop was given of one lane; all of one pop have one id. */
+/** The messages of one pop from one lane; all leases of a pop have one id. */
 export interface Lease {
   readonly id: string
   readonly queue: Queue
   readonly partition: Partition
   readonly partitionId: string
   readonly group: string
-  /** The first message that it was given. */
+  /** Its first message. */
   readonly from: number
   readonly left: Set<number>
   readonly attempt: number
@@ -122,7 +122,7 @@ export interface Lease {
   lockedBy: OpenTransaction | undefined
 }
 
-/** A message as a consumer got it: what acknowledgements name. */
+/** A message as a consumer got it, which acks refer to. */
 export interface Delivery {
   readonly lease: Lease
   readonly seq: number
@@ -134,7 +134,7 @@ export interface Scheduled {
   readonly queue: string
   readonly partition: string
   readonly dueAt: number
-  /** Of those due at once, the order of the calls. */
+  /** The order of the calls, for messages due at the same time. */
   readonly order: number
   readonly origin: 'sql' | 'broker'
   readonly message: Omit<Message, 'seq' | 'createdAt'>
@@ -235,14 +235,14 @@ export class World {
     partition.keys.set(key, { id, until })
   }
 
-  /** The id of the message that this key was used for. */
+  /** The id of the message with this key. */
   originalOf(queue: Queue, partition: Partition, key: string): string | undefined {
     if (queue.options.dedupWindowSeconds === 0) return undefined
     const known = partition.keys.get(key)
     return known !== undefined && known.until > this.now ? known.id : undefined
   }
 
-  /** Everything whose time has come: scheduled messages, leases that ran out, ticks. */
+  /** Everything that is due: scheduled messages, expired leases, ticks. */
   settle(): void {
     const due = this.scheduled.filter(({ dueAt }) => dueAt <= this.now)
     this.scheduled = this.scheduled.filter(({ dueAt }) => dueAt > this.now)
@@ -296,7 +296,7 @@ export class World {
   }
 }
 
-/** Only schedules push to it, so that ticks and other messages that fall due together have one order. */
+/** Only schedules push to it, so that ticks and other messages due at the same time have one order. */
 export const cronPartition = 'cron'
 
 export function newLane(next: number): Lane {
@@ -305,17 +305,17 @@ export function newLane(next: number): Lane {
 
 export function laneOf(partition: Partition, group: string): Lane {
   const lane = partition.lanes.get(group)
-  if (lane === undefined) throw new Error(`no lane of ${group} in ${partition.name}`)
+  if (lane === undefined) throw new Error(`${group} has no lane in ${partition.name}`)
   return lane
 }
 
-/** Whether a message that was given back may be fresh again, as if it had not been delivered. */
+/** Whether a released message may count as new, as if it had not been delivered. */
 export function mayBeFresh(lane: Lane, seq: number): boolean {
   const again = lane.again.get(seq)
   return again !== undefined && again.soft && again.attempts === 0 && !lane.died.has(seq)
 }
 
-/** Messages that a group has not got yet, in order, whatever their age. */
+/** Messages that a group has not received yet, in order, of any age. */
 export function freshOf(partition: Partition, group: string): Message[] {
   const from = Math.max(laneOf(partition, group).next, partition.tail)
   return inOrder(partition.log).filter(({ seq }) => seq >= from)
@@ -325,7 +325,7 @@ export function inOrder(log: ReadonlyMap<number, Message>): Message[] {
   return [...log.values()].toSorted((a, b) => a.seq - b.seq)
 }
 
-/** Beyond this age messages are not delivered. */
+/** Messages older than this are not delivered. */
 export function ageMsMax({ ttl, maxWaitTimeSeconds }: Options): number {
   return Math.min(...[ttl, maxWaitTimeSeconds].map((seconds) => (seconds || Infinity) * 1_000))
 }

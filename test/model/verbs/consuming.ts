@@ -28,7 +28,7 @@ export interface PopArgs {
   readonly wait: boolean
   readonly leaseSeconds: number | undefined
   readonly subscription: 'all' | 'new' | 'now' | 'from'
-  /** Where nothing must come for it, it goes to a queue and group for which something must. */
+  /** If the target has no deliverable message, uses a queue and group that have one. */
   readonly aim: number | undefined
 }
 
@@ -54,7 +54,7 @@ export const popArgs = fc.record({
   aim: fc.option(fc.nat(20), { nil: undefined, freq: 4 }),
 })
 
-/** A batch of all partitions, for `__QUEUE_MODE__` of queue a. */
+/** A batch from all partitions, for `__QUEUE_MODE__` of queue a. */
 export const anyPop: PopArgs = {
   from: 'a',
   partition: undefined,
@@ -74,7 +74,7 @@ interface Candidate {
   readonly offer: Offer
 }
 
-/** The queues that are asked, in the order of the answer's claim: the highest priority first. */
+/** The queues of the pop in the order of the response: the highest priority first. */
 function queuesOf(scene: Scene, { from }: PopArgs): Queue[] {
   const { world, prefix } = scene
   const own = [...world.queues.values()]
@@ -116,7 +116,7 @@ export function pathOf(scene: Scene, args: PopArgs): string {
   return `${path}?${new URLSearchParams(given).toString()}`
 }
 
-/** Groups are created by their first pop, in queues that are not paused. */
+/** A group is created by its first pop, in queues that are not paused. */
 export function meetGroup(scene: Scene, args: PopArgs): Queue[] {
   const queues = queuesOf(scene, args)
   const { now } = scene.world
@@ -147,7 +147,7 @@ export function candidatesOf(
     .filter(({ offer }) => offer.most > 0)
 }
 
-/** Checks the answer of a pop, and makes it so in the model. Answers what came, in words. */
+/** Checks the response of a pop, and applies it to the model. Returns a description of the messages. */
 export function popped(scene: Scene, args: PopArgs, answer: Answer): string {
   const queues = meetGroup(scene, args)
   const candidates = candidatesOf(scene, args, queues)
@@ -158,11 +158,11 @@ export function popped(scene: Scene, args: PopArgs, answer: Answer): string {
       ({ queue, partition, offer }) =>
         `${nameIn(queue, partition)} seq ${offer.messages[0]?.message.seq}`,
     )
-    must(due.length === 0, `nothing came, and ${args.group} should get ${names.join(' or ')}`)
+    must(due.length === 0, `got nothing; ${args.group} should get ${names.join(' or ')}`)
     if (answer.status === 200) return 'nothing'
     const isPaused = queues.some(({ paused }) => paused)
     if (isPaused && answer.status === 423) return 'paused'
-    must(!isPaused || args.from.length > 1, 'a paused queue is not said to be paused')
+    must(!isPaused || args.from.length > 1, 'a paused queue is not reported as paused')
     mustAnswer(answer, 204)
     return 'nothing'
   }
@@ -210,7 +210,10 @@ function checkPriority(candidates: readonly Candidate[], messages: readonly Popp
   const sure = candidates.filter(({ offer }) => offer.least > 0)
   const highest = Math.max(...sure.map(({ queue }) => queue.options.priority))
   const got = Math.max(...messages.map(({ queue }) => priorityOf(queue)))
-  must(!(got < highest), `came from a queue of priority ${got}, and one of ${highest} has messages`)
+  must(
+    !(got < highest),
+    `got messages of priority ${got} although a queue of priority ${highest} has some`,
+  )
 }
 
 function poppedRun(
@@ -226,7 +229,7 @@ function poppedRun(
   const partition = queue?.partitions.get(first.partition)
   must(
     queue !== undefined && partition !== undefined,
-    `came from ${first.queue}/${first.partition}, which does not exist`,
+    `got messages from ${first.queue}/${first.partition}, which does not exist`,
   )
   const where = nameIn(queue, partition)
   const offer = offerOf(world, queue, partition, args.group)
@@ -235,19 +238,19 @@ function poppedRun(
   const wanted = offered.map(({ message }) => message.seq)
   must(
     seqs.every((seq, i) => seq === wanted[i]),
-    `${where} gave ${args.group} ${seqs.join(' ')}, and it should get of ${wanted.join(' ')}`,
+    `${where} gave ${args.group} ${seqs.join(' ')}; it should get of ${wanted.join(' ')}`,
   )
   const most = Math.min(room, allowed(world, queue, args.group))
-  must(run.length <= most, `${where} gave ${run.length}, and ${most} are allowed`)
+  must(run.length <= most, `${where} gave ${run.length} messages; at most ${most} are allowed`)
   must(
     run.length >= Math.min(most, offer.least),
-    `${where} gave ${seqs.join(' ')}, and there is more: ${wanted.join(' ')}`,
+    `${where} gave ${seqs.join(' ')}, but has more: ${wanted.join(' ')}`,
   )
   const lease = args.autoAck ? undefined : leaseFor(scene, args, queue, partition, run)
   for (const [i, message] of run.entries()) {
     const known = offered[i] as (typeof offered)[number]
     checkMessage(known.message, known.attempt, message, raw)
-    must(message.consumerGroup === args.group, `came for ${message.consumerGroup}`)
+    must(message.consumerGroup === args.group, `the group is ${message.consumerGroup}`)
     take(partition, args.group, known)
     if (lease === undefined) must(message.leaseId === null, 'autoAck left a lease')
     else {
@@ -293,7 +296,7 @@ function leaseFor(
   return lease
 }
 
-/** The token of a message begins with the id of its lease. */
+/** The token of a message starts with the id of its lease. */
 function leaseIdOf(token: string): string {
   const hex = Buffer.from(token, 'base64url').toString('hex')
   const parts = [
@@ -318,27 +321,27 @@ function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw:
   }
   for (const [name, value] of Object.entries(wanted)) {
     const got = came[name as keyof typeof wanted]
-    must(got === value, `seq ${known.seq} came with ${name} ${got}, not ${value}`)
+    must(got === value, `seq ${known.seq} was returned with ${name} ${got} instead of ${value}`)
   }
   const text = raw.slice(raw.indexOf(`{"id":"${came.id}"`))
   const isEqual = text.includes(`"data":${known.payload},"createdAt"`)
-  must(isEqual, `the payload ${known.payload} came as ${text.slice(0, 300)}`)
+  must(isEqual, `the payload ${known.payload} was returned as ${text.slice(0, 300)}`)
   const end = text.slice(
     text.indexOf(`"attempt":${attempt},"headers":`) + `"attempt":${attempt},"headers":`.length,
   )
   must(
     end.startsWith(`${known.headers ?? 'null'}}`),
-    `the headers ${known.headers} came as ${end.slice(0, 200)}`,
+    `the headers ${known.headers} were returned as ${end.slice(0, 200)}`,
   )
 }
 
-/** Whether a pop gets something at once. Only of groups that exist: it would create the others. */
+/** Whether a pop gets a message at once. Only for existing groups, because it would create others. */
 export function mustCome(scene: Scene, args: PopArgs): boolean {
   const known = queuesOf(scene, args).filter(({ groups }) => groups.has(args.group))
   return candidatesOf(scene, args, known).some(({ offer }) => offer.least > 0)
 }
 
-/** Queues and groups for which something must come. */
+/** Queues and groups with a deliverable message. */
 export function waiting(scene: Scene): Pick<PopArgs, 'from' | 'group' | 'partition'>[] {
   return [...scene.world.queues.values()].flatMap((queue) => {
     const places = [...queue.groups].map((group) => ({

@@ -1,4 +1,4 @@
-// Two calls that meet: a pop stands still inside the database while retention takes a round.
+// Two concurrent calls: a pop is stopped at a barrier in the database while retention runs.
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { offerOf } from '../delivering.ts'
@@ -22,7 +22,7 @@ const places = [
   'pop-written',
 ] as const
 
-/** Does it while the call stands at that place; a call that does not come past it is not waited for. */
+/** Runs `act` while the call is at the barrier. A call that does not reach it is not waited for. */
 async function whileAt<Result>(
   { database, sql }: Product,
   place: string,
@@ -44,12 +44,12 @@ async function whileAt<Result>(
   return result
 }
 
-/** Makes what waits so old that retention takes it although nobody has had it. */
+/** Ages the pending messages until retention removes them even though they were not consumed. */
 async function age(scene: Scene, number: number): Promise<void> {
   const place = await placeToPop(scene, number)
   if (place === undefined) return
   const { from: queue } = place
-  // Retries would hold what lies behind them.
+  // Retries would keep everything behind them.
   for (const group of scene.world.queueOf(nameOf(scene, queue)).groups) {
     await workOff(scene, nameOf(scene, queue), group, 'completed')
   }
@@ -63,7 +63,10 @@ async function age(scene: Scene, number: number): Promise<void> {
   scene.lines.push(did, deed?.did ?? '', 'advance 51000 ms')
 }
 
-/** Whether a pop got what stood first in the partition before retention came: else it saw what retention had left. */
+/**
+ * Whether a pop got the first message of the partition before retention ran; otherwise it saw what retention
+ * had left.
+ */
 function isAsBefore(
   { world }: Scene,
   group: string,
@@ -91,7 +94,7 @@ export const crossing = [
       if (ages) await age(scene, number)
       const from = await placeToPop(scene, number)
       if (from === undefined) return undefined
-      // Only a pop of one partition comes past the places of the short way, and it passes no others.
+      // Only a pop of one partition reaches the barriers of the short path, and it reaches no others.
       const partitions = place.startsWith('pop-lane-') ? 1 : Math.max(2, pop.partitions)
       const args = { ...pop, ...from, partitions, wait: false }
       const path = pathOf(scene, args)

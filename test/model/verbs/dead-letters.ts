@@ -1,4 +1,4 @@
-// Dead letters: delivered again, or dropped.
+// Dead letters: redriven or deleted.
 import fc from 'fast-check'
 import { kept, redrive } from '../operating.ts'
 import {
@@ -18,7 +18,7 @@ import { letterFor, workOff } from './supplying.ts'
 
 const rarely = fc.nat(3).map((number) => number === 0)
 
-/** By what a letter that is there has; or by anything, whether it is there or not. */
+/** By properties of an existing dead letter, or by any others. */
 const where = fc.record({
   like: fc.record({ group: rarely, partition: rarely, code: rarely, id: rarely }),
   any: fc.oneof(
@@ -62,14 +62,14 @@ function lettersOf(of: Queue, filter: Filter): Letter[] {
   )
 }
 
-/** A queue that has letters, one of any queue where none has. */
+/** A queue with dead letters; any queue if there is none. */
 async function queueFor(scene: Scene, number: number): Promise<Queue | undefined> {
   const queues = [...scene.world.queues.values()]
   const found = await letterFor(scene, number)
   return found ?? pick(queues, number)
 }
 
-/** Letters stay longer than the log: everything else of the queue is worked off and removed. */
+/** Dead letters outlive the log: everything else of the queue is consumed and removed. */
 async function outliveLog(scene: Scene, of: Queue): Promise<void> {
   for (const group of of.groups) await workOff(scene, of.name, group, 'completed')
   await advance(scene, kept.completedMs + 1_000)
@@ -98,7 +98,7 @@ export const letters = [
       mustAnswer(answer, args.dryRun ? 200 : 202)
       must(
         answer.body.total === chosen.length,
-        `redrives ${answer.body.total}, not ${chosen.length}`,
+        `redrives ${answer.body.total} instead of ${chosen.length}`,
       )
       if (!args.dryRun) {
         redrive(world, found, chosen)
@@ -108,7 +108,7 @@ export const letters = [
     },
   }),
   verb({
-    name: 'drop letters',
+    name: 'delete dead letters',
     weight: 1,
     args: where,
     async run(scene, drawn): Promise<Deed> {
@@ -124,11 +124,11 @@ export const letters = [
       mustAnswer(answer, 200)
       must(
         answer.body.deleted === chosen.length,
-        `dropped ${answer.body.deleted}, not ${chosen.length}`,
+        `deleted ${answer.body.deleted} instead of ${chosen.length}`,
       )
       found.letters = found.letters.filter((letter: Letter) => !chosen.includes(letter))
       return {
-        did: `drop letters ${query}: ${chosen.length}`,
+        did: `delete dead letters ${query}: ${chosen.length}`,
         effect: chosen.length > 0 ? 'done' : 'refused',
       }
     },

@@ -1,4 +1,4 @@
-// How deliveries end: acknowledged in every form, given back, extended.
+// How deliveries end: every form of ack, release, extension.
 import fc from 'fast-check'
 import { type Ending, end, release } from '../delivering.ts'
 import { canEnd, type Deed, must, mustAnswer, pick, type Scene, verb } from '../verb.ts'
@@ -8,7 +8,7 @@ import { fatesOf, items, numbered, pushed, pushText } from './producing.ts'
 import { deliveryFor, workOff } from './supplying.ts'
 
 const index = fc.nat(20)
-/** One in eight is about a delivery that may be long over. */
+/** One in eight concerns a delivery that may be long over. */
 const stale = fc.nat(7).map((number) => number === 0)
 
 export const endings = fc.record({
@@ -48,7 +48,7 @@ export interface AckResult {
   readonly dlq?: boolean
 }
 
-/** Ends them one after the other, and checks what was answered for each. */
+/** Ends them in turn, and checks the result of each. */
 function endAll(world: World, acks: readonly Ack[], results: readonly AckResult[]): number {
   let ended = 0
   for (const [i, { delivery, ending }] of acks.entries()) {
@@ -61,8 +61,8 @@ function endAll(world: World, acks: readonly Ack[], results: readonly AckResult[
 }
 
 function checkResult(result: AckResult, canIt: boolean, dead: boolean): void {
-  must(result.success === canIt, `an ack was answered ${result.success}, not ${canIt}`)
-  must((result.dlq ?? false) === dead, `an ack said dlq ${result.dlq}, not ${dead}`)
+  must(result.success === canIt, `the success of an ack is ${result.success} instead of ${canIt}`)
+  must((result.dlq ?? false) === dead, `the dlq of an ack is ${result.dlq} instead of ${dead}`)
 }
 
 interface Ack {
@@ -73,7 +73,7 @@ interface Ack {
 const ackList = fc.record({
   list: fc.array(fc.record({ index, ending: endings }), { minLength: 1, maxLength: 4 }),
   stale,
-  /** Whether one may be there twice. */
+  /** Whether the same delivery may occur twice. */
   twice: fc.nat(9).map((number) => number === 0),
 })
 
@@ -93,13 +93,13 @@ async function acksOf(scene: Scene, { list, stale: isStale, twice }: AckList): P
   return acks
 }
 
-function words({ lease, seq }: Delivery): string {
+function describe({ lease, seq }: Delivery): string {
   return `${lease.queue.name.slice(-1)}/${lease.partition.name} ${seq} of ${lease.group}`
 }
 
-function ackWords(acks: readonly Ack[]): string {
+function describeAcks(acks: readonly Ack[]): string {
   return acks
-    .map(({ delivery, ending }) => `${words(delivery)} ${JSON.stringify(ending)}`)
+    .map(({ delivery, ending }) => `${describe(delivery)} ${JSON.stringify(ending)}`)
     .join(', ')
 }
 
@@ -124,7 +124,7 @@ export const ending = [
           ? ackBody(delivery, args.ending)
           : { receipt: delivery.token, ...endingBody(args.ending) }
       const answer = await product.call('POST', '/ack', { ...body, consumerGroup })
-      const did = `ack ${words(delivery)} by ${args.by} ${JSON.stringify(args.ending)}`
+      const did = `ack ${describe(delivery)} by ${args.by} ${JSON.stringify(args.ending)}`
       if (!canEnd(world, delivery) || args.group === 'other') {
         mustAnswer(answer, 409, 'lease_lost')
         return { did: `${did}: lease lost`, effect: 'refused' }
@@ -147,7 +147,7 @@ export const ending = [
       const answer = await product.call('POST', '/ack/batch', { acknowledgments })
       mustAnswer(answer, 200)
       const ended = endAll(world, acks, answer.body)
-      return { did: `ack batch ${ackWords(acks)}`, effect: ended > 0 ? 'done' : 'refused' }
+      return { did: `ack batch ${describeAcks(acks)}`, effect: ended > 0 ? 'done' : 'refused' }
     },
   }),
   verb({
@@ -160,7 +160,7 @@ export const ending = [
       if (delivery === undefined) return undefined
       const body = { leaseId: delivery.token, ...endingBody(args.ending) }
       const answer = await product.call('POST', '/ack/batch', body)
-      const did = `ack lease of ${words(delivery)} ${JSON.stringify(args.ending)}`
+      const did = `ack lease of ${describe(delivery)} ${JSON.stringify(args.ending)}`
       const leases = liveLeases(world, delivery)
       if (leases.length === 0) {
         mustAnswer(answer, 409, 'lease_lost')
@@ -173,7 +173,7 @@ export const ending = [
     },
   }),
   verb({
-    name: 'work off',
+    name: 'consume all',
     weight: 3,
     args: fc.record({ index, status: fc.constantFrom('completed', 'completed', 'dlq') }),
     async run(scene, args): Promise<Deed> {
@@ -183,7 +183,7 @@ export const ending = [
       for (const group of queue.groups) {
         count += await workOff(scene, queue.name, group, args.status as 'completed' | 'dlq')
       }
-      const did = `work off ${queue.name.slice(-1)}: ${count} ${args.status}`
+      const did = `consume all of ${queue.name.slice(-1)}: ${count} ${args.status}`
       return { did, effect: count > 0 ? 'done' : 'refused' }
     },
   }),
@@ -197,7 +197,7 @@ export const ending = [
       if (delivery === undefined) return undefined
       const answer = await product.call('DELETE', `/lease/${delivery.token}`)
       const leases = liveLeases(world, delivery)
-      const did = `release the lease of ${words(delivery)}`
+      const did = `release the lease of ${describe(delivery)}`
       if (leases.length === 0) {
         mustAnswer(answer, 409, 'lease_lost')
         return { did: `${did}: lease lost`, effect: 'refused' }
@@ -218,7 +218,7 @@ export const ending = [
       const answer = await product.call('POST', `/lease/${delivery.token}/extend`, {
         seconds: args.seconds,
       })
-      const did = `extend the lease of ${words(delivery)} by ${args.seconds ?? 60}`
+      const did = `extend the lease of ${describe(delivery)} by ${args.seconds ?? 60}`
       const live = world.leases.filter(
         ({ id, expiresAt }) => id === delivery.lease.id && expiresAt > world.now,
       )
@@ -234,7 +234,7 @@ export const ending = [
       const expiresAt = new Date(Math.min(...live.map((lease) => lease.expiresAt))).toISOString()
       must(
         answer.body.expiresAt === expiresAt,
-        `extended to ${answer.body.expiresAt}, not ${expiresAt}`,
+        `extended to ${answer.body.expiresAt} instead of ${expiresAt}`,
       )
       return { did, effect: 'done' }
     },
@@ -275,7 +275,10 @@ export const ending = [
       mustAnswer(answer, 200)
       endAll(world, acks, answer.body.acks)
       const came = popped(scene, { ...pop, wait: false }, answer)
-      return { did: `ack ${ackWords(acks)}, then pop ${path}?${query}: ${came}`, effect: 'done' }
+      return {
+        did: `ack ${describeAcks(acks)}, then pop ${path}?${query}: ${came}`,
+        effect: 'done',
+      }
     },
   }),
 ]
@@ -306,8 +309,9 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
   const leases = args.required ? acks.map(({ delivery }) => delivery.token) : []
   const body = `{"operations":[${operations.join(',')}],"requiredLeases":${JSON.stringify(leases)}}`
   const answer = await product.call('POST', '/transaction', body)
-  const did = `transaction ${ackWords(acks)}; push ${given.map((item) => pushText(scene, [item])).join(' ')}`
-  // Required leases are told apart by the message alone: two groups that end the same one name their leases themselves.
+  const did = `transaction ${describeAcks(acks)}; push ${given.map((item) => pushText(scene, [item])).join(' ')}`
+  // Required leases are distinguished by the message alone: two groups that end the same one must name their
+  // leases.
   const names = acks.map(({ delivery: { lease, seq, transactionId } }) =>
     args.required
       ? `${lease.partitionId}/${transactionId}`
@@ -318,7 +322,7 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
     mustAnswer(answer, 409, 'lease_lost')
     return { did: `${did}: lease lost`, effect: 'refused' }
   }
-  // What the acks leave behind counts before the push does.
+  // The effect of the acks counts before the push does.
   const { fates, mustFit, mayFit } = fatesAfter(scene, acks, given)
   if (!mayFit || (answer.status === 429 && !mustFit)) {
     mustAnswer(answer, 429, 'queue_full')
@@ -331,7 +335,7 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
   return { did, effect: 'done' }
 }
 
-/** Completed messages make room in a queue of limited size; failed ones, and those of other groups, do not. */
+/** Completed messages make room in a queue with a limit; failed ones, and those of other groups, do not. */
 function fatesAfter(scene: Scene, acks: readonly Ack[], given: Parameters<typeof fatesOf>[1]) {
   const held = acks.map(({ delivery }) => delivery)
   const gone = acks

@@ -17,7 +17,7 @@ import { ageMsMax, defaults, type Options, type Queue, type World } from '../wor
 
 const queue = fc.constantFrom(...queueNames)
 const group = fc.constantFrom(...groupNames)
-/** Set: one of those that are there, if any. */
+/** If set: one of the existing ones, if there are any. */
 const there = fc.option(fc.nat(20), { nil: undefined, freq: 4 })
 const places = fc.record({ queue, there })
 const groupPlaces = fc.record({ queue, group, there })
@@ -149,7 +149,7 @@ export const operating = [
       if (isLocked(world, found)) return refusedByConsumer(answer, `purge ${name}`)
       mustAnswer(answer, 200)
       const count = purge(world, found)
-      must(answer.body.purged === count, `purged ${answer.body.purged}, not ${count}`)
+      must(answer.body.purged === count, `purged ${answer.body.purged} instead of ${count}`)
       await settle(scene)
       return { did: `purge ${name}: ${count}`, effect: 'done' }
     },
@@ -235,7 +235,7 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   const name = nameOf(scene, args.queue)
   const before = world.queues.get(name)
   const given = { ...args.options }
-  // Schedules push to b, and a full queue would hold them up.
+  // Schedules push to b, and a full queue would delay them.
   if (args.queue === 'b') delete given.maxSize
   if (before !== undefined && isMuddled(before, given)) return undefined
   const fields = {
@@ -277,7 +277,10 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   return { did, effect: 'done' }
 }
 
-/** A redriven letter is known by the retry limit it failed at, so ages and limits do not change in one queue. */
+/**
+ * A redriven message is recognized by the retry limit at which it failed, so a queue does not change both age
+ * and limit.
+ */
 function isMuddled(of: Queue, given: ConfigureArgs['options']): boolean {
   const hasAge = ageMsMax(of.options) < Infinity
   const setsAge = 'ttl' in given || 'maxWaitTimeSeconds' in given
@@ -291,7 +294,9 @@ function hasFailed(of: Queue): boolean {
   )
 }
 
-/** Whether a message that is too old was passed over is for the pops to decide: the model looks which were. */
+/**
+ * Whether a message that is too old was skipped depends on the pops, so the model reads it from the tables.
+ */
 async function passOver({ world, product }: Scene, of: Queue): Promise<void> {
   const rows = await product.sql<{
     partition: string

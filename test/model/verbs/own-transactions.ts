@@ -1,4 +1,4 @@
-// Users' own transactions, which stay open while other things happen.
+// Users' own transactions, which stay open during other calls.
 import fc from 'fast-check'
 import { end } from '../delivering.ts'
 import type { OpenTransaction } from '../open-transaction.ts'
@@ -20,7 +20,7 @@ async function openOne(scene: Scene, number: number): Promise<OpenTransaction> {
   return begun
 }
 
-/** One that is open; where there is none, one that has enqueued something. */
+/** An open transaction; if there is none, a new one that has enqueued a message. */
 async function openWith(scene: Scene, number: number, drawn: Item): Promise<OpenTransaction> {
   const open = pick(scene.world.transactions, number)
   if (open !== undefined) return open
@@ -87,7 +87,7 @@ async function rollBack(scene: Scene, own: OpenTransaction): Promise<void> {
   await settle(scene)
 }
 
-/** What the transaction itself would see: without those that it has completed. */
+/** What the transaction itself would see: without the messages that it has completed. */
 function heldIn(own: OpenTransaction, lease: Lease): number[] {
   const gone = own.acked.filter((one) => one.lease === lease).flatMap(({ seqs }) => seqs)
   return [...lease.left].filter((seq) => !gone.includes(seq))
@@ -135,9 +135,9 @@ export const ownTransactions = [
         },
       )
       const expected = wanted.reduce((sum, one) => sum + seqsOf(one).length, 0)
-      must(count === expected, `ack_in completed ${count}, not ${expected}`)
+      must(count === expected, `ack_in completed ${count} instead of ${expected}`)
       if (count === 0) {
-        // PostgreSQL has given it up, and lets go of its locks before it answers to this.
+        // PostgreSQL has aborted it, and releases its locks before it responds to this.
         own.isFailed = true
         await own.query('rollback')
         unlock(scene, own)

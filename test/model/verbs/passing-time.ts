@@ -1,4 +1,4 @@
-// The clock, what it brings with it, schedules, and retention.
+// The clock, schedules, and retention.
 import fc from 'fast-check'
 import { kept, retentionLimits } from '../operating.ts'
 import { type Deed, must, mustAnswer, nameOf, pick, type Scene, settle, verb } from '../verb.ts'
@@ -12,13 +12,13 @@ export async function advance(scene: Scene, ms: number): Promise<void> {
   await settle(scene)
 }
 
-/** A round, and a look at what it took. */
+/** Runs retention and reads which messages it removed. */
 export async function retain(scene: Scene): Promise<string> {
   await scene.product.retain()
   return followRetention(scene)
 }
 
-/** `crossed`: something else was under way in these partitions, and what it held was passed over. */
+/** `crossed`: another call was in progress in these partitions, and retention skipped what it held. */
 export async function followRetention(
   { world, product, prefix }: Scene,
   crossed?: (queue: Queue, partition: Partition) => boolean,
@@ -68,12 +68,12 @@ function shrunk(
   const tooMany = gone.filter((seq) => seq >= most)
   must(
     tooMany.length === 0,
-    `retention took ${where} ${tooMany.join(' ')}, and may take what is below ${most}`,
+    `retention removed ${where} ${tooMany.join(' ')}; it may remove only below ${most}`,
   )
   const tooFew = isCrossed ? [] : there.filter((seq) => seq < least)
   must(
     tooFew.length === 0,
-    `retention left ${where} ${tooFew.join(' ')}, and must take what is below ${least}`,
+    `retention left ${where} ${tooFew.join(' ')}; it must remove everything below ${least}`,
   )
   for (const seq of gone) partition.log.delete(seq)
   for (const lane of partition.lanes.values()) for (const seq of gone) lane.again.delete(seq)
@@ -112,7 +112,7 @@ export const passingTime = [
   verb({
     name: 'retain',
     weight: 6,
-    // What may go must be completed, mostly, and old.
+    // What may be removed must usually be completed and old.
     args: fc.record({
       worksOff: fc.constantFrom(undefined, 'completed' as const, 'dlq' as const),
       afterMs: fc.constantFrom(0, 0, 5_000, 110_000, 90_000_000, 90_000_000, 90_000_000),

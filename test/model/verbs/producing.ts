@@ -1,4 +1,4 @@
-// Pushing: over HTTP, with every option of an item, and what must be refused.
+// Pushes over HTTP, with every option of an item, and invalid ones.
 import fc from 'fast-check'
 import { sizesOf } from '../operating.ts'
 import type { Answer } from '../product.ts'
@@ -22,12 +22,12 @@ export interface Item {
   readonly traceId: string | undefined
   readonly headers: string | undefined
   readonly delayMs: number | undefined
-  /** Ms from now. */
+  /** Milliseconds from now. */
   readonly runIn: number | undefined
 }
 
 const keys = ['k', 'l', '1849302847102938475'] as const
-/** `#` is a number of its own for each message. Numbers must keep every digit. */
+/** `#` is a different number for each message. Numbers must keep every digit. */
 const payloads = [
   '{"n":#}',
   '{"n":#,"id":1849302847102938475}',
@@ -96,7 +96,7 @@ export function pushText(scene: Scene, given: readonly Item[]): string {
 
 export type Fate =
   | { readonly status: 'queued' | 'scheduled'; readonly dueAt: number }
-  /** Of a message that was there, or of an earlier item of the call. */
+  /** The key of an existing message, or of an earlier item of the call. */
   | { readonly status: 'duplicate'; readonly original: string | number }
 
 export interface Fates {
@@ -123,7 +123,7 @@ export function fatesOf({ world, prefix }: Scene, given: readonly Item[]): Fates
   return { fates, mustFit, mayFit }
 }
 
-/** False: a queue was full, as it may be. Otherwise it is so in the model. */
+/** False: a queue was full, as expected. Otherwise the push is applied to the model. */
 function pushedOrFull(scene: Scene, given: readonly Item[], answer: Answer): boolean {
   const { fates, mustFit, mayFit } = fatesOf(scene, given)
   if (!mayFit || (answer.status === 429 && !mustFit)) {
@@ -165,7 +165,7 @@ interface Pushed {
   readonly message_id: string
 }
 
-/** Checks an answer to a push, and makes it so in the model. */
+/** Checks the response to a push, and applies it to the model. */
 export function pushed(
   scene: Scene,
   given: readonly Item[],
@@ -173,17 +173,17 @@ export function pushed(
   answer: Pushed[],
 ): void {
   const { world } = scene
-  must(answer.length === given.length, `${answer.length} answers to ${given.length} items`)
+  must(answer.length === given.length, `${answer.length} results for ${given.length} items`)
   for (const [i, item] of given.entries()) {
     const fate = fates[i] as Fate
     const { status, message_id: id } = answer[i] as Pushed
-    must(status === fate.status, `item ${i} is ${status}, not ${fate.status}`)
+    must(status === fate.status, `item ${i} is ${status} instead of ${fate.status}`)
     const queue = world.queueOf(nameOf(scene, item.queue))
     const partition = world.partitionOf(queue, item.partition ?? 'Default')
     if (fate.status === 'duplicate') {
       const original =
         typeof fate.original === 'string' ? fate.original : answer[fate.original]?.message_id
-      must(id === original, `item ${i} is a duplicate of ${id}, not of ${original}`)
+      must(id === original, `item ${i} is a duplicate of ${id} instead of ${original}`)
       continue
     }
     const key = item.key ?? keyOf(item, fate.status, id)
@@ -197,7 +197,7 @@ export function pushed(
   }
 }
 
-/** A message that was to wait is known by its id, as it had no seq when it was answered. */
+/** A delayed message is identified by its id, because it had no seq when its push was answered. */
 function keyOf(item: Item, status: string, id: string): string | undefined {
   return status === 'scheduled' || item.runIn !== undefined ? id : undefined
 }
@@ -292,7 +292,7 @@ export const producing = [
       const body = `{"items":[{${fields}"${field}":${number},"payload":${number}}]}`
       const answer = await scene.product.call('POST', '/push', body)
       mustAnswer(answer, 400)
-      must(!answer.text.includes('rouse-number'), `a mark shows in ${answer.text}`)
+      must(!answer.text.includes('rouse-number'), `an internal marker shows in ${answer.text}`)
       return { did: `push ${body}: refused`, effect: 'refused' }
     },
   }),

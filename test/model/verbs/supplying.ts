@@ -1,11 +1,13 @@
-// Sees to it that a verb finds something to work on: in a world that was drawn at random most would find nothing.
+// Gives a verb something to work on: in a randomly generated state most verbs would find no target.
 import { end } from '../delivering.ts'
 import { mustAnswer, pick, pickDelivery, type Scene } from '../verb.ts'
 import type { Delivery, Queue } from '../world.ts'
 import { anyPop, type PopArgs, pathOf, popped, waiting } from './consuming.ts'
 import { plainItem, push } from './producing.ts'
 
-/** One that can still end: where there is none, something that must come is popped. `stale`: any that ever was. */
+/**
+ * A delivery that can still end; if there is none, pops a deliverable message. `stale`: any past delivery.
+ */
 export async function deliveryFor(
   scene: Scene,
   number: number,
@@ -24,7 +26,7 @@ export async function deliveryFor(
   return pickDelivery(scene.world, number, false)
 }
 
-/** Where something must come: where there is nothing, a paused queue is resumed, and then something is pushed. */
+/** A queue with a deliverable message; if there is none, resumes a paused queue or pushes one. */
 export async function placeToPop(
   scene: Scene,
   number: number,
@@ -46,7 +48,7 @@ export async function placeToPop(
 
 const firstPop = { from: 'a', group: '__QUEUE_MODE__', partition: undefined }
 
-/** To a queue that a group waits for, if any does. */
+/** To a queue that a group consumes, if there is one. */
 async function pushNow(scene: Scene, number: number): Promise<string> {
   const queues = [...scene.world.queues.values()].filter(({ groups }) => groups.size > 0)
   const queue = pick(queues, number)?.name.slice(-1) ?? 'a'
@@ -56,7 +58,7 @@ async function pushNow(scene: Scene, number: number): Promise<string> {
   return did
 }
 
-/** A queue with dead letters: where there is none, a delivery is given up. */
+/** A queue with dead letters; if there is none, makes one of a delivery. */
 export async function letterFor(scene: Scene, number: number): Promise<Queue | undefined> {
   const { world } = scene
   const found = pick(
@@ -69,11 +71,13 @@ export async function letterFor(scene: Scene, number: number): Promise<Queue | u
   const { lease, seq, token } = delivery
   mustAnswer(await scene.product.call('POST', '/ack', { receipt: token, status: 'dlq' }), 200)
   end(world, lease, [seq], { status: 'dlq' })
-  scene.lines.push(`give up ${lease.queue.name.slice(-1)}/${lease.partition.name} ${seq}`)
+  scene.lines.push(
+    `fail ${lease.queue.name.slice(-1)}/${lease.partition.name} ${seq} into a dead letter`,
+  )
   return lease.queue
 }
 
-/** Pops everything that comes now for the group, and ends it. Answers how many messages that were. */
+/** Pops and ends every message that is deliverable now for the group. Returns how many there were. */
 export async function workOff(
   scene: Scene,
   queue: string,

@@ -1,4 +1,4 @@
-// The table of all verbs. A new one is a row in one of these lists.
+// The table of all verbs. A new verb is a row in one of these lists.
 import fc from 'fast-check'
 import type { Step, Verb } from '../verb.ts'
 import { consuming } from './consuming.ts'

@@ -87,7 +87,7 @@ function checkCount(count: number): void {
   if (count <= requestItemsMax) return
   throw new RouseError(
     'invalid_request',
-    `pushMany was given ${count} messages and stores at most ${requestItemsMax} together: nothing was sent. ` +
+    `pushMany takes at most ${requestItemsMax} messages and got ${count}; nothing was sent. ` +
       'Pass { chunked: true } to send them in several requests.',
   )
 }

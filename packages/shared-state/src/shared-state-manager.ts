@@ -77,7 +77,7 @@ export class SharedStateManager {
     if (this.#sidecars.has(sidecarId)) this.#wakePath.heard(sidecarId, this.#ports.now())
   }
 
-  /** Frees its grants. One that died may have committed without a hint: every group is woken. */
+  /** Frees its grants. If it died, it may have committed without a hint, so every group is woken. */
   unregisterSidecar(sidecarId: SidecarId, how: 'died' | 'left' = 'died'): void {
     if (!this.#sidecars.delete(sidecarId)) return
     for (const group of this.#table.all()) {

@@ -7,7 +7,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { RouseError } from '@rouse/protocol'
 
-/** The message that a payload belongs to. It does not open under any other. */
+/** The message that a payload belongs to. With any other it cannot be decrypted. */
 export interface PayloadPlace {
   readonly queue: string
   readonly id: string

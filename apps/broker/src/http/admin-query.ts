@@ -17,7 +17,7 @@ export async function runAdminQuery<Result>(
   pool: pg.Pool,
   call: (executor: Executor) => Promise<Result>,
 ): Promise<Result> {
-  // These calls are rare and of many kinds. Prepared, they would only use memory on every connection.
+  // These calls are rare and of many kinds. Preparing them would use memory on every connection without a benefit.
   const executor = withoutPreparing(pool as unknown as Executor)
   const begunMs = performance.now()
   for (let attempt = 1; ; attempt += 1) {

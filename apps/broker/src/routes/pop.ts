@@ -238,7 +238,7 @@ function fetchMessages(request: PopRequest): Promise<PopResponse> {
       : context.sidecar.submit({ kind: 'POP', pop, signal: watch })
   if (acks === undefined) return fetched
   return fetched.catch((error: unknown) => {
-    context.log.warn({ err: error }, 'acknowledged, but could not fetch')
+    context.log.warn({ err: error }, 'acknowledged, but could not pop messages')
     return { leases: [], paused: false, draining: false }
   })
 }

@@ -61,7 +61,7 @@ function nextAtOffset(cron: string, utcOffset: number, after: Date): Date | unde
 /** The largest number of minutes by which clocks go back. */
 const stepsBack = [30, 60, 120]
 
-/** Whether the clock showed the same time a little earlier. */
+/** Whether the clock showed the same time before, because it was set back since. */
 function isRepeated(timeZone: string, at: Date): boolean {
   const offset = offsetMinutes(timeZone, at)
   return stepsBack.some(

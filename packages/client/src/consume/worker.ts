@@ -39,7 +39,7 @@ const abortedMs = 1_000
 const flushMs = 1_000
 /** How long a waiting fetch may take to end on a stop. A node answers at once; some proxies never do. */
 const leavingMs = 1_000
-/** Refused acknowledgements that wait to be checked; beyond this they are reported unchecked. */
+/** How many refused acknowledgements may wait for their check; further ones are reported without it. */
 const refusalsMax = 100
 
 export class Worker {
@@ -52,7 +52,7 @@ export class Worker {
   readonly #onStopped: () => void
   /** A stop has begun. Waiting fetches leave the server but still read an answer that is on its way. */
   readonly #leaving = new AbortController()
-  /** Waiting fetches have had their time to leave. */
+  /** Waiting fetches have not ended within `leavingMs` of a stop. */
   readonly #parked = new AbortController()
   /** The stop ends now: everything in flight is aborted. */
   readonly #cut = new AbortController()
@@ -113,7 +113,7 @@ export class Worker {
 
   /**
    * Stops fetching, releases messages without a handler, and waits for running handlers. After the timeout
-   * their signals abort and their messages are released. Resolves when the server has everything, at the
+   * their signals abort and their messages are released. Resolves when the server has all acknowledgements, at the
    * latest one second after the timeout, or two if a handler ignores its signal; acknowledgements that failed
    * by then are reported to `onError`. Idempotent.
    */

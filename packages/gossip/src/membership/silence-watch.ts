@@ -1,5 +1,5 @@
-// Watches silent members, and asks peers about them before they are declared dead. In a full mesh every node
-// watches every other, so three vouch requests replace an indirect probe.
+// Watches silent members, and asks three peers about each before it is declared dead. Peers need no indirect
+// probe to answer: every node watches every other anyway.
 import type { GossipParts } from '../gossip-parts.ts'
 import type { Vouch, VouchRequest } from '../wire/messages.ts'
 import { isTimeToAsk, judge, type Member, nextCheckAt, type Verdict } from './member.ts'

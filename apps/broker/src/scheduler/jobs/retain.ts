@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Job } from '../service.ts'
 
-/** The limit of one step. Usually its 50 ms end first: a step holds the partitions it removes from. */
+/** The limits of one step, which locks partitions. Usually its time limit of 50 ms ends it first. */
 const bounds = { rows: 10_000, partitions: 1_000 }
 /** Limits the idle groups in `/stats`, and the warnings after one step. */
 const groupsMax = 20

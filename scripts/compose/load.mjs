@@ -1,4 +1,4 @@
-// Producers and consumers behind the balancer. The rules depend on what happens to the nodes meanwhile.
+// Producers and consumers behind the balancer, while nodes are killed or restarted.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Account } from './account.mjs'
 import { ack, ask, pop, until } from './http.mjs'

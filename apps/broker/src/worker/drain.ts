@@ -23,7 +23,7 @@ export function createWorkerDrain(options: {
   readonly pool: pg.Pool
   /** The number of connected clients. */
   readonly connections: () => Promise<number>
-  /** How long responses close their connections before listening ends, so that clients leave by themselves. */
+  /** How long the worker still listens, while every response closes its connection. */
   readonly delayMs: number
   /** Stops listening. Resolves when the last response is sent. */
   readonly close: () => Promise<void>

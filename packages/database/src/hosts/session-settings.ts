@@ -62,7 +62,7 @@ export const sessionSettings: readonly SessionSetting[] = [
     name: 'client_min_messages',
     value: 'notice',
     isHarmful: (found) => ['error', 'fatal', 'panic'].includes(found),
-    harm: 'a commit that its synchronous standby did not confirm would pass for confirmed',
+    harm: 'a commit that the synchronous standby did not confirm would be reported as confirmed',
   },
   {
     name: 'lock_timeout',

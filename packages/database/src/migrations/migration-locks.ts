@@ -7,7 +7,7 @@ export interface LockHolder {
   readonly application: string
   /** As in pg_stat_activity: active, idle in transaction. */
   readonly state: string
-  /** Of its transaction. */
+  /** The age of its transaction. */
   readonly ageMs: number
 }
 

@@ -33,7 +33,7 @@ interface HandshakeOptions {
 export interface Proof {
   readonly to: Address
   readonly at: number
-  /** It was sent in a hello of ours, not in an answer. */
+  /** We sent it in a hello that started a handshake, not in a reply to one. */
   readonly isGreeting: boolean
 }
 

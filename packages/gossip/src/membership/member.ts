@@ -112,7 +112,7 @@ export function isTimeToAsk(member: Member, now: number, preset: GossipPreset, o
   return now >= askAt(member, preset, Math.max(ownMs, member.intervalMs))
 }
 
-/** In T. */
+/** In heartbeat intervals. */
 const vouchLasts = 5
 const askAgainAfter = 2
 

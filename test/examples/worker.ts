@@ -10,7 +10,7 @@ const rouse = new Rouse<Queues>({ urls: process.argv.slice(2) })
 
 await rouse.queue('emails').push({ to: 'ann@example.com', template: 'welcome' })
 await rouse.queue('emails').push({ to: 'bob@example.com', template: 'welcome' }, { delay: '1s' })
-await rouse.queue('emails').push({ to: 'nobody', template: 'welcome' })
+await rouse.queue('emails').push({ to: 'carol', template: 'welcome' })
 
 const worker = rouse.queue('emails').work({ concurrency: 20 }, async ({ data }, context) => {
   if (!data.to.includes('@')) return await context.deadLetter('no address')

@@ -31,7 +31,7 @@ export const pgbouncerMissing: string | false =
 const poolSizeDefault = 8
 const startAttemptsMax = 5
 /** pgbouncer refuses to run as root; by number, so that no user has to be created. */
-const nobody = 65_534
+const nobodyId = 65_534
 
 /** Resolves when it accepts connections. It ends with this process at the latest. */
 export async function startPgbouncer(
@@ -44,7 +44,7 @@ export async function startPgbouncer(
     const folder = await mkdtemp('/tmp/rouse-pgbouncer-')
     const file = join(folder, 'pgbouncer.ini')
     await writeFile(file, configuration({ server: new URL(serverUrl), port, poolSize }))
-    if (isRoot()) await Promise.all([folder, file].map((path) => chown(path, nobody, nobody)))
+    if (isRoot()) await Promise.all([folder, file].map((path) => chown(path, nobodyId, nobodyId)))
     const child = spawnWithUs(program, folder)
     const stop = stopper(child)
     try {
@@ -90,7 +90,7 @@ function spawnWithUs(path: string, folder: string): ChildProcess {
   return spawn('sh', ['-c', script, path, folder], {
     cwd: '/',
     stdio: ['pipe', 'ignore', 'pipe'],
-    ...(isRoot() && { uid: nobody, gid: nobody }),
+    ...(isRoot() && { uid: nobodyId, gid: nobodyId }),
   })
 }
 

@@ -4,7 +4,7 @@ import { chmod, chown, mkdir, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 
-const nobody = 65_534
+const nobodyId = 65_534
 
 export interface ServerUser {
   readonly uid?: number
@@ -12,7 +12,7 @@ export interface ServerUser {
 }
 
 export function serverUser(): ServerUser {
-  return isRoot() ? { uid: nobody, gid: nobody } : {}
+  return isRoot() ? { uid: nobodyId, gid: nobodyId } : {}
 }
 
 export function isRoot(): boolean {
@@ -23,7 +23,7 @@ export function isRoot(): boolean {
 export async function makeServerFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o755 })
   if (!isRoot()) return
-  await chown(path, nobody, nobody)
+  await chown(path, nobodyId, nobodyId)
   await chmod(path, 0o700)
 }
 
@@ -32,7 +32,7 @@ export async function serverCanReach(path: string): Promise<boolean> {
   if (!isRoot()) return true
   for (let folder = path; ; folder = dirname(folder)) {
     const info = await stat(folder)
-    const bit = info.uid === nobody ? 0o100 : info.gid === nobody ? 0o010 : 0o001
+    const bit = info.uid === nobodyId ? 0o100 : info.gid === nobodyId ? 0o010 : 0o001
     if ((info.mode & bit) === 0) return false
     if (folder === dirname(folder)) return true
   }

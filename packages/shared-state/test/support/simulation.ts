@@ -50,7 +50,7 @@ interface OutstandingGrant {
   isTaken: boolean
 }
 
-/** Mostly immediate; some workers are busy, a few so long that the grant is taken back. */
+/** Mostly immediate; some workers are busy, a few for longer than the grant lasts. */
 const grantDelaysMs = [
   [0, 3],
   [0, 3],

@@ -85,7 +85,7 @@ async function untilWaiting(node: BenchNode, waiters: number): Promise<void> {
   const deadline = performance.now() + waitingMsMax
   for (;;) {
     const answer = await fetch(`${node.url}/stats`)
-    // A node busy with so many requests may not have answered yet.
+    // A node busy with this many requests may not have answered yet.
     const { waiting } = (await answer.json()) as { waiting?: { total: number } }
     if (waiting?.total === waiters) return
     if (performance.now() > deadline) throw new Error(`${waiting?.total} of ${waiters} wait`)

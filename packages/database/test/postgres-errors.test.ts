@@ -52,7 +52,7 @@ test('a server killed during a query is unavailable, and stays so', async (t) =>
 })
 
 test('a refused connection is unavailable and proves that nothing was done', async (t) => {
-  const url = 'postgres://nobody@127.0.0.1:1/none'
+  const url = 'postgres://none@127.0.0.1:1/none'
   const pool = createPool({ url, max: 1, applicationName: 'refused' })
   t.teardown(() => pool.end())
   const failure = await failureOf(pool.query('select 1'))

@@ -74,7 +74,7 @@ test('names are resolved again; a failed lookup keeps the last answer, a definit
   zone.a = { 'rouse.test': ['10.0.0.2', '10.0.0.3'] }
   await eventually(() => found.get('database')?.join() === '10.0.0.2:1,10.0.0.3:1')
   zone.isBroken = true
-  discovery.set('database', ['rouse.test:1', 'nobody.invalid:1'])
+  discovery.set('database', ['rouse.test:1', 'unknown.invalid:1'])
   const before = told.count
   // The first of these rounds may have started earlier.
   await eventually(() => told.count >= before + 2)

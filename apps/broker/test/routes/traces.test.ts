@@ -62,7 +62,7 @@ test('events are found by name, newest first, in pages', async (t) => {
   const dataOf = ({ traces }: { traces: Event[] }) => traces.map(({ data }) => data)
   t.same(dataOf(await byName(name)), [1, 0])
   t.same(dataOf(await byName(other)), [0])
-  t.same(dataOf(await byName('nobody')), [])
+  t.same(dataOf(await byName('unknown')), [])
   const first = await byName(name, '?limit=1')
   t.same(dataOf(first), [1])
   t.same(dataOf(await byName(name, `?limit=1&cursor=${first.cursor}`)), [0])

@@ -4,9 +4,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Executor } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import { SidecarDbPool } from '../src/index.ts'
-import { spec } from './support/start-sidecar.ts'
-import { TestCoordinator } from './support/test-coordinator.ts'
+import { SidecarDbPool } from '../../src/index.ts'
+import { spec } from '../support/start-sidecar.ts'
+import { TestCoordinator } from '../support/test-coordinator.ts'
 
 test('a worker with very many waiters releases the grant so that other workers get a turn', async (t) => {
   const coordinator = new TestCoordinator()

@@ -2,8 +2,8 @@
 import type { WaitGroup } from '@rouse/protocol'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import type { Grant, GrantOutcome } from '../src/index.ts'
-import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
+import type { Grant, GrantOutcome } from '../../src/index.ts'
+import { item, pushOne, spec, startSidecar } from '../support/start-sidecar.ts'
 
 /** A sidecar that gets its grants from the test, with existing lanes. */
 async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readonly string[]) {

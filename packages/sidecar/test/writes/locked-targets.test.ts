@@ -5,8 +5,8 @@ import type { AckItem, PushItem } from '@rouse/storage'
 import { eventually, type TestDatabase } from '@rouse/testkit'
 import pg from 'pg'
 import { type Test, test } from 'tap'
-import type { SidecarDbPool } from '../src/index.ts'
-import { item, pushOne, spec, startSidecar } from './support/start-sidecar.ts'
+import type { SidecarDbPool } from '../../src/index.ts'
+import { item, pushOne, spec, startSidecar } from '../support/start-sidecar.ts'
 
 const producers = 60
 const otherPushes = 60

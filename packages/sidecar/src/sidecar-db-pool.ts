@@ -1,20 +1,12 @@
 // A worker's access to PostgreSQL. Every request of the worker passes through `submit` and is executed in one
 // of a few shared SQL calls. Its promise settles exactly once.
 
-import {
-  type AckItem,
-  type Connections,
-  countingQueries,
-  pop,
-  popBytesMaxDefault,
-} from '@rouse/storage'
+import { type AckItem, type Connections, countingQueries, popBytesMaxDefault } from '@rouse/storage'
 import { CircuitBreaker } from './circuit-breaker.ts'
 import type { Coordinator, Grant } from './coordinator.ts'
 import type { AckOutcome, Operation, OperationResults } from './operation.ts'
-import { PopScheduler } from './pops/pop-scheduler.ts'
-import { Semaphore } from './pops/slots.ts'
+import { PopScheduler, popSlots } from './pops/pop-scheduler.ts'
 import { SidecarError } from './sidecar-error.ts'
-import { connectionFailureOf, retrying } from './writes/retry-split.ts'
 import { WriteOperations } from './writes/write-operations.ts'
 
 export interface SidecarOptions {
@@ -49,65 +41,47 @@ export const sidecarDefaults = {
 } as const
 
 /**
- * Pop calls at once, in all and per queue. More would only contend for the same lanes. The limit per queue
- * keeps a slot for other queues when all pops of one queue hang, for example during a purge.
- */
-const popSlots = 4
-const popSlotsPerQueue = 3
-
-/** Concurrent calls for writes that hit a row lock of another session. */
-const lockedSlots = 4
-
-/**
  * The most connections in use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe.
  */
 export const sidecarConnections = 2 * 3 + popSlots + 3
 
 export class SidecarDbPool {
-  readonly #coordinator: Coordinator
   readonly #breaker: CircuitBreaker
   readonly #pops: PopScheduler
   readonly #writes: WriteOperations
   readonly #queries: Record<string, number> = {}
-  readonly #popped = { calls: 0, requests: 0 }
 
   constructor(options: SidecarOptions) {
-    this.#coordinator = options.coordinator
+    const { coordinator, random, timeoutMs = sidecarDefaults.timeoutMs } = options
     const executor = countingQueries(options.executor, this.#queries)
-    const timeoutMs = options.timeoutMs ?? sidecarDefaults.timeoutMs
+    const onUnavailable = ({ code }: SidecarError): void => {
+      this.#breaker.failed()
+      if (code === 'outcome_unknown') coordinator.notifyOutcomeUnknown()
+    }
     this.#breaker = new CircuitBreaker({
       executor: options.executor,
       onRecovered: () => this.#pops.recheckAll(),
-      random: options.random,
+      random,
     })
     this.#writes = new WriteOperations({
       connections: executor,
+      coordinator,
       timeoutMs,
-      random: options.random,
-      lockedSlots: new Semaphore(lockedSlots, 1),
+      random,
       nowMs: () => performance.now(),
-      coordinator: options.coordinator,
-      onUnavailable: ({ code }) => {
-        this.#breaker.failed()
-        if (code === 'outcome_unknown') this.#coordinator.notifyOutcomeUnknown()
-      },
+      onUnavailable,
     })
     this.#pops = new PopScheduler({
-      coordinator: this.#coordinator,
-      slots: new Semaphore(popSlots, popSlotsPerQueue),
-      waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
+      executor,
+      coordinator,
       timeoutMs,
+      random,
+      waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,
       bytesMax: options.popBytesMax ?? sidecarDefaults.popBytesMax,
-      pop: (request) => {
-        this.#popped.calls += 1
-        this.#popped.requests += request.demands.length
-        return retrying(() => pop(executor, request), options.random)
-      },
-      release: (leaseIds) => {
-        for (const leaseId of leaseIds) this.#releaseQuietly(leaseId)
-      },
-      translate: (error) => this.#translate(error),
+      // If this fails, the lease expires.
+      release: (leaseId) => void this.#writes.release(leaseId).catch(() => {}),
+      onUnavailable,
     })
   }
 
@@ -139,7 +113,7 @@ export class SidecarDbPool {
       waitingByQueue: this.#pops.waitingByQueue(),
       databaseUp: this.#breaker.up,
       queries: { ...this.#queries },
-      batches: { ...this.#writes.batches(), pop: { ...this.#popped } },
+      batches: { ...this.#writes.batches(), pop: this.#pops.batches() },
     }
   }
 
@@ -191,16 +165,5 @@ export class SidecarDbPool {
     if (!this.#breaker.up) {
       throw new SidecarError('database_unavailable', 'PostgreSQL does not answer')
     }
-  }
-
-  /** Releases a lease whose client is gone. If this fails, the lease expires. */
-  #releaseQuietly(leaseId: string): void {
-    this.#writes.release(leaseId).catch(() => {})
-  }
-
-  #translate(error: unknown): SidecarError {
-    const failure = connectionFailureOf(error)
-    if (failure.code === 'database_unavailable') this.#breaker.failed()
-    return failure
   }
 }

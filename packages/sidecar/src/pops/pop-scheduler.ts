@@ -5,23 +5,35 @@
 // not wait queries PostgreSQL at once, together with the pops of its group that arrived during the previous
 // such call.
 import { setTimeout as delay } from 'node:timers/promises'
+import type { WaitGroup } from '@rouse/protocol'
 import type { Coordinator, Grant, GrantOutcome } from '../coordinator.ts'
 import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
 import { SidecarError } from '../sidecar-error.ts'
-import { noPop, type PopRun, type PopRunnerPorts, runPop, settle } from './pop-batch.ts'
-import type { Semaphore } from './slots.ts'
-import { nothing, type Waiter, type WaitingGroup, WaitingRequests } from './waiting-requests.ts'
+import { Semaphore } from '../slots.ts'
+import { connectionFailureOf } from '../writes/retry-split.ts'
+import {
+  nothing,
+  type PopRun,
+  type Waiter,
+  type WaitingGroup,
+  WaitingRequests,
+  type WaitingRequestsOptions,
+} from './waiting-requests.ts'
 
-export interface PopSchedulerOptions extends PopRunnerPorts {
+export interface PopSchedulerOptions extends WaitingRequestsOptions {
   readonly coordinator: Coordinator
-  readonly slots: Semaphore
   readonly waitersMax: number
   /** The deadline of a pop that does not wait. */
   readonly timeoutMs: number
-  /** Turns a thrown value into an error for the client, and reports it to the circuit breaker. */
-  readonly translate: (error: unknown) => SidecarError
+  readonly onUnavailable: (error: SidecarError) => void
 }
 
+/**
+ * Pop calls at once, in all and per queue. More would only contend for the same lanes. The limit per queue
+ * keeps a slot for other queues when all pops of one queue hang, for example during a purge.
+ */
+export const popSlots = 4
+const popSlotsPerQueue = 3
 /** A waiter whose deadline passes during a pop waits this much longer for the result. */
 const deadlineGraceMs = 40
 const contendedDelayMs = 4
@@ -30,18 +42,23 @@ const drainSlice = 500
 
 export class PopScheduler {
   readonly #options: PopSchedulerOptions
-  readonly #waiting = new WaitingRequests()
-  readonly #asking = new WaitingRequests()
+  readonly #waiting: WaitingRequests
+  /** Pops that do not wait for messages, only for their turn. */
+  readonly #asking: WaitingRequests
+  readonly #slots = new Semaphore(popSlots, popSlotsPerQueue)
   /** Waiters per group, as last reported to the primary. */
   readonly #reportedCount = new Map<string, number>()
+  /** Groups of `#asking` that run a pop or wait for a slot. */
   readonly #asked = new Set<string>()
-  /** Groups that run a pop or wait for a slot. */
+  /** The same, of `#waiting`. */
   readonly #popping = new Set<string>()
   readonly #running = new Set<Promise<void>>()
   #draining = false
 
   constructor(options: PopSchedulerOptions) {
     this.#options = options
+    this.#waiting = new WaitingRequests(options)
+    this.#asking = new WaitingRequests(options)
   }
 
   get waiting(): number {
@@ -59,6 +76,14 @@ export class PopScheduler {
     return counts
   }
 
+  /** SQL calls so far, and the pops that shared them. */
+  batches(): { readonly calls: number; readonly requests: number } {
+    return {
+      calls: this.#waiting.calls + this.#asking.calls,
+      requests: this.#waiting.requests + this.#asking.requests,
+    }
+  }
+
   /** Pops without waiting for messages. */
   pop(spec: PopSpec, signal: LeaveSignal | undefined): Promise<PopResponse> {
     if (this.#asking.count >= this.#options.waitersMax) return Promise.reject(overloaded())
@@ -67,15 +92,15 @@ export class PopScheduler {
       const group = this.#asking.add(waiter)
       // As with writes: a result that has already arrived wins over the deadline.
       const timer = setTimeout(() => {
-        setImmediate(() => fail(this.#asking, group, waiter, late(waiter)))
+        setImmediate(() => this.#asking.fail(group, waiter, late(waiter)))
       }, this.#options.timeoutMs)
-      function answered<T>(tell: (value: T) => void): (value: T) => void {
+      function answered<T>(answer: (value: T) => void): (value: T) => void {
         return (value) => {
           clearTimeout(timer)
-          tell(value)
+          answer(value)
         }
       }
-      signal?.addEventListener('abort', () => settle(this.#asking, group, waiter, nothing))
+      signal?.addEventListener('abort', () => this.#asking.settle(group, waiter, nothing))
       this.#ask(group)
     })
   }
@@ -87,10 +112,10 @@ export class PopScheduler {
       const waiter = newWaiter(
         spec,
         true,
-        (outcome) => {
+        (response) => {
           clearTimeout(timer)
           signal.removeEventListener('abort', onGone)
-          resolve(outcome)
+          resolve(response)
         },
         reject,
       )
@@ -133,7 +158,7 @@ export class PopScheduler {
     let answered = 0
     for (const group of this.#waiting.groups) {
       for (const waiter of group.waiters) {
-        settle(this.#waiting, group, waiter, { ...nothing, draining: true })
+        this.#waiting.settle(group, waiter, { ...nothing, draining: true })
         answered += 1
         if (answered % drainSlice === 0) await delay(1)
       }
@@ -151,27 +176,18 @@ export class PopScheduler {
       let left = group.waiters.size
       let run: PopRun
       do {
-        run = await this.#options.slots.use(() => this.#popFor(grant), 'urgent', kindOf(group))
+        run = await this.#popInSlot(this.#waiting, group.description, 'urgent')
         if (run.outcome !== 'unused' || found === 0) outcome = run.outcome
         found += run.found
         left -= run.served
       } while (run.more && left > 0)
     } catch (error) {
       // Waiters keep waiting: `recheckAll` or a fallback poll finds what they missed.
-      this.#options.translate(error)
+      this.#failureOf(error)
     }
     this.#popping.delete(group.key)
     this.#reportCount(group)
     this.#options.coordinator.releaseGroup(grant, outcome, found)
-  }
-
-  /**
-   * Pops for the current waiters: those of the grant may have left, and others arrived, while no slot was
-   * free.
-   */
-  async #popFor({ description }: Grant): Promise<PopRun> {
-    const group = this.#waiting.groupOf(description)
-    return group === undefined ? noPop : runPop(this.#waiting, group, this.#options)
   }
 
   #ask(group: WaitingGroup): void {
@@ -180,26 +196,39 @@ export class PopScheduler {
     this.#track(this.#askAll(group))
   }
 
-  async #askAll(group: WaitingGroup): Promise<void> {
-    while (group.waiters.size > 0) {
+  async #askAll({ key, description }: WaitingGroup): Promise<void> {
+    for (;;) {
+      // By description: a group without waiters is removed, and may be created again during a pop.
+      const group = this.#asking.groupOf(description)
+      if (group === undefined) break
       try {
-        const { outcome } = await this.#options.slots.use(
-          () => runPop(this.#asking, group, this.#options),
-          'patient',
-          kindOf(group),
-        )
+        const { outcome } = await this.#popInSlot(this.#asking, description, 'patient')
         // A locked lane may hold a message, so an empty answer would be wrong. The lock is released, or the
         // pop times out.
         if (outcome === 'contended') await delay(contendedDelayMs)
       } catch (error) {
-        const failure = this.#options.translate(error)
-        for (const waiter of group.waiters) fail(this.#asking, group, waiter, failure)
+        const failure = this.#failureOf(error)
+        for (const waiter of group.waiters) this.#asking.fail(group, waiter, failure)
       }
     }
-    this.#asked.delete(group.key)
-    // A waiter that arrived after the last check of the loop belongs to a new group with the same key.
-    const again = this.#asking.groupOf(group.description)
-    if (again !== undefined) this.#ask(again)
+    this.#asked.delete(key)
+  }
+
+  #popInSlot(
+    requests: WaitingRequests,
+    description: WaitGroup,
+    urgency: 'urgent' | 'patient',
+  ): Promise<PopRun> {
+    // Pops of the same queue tend to hang together, so the queue is the kind.
+    const kind = 'queue' in description.source ? description.source.queue : ''
+    return this.#slots.use(() => requests.popFor(description), urgency, kind)
+  }
+
+  /** The error for the client. A pop can be repeated, so its outcome is never unknown. */
+  #failureOf(error: unknown): SidecarError {
+    const failure = connectionFailureOf(error)
+    if (failure.code === 'database_unavailable') this.#options.onUnavailable(failure)
+    return failure
   }
 
   #onDeadline(group: WaitingGroup, waiter: Waiter): void {
@@ -208,7 +237,7 @@ export class PopScheduler {
   }
 
   #leave(group: WaitingGroup, waiter: Waiter): void {
-    settle(this.#waiting, group, waiter, nothing)
+    this.#waiting.settle(group, waiter, nothing)
     this.#reportCount(group)
   }
 
@@ -231,27 +260,10 @@ export class PopScheduler {
 function newWaiter(
   spec: PopSpec,
   waits: boolean,
-  resolve: (outcome: PopResponse) => void,
+  resolve: (response: PopResponse) => void,
   reject: (error: SidecarError) => void,
 ): Waiter {
-  return { spec, waits, settled: false, inFlight: false, settle: resolve, fail: reject }
-}
-
-function fail(
-  waiters: WaitingRequests,
-  group: WaitingGroup,
-  waiter: Waiter,
-  error: SidecarError,
-): void {
-  if (waiter.settled) return
-  waiter.settled = true
-  waiters.remove(group, waiter)
-  waiter.fail(error)
-}
-
-/** Pops of the same queue tend to hang together, so the queue is the kind. */
-function kindOf({ description: { source } }: WaitingGroup): string {
-  return 'queue' in source ? source.queue : ''
+  return { spec, waits, settled: false, inFlight: false, resolve, reject }
 }
 
 function overloaded(): SidecarError {

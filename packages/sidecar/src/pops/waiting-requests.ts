@@ -1,10 +1,27 @@
-// The deque of waiting pops. A waiter settles exactly once: messages, deadline, disconnect or drain. A lease
-// that arrives for a settled waiter is released.
+// The deque of waiting pops, and the SQL call that serves it: one for all waiters of a wait group. SQL
+// distributes the lanes: oldest waiter first, one lane each before any waiter gets a second.
+//
+// A waiter settles exactly once: messages, deadline, disconnect, failure or drain. A lease that arrives for a
+// settled waiter is released.
 
 import type { WaitGroup } from '@rouse/protocol'
-import type { Lease } from '@rouse/storage'
+import { type Executor, type Lease, type PopRequest, type PopResult, pop } from '@rouse/storage'
+import type { GrantOutcome } from '../coordinator.ts'
 import type { PopResponse, PopSpec } from '../operation.ts'
 import type { SidecarError } from '../sidecar-error.ts'
+import { retrying } from '../writes/retry-split.ts'
+
+export interface WaitingRequestsOptions {
+  readonly executor: Executor
+  /** Whether leases survive a crash of the database. */
+  readonly durable: boolean
+  /** The maximum bytes of payload and headers in one response. */
+  readonly bytesMax: number
+  /** From 0 to 1, for jitter. */
+  readonly random: () => number
+  /** Releases a lease that came too late for its waiter. */
+  readonly release: (leaseId: string) => void
+}
 
 export interface Waiter {
   spec: PopSpec
@@ -13,8 +30,8 @@ export interface Waiter {
   settled: boolean
   /** A pop in flight includes this waiter. */
   inFlight: boolean
-  readonly settle: (outcome: PopResponse) => void
-  readonly fail: (error: SidecarError) => void
+  readonly resolve: (response: PopResponse) => void
+  readonly reject: (error: SidecarError) => void
 }
 
 export interface WaitingGroup {
@@ -22,17 +39,40 @@ export interface WaitingGroup {
   readonly description: WaitGroup
   /** Oldest first. */
   readonly waiters: Set<Waiter>
-  /** The position where the last pop of this group found messages: the next pop starts after it. */
+  /** The partition where the last pop of this group found messages: the next pop starts after it. */
   after: string
 }
 
-export class WaitingRequests {
-  readonly #groups = new Map<string, WaitingGroup>()
-  #count = 0
+/** One pop for the waiters of a group. */
+export interface PopRun {
+  readonly outcome: GrantOutcome
+  /** Messages. */
+  readonly found: number
+  /** Waiters that the call included. */
+  readonly served: number
+  /** The call was full: it left out some waiters of the group. */
+  readonly more: boolean
+}
 
+/** The maximum waiters and messages of one call: a longer call would delay the other groups. */
+const demandsMax = 100
+const messagesMax = 2_000
+
+const unused: PopRun = { outcome: 'unused', found: 0, served: 0, more: false }
+
+export const nothing: PopResponse = { leases: [], paused: false, draining: false }
+
+export class WaitingRequests {
+  readonly #options: WaitingRequestsOptions
+  readonly #groups = new Map<string, WaitingGroup>()
   /** Waiters of all groups. */
-  get count(): number {
-    return this.#count
+  count = 0
+  /** SQL calls, and the pops that shared them. */
+  calls = 0
+  requests = 0
+
+  constructor(options: WaitingRequestsOptions) {
+    this.#options = options
   }
 
   get groups(): IterableIterator<WaitingGroup> {
@@ -52,22 +92,121 @@ export class WaitingRequests {
       this.#groups.set(key, group)
     }
     group.waiters.add(waiter)
-    this.#count += 1
+    this.count += 1
     return group
   }
 
-  /** Idempotent. Removes a group without waiters. */
-  remove(group: WaitingGroup, waiter: Waiter): void {
-    if (!group.waiters.delete(waiter)) return
-    this.#count -= 1
+  settle(group: WaitingGroup, waiter: Waiter, response: PopResponse): void {
+    if (this.#remove(group, waiter)) waiter.resolve(response)
+  }
+
+  fail(group: WaitingGroup, waiter: Waiter, error: SidecarError): void {
+    if (this.#remove(group, waiter)) waiter.reject(error)
+  }
+
+  /** Pops once for the waiters of a group and settles those that get messages. Rejects if the call fails. */
+  async popFor(description: WaitGroup): Promise<PopRun> {
+    // By description: the group may have been removed, and created again, while no slot was free.
+    const group = this.groupOf(description)
+    if (group === undefined) return unused
+    const { served, more } = chooseWaiters(group)
+    if (served.length === 0) return unused
+    const result = await this.#pop(group, served)
+    group.after = result.leases.at(-1)?.partitionId ?? group.after
+    this.#distribute(group, served, result)
+    const outcome = result.status === 'paused' ? 'empty' : result.status
+    const found = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
+    return { outcome, found, served: served.length, more: more && outcome === 'messages' }
+  }
+
+  async #pop(group: WaitingGroup, served: readonly Waiter[]): Promise<PopResult> {
+    const { executor, random } = this.#options
+    const request = this.#toRequest(group, served)
+    this.calls += 1
+    this.requests += served.length
+    for (const waiter of served) waiter.inFlight = true
+    try {
+      return await retrying(() => pop(executor, request), random)
+    } finally {
+      for (const waiter of served) waiter.inFlight = false
+    }
+  }
+
+  #toRequest({ description, after }: WaitingGroup, served: readonly Waiter[]): PopRequest {
+    const { durable, bytesMax } = this.#options
+    return {
+      source: description.source,
+      group: description.group,
+      // The subscription matters only if the call creates the consumer group; the oldest waiter decides.
+      subscription: served[0]?.spec.subscription,
+      after,
+      durable,
+      bytesMax,
+      demands: served.map(({ spec: { batch, partitions, leaseMs, autoAck, holder } }) => ({
+        batch,
+        partitions,
+        leaseMs,
+        autoAck,
+        holder,
+      })),
+    }
+  }
+
+  #distribute(group: WaitingGroup, served: readonly Waiter[], result: PopResult): void {
+    const byDemand = groupByDemand(result.leases)
+    served.forEach((waiter, demand) => {
+      const leases = byDemand.get(demand)
+      if (leases === undefined) this.#foundNothing(group, waiter, result)
+      else if (!waiter.settled) this.settle(group, waiter, { ...nothing, leases })
+      // The waiter left or timed out during the call. Messages acknowledged on delivery are lost with it.
+      else if (waiter.spec.autoAck !== true) this.#options.release((leases[0] as Lease).leaseId)
+    })
+  }
+
+  #foundNothing(group: WaitingGroup, waiter: Waiter, result: PopResult): void {
+    // A `new` subscription starts at the waiter's first query, even if the queue is created later.
+    if (waiter.spec.subscription === 'new') {
+      waiter.spec = { ...waiter.spec, subscription: { fromMs: result.databaseTimeMs } }
+    }
+    if (waiter.waits || result.status === 'contended') return
+    // Other waiters of the call got messages, and a lane may have been busy: pop again for this one.
+    if (result.status === 'messages') return
+    this.settle(group, waiter, { ...nothing, paused: result.status === 'paused' })
+  }
+
+  /** False if the waiter has already settled. Removes a group without waiters. */
+  #remove(group: WaitingGroup, waiter: Waiter): boolean {
+    if (waiter.settled) return false
+    waiter.settled = true
+    group.waiters.delete(waiter)
+    this.count -= 1
     if (group.waiters.size === 0) this.#groups.delete(group.key)
+    return true
   }
 }
 
-export const nothing: PopResponse = { leases: [], paused: false, draining: false }
+function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean } {
+  const served: Waiter[] = []
+  let messages = 0
+  for (const waiter of group.waiters) {
+    if (waiter.inFlight) continue
+    messages += waiter.spec.batch
+    if (served.length >= demandsMax || (served.length > 0 && messages > messagesMax)) {
+      return { served, more: true }
+    }
+    served.push(waiter)
+  }
+  return { served, more: false }
+}
 
-export function found(leases: readonly Lease[]): PopResponse {
-  return { leases, paused: false, draining: false }
+function groupByDemand(leases: readonly Lease[]): Map<number, Lease[]> {
+  const groups = new Map<number, Lease[]>()
+  for (const lease of leases) {
+    const known = groups.get(lease.demand)
+    if (known === undefined) groups.set(lease.demand, [lease])
+    else known.push(lease)
+  }
+  return groups
 }
 
 function groupKey({ source, group }: WaitGroup): string {

@@ -12,8 +12,8 @@
 // last failure. A queue runs one call at a time and takes turns with the others, so that it cannot use up the
 // slots.
 
-import type { Semaphore } from '../pops/slots.ts'
 import { SidecarError } from '../sidecar-error.ts'
+import type { Semaphore } from '../slots.ts'
 import type { PendingWrite } from './write-queue.ts'
 
 /** The unit that a write locks: a partition of a queue. */

@@ -17,8 +17,8 @@ import {
 } from '@rouse/storage'
 import type { Coordinator } from '../coordinator.ts'
 import type { AckOutcome } from '../operation.ts'
-import type { Semaphore } from '../pops/slots.ts'
 import type { SidecarError } from '../sidecar-error.ts'
+import { Semaphore } from '../slots.ts'
 import { LockedTargets, lockTimeoutsMs, type WriteTarget } from './locked-targets.ts'
 import { type PendingWrite, runShared, WriteQueue } from './write-queue.ts'
 
@@ -28,8 +28,6 @@ export interface WriteOperationsOptions {
   readonly timeoutMs: number
   readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
   readonly onUnavailable: (error: SidecarError) => void
-  /** For writes to queues with a locked partition, shared by all kinds. */
-  readonly lockedSlots: Semaphore
   readonly nowMs: () => number
   readonly random: () => number
 }
@@ -56,6 +54,9 @@ const limits = {
   bytesMax: 4 * 1024 * 1024,
 }
 
+/** Concurrent calls for writes that hit a row lock of another session, for all kinds together. */
+const lockedSlots = 4
+
 interface WriteKind<I, O> {
   readonly slots?: number
   readonly patienceMs?: number
@@ -69,6 +70,7 @@ interface WriteKind<I, O> {
 
 export class WriteOperations {
   readonly #options: WriteOperationsOptions
+  readonly #lockedSlots = new Semaphore(lockedSlots, 1)
   readonly #pushes: WriteQueue<PushInput, PushedItem[]>
   readonly #acks: WriteQueue<AckInput, AckOutcome[]>
   readonly #transactions: WriteQueue<TransactionRequest, TransactionResult>
@@ -149,7 +151,7 @@ export class WriteOperations {
   }
 
   #queue<I, O>(kind: WriteKind<I, O>): WriteQueue<I, O> {
-    const { connections, timeoutMs, lockedSlots, nowMs, onUnavailable, random } = this.#options
+    const { connections, timeoutMs, nowMs, onUnavailable, random } = this.#options
     const shared = { ...limits, ...kind, timeoutMs }
     const run = (
       writes: readonly PendingWrite<I, O>[],
@@ -162,7 +164,7 @@ export class WriteOperations {
     }
     const locked = new LockedTargets<I, O>({
       ...shared,
-      slots: lockedSlots,
+      slots: this.#lockedSlots,
       nowMs,
       async call(writes, lockTimeoutMs) {
         const startedAtMs = nowMs()

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { Semaphore } from '../../src/pops/slots.ts'
+import { Semaphore } from '../src/slots.ts'
 
 /** Tasks that start when they get a slot and end when the test says so. */
 function worksAt(semaphore: Semaphore) {

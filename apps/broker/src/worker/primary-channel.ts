@@ -1,8 +1,18 @@
-// The worker's end of the channel to its primary: the SharedStateManager as the sidecar sees it, and due
-// notices.
+// The worker's end of the channel to its primary: the SharedStateManager as the sidecar sees it, due notices,
+// and what the primary sends.
 import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
 import type { AckItem, PushedItem, PushItem } from '@rouse/storage'
-import { createOutbox, type Due, type Outbox, type WorkerMessage } from '../ipc.ts'
+import type { EncryptedQueues } from '../encryption/sealing.ts'
+import {
+  createOutbox,
+  type Due,
+  type Outbox,
+  type PrimaryMessage,
+  readBatch,
+  type WorkerMessage,
+} from '../ipc.ts'
+import type { WorkerDrain } from './drain.ts'
+import type { StatsClient } from './stats-client.ts'
 
 export function outboxToPrimary(): Outbox<WorkerMessage> {
   return createOutbox<WorkerMessage>({
@@ -28,6 +38,23 @@ export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
     },
     notifyOutcomeUnknown: () => outbox.post({ type: 'outcomeUnknown' }),
   }
+}
+
+export function handlePrimaryMessages(parts: {
+  readonly sidecar: Pick<SidecarDbPool, 'onGrant'>
+  readonly encrypted: Pick<EncryptedQueues, 'refresh'>
+  readonly statsClient: Pick<StatsClient, 'answered'>
+  readonly drain: WorkerDrain
+}): void {
+  const { sidecar, encrypted, statsClient, drain } = parts
+  process.on('message', (value: unknown) => {
+    for (const message of readBatch<PrimaryMessage>(value)) {
+      if (message.type === 'grant') sidecar.onGrant(message.grant)
+      else if (message.type === 'configured') void encrypted.refresh()
+      else if (message.type === 'stats') statsClient.answered(message.id, message.stats)
+      else drain.begin()
+    }
+  })
 }
 
 type Submit = SidecarDbPool['submit']

@@ -11,16 +11,20 @@ import { systemClock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { nodeConnections } from '../config/connections.ts'
 import { payloadCipherOf } from '../encryption/payload-cipher.ts'
-import { createEncryptedQueues, type EncryptedQueues } from '../encryption/sealing.ts'
+import { createEncryptedQueues } from '../encryption/sealing.ts'
 import { createServer } from '../http/server.ts'
-import { type PrimaryMessage, readBatch } from '../ipc.ts'
 import { createLogger, logLimit } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
 import { cannotListenExitCode } from '../primary/worker-pool.ts'
 import type { BrokerContext, WorkerPhase } from './context.ts'
 import { createDeliveryLog } from './delivery-log.ts'
-import { createWorkerDrain } from './drain.ts'
-import { outboxToPrimary, remoteCoordinator, withDueNotices } from './primary-channel.ts'
+import { createWorkerDrain, type WorkerDrain } from './drain.ts'
+import {
+  handlePrimaryMessages,
+  outboxToPrimary,
+  remoteCoordinator,
+  withDueNotices,
+} from './primary-channel.ts'
 import { createReadiness } from './readiness.ts'
 import { createStatsClient } from './stats-client.ts'
 
@@ -81,7 +85,8 @@ export async function runWorker(config: Config): Promise<void> {
     stats: () => statsClient.ask(),
   }
   const app = createServer(context)
-  handlePrimaryMessages({ sidecar, encrypted, statsClient, drain, phase })
+  handlePrimaryMessages({ sidecar, encrypted, statsClient, drain })
+  handleProcessEvents(phase, drain)
   await encrypted.start()
   const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
     log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
@@ -93,22 +98,7 @@ export async function runWorker(config: Config): Promise<void> {
   statsClient.start()
 }
 
-function handlePrimaryMessages(parts: {
-  readonly sidecar: SidecarDbPool
-  readonly encrypted: EncryptedQueues
-  readonly statsClient: ReturnType<typeof createStatsClient>
-  readonly drain: ReturnType<typeof createWorkerDrain>
-  readonly phase: WorkerPhase
-}): void {
-  const { sidecar, encrypted, statsClient, drain, phase } = parts
-  process.on('message', (value: unknown) => {
-    for (const message of readBatch<PrimaryMessage>(value)) {
-      if (message.type === 'grant') sidecar.onGrant(message.grant)
-      else if (message.type === 'configured') void encrypted.refresh()
-      else if (message.type === 'stats') statsClient.answered(message.id, message.stats)
-      else drain.begin()
-    }
-  })
+function handleProcessEvents(phase: WorkerPhase, drain: WorkerDrain): void {
   process.on('disconnect', () => process.exit(phase.isDraining ? 0 : 1))
   process.on('SIGTERM', () => drain.begin())
   // A terminal sends the signal to every process, but only the primary decides when to stop.

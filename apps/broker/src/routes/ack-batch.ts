@@ -65,11 +65,9 @@ async function ackLease(
   const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
   if (!outcome.accepted) throw new RouseError('lease_lost', leaseLostText)
   const { deadLettered } = outcome
-  context.deliveryLog.leaseEnded(token.leaseId, {
-    status: item.status ?? 'completed',
-    deadLettered,
-  })
-  return { index: 0, success: true, ...(outcome.deadLettered ? { dlq: true } : {}) }
+  const status = item.status ?? 'completed'
+  context.deliveryLog?.leaseEnded(token.leaseId, { status, deadLettered })
+  return { index: 0, success: true, ...(deadLettered ? { dlq: true } : {}) }
 }
 
 function dropNulls(body: unknown): void {

@@ -88,16 +88,8 @@ export function logEnded(
   item: AckItem,
   outcome: AckOutcome | undefined,
 ): void {
-  if (outcome?.accepted !== true || item.message === undefined) return
-  const { partitionId, seq } = item.message
+  const { leaseId, message, status = 'completed' } = item
+  if (outcome?.accepted !== true || message === undefined) return
   const { deadLettered } = outcome
-  const status = item.status ?? 'completed'
-  context.deliveryLog.ended({
-    leaseId: item.leaseId,
-    partitionId,
-    seq,
-    transactionId,
-    status,
-    deadLettered,
-  })
+  context.deliveryLog?.ended({ leaseId, ...message, transactionId, status, deadLettered })
 }

@@ -166,7 +166,7 @@ async function deliver(
   }
   const answer = popAnswer(opened.leases, { ...options, acks })
   if (!(await watch.delivering(options.autoAck ? [] : opened.leases))) return reply.code(204).send()
-  context.deliveryLog.claimed(opened.leases, options.consumerGroup)
+  context.deliveryLog?.claimed(opened.leases, options.consumerGroup)
   return sendAnswer(reply, answer)
 }
 

@@ -18,7 +18,8 @@ export interface BrokerContext {
   readonly limits: Limits
   readonly clock: Clock
   readonly log: Logger
-  readonly deliveryLog: DeliveryLog
+  /** Undefined unless the log level is debug. */
+  readonly deliveryLog: DeliveryLog | undefined
   readonly pool: pg.Pool
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
   /** Encrypts and decrypts the payloads of encrypted queues. */

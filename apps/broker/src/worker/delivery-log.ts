@@ -38,10 +38,12 @@ interface Claim {
   readonly transactionId: string
 }
 
-export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog {
+/** Undefined unless the log level is debug: then there is nothing to record. */
+export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog | undefined {
+  if (!log.isLevelEnabled('debug')) return undefined
   const claims = new Claims()
 
-  function tellEnded(ids: Ids, { status, deadLettered }: Ending, claim: Claim | undefined): void {
+  function logEnded(ids: Ids, { status, deadLettered }: Ending, claim: Claim | undefined): void {
     const event = status === 'completed' ? 'completed' : 'failed'
     log.debug(
       {
@@ -59,7 +61,6 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
 
   return {
     claimed(leases, group) {
-      if (!log.isLevelEnabled('debug')) return
       const atMs = nowMs()
       for (const { leaseId, queue, partitionId, partition, attempt, messages } of leases) {
         for (const { id, seq, transactionId: given } of messages) {
@@ -71,7 +72,6 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
       }
     },
     ended({ leaseId, partitionId, seq, transactionId, ...ending }) {
-      if (!log.isLevelEnabled('debug')) return
       const claim = claims.take(leaseId, partitionId, seq)
       const ids = {
         transactionId: transactionId ?? claim?.transactionId,
@@ -79,17 +79,16 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
         seq,
         leaseId,
       }
-      tellEnded(ids, ending, claim)
+      logEnded(ids, ending, claim)
     },
     leaseEnded(leaseId, ending) {
-      if (!log.isLevelEnabled('debug')) return
       const held = claims.takeAll(leaseId)
       for (const claim of held) {
         const { transactionId, partitionId, seq } = claim
-        tellEnded({ transactionId, partitionId, seq, leaseId }, ending, claim)
+        logEnded({ transactionId, partitionId, seq, leaseId }, ending, claim)
       }
       // Another worker delivered it, so its messages are not known here.
-      if (held.length === 0) tellEnded({ leaseId }, ending, undefined)
+      if (held.length === 0) logEnded({ leaseId }, ending, undefined)
     },
   }
 }

@@ -25,6 +25,9 @@ export interface PayloadCipher {
   open(place: PayloadPlace, stored: string): string
 }
 
+/** Begins every sealed payload. No JSON text begins like this. */
+export const sealedPrefix = 'enc1:'
+
 const encryptionKeysMax = 3
 const keyBytes = 32
 const nonceBytes = 12
@@ -47,10 +50,6 @@ function readKey(word: string, position: number): Buffer {
   throw new Error(`must be ${keyBytes} bytes in base64 or hex; key ${position} is not`)
 }
 
-export function isSealed(stored: string): boolean {
-  return stored.startsWith('enc1:')
-}
-
 export function createPayloadCipher(keys: readonly Buffer[]): PayloadCipher {
   const [first] = keys
   const known = new Map(keys.map((key) => [keyId(key), key]))
@@ -61,10 +60,10 @@ export function createPayloadCipher(keys: readonly Buffer[]): PayloadCipher {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv('aes-256-gcm', first, nonce).setAAD(nameOf(place))
       const text = Buffer.concat([nonce, cipher.update(payload, 'utf8'), cipher.final()])
-      return `enc1:${keyId(first)}:${Buffer.concat([text, cipher.getAuthTag()]).toString('base64')}`
+      return `${sealedPrefix}${keyId(first)}:${Buffer.concat([text, cipher.getAuthTag()]).toString('base64')}`
     },
     open(place, stored) {
-      if (!isSealed(stored)) return stored
+      if (!stored.startsWith(sealedPrefix)) return stored
       const [, id = '', base64 = ''] = sealedForm.exec(stored) ?? []
       const key = known.get(id)
       if (key === undefined) throw noKey(place)

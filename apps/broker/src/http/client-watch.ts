@@ -10,37 +10,26 @@ import type { LeaveSignal } from '@rouse/sidecar'
 import type { Lease } from '@rouse/storage'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
+interface Leases {
+  release(leaseIds: readonly string[]): void
+}
+
 /** Watches one request until its response is sent. Thousands wait at once, so it is small. */
-export interface ClientWatch extends LeaveSignal {
-  /** Call before sending these leases. False: the client has left, and the leases were given back. */
-  delivering(leases: readonly Lease[]): Promise<boolean>
-}
-
-interface WatchOptions {
-  readonly release: (leaseIds: readonly string[]) => void
-}
-
-export function createClientWatch(
-  options: WatchOptions,
-): (request: FastifyRequest, reply: FastifyReply) => ClientWatch {
-  return (request, reply) => new WatchedClient(request.raw.socket, reply.raw, options)
-}
-
-class WatchedClient implements ClientWatch {
+export class ClientWatch implements LeaveSignal {
   readonly #socket: Socket
   readonly #response: ServerResponse
-  readonly #options: WatchOptions
+  readonly #leases: Leases
   readonly #leave = (): void => this.#gone()
   #onGone: (() => void) | undefined
   #leaseIds: readonly string[] = []
   aborted = false
 
-  constructor(socket: Socket, response: ServerResponse, options: WatchOptions) {
-    this.#socket = socket
-    this.#response = response
-    this.#options = options
-    socket.on('end', this.#leave)
-    response.on('close', () => this.#closed())
+  constructor(request: FastifyRequest, reply: FastifyReply, leases: Leases) {
+    this.#socket = request.raw.socket
+    this.#response = reply.raw
+    this.#leases = leases
+    this.#socket.on('end', this.#leave)
+    this.#response.on('close', () => this.#closed())
   }
 
   /** The pop is the only listener. */
@@ -52,6 +41,7 @@ class WatchedClient implements ClientWatch {
     this.#onGone = undefined
   }
 
+  /** Call before sending these leases. False: the client has left, and the leases were given back. */
   async delivering(leases: readonly Lease[]): Promise<boolean> {
     // One turn of the event loop: a FIN that has already arrived is read before the response is written.
     await new Promise((resolve) => void setImmediate(resolve))
@@ -60,7 +50,7 @@ class WatchedClient implements ClientWatch {
       this.#leaseIds = held
       return true
     }
-    this.#options.release(held)
+    this.#leases.release(held)
     return false
   }
 
@@ -75,7 +65,7 @@ class WatchedClient implements ClientWatch {
     this.#socket.off('end', this.#leave)
     this.#gone()
     if (this.#leaseIds.length > 0 && !this.#response.writableFinished) {
-      this.#options.release(this.#leaseIds)
+      this.#leases.release(this.#leaseIds)
     }
   }
 }

@@ -1,30 +1,32 @@
-// The three pop paths, by GET and POST. A POST may acknowledge first: ack and fetch in one request.
+// Pops: three paths, by GET and POST. A POST may acknowledge first: ack and fetch in one request.
 
-import { setTimeout as delay } from 'node:timers/promises'
-import type { PopSource } from '@rouse/protocol'
 import {
   type Ack,
   type AckResult,
   AckSchema,
+  encodeLeaseToken,
   fieldError,
   type PopBody,
   type PopOptions,
+  type PopSource,
   parsePartitionName,
   parseQueueName,
   RouseError,
   readPopBody,
   readPopQuery,
+  transactionIdFor,
 } from '@rouse/protocol'
 import type { PopResponse, PopSpec } from '@rouse/sidecar'
+import type { Lease, LeasedMessage } from '@rouse/storage'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type ClientWatch, createClientWatch } from '../http/client-watch.ts'
+import { openLeases, type UnreadableMessage } from '../encryption/opening.ts'
+import { sealedPrefix } from '../encryption/payload-cipher.ts'
+import { ClientWatch } from '../http/client-watch.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { submitAcks } from './ack-items.ts'
-import { createGiveBackPace } from './give-back-pace.ts'
-import { openLeases, type UnreadableMessage, unreadableMessage } from './open-leases.ts'
-import { popAnswer } from './pop-answer.ts'
+import { createUndelivered, type Undelivered } from './undelivered.ts'
 
 const paths = [
   '/api/v1/pop/queue/:queue',
@@ -41,21 +43,14 @@ const popBodySchema = {
 }
 
 export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
-  const watchClient = createClientWatch({ release: (leaseIds) => giveBack(leaseIds, context) })
-  const pauseBefore = createGiveBackPace()
+  const undelivered = createUndelivered(context)
 
   for (const path of paths) {
     app.get(path, (request, reply) => {
       const options = readPopQuery(request.query as object, context.limits)
       const pop = toPopSpec(sourceOf(request, options), options, context)
-      return answerPop({
-        reply,
-        options,
-        pop,
-        watch: watchClient(request, reply),
-        pauseBefore,
-        context,
-      })
+      const watch = new ClientWatch(request, reply, undelivered)
+      return answerPop({ reply, options, pop, watch, undelivered, context })
     })
     app.post(
       path,
@@ -71,9 +66,9 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
         const body = request.body as PopBody
         const options = readPopBody(body, context.limits)
         const pop = toPopSpec(sourceOf(request, options), options, context)
-        const watch = watchClient(request, reply)
+        const watch = new ClientWatch(request, reply, undelivered)
         const acks = await acknowledge(body.acks, options.consumerGroup, context)
-        return answerPop({ reply, options, pop, watch, acks, pauseBefore, context })
+        return answerPop({ reply, options, pop, watch, acks, undelivered, context })
       },
     )
   }
@@ -115,12 +110,9 @@ async function acknowledge(
   context: BrokerContext,
 ): Promise<AckResult[] | undefined> {
   if (acks === undefined) return undefined
-  if (acks.length > context.limits.acknowledgmentsMax) {
-    throw fieldError(
-      'invalid_request',
-      'acks',
-      `must be at most ${context.limits.acknowledgmentsMax}`,
-    )
+  const { acknowledgmentsMax } = context.limits
+  if (acks.length > acknowledgmentsMax) {
+    throw fieldError('invalid_request', 'acks', `must be at most ${acknowledgmentsMax}`)
   }
   return submitAcks(acks, group, context)
 }
@@ -131,7 +123,7 @@ interface PopRequest {
   readonly pop: PopSpec
   readonly watch: ClientWatch
   readonly acks?: readonly AckResult[] | undefined
-  readonly pauseBefore: ReturnType<typeof createGiveBackPace>
+  readonly undelivered: Undelivered
   readonly context: BrokerContext
 }
 
@@ -140,7 +132,7 @@ async function answerPop(request: PopRequest): Promise<FastifyReply> {
   const { leases, paused, draining } = await fetchMessages(request)
   if (draining) reply.header('connection', 'close')
   if (leases.length === 0) {
-    if (acks !== undefined) return sendAnswer(reply, popAnswer([], { ...options, acks }))
+    if (acks !== undefined) return sendJson(reply, popJson([], request))
     if (paused && !options.wait) throw new RouseError('queue_paused')
     return reply.code(204).send()
   }
@@ -150,82 +142,8 @@ async function answerPop(request: PopRequest): Promise<FastifyReply> {
     await takeBack(leases, error, request)
     if (acks === undefined) throw error
     request.context.log.warn({ err: error }, 'acknowledged, but could not return messages')
-    return sendAnswer(reply, popAnswer([], { ...options, acks }))
+    return sendJson(reply, popJson([], request))
   }
-}
-
-async function deliver(
-  leases: PopResponse['leases'],
-  { reply, options, acks, watch, context }: PopRequest,
-): Promise<FastifyReply> {
-  const opened = openLeases(leases, context.cipher)
-  const [first] = opened.unreadable
-  if (first !== undefined) {
-    await fail(opened.unreadable, options, context)
-    if (opened.leases.length === 0) throw first.error
-  }
-  const answer = popAnswer(opened.leases, { ...options, acks })
-  if (!(await watch.delivering(options.autoAck ? [] : opened.leases))) return reply.code(204).send()
-  context.deliveryLog?.claimed(opened.leases, options.consumerGroup)
-  return sendAnswer(reply, answer)
-}
-
-/** Charges the attempt and starts the retry. If that fails, the message is retried when its lease expires. */
-async function fail(
-  unreadable: readonly UnreadableMessage[],
-  { autoAck }: PopOptions,
-  { sidecar, log }: BrokerContext,
-): Promise<void> {
-  if (unreadable.length === 0) return
-  const messageIds = unreadable.map(({ id }) => id)
-  log.error({ messageIds, autoAck }, 'stored messages cannot be read')
-  if (autoAck) return
-  const items = unreadable.map(({ ending }) => ending)
-  await sidecar.submit({ kind: 'ACK_BATCH', items }).catch((error: unknown) => {
-    log.warn({ err: error, messageIds }, 'could not fail unreadable messages')
-  })
-}
-
-/**
- * If a response cannot be built or sent, nothing stays leased. A message that cannot be read is failed. The
- * others are given back uncharged and with a delay; otherwise the next waiter would get them at once.
- */
-async function takeBack(
-  leases: PopResponse['leases'],
-  error: unknown,
-  request: PopRequest,
-): Promise<void> {
-  const { options, pauseBefore, context } = request
-  if (options.autoAck) {
-    const messageIds = leases.flatMap(({ messages }) => messages.map(({ id }) => id))
-    context.log.error(
-      { err: error, messageIds },
-      'messages popped with autoAck could not be returned',
-    )
-    return
-  }
-  await fail(findUnreadable(leases, request), options, context)
-  const nowMs = context.clock.nowMs()
-  const pauseMs = Math.max(...leases.map(({ queue }) => pauseBefore(queue, nowMs)))
-  if (!context.phase.isDraining) await delay(pauseMs)
-  giveBack([...new Set(leases.map(({ leaseId }) => leaseId))], context)
-}
-
-/** The messages that cannot be delivered even alone. */
-function findUnreadable(
-  leases: PopResponse['leases'],
-  { options }: PopRequest,
-): UnreadableMessage[] {
-  return leases.flatMap((lease) =>
-    lease.messages.flatMap((message) => {
-      try {
-        popAnswer([{ ...lease, messages: [message] }], options)
-        return []
-      } catch (error) {
-        return [unreadableMessage(lease, message, error as Error)]
-      }
-    }),
-  )
 }
 
 /** Completed acks must be reported, so a fetch that fails after them counts as empty. */
@@ -243,14 +161,112 @@ function fetchMessages(request: PopRequest): Promise<PopResponse> {
   })
 }
 
-function sendAnswer(reply: FastifyReply, json: string): FastifyReply {
+async function deliver(leases: readonly Lease[], request: PopRequest): Promise<FastifyReply> {
+  const { reply, options, watch, context } = request
+  const readable = leases.some(isEncrypted) ? await open(leases, request) : leases
+  const json = popJson(readable, request)
+  if (!(await watch.delivering(options.autoAck ? [] : readable))) return reply.code(204).send()
+  context.deliveryLog?.claimed(readable, options.consumerGroup)
+  return sendJson(reply, json)
+}
+
+function isEncrypted({ messages }: Lease): boolean {
+  return messages.some(({ payload }) => payload.startsWith(sealedPrefix))
+}
+
+async function open(leases: readonly Lease[], request: PopRequest): Promise<readonly Lease[]> {
+  const { options, undelivered, context } = request
+  const { leases: readable, unreadable } = openLeases(leases, context.cipher)
+  await undelivered.fail(unreadable, options)
+  if (readable.length === 0 && unreadable[0] !== undefined) throw unreadable[0].error
+  return readable
+}
+
+/** The response could not be built or sent. */
+async function takeBack(
+  leases: readonly Lease[],
+  error: unknown,
+  { options, undelivered, context }: PopRequest,
+): Promise<void> {
+  if (options.autoAck) {
+    const messageIds = leases.flatMap(({ messages }) => messages.map(({ id }) => id))
+    context.log.error(
+      { err: error, messageIds },
+      'messages popped with autoAck could not be returned',
+    )
+    return
+  }
+  await undelivered.fail(findUnreadable(leases, options), options)
+  await undelivered.giveBack(leases)
+}
+
+/** The messages that cannot be delivered even alone. */
+function findUnreadable(leases: readonly Lease[], options: PopOptions): UnreadableMessage[] {
+  return leases.flatMap((lease) =>
+    lease.messages.flatMap((message) => {
+      try {
+        popJson([{ ...lease, messages: [message] }], { options })
+        return []
+      } catch (error) {
+        return [{ lease, message, error: error as Error }]
+      }
+    }),
+  )
+}
+
+function sendJson(reply: FastifyReply, json: string): FastifyReply {
   return reply.type('application/json; charset=utf-8').send(json)
 }
 
-function giveBack(leaseIds: readonly string[], context: BrokerContext): void {
-  for (const leaseId of leaseIds) {
-    context.sidecar.submit({ kind: 'RELEASE', leaseId }).catch((error: unknown) => {
-      context.log.warn({ err: error, leaseId }, 'could not release an undelivered lease')
-    })
+/** The body of a response. Payloads are JSON text and are sent unparsed. */
+function popJson(
+  leases: readonly Lease[],
+  { options: { consumerGroup, autoAck }, acks }: Pick<PopRequest, 'options' | 'acks'>,
+): string {
+  const group = JSON.stringify(consumerGroup)
+  const tail = acks === undefined ? '}' : `,"acks":${JSON.stringify(acks)}}`
+  const first = leases[0]
+  const firstMessage = first?.messages[0]
+  if (first === undefined || firstMessage === undefined) {
+    return `{"success":true,"queue":null,"consumerGroup":${group},"leaseId":null,"partition":null,"partitionId":null,"messages":[]${tail}`
   }
+  let messages = ''
+  for (const lease of leases) messages += leaseJson(lease, group, autoAck)
+  return (
+    `{"success":true,"queue":${JSON.stringify(first.queue)},"consumerGroup":${group},` +
+    `"leaseId":${autoAck ? 'null' : `"${tokenOf(first, firstMessage)}"`},` +
+    `"partition":${JSON.stringify(first.partition)},"partitionId":"${first.partitionId}",` +
+    `"messages":[${messages.slice(1)}]${tail}`
+  )
+}
+
+/** Each message is preceded by a comma. With autoAck nothing is left to acknowledge: no lease ids. */
+function leaseJson(lease: Lease, group: string, autoAck: boolean): string {
+  const place =
+    `,"partition":${JSON.stringify(lease.partition)},"partitionId":"${lease.partitionId}",` +
+    `"queue":${JSON.stringify(lease.queue)}`
+  const rest = `,"consumerGroup":${group},"attempt":${lease.attempt},"headers":`
+  let text = ''
+  for (const message of lease.messages) {
+    text +=
+      `,{"id":"${message.id}","transactionId":${JSON.stringify(transactionIdOf(lease, message))},` +
+      `"traceId":${message.traceId === null ? 'null' : JSON.stringify(message.traceId)},` +
+      `"data":${message.payload},"createdAt":"${new Date(message.createdAtMs).toISOString()}"` +
+      `${place},"seq":${message.seq},` +
+      `"leaseId":${autoAck ? 'null' : `"${tokenOf(lease, message)}"`}${rest}${message.headers ?? 'null'}}`
+  }
+  return text
+}
+
+function tokenOf(lease: Lease, message: LeasedMessage): string {
+  return encodeLeaseToken({
+    leaseId: lease.leaseId,
+    partitionId: lease.partitionId,
+    seq: message.seq,
+    transactionId: transactionIdOf(lease, message),
+  })
+}
+
+function transactionIdOf(lease: Lease, message: LeasedMessage): string {
+  return message.transactionId ?? transactionIdFor(lease.partitionId, message.seq)
 }

@@ -5,7 +5,7 @@ import type { PushItem } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
-import { createPayloadCipher, isSealed } from '../../src/encryption/payload-cipher.ts'
+import { createPayloadCipher, sealedPrefix } from '../../src/encryption/payload-cipher.ts'
 import { createEncryptedQueues } from '../../src/encryption/sealing.ts'
 import { createLogger } from '../../src/log.ts'
 
@@ -56,7 +56,7 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
     seals: async (queue: string): Promise<boolean> => {
       const item = { queue, partition: 'p', id: 'i', payload: '1' } as unknown as PushItem
       await sidecar.submit({ kind: 'PUSH', items: [item], bytes: 1 })
-      return isSealed(stored[0]?.payload as string)
+      return (stored[0] as PushItem).payload.startsWith(sealedPrefix)
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { RouseError } from '@rouse/protocol'
-import type { AckItem, Lease, LeasedMessage } from '@rouse/storage'
-import { isSealed, type PayloadCipher } from '../encryption/payload-cipher.ts'
+import type { Lease, LeasedMessage } from '@rouse/storage'
+import type { PayloadCipher } from './payload-cipher.ts'
 
 export interface OpenedLeases {
   /** Payloads are JSON text. Messages that cannot be decrypted are left out. */
@@ -9,10 +9,9 @@ export interface OpenedLeases {
 }
 
 export interface UnreadableMessage {
-  readonly id: string
+  readonly lease: Lease
+  readonly message: LeasedMessage
   readonly error: Error
-  /** Fails the message, so that it is retried and dead-lettered like any other that cannot be processed. */
-  readonly ending: AckItem
 }
 
 /**
@@ -23,9 +22,6 @@ export function openLeases(
   leases: readonly Lease[],
   cipher: Pick<PayloadCipher, 'open'>,
 ): OpenedLeases {
-  if (!leases.some(({ messages }) => messages.some(({ payload }) => isSealed(payload)))) {
-    return { leases, unreadable: [] }
-  }
   const unreadable: UnreadableMessage[] = []
   const opened = leases.map((lease) => ({
     ...lease,
@@ -36,25 +32,10 @@ export function openLeases(
       } catch (thrown) {
         const error = thrown as RouseError
         if (error.code === 'encryption_unavailable') throw error
-        unreadable.push(unreadableMessage(lease, message, error))
+        unreadable.push({ lease, message, error })
         return []
       }
     }),
   }))
   return { leases: opened.filter(({ messages }) => messages.length > 0), unreadable }
-}
-
-export function unreadableMessage(
-  { leaseId, partitionId }: Lease,
-  { id, seq }: LeasedMessage,
-  error: Error,
-): UnreadableMessage {
-  const ending = {
-    leaseId,
-    message: { partitionId, seq },
-    status: 'failed',
-    errorCode: 'message_unreadable',
-    errorMessage: error.message,
-  } as const
-  return { id, error, ending }
 }

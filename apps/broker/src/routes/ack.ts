@@ -1,16 +1,27 @@
+// Acks: one message, a list of messages, or all that a lease still holds.
 import {
+  type Ack,
   type AckBody,
   AckBodySchema,
+  type AckLeaseBody,
+  AckLeaseBodySchema,
+  type AckListBody,
+  AckListBodySchema,
   type AckReceiptBody,
   AckReceiptBodySchema,
+  type AckResult,
+  decodeLeaseToken,
+  fieldError,
+  matchesTransaction,
   parseConsumerGroup,
   RouseError,
 } from '@rouse/protocol'
+import type { AckOutcome } from '@rouse/sidecar'
+import type { AckItem } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { leaseLostText, logEnded, readAck, readReceipt, toAckResult } from './ack-items.ts'
 
 /** Selects the schema by the receipt, so that errors refer to the intended form. */
 const ackSchema = {
@@ -20,7 +31,15 @@ const ackSchema = {
   else: bodySchema(AckBodySchema),
 }
 
-export function ackRoute(app: FastifyInstance, context: BrokerContext): void {
+/** By the list, for the same reason. */
+const ackBatchSchema = {
+  if: { type: 'object', required: ['acknowledgments'] },
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  then: bodySchema(AckListBodySchema),
+  else: bodySchema(AckLeaseBodySchema),
+}
+
+export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/ack',
     {
@@ -30,20 +49,153 @@ export function ackRoute(app: FastifyInstance, context: BrokerContext): void {
         done()
       },
     },
+    async (request) => [await ackOne(request.body as AckBody | AckReceiptBody, context)],
+  )
+
+  app.post(
+    '/api/v1/ack/batch',
+    {
+      schema: { body: ackBatchSchema },
+      preValidation: (request, _reply, done) => {
+        dropNulls(request.body)
+        done()
+      },
+    },
     async (request) => {
-      const ack = request.body as AckBody | AckReceiptBody
-      const group =
-        ack.consumerGroup === undefined ? undefined : parseConsumerGroup(ack.consumerGroup)
-      const item = 'receipt' in ack ? readReceipt(ack) : readAck(ack)
-      if (item === undefined) throw new RouseError('lease_lost', leaseLostText)
-      const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
-      if (!outcome.accepted) throw new RouseError('lease_lost', leaseLostText)
-      if ('receipt' in ack) {
-        logEnded(context, undefined, item, outcome)
-        return [{ index: 0, success: true, ...(outcome.deadLettered ? { dlq: true } : {}) }]
+      const body = request.body as AckListBody | AckLeaseBody
+      const group = groupOf(body)
+      if (!('acknowledgments' in body)) return [await ackLease(body, group, context)]
+      const { acknowledgmentsMax } = context.limits
+      if (body.acknowledgments.length > acknowledgmentsMax) {
+        throw fieldError(
+          'invalid_request',
+          'acknowledgments',
+          `must be at most ${acknowledgmentsMax}`,
+        )
       }
-      logEnded(context, ack.transactionId, item, outcome)
-      return [toAckResult(0, ack.transactionId, outcome)]
+      return submitAcks(body.acknowledgments, group, context)
     },
   )
+}
+
+async function ackOne(ack: AckBody | AckReceiptBody, context: BrokerContext): Promise<AckResult> {
+  const group = groupOf(ack)
+  const item = 'receipt' in ack ? readReceipt(ack) : readAck(ack)
+  if (item === undefined) throw leaseLost()
+  const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
+  if (!outcome.accepted) throw leaseLost()
+  const transactionId = 'receipt' in ack ? undefined : ack.transactionId
+  logEnded(context, transactionId, item, outcome)
+  return toAckResult(0, transactionId, outcome)
+}
+
+/** Acknowledges everything the lease still holds, by the leaseId of any of its messages. */
+async function ackLease(
+  body: AckLeaseBody,
+  group: string | undefined,
+  context: BrokerContext,
+): Promise<AckResult> {
+  const token = decodeLeaseToken(body.leaseId)
+  if (token === undefined) throw leaseLost()
+  const item = { leaseId: token.leaseId, ...readEnding(body) }
+  const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
+  if (!outcome.accepted) throw leaseLost()
+  const { deadLettered } = outcome
+  const status = item.status ?? 'completed'
+  context.deliveryLog?.leaseEnded(token.leaseId, { status, deadLettered })
+  return toAckResult(0, undefined, outcome)
+}
+
+/**
+ * Acknowledges many messages independently. Invalid ones never reach the database. Results keep the order.
+ */
+export async function submitAcks(
+  acks: readonly Ack[],
+  group: string | undefined,
+  context: BrokerContext,
+): Promise<AckResult[]> {
+  const read = acks.map(readAck)
+  const items = read.filter((item) => item !== undefined)
+  const outcomes =
+    items.length === 0 ? [] : await context.sidecar.submit({ kind: 'ACK_BATCH', items, group })
+  let next = 0
+  return acks.map((ack, index) => {
+    const item = read[index]
+    if (item === undefined) return toAckResult(index, ack.transactionId, undefined)
+    const outcome = outcomes[next]
+    next += 1
+    logEnded(context, ack.transactionId, item, outcome)
+    return toAckResult(index, ack.transactionId, outcome)
+  })
+}
+
+function dropNulls(body: unknown): void {
+  const list = (withoutNulls(body) as { acknowledgments?: unknown } | undefined)?.acknowledgments
+  if (Array.isArray(list)) for (const ack of list) withoutNulls(ack)
+}
+
+function groupOf({ consumerGroup }: { readonly consumerGroup?: string | undefined }) {
+  return consumerGroup === undefined ? undefined : parseConsumerGroup(consumerGroup)
+}
+
+type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
+
+/** Undefined if transactionId, partitionId and leaseId do not name one delivered message. Saves a query. */
+export function readAck(ack: Ack): AckItem | undefined {
+  const token = decodeLeaseToken(ack.leaseId)
+  if (token === undefined || token.partitionId !== ack.partitionId) return undefined
+  if (!matchesTransaction(token, ack.transactionId)) return undefined
+  const message = { partitionId: token.partitionId, seq: token.seq }
+  return { leaseId: token.leaseId, message, ...readEnding(ack) }
+}
+
+/** The message that a receipt belongs to. Undefined if the receipt is invalid. */
+function readReceipt(ack: AckReceiptBody): AckItem | undefined {
+  const token = decodeLeaseToken(ack.receipt)
+  if (token === undefined) return undefined
+  const message = { partitionId: token.partitionId, seq: token.seq }
+  return { leaseId: token.leaseId, message, ...readEnding(ack) }
+}
+
+export function readEnding(ending: Ending): Omit<AckItem, 'leaseId'> {
+  const { status, error, errorCode, delayMs } = ending
+  return {
+    status: status ?? 'completed',
+    errorMessage: error === undefined ? undefined : storable(error),
+    errorCode: errorCode === undefined ? undefined : storable(errorCode),
+    delayMs,
+  }
+}
+
+/** PostgreSQL text holds neither NUL nor half a surrogate pair, and an error's text must not fail its ack. */
+function storable(text: string): string {
+  return Buffer.from(text).toString().replaceAll('\0', '\uFFFD')
+}
+
+const leaseLostText = 'lease lost: expired, reassigned or already acknowledged'
+
+export function leaseLost(): RouseError {
+  return new RouseError('lease_lost', leaseLostText)
+}
+
+function toAckResult(
+  index: number,
+  transactionId: string | undefined,
+  outcome: AckOutcome | undefined,
+): AckResult {
+  const result = { index, ...(transactionId === undefined ? {} : { transactionId }) }
+  if (outcome?.accepted !== true) return { ...result, success: false, error: leaseLostText }
+  return { ...result, success: true, ...(outcome.deadLettered ? { dlq: true } : {}) }
+}
+
+export function logEnded(
+  context: BrokerContext,
+  transactionId: string | undefined,
+  item: AckItem,
+  outcome: AckOutcome | undefined,
+): void {
+  const { leaseId, message, status = 'completed' } = item
+  if (outcome?.accepted !== true || message === undefined) return
+  const { deadLettered } = outcome
+  context.deliveryLog?.ended({ leaseId, ...message, transactionId, status, deadLettered })
 }

@@ -4,14 +4,13 @@ import {
   type ExtendBody,
   ExtendBodySchema,
   type ReleaseAnswer,
-  RouseError,
   requestDefaults,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { leaseLostText } from './ack-items.ts'
+import { leaseLost } from './ack.ts'
 
 type Params = { readonly leaseId: string }
 
@@ -34,7 +33,7 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
         leaseId: leaseOf(leaseId),
         durationMs: seconds * 1_000,
       })
-      if (expiresAtMs === null) throw new RouseError('lease_lost', leaseLostText)
+      if (expiresAtMs === null) throw leaseLost()
       return { leaseId, expiresAt: new Date(expiresAtMs).toISOString(), success: true }
     },
   )
@@ -42,13 +41,13 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
   app.delete('/api/v1/lease/:leaseId', async (request): Promise<ReleaseAnswer> => {
     const { leaseId } = request.params as Params
     const released = await context.sidecar.submit({ kind: 'RELEASE', leaseId: leaseOf(leaseId) })
-    if (!released) throw new RouseError('lease_lost', leaseLostText)
+    if (!released) throw leaseLost()
     return { leaseId, success: true }
   })
 }
 
 function leaseOf(token: string): string {
   const lease = decodeLeaseToken(token)
-  if (lease === undefined) throw new RouseError('lease_lost', leaseLostText)
+  if (lease === undefined) throw leaseLost()
   return lease.leaseId
 }

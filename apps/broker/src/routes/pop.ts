@@ -25,7 +25,7 @@ import { ClientWatch } from '../http/client-watch.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { submitAcks } from './ack-items.ts'
+import { submitAcks } from './ack.ts'
 import { createUndelivered, type Undelivered } from './undelivered.ts'
 
 const paths = [

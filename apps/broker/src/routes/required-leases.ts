@@ -9,11 +9,10 @@ import {
   decodeLeaseToken,
   hashTransactionId,
   type LeaseToken,
-  RouseError,
   type TransactionAck,
 } from '@rouse/protocol'
 import type { AckItem, HeldMessage, Holdings, MessageName } from '@rouse/storage'
-import { leaseLostText, readAck, readEnding } from './ack-items.ts'
+import { leaseLost, readAck, readEnding } from './ack.ts'
 
 export type AskHoldings = (
   leaseIds: readonly string[],
@@ -78,5 +77,5 @@ function nameKey({ partitionId, transactionId }: MessageName): string {
 }
 
 function lost(): never {
-  throw new RouseError('lease_lost', leaseLostText)
+  throw leaseLost()
 }

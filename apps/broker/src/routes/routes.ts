@@ -2,8 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { limitReads } from '../http/admin-reads.ts'
 import { limitWrites } from '../http/admin-writes.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { ackRoute } from './ack.ts'
-import { ackBatchRoute } from './ack-batch.ts'
+import { ackRoutes } from './ack.ts'
 import { configureRoute } from './configure.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
 import { dlqRoutes } from './dead-letters.ts'
@@ -25,8 +24,7 @@ import { whyRoute } from './why.ts'
 export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {
   pushRoute(app, context)
   popRoutes(app, context)
-  ackRoute(app, context)
-  ackBatchRoute(app, context)
+  ackRoutes(app, context)
   transactionRoute(app, context)
   leaseRoutes(app, context)
   healthRoutes(app, context)

@@ -9,12 +9,23 @@ import {
   decodeLeaseToken,
   hashTransactionId,
   type LeaseToken,
+  RouseError,
   type TransactionAck,
 } from '@rouse/protocol'
-import type { AckItem, HeldMessage, Holdings, MessageName } from '@rouse/storage'
+import { WriteQueue } from '@rouse/sidecar'
+import {
+  type AckItem,
+  type HeldMessage,
+  type Holdings,
+  holdingsOf,
+  type MessageName,
+} from '@rouse/storage'
+import { runAdminQuery } from '../http/admin-query.ts'
+import { toRouseError } from '../http/errors.ts'
+import type { BrokerContext } from '../worker/context.ts'
 import { leaseLost, readAck, readEnding } from './ack.ts'
 
-export type AskHoldings = (
+export type LeaseLookup = (
   leaseIds: readonly string[],
   names: readonly MessageName[],
 ) => Promise<Holdings>
@@ -23,7 +34,7 @@ export type AskHoldings = (
 export async function fenceAcks(
   acks: readonly TransactionAck[],
   requiredLeases: readonly string[],
-  askHoldings: AskHoldings,
+  lookUp: LeaseLookup,
 ): Promise<AckItem[]> {
   const tokens = requiredLeases.map((lease) => decodeLeaseToken(lease) ?? lost())
   const byMessage = new Map(tokens.map((token) => [messageKey(token), token]))
@@ -32,7 +43,7 @@ export async function fenceAcks(
   const leaseIds = [...new Set(tokens.map((token) => token.leaseId))]
   const open = acks.filter((_, i) => known[i] === undefined)
   if (open.length > 0 || leaseIds.some((id) => !fencing.has(id))) {
-    const { live, messages } = await askHoldings(leaseIds, open)
+    const { live, messages } = await lookUp(leaseIds, open)
     if (leaseIds.some((id) => !live.has(id))) lost()
     const held = firstByName(messages)
     return acks.map((ack, i) => known[i] ?? fenceByHolding(ack, held))
@@ -78,4 +89,41 @@ function nameKey({ partitionId, transactionId }: MessageName): string {
 
 function lost(): never {
   throw leaseLost()
+}
+
+const lookupsMax = 2
+const pendingMax = 1_000
+
+/**
+ * Looks up leases before a transaction. Lookups bypass the sidecar, so few run at once: hanging ones must not
+ * take the connections that messages need.
+ */
+export function createLeaseLookup({ pool, config }: BrokerContext): LeaseLookup {
+  const limits = { timeoutMs: config.writeTimeoutMs }
+  const queue = new WriteQueue<Parameters<LeaseLookup>, Holdings>({
+    slots: lookupsMax,
+    patienceMs: 0,
+    pendingMax,
+    countMax: 1,
+    bytesMax: 0,
+    ...limits,
+    // Never marked as sent: a lookup changes nothing, so a late one is certain to have had no effect.
+    async run([lookup]) {
+      if (lookup === undefined) return
+      const [leaseIds, names] = lookup.input
+      try {
+        lookup.resolve(await runAdminQuery(pool, () => holdingsOf(pool, leaseIds, names, limits)))
+      } catch (error) {
+        lookup.reject(nothingHappened(error))
+      }
+    },
+  })
+  return (leaseIds, names) => queue.submit([leaseIds, names])
+}
+
+/** A lookup changes nothing, so its outcome is never unknown. */
+function nothingHappened(error: unknown): RouseError {
+  const known = toRouseError(error)
+  if (known.code !== 'outcome_unknown') return known
+  return new RouseError('database_unavailable', undefined, { cause: error })
 }

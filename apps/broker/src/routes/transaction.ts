@@ -15,9 +15,8 @@ import { withoutNulls } from '../http/json-body.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { logEnded } from './ack.ts'
-import { createLeaseLookup } from './lease-lookup.ts'
 import { readPushItems, toPushedAnswer } from './push.ts'
-import { fenceAcks } from './required-leases.ts'
+import { createLeaseLookup, fenceAcks } from './required-leases.ts'
 
 /** Selects the schema by type, so that errors refer to the intended form. */
 const transactionSchema = {
@@ -41,7 +40,7 @@ const transactionSchema = {
 }
 
 export function transactionRoute(app: FastifyInstance, context: BrokerContext): void {
-  const askHoldings = createLeaseLookup(context)
+  const lookUp = createLeaseLookup(context)
   app.post(
     '/api/v1/transaction',
     {
@@ -54,7 +53,7 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
     async (request) => {
       const body = request.body as TransactionBody
       const { pushes, group, ...plan } = readOperations(body, context)
-      const acks = await fenceAcks(plan.acks, body.requiredLeases ?? [], askHoldings)
+      const acks = await fenceAcks(plan.acks, body.requiredLeases ?? [], lookUp)
       const transaction = { acks, pushes, group }
       const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction })
       logAcks(body, acks, result, context)

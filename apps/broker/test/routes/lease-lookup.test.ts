@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { createLeaseLookup } from '../../src/routes/lease-lookup.ts'
+import { createLeaseLookup } from '../../src/routes/required-leases.ts'
 import type { BrokerContext } from '../../src/worker/context.ts'
 
 /** A node whose database answers questions as `query` does. */

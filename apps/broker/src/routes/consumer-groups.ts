@@ -15,7 +15,7 @@ import { withoutNulls } from '../http/json-body.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { toGroup } from './resources.ts'
+import { toGroup } from './queues.ts'
 
 type Params = { readonly group: string; readonly queue: string }
 

@@ -3,7 +3,6 @@ import { limitReads } from '../http/admin-reads.ts'
 import { limitWrites } from '../http/admin-writes.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { ackRoutes } from './ack.ts'
-import { configureRoute } from './configure.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
 import { dlqRoutes } from './dead-letters.ts'
 import { healthRoutes } from './health.ts'
@@ -11,9 +10,8 @@ import { leaseRoutes } from './leases.ts'
 import { messageRoutes } from './messages.ts'
 import { popRoutes } from './pop.ts'
 import { pushRoute } from './push.ts'
-import { queueControlRoutes } from './queue-control.ts'
+import { queueRoutes } from './queues.ts'
 import { redriveRoutes } from './redrive.ts'
-import { resourceRoutes } from './resources.ts'
 import { scheduleRoutes } from './schedules.ts'
 import { statsRoutes } from './stats.ts'
 import { subscriptionRoute } from './subscription.ts'
@@ -35,9 +33,7 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
     timeoutMs: context.config.writeTimeoutMs,
     onOutcomeUnknown: () => context.coordinator.notifyOutcomeUnknown(),
   })
-  configureRoute(app, context)
-  resourceRoutes(app, context)
-  queueControlRoutes(app, context)
+  queueRoutes(app, context)
   consumerGroupRoutes(app, context)
   subscriptionRoute(app, context)
   whyRoute(app, context)

@@ -2,7 +2,7 @@
 import { eventually, testDatabase } from '@rouse/testkit'
 import fastify from 'fastify'
 import { type Test, test } from 'tap'
-import { configureRoute } from '../../src/routes/configure.ts'
+import { queueRoutes } from '../../src/routes/queues.ts'
 import type { BrokerContext } from '../../src/worker/context.ts'
 
 async function startRoute(t: Test) {
@@ -13,7 +13,7 @@ async function startRoute(t: Test) {
     tellConfigured: (...words) => told.push(words),
   }
   const app = fastify()
-  configureRoute(app, context as BrokerContext)
+  queueRoutes(app, context as BrokerContext)
   t.teardown(() => app.close())
   /** Answers what was told of it. */
   const configure = async (body: object) => {

@@ -1,0 +1,155 @@
+// Queues: configure, list, pause, resume, purge and delete them.
+import {
+  type ConfigureAnswer,
+  type ConfigureBody,
+  ConfigureBodySchema,
+  type DeletedAnswer,
+  fieldError,
+  type PausedAnswer,
+  type PurgedAnswer,
+  parseNamespace,
+  parseQueueName,
+  parseTask,
+  type Queue,
+  type QueuesAnswer,
+  readFields,
+} from '@rouse/protocol'
+import {
+  type ConfiguredQueue,
+  configure,
+  deleteQueue,
+  type GroupStats,
+  pause,
+  purge,
+  purgeUnderWay,
+  type QueuePlace,
+  type QueueStats,
+  queueOptions,
+  queuePlace,
+  stats,
+  statsPage,
+} from '@rouse/storage'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { cursorAfter, readPage } from '../http/page.ts'
+import { bodySchema } from '../http/request-schema.ts'
+import type { BrokerContext } from '../worker/context.ts'
+
+export function queueRoutes(app: FastifyInstance, context: BrokerContext): void {
+  const { pool, limits, coordinator } = context
+
+  app.post(
+    '/api/v1/configure',
+    {
+      schema: { body: bodySchema(ConfigureBodySchema) },
+      preValidation: async (request) => void withoutNulls(request.body),
+    },
+    (request) => configureQueue(request.body as ConfigureBody, context),
+  )
+
+  app.get('/api/v1/resources/queues', async (request): Promise<QueuesAnswer> => {
+    const page = readPage(request.query, limits)
+    const queues = await runAdminQuery(pool, (executor) => statsPage(executor, page))
+    const names = queues.map(({ queue }) => queue)
+    return { queues: queues.map(toQueue), cursor: cursorAfter(names, page) }
+  })
+
+  app.get('/api/v1/resources/queues/:queue', async (request) => {
+    const name = queueOf(request)
+    const [queue] = await runAdminQuery(pool, (executor) => stats(executor, name))
+    const options = await runAdminQuery(pool, () => queueOptions(pool, name))
+    const purging = await runAdminQuery(pool, () => purgeUnderWay(pool, name))
+    if (queue === undefined || options === undefined) throw noSuchQueue(name)
+    return { ...toQueue(queue), options, ...(purging === undefined ? {} : { purging }) }
+  })
+
+  app.delete('/api/v1/resources/queues/:queue', async (request): Promise<DeletedAnswer> => {
+    const queue = queueOf(request)
+    const existed = await runAdminQuery(pool, (executor) => deleteQueue(executor, queue))
+    if (!existed) throw noSuchQueue(queue)
+    return { deleted: true }
+  })
+
+  app.post('/api/v1/queues/:queue/pause', async (request): Promise<PausedAnswer> => {
+    const queue = queueOf(request)
+    await runAdminQuery(pool, (executor) => pause(executor, queue, true))
+    return { queue, paused: true }
+  })
+
+  app.post('/api/v1/queues/:queue/resume', async (request): Promise<PausedAnswer> => {
+    const queue = queueOf(request)
+    coordinator.notifyPartitionFree(
+      await runAdminQuery(pool, (executor) => pause(executor, queue, false)),
+    )
+    return { queue, paused: false }
+  })
+
+  app.post('/api/v1/queues/:queue/purge', async (request, reply): Promise<PurgedAnswer> => {
+    const queue = queueOf(request)
+    const purged = await runAdminQuery(pool, (executor) => purge(executor, queue))
+    if (purged !== null) return { queue, purged }
+    reply.code(202).header('location', `/api/v1/resources/queues/${encodeURIComponent(queue)}`)
+    return { queue, purging: true }
+  })
+}
+
+async function configureQueue(
+  body: ConfigureBody,
+  { pool, tellConfigured }: BrokerContext,
+): Promise<ConfigureAnswer> {
+  const { queue, namespace, task } = readFields({
+    queue: () => parseQueueName(body.queue),
+    namespace: () => (body.namespace === undefined ? undefined : parseNamespace(body.namespace)),
+    task: () => (body.task === undefined ? undefined : parseTask(body.task)),
+  })
+  const options = checkNumbers(body.options ?? {})
+  const mayMove = namespace !== undefined || task !== undefined
+  const before = mayMove ? await runAdminQuery(pool, () => queuePlace(pool, queue)) : undefined
+  const configured = await runAdminQuery(pool, (executor) => {
+    return configure(executor, { queue, namespace, task, options })
+  })
+  const place = { namespace: configured.namespace, task: configured.task }
+  const hint = { queue, partition: null, group: null, ...place, count: 0 }
+  tellConfigured(hint, configured.version, mayMove && hasMoved(before, configured))
+  return { configured: true, queueId: configured.queueId, options: configured.options }
+}
+
+/** JSON.parse reads 1e999 as Infinity, which JSON.stringify writes as null: "back to the default". */
+function checkNumbers(options: Readonly<Record<string, unknown>>) {
+  for (const [name, value] of Object.entries(options)) {
+    const numbers: readonly unknown[] = Array.isArray(value) ? value : [value]
+    if (numbers.some((number) => Math.abs(number as number) === Number.POSITIVE_INFINITY)) {
+      throw fieldError('invalid_option', name, 'is out of range')
+    }
+  }
+  return options
+}
+
+/** Also true if another client changed the queue in between: it may have been elsewhere for a moment. */
+function hasMoved(before: QueuePlace | undefined, after: ConfiguredQueue): boolean {
+  return (
+    before === undefined ||
+    after.version !== before.version + 1 ||
+    after.namespace !== before.namespace ||
+    after.task !== before.task
+  )
+}
+
+function queueOf(request: FastifyRequest): string {
+  return parseQueueName((request.params as { readonly queue: string }).queue)
+}
+
+function toQueue(queue: QueueStats): Queue {
+  return { ...queue, groups: queue.groups.map((group) => toGroup(queue.queue, group)) }
+}
+
+export function toGroup(queue: string, { group, ...stats }: GroupStats): Queue['groups'][number] {
+  return {
+    consumerGroup: group,
+    queue,
+    ...stats,
+    oldestPendingAt: stats.oldestPendingAt?.toISOString() ?? null,
+    lastSeenAt: stats.lastSeenAt.toISOString(),
+  }
+}

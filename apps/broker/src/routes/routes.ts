@@ -14,7 +14,6 @@ import { queueRoutes } from './queues.ts'
 import { redriveRoutes } from './redrive.ts'
 import { scheduleRoutes } from './schedules.ts'
 import { statsRoutes } from './stats.ts'
-import { subscriptionRoute } from './subscription.ts'
 import { traceRoutes } from './traces.ts'
 import { transactionRoute } from './transaction.ts'
 import { whyRoute } from './why.ts'
@@ -35,7 +34,6 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   })
   queueRoutes(app, context)
   consumerGroupRoutes(app, context)
-  subscriptionRoute(app, context)
   whyRoute(app, context)
   messageRoutes(app, context)
   dlqRoutes(app, context)

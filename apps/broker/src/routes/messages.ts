@@ -1,5 +1,6 @@
 // Reads messages without taking them.
 import {
+  type FailedAttempt as FailedAttemptAnswer,
   fieldError,
   messageStatuses,
   parseBoolean,
@@ -15,6 +16,7 @@ import {
   transactionIdFor,
 } from '@rouse/protocol'
 import {
+  type FailedAttempt,
   findMessage,
   followMessages,
   listMessages,
@@ -29,7 +31,6 @@ import type { FastifyInstance } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { toAttempt } from './attempt-answer.ts'
 
 type Query = Readonly<Record<string, unknown>>
 type Params = { readonly partitionId: string; readonly transactionId: string }
@@ -167,5 +168,14 @@ function toGroup({ leaseExpiresAt, nextTryAt, history, ...group }: MessageInGrou
     leaseExpiresAt: leaseExpiresAt === null ? null : new Date(leaseExpiresAt).toISOString(),
     nextTryAt: nextTryAt === null ? null : new Date(nextTryAt).toISOString(),
     history: history.map(toAttempt),
+  }
+}
+
+/** A failed attempt, as the API shows it. */
+export function toAttempt(attempt: FailedAttempt): FailedAttemptAnswer {
+  return {
+    ...attempt,
+    deliveredAt: attempt.deliveredAt === null ? null : new Date(attempt.deliveredAt).toISOString(),
+    endedAt: new Date(attempt.endedAt).toISOString(),
   }
 }

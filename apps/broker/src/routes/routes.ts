@@ -4,14 +4,13 @@ import { limitWrites } from '../http/admin-writes.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { ackRoutes } from './ack.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
-import { dlqRoutes } from './dead-letters.ts'
+import { deadLetterRoutes } from './dead-letters.ts'
 import { healthRoutes } from './health.ts'
 import { leaseRoutes } from './leases.ts'
 import { messageRoutes } from './messages.ts'
 import { popRoutes } from './pop.ts'
 import { pushRoute } from './push.ts'
 import { queueRoutes } from './queues.ts'
-import { redriveRoutes } from './redrive.ts'
 import { scheduleRoutes } from './schedules.ts'
 import { statsRoutes } from './stats.ts'
 import { traceRoutes } from './traces.ts'
@@ -36,8 +35,7 @@ export function registerRoutes(app: FastifyInstance, context: BrokerContext): vo
   consumerGroupRoutes(app, context)
   whyRoute(app, context)
   messageRoutes(app, context)
-  dlqRoutes(app, context)
-  redriveRoutes(app, context)
+  deadLetterRoutes(app, context)
   traceRoutes(app, context)
   scheduleRoutes(app, context)
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { limitReads } from '../http/admin-reads.ts'
-import { limitWrites } from '../http/admin-writes.ts'
+import { limitAdminCalls } from '../http/admin-limits.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { ackRoutes } from './ack.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
@@ -17,25 +16,36 @@ import { traceRoutes } from './traces.ts'
 import { transactionRoute } from './transaction.ts'
 import { whyRoute } from './why.ts'
 
-export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {
-  pushRoute(app, context)
-  popRoutes(app, context)
-  ackRoutes(app, context)
-  transactionRoute(app, context)
-  leaseRoutes(app, context)
-  healthRoutes(app, context)
-  statsRoutes(app, context)
+/** They use the sidecar, or no connection at all. */
+const unlimitedRoutes = [
+  pushRoute,
+  popRoutes,
+  ackRoutes,
+  transactionRoute,
+  leaseRoutes,
+  healthRoutes,
+  statsRoutes,
+]
 
-  limitReads(app, { timeoutMs: context.config.writeTimeoutMs })
-  limitWrites(app, {
-    timeoutMs: context.config.writeTimeoutMs,
-    onOutcomeUnknown: () => context.coordinator.notifyOutcomeUnknown(),
+/** They query the database directly. */
+const adminRoutes = [
+  queueRoutes,
+  consumerGroupRoutes,
+  whyRoute,
+  messageRoutes,
+  deadLetterRoutes,
+  traceRoutes,
+  scheduleRoutes,
+]
+
+export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {
+  for (const register of unlimitedRoutes) register(app, context)
+  // In a plugin of their own, so that the limits apply to these routes and to no others.
+  void app.register(async (admin) => {
+    limitAdminCalls(admin, {
+      timeoutMs: context.config.writeTimeoutMs,
+      onOutcomeUnknown: () => context.coordinator.notifyOutcomeUnknown(),
+    })
+    for (const register of adminRoutes) register(admin, context)
   })
-  queueRoutes(app, context)
-  consumerGroupRoutes(app, context)
-  whyRoute(app, context)
-  messageRoutes(app, context)
-  deadLetterRoutes(app, context)
-  traceRoutes(app, context)
-  scheduleRoutes(app, context)
 }

@@ -1,0 +1,111 @@
+// Limits the administrative calls of a worker. They bypass the sidecar and may hang: few run at once, so that
+// they cannot take the connections that messages need.
+import { RouseError } from '@rouse/protocol'
+import { WriteQueue } from '@rouse/sidecar'
+import type { FastifyInstance, RouteHandlerMethod } from 'fastify'
+import { toRouseError } from './errors.ts'
+
+const readsMax = 2
+const writesMax = 2
+const waitingMax = 1_000
+
+export interface AdminLimits {
+  readonly timeoutMs: number
+  /** Called if a write may have been committed without a hint. */
+  readonly onOutcomeUnknown: () => void
+}
+
+/** Fastify calls this hook for routes that are registered later, in `app` and in the plugins of `app`. */
+export function limitAdminCalls(app: FastifyInstance, limits: AdminLimits): void {
+  const limitRead = createReadLimit(limits)
+  const limitWrite = createWriteLimit(limits)
+  app.addHook('onRoute', (route) => {
+    const isRead = [route.method].flat().includes('GET')
+    route.handler = isRead ? limitRead(route.handler) : limitWrite(route.handler)
+  })
+}
+
+type Limit = (handler: RouteHandlerMethod) => RouteHandlerMethod
+
+function createReadLimit({ timeoutMs }: AdminLimits): Limit {
+  const slots = new ReadSlots(timeoutMs)
+  return (handler) =>
+    async function (request, reply) {
+      await slots.enter()
+      try {
+        return await handler.call(this, request, reply)
+      } finally {
+        slots.leave()
+      }
+    }
+}
+
+/** Writes also have a deadline: the client is answered even if the call hangs. */
+function createWriteLimit({ timeoutMs, onOutcomeUnknown }: AdminLimits): Limit {
+  const queue = new WriteQueue<() => Promise<unknown>, unknown>({
+    slots: writesMax,
+    patienceMs: 0,
+    pendingMax: waitingMax,
+    countMax: 1,
+    bytesMax: 0,
+    timeoutMs,
+    async run([write]) {
+      if (write?.send() !== true) return
+      try {
+        write.resolve(await write.input())
+      } catch (error) {
+        if (toRouseError(error).code === 'outcome_unknown') onOutcomeUnknown()
+        write.reject(error)
+      }
+    },
+  })
+  return (handler) =>
+    function (request, reply) {
+      return queue.submit(async () => handler.call(this, request, reply))
+    }
+}
+
+class ReadSlots {
+  readonly #timeoutMs: number
+  readonly #waiting = new Set<() => void>()
+  #busy = 0
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** First come, first served. Rejects if too many callers wait or one has waited too long. */
+  async enter(): Promise<void> {
+    if (this.#busy < readsMax) {
+      this.#busy += 1
+      return
+    }
+    if (this.#waiting.size >= waitingMax) throw tooMany()
+    await new Promise<void>((resolve, reject) => {
+      const begin = (): void => {
+        clearTimeout(timer)
+        resolve()
+      }
+      const timer = setTimeout(() => {
+        this.#waiting.delete(begin)
+        reject(tooMany())
+      }, this.#timeoutMs)
+      this.#waiting.add(begin)
+    })
+  }
+
+  /** Passes the slot to the caller that has waited longest. */
+  leave(): void {
+    const [next] = this.#waiting
+    if (next === undefined) {
+      this.#busy -= 1
+      return
+    }
+    this.#waiting.delete(next)
+    next()
+  }
+}
+
+function tooMany(): RouseError {
+  return new RouseError('overloaded', 'too many administrative reads are waiting')
+}

@@ -3,7 +3,7 @@
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
 import type { IdleGroup } from '@rouse/storage'
-import { dueTimes, poolExecutor } from '@rouse/storage'
+import { dueTimes, poolExecutor, redriveStep, removalStep } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -12,10 +12,8 @@ import type { Logger } from '../log.ts'
 import type { SharedStateHost } from '../primary/shared-state-host.ts'
 import { createCron } from './cron.ts'
 import { createPromoter } from './jobs/promote.ts'
-import { createReaper } from './jobs/reap.ts'
-import { createRedriver, together } from './jobs/redrive.ts'
-import { createRemover } from './jobs/remove.ts'
 import { createRetention, type Retention } from './jobs/retain.ts'
+import { createReaper, createSharedJob, together } from './jobs/steps.ts'
 import { Listener } from './listener.ts'
 import { Timers } from './maintenance.ts'
 import type { Job, Service } from './service.ts'
@@ -124,8 +122,8 @@ function createSharedJobs(
   const onWoken = (woken: readonly WakeHint[]) => host.notifyAvailable(woken, 'timer')
   return {
     others: together(
-      createRedriver({ pool, holder, onWoken, onNext }),
-      createRemover({ pool, holder, onWoken, onNext }),
+      createSharedJob({ takeStep: () => redriveStep(pool, holder), onWoken, onNext }),
+      createSharedJob({ takeStep: () => removalStep(pool, holder), onWoken, onNext }),
     ),
     retention: createRetention({
       pool,

@@ -1,4 +1,4 @@
-// Parses JSON bodies without losing precision in the user's own JSON.
+// The JSON bodies of requests. They are parsed without losing precision in the user's own JSON.
 //
 // JavaScript cannot hold 12345678901234567890 or 1e999, but a payload with such a number must come back with
 // all its digits. The body is parsed normally, so that validation sees numbers. Only the members with the
@@ -45,6 +45,13 @@ export function parseJsonBody(body: Buffer): unknown {
 function reason(error: unknown): string {
   const text = error instanceof Error ? error.message : ''
   return /at position \d+/.exec(text)?.[0] ?? 'it ends too early or is malformed'
+}
+
+/** Drops the list length limits from a protocol schema: they are configurable, and the routes check them. */
+export function bodySchema(schema: object): object {
+  return JSON.parse(
+    JSON.stringify(schema, (key, value: unknown) => (key === 'maxItems' ? undefined : value)),
+  ) as object
 }
 
 /** Old clients send null for an absent field. Only a payload may be null. */

@@ -19,8 +19,7 @@ import {
 import type { AckOutcome } from '@rouse/sidecar'
 import type { AckItem } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { withoutNulls } from '../http/json-body.ts'
-import { bodySchema } from '../http/request-schema.ts'
+import { bodySchema, withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 /** Selects the schema by the receipt, so that errors refer to the intended form. */

@@ -27,9 +27,8 @@ import {
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { noSuchGroup, noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
-import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema, withoutNulls } from '../http/json-body.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
-import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { toGroup } from './queues.ts'
 

@@ -7,8 +7,7 @@ import {
   requestDefaults,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import { withoutNulls } from '../http/json-body.ts'
-import { bodySchema } from '../http/request-schema.ts'
+import { bodySchema, withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { leaseLost } from './ack.ts'
 

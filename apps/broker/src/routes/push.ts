@@ -17,8 +17,7 @@ import {
 import { forgetfulQueue, type PushedItem, type PushItem } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
-import { exactTextOf, withoutNulls } from '../http/json-body.ts'
-import { bodySchema } from '../http/request-schema.ts'
+import { bodySchema, exactTextOf, withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 /** Responds after COMMIT: the sidecar does not resolve earlier. */

@@ -31,9 +31,8 @@ import {
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
-import { withoutNulls } from '../http/json-body.ts'
+import { bodySchema, withoutNulls } from '../http/json-body.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
-import { bodySchema } from '../http/request-schema.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 export function queueRoutes(app: FastifyInstance, context: BrokerContext): void {

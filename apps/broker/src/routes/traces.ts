@@ -126,13 +126,15 @@ async function timelineOf(
 ): Promise<TraceRow[] | undefined> {
   const names = await runAdminQuery(pool, () => partitionNames(pool, partitionId))
   if (names === undefined) return undefined
-  const told = await runAdminQuery(pool, () => {
+  const reported = await runAdminQuery(pool, () => {
     return tracesOfMessage(pool, partitionId, transactionId, limit)
   })
   const attempts = await runAdminQuery(pool, () => attemptTraces(pool, partitionId, transactionId))
   const place = { ...names, partitionId, transactionId }
   const events = attempts.map((attempt) => ({ id: null, ...place, traceNames: [], ...attempt }))
-  return [...told.reverse(), ...events].sort((a, b) => Number(a.createdAt) - Number(b.createdAt))
+  return [...reported.reverse(), ...events].sort(
+    (a, b) => Number(a.createdAt) - Number(b.createdAt),
+  )
 }
 
 function traceText({ data, createdAt, ...trace }: TraceRow): string {

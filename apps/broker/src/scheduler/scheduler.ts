@@ -15,8 +15,8 @@ import { createPromoter } from './jobs/promote.ts'
 import { createRetention, type Retention } from './jobs/retain.ts'
 import { createReaper, createSharedJob, together } from './jobs/steps.ts'
 import { Listener } from './listener.ts'
-import { Timers } from './maintenance.ts'
 import type { Job, Service } from './service.ts'
+import { Timers } from './timers.ts'
 
 type Host = Pick<
   SharedStateHost,

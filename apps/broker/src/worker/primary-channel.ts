@@ -120,15 +120,15 @@ function notifyScheduled(
   pushed: readonly PushedItem[],
   outbox: Outbox<WorkerMessage>,
 ): void {
-  let told: { readonly queue: string; readonly due: Due } | undefined
+  let known: { readonly queue: string; readonly due: Due } | undefined
   for (const [i, { status }] of pushed.entries()) {
     if (status !== 'scheduled') continue
     const item = items[i] as PushItem
     const due = dueOf(item)
-    if (told !== undefined || due === undefined) return outbox.post({ type: 'pollDue' })
-    told = { queue: item.queue, due }
+    if (known !== undefined || due === undefined) return outbox.post({ type: 'pollDue' })
+    known = { queue: item.queue, due }
   }
-  if (told !== undefined) outbox.post({ type: 'scheduled', ...told })
+  if (known !== undefined) outbox.post({ type: 'scheduled', ...known })
 }
 
 function dueOf({ delayMs, runAtMs }: PushItem): Due | undefined {

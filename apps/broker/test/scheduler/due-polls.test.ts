@@ -5,7 +5,7 @@ import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { systemClock } from '../../src/clock.ts'
 import { createLogger } from '../../src/log.ts'
-import { type JobName, Timers } from '../../src/scheduler/maintenance.ts'
+import { type JobName, Timers } from '../../src/scheduler/timers.ts'
 import { pass } from '../support/node-state.ts'
 
 const nothing = { reap: [], promote: [], cron: [], retain: [], hasWindows: false }

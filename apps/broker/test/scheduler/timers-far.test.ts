@@ -4,7 +4,7 @@ import { seededRandom } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { createLogger } from '../../src/log.ts'
 import { deadlinesMax } from '../../src/scheduler/due-list.ts'
-import { Timers } from '../../src/scheduler/maintenance.ts'
+import { Timers } from '../../src/scheduler/timers.ts'
 
 const dayMs = 86_400_000
 const roundTripMsMax = 40

@@ -1,7 +1,6 @@
 import { encryptedQueues } from '@rouse/storage'
 import type pg from 'pg'
 import type { Logger } from '../log.ts'
-import { sharedReads } from '../scheduler/shared-reads.ts'
 
 const memoryMsMax = 10_000
 
@@ -54,5 +53,29 @@ export class EncryptedNames {
       if (!this.#failing) log.warn({ reason }, 'could not read which queues are encrypted')
       this.#failing = true
     }
+  }
+}
+
+/**
+ * Shares one read among concurrent callers, one read at a time. A caller that arrives during a read shares
+ * the next one, because the current read may have started before the change that the caller wants to see.
+ */
+export function sharedReads(read: () => Promise<void>): () => Promise<void> {
+  let current: Promise<void> | undefined
+  let next: Promise<void> | undefined
+
+  function begin(): Promise<void> {
+    next = undefined
+    current = read().finally(() => {
+      current = undefined
+    })
+    return current
+  }
+
+  return () => {
+    if (next !== undefined) return next
+    if (current === undefined) return begin()
+    next = current.then(begin, begin)
+    return next
   }
 }

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { sharedReads } from '../../src/scheduler/shared-reads.ts'
+import { sharedReads } from '../../src/encryption/encrypted-queue-cache.ts'
 
 /** Readings that end when the test says so. */
 function manual() {

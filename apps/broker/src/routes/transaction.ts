@@ -51,11 +51,11 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
     },
     async (request) => {
       const body = request.body as TransactionBody
-      const { pushes, group, ...plan } = readOperations(body, context)
-      const acks = await fenceAcks(plan.acks, body.requiredLeases ?? [], lookUp)
+      const { acks: given, pushes, group } = readOperations(body, context)
+      const acks = await fenceAcks(given, body.requiredLeases ?? [], lookUp)
       const transaction = { acks, pushes, group }
       const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction })
-      logAcks(body, acks, result, context)
+      logAcks(given, acks, result, context)
       return { success: true, results: toResults(body, pushes, result) }
     },
   )
@@ -100,17 +100,17 @@ function checkFence(ack: TransactionAck, requiredLeases: readonly string[], i: n
   throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')
 }
 
+/** `given` and `acks` have the same order. */
 function logAcks(
-  { operations }: TransactionBody,
+  given: readonly TransactionAck[],
   acks: readonly AckItem[],
   { deadLettered }: TransactionResult,
   context: BrokerContext,
 ): void {
   const dead = new Set(deadLettered)
-  const named = operations.filter((operation) => operation.type === 'ack')
   for (const [i, item] of acks.entries()) {
-    const { transactionId } = named[i] as TransactionAck
-    logEnded(context, transactionId, item, { accepted: true, deadLettered: dead.has(i) })
+    const outcome = { accepted: true, deadLettered: dead.has(i) }
+    logEnded(context, given[i]?.transactionId, item, outcome)
   }
 }
 

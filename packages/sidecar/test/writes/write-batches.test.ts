@@ -154,11 +154,12 @@ test('idle resolves when the last call has ended', async (t) => {
 })
 
 test('a write refused at its deadline is not sent, and no empty call is made', async (t) => {
-  const { queue, add, calls } = held({ slots: 2, patienceMs: 60, timeoutMs: 30 })
+  // Far apart: after a pause of the process longer than both, the second slot would open first.
+  const { queue, add, calls } = held({ slots: 2, patienceMs: 500, timeoutMs: 30 })
   const late = add({ name: 'a1' }).catch(() => 'unknown')
   await t.rejects(add({ name: 'a2' }), { code: 'database_unavailable' })
   // A timer left over from the second slot would start an empty call now.
-  await new Promise((resolve) => setTimeout(resolve, 80))
+  await new Promise((resolve) => setTimeout(resolve, 600))
   t.equal(calls.length, 1)
   for (const { finish } of calls) finish()
   t.equal(await late, 'unknown')

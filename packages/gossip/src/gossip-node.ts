@@ -134,6 +134,7 @@ export class GossipNode {
       {
         send: (bytes, to) => this.#transport.send(bytes, to),
         onHint: (hint, from) => options.onHint(hint, from),
+        onContact: () => options.onContact?.(),
         onPeer: (peer, event) => options.onPeer?.(peer, event),
         onHintsLost: (from, count) => options.onHintsLost?.(from, count),
         onInterestEchoed: (version) => options.onInterestEchoed?.(version),

@@ -244,6 +244,31 @@ test('a node that was declared dead while no hints were sent gets no report', as
   t.same(cluster.at(0).lost, [])
 })
 
+for (const isPassed of [true, false]) {
+  const what = isPassed
+    ? 'is reported to the newcomer as lost'
+    : 'would be missed if it were withheld'
+  test(`a hint between the first contact and the join ${what}`, async (t) => {
+    const cluster = VirtualCluster.of(1)
+    const { network } = cluster
+    const alone = cluster.at(0)
+    t.same(alone.contacts, [], 'a node does not make contact with itself')
+    const newcomer = cluster.start(1)
+    alone.onTold = () => network.cut(newcomer.node.address, alone.node.address)
+    network.act(newcomer.node, (core, now) => core.discovered([alone.node.address], now))
+    network.runFor(20)
+    t.equal(alone.contacts.length, 1, 'its hello was answered')
+    t.equal(newcomer.stateOf('node-0'), 'alive')
+    t.equal(alone.node.core.memberCount, 0, 'but its own answer was lost')
+    if (isPassed) network.act(alone.node, (core, now) => core.hint(orders, now))
+    network.mendAll()
+    network.runFor(5_000)
+    t.equal(alone.stateOf('node-1'), 'alive')
+    t.same(newcomer.lost, isPassed ? [{ from: 'node-0', count: 1 }] : [])
+    t.equal(alone.contacts.length, 1, 'contact is reported once')
+  })
+}
+
 test('without peers hints are dropped', async (t) => {
   const cluster = VirtualCluster.of(1)
   const { network } = cluster

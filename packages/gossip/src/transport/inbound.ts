@@ -38,6 +38,7 @@ export class Inbound {
   /** Set while the node stops: it accepts no new members. */
   isLeaving = false
   readonly #conflict: NodeIdConflict
+  #hasContact = false
 
   constructor(options: InboundOptions) {
     this.#options = options
@@ -92,12 +93,16 @@ export class Inbound {
   ): DropReason | undefined {
     const { handshake, roster, heartbeats } = this.#options
     const arrival = handshake.receive(frame, messages, from, now)
-    if (arrival === 'answered') return undefined
+    if (arrival === 'answered') {
+      this.#contact()
+      return undefined
+    }
     if (typeof arrival === 'string') {
       this.#conflict.noteAll(messages, now)
       return arrival
     }
     if (this.#parts.members.isFull) return 'full'
+    this.#contact()
     const member = roster.admit(arrival, now)
     heartbeats.begin(now)
     this.#handle(member, messages, now)
@@ -109,6 +114,13 @@ export class Inbound {
     }
     this.#options.interest.sendIfBehind(member, now)
     return undefined
+  }
+
+  /** The answer to a hello, and the welcome of a member, report how many hints we have sent. */
+  #contact(): void {
+    if (this.#hasContact) return
+    this.#hasContact = true
+    this.#options.ports.onContact?.()
   }
 
   #takeFromMember(

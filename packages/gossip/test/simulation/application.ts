@@ -45,6 +45,8 @@ export class Application {
   readonly withdrawn = new Map<string, { readonly at: number; readonly version: number }>()
   version = 0
   echoed = 0
+  /** Another node has made contact, so hints are sent. */
+  hasContact = false
   /** The members that the node reported: which incarnation of each, and since when. */
   readonly peers = new Map<string, { readonly incarnation: number; readonly since: number }>()
   readonly #gone = new Map<string, { readonly incarnation: number; readonly at: number }>()
@@ -78,12 +80,13 @@ export class Application {
     this.#tellInterest()
   }
 
-  /** A local waiter takes it at once; otherwise the node sends a hint. */
+  /** A local waiter takes it at once; otherwise the node sends a hint, if there may be another node. */
   push(key: string): { readonly pushedAt: number } {
     const { now } = this.#network
     const message = this.#store.push(key, now)
     if (this.waits.has(key)) this.#store.take(key, now, 'hint')
-    else this.#network.act(this.node, (core, nowMs) => core.hint(hintOf(key), nowMs))
+    else if (this.hasContact)
+      this.#network.act(this.node, (core, nowMs) => core.hint(hintOf(key), nowMs))
     return message
   }
 

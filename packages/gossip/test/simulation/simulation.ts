@@ -102,6 +102,9 @@ export class Simulation {
         {
           onHint: (hint, from) => this.#hinted(own, hint, from),
           onHintsLost: (from) => this.#alarmed(own, from),
+          onContact: () => {
+            own.hasContact = true
+          },
           onPeer: (peer, event) => {
             own.peerChanged(peer, event)
             this.#watch.told(own, peer.nodeId)

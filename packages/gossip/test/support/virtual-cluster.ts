@@ -9,11 +9,13 @@ export interface Told {
   readonly lost: { readonly from: string; readonly count: number }[]
   readonly echoed: number[]
   readonly superseded: number[]
+  /** When another node first made contact. */
+  readonly contacts: number[]
 }
 
 export interface ClusterNode extends Told {
   readonly node: VirtualNode
-  /** Called after every hint, and when hints were lost. */
+  /** Called after every hint, when hints were lost, and at the first contact. */
   onTold: (() => void) | undefined
   stateOf(nodeId: string): PeerState | undefined
 }
@@ -38,7 +40,14 @@ export class VirtualCluster {
 
   start(index: number, address = addressOf(index), signer?: NetworkOptions['signer']): ClusterNode {
     this.#incarnation += 1
-    const told: Told = { hints: [], events: [], lost: [], echoed: [], superseded: [] }
+    const told: Told = {
+      hints: [],
+      events: [],
+      lost: [],
+      echoed: [],
+      superseded: [],
+      contacts: [],
+    }
     const { network } = this
     const name = { nodeId: nodeIdOf(index), address, incarnation: this.#incarnation }
     const node = network.start(
@@ -46,6 +55,10 @@ export class VirtualCluster {
       {
         onHint: (hint, from) => {
           told.hints.push({ hint, from, at: network.now })
+          this.#nodes.get(index)?.onTold?.()
+        },
+        onContact: () => {
+          told.contacts.push(network.now)
           this.#nodes.get(index)?.onTold?.()
         },
         onPeer: ({ nodeId }, event) => told.events.push({ nodeId, event, at: network.now }),

@@ -2,17 +2,33 @@
 // groups in ONE query, so idle load does not grow with their number: a poll includes every group past half of
 // its interval, and groups that were polled together stay together.
 //
-// A group is due one interval after its last poll. The interval is the group backoff in aggressive mode and
-// for a group that some peer does not know yet; otherwise the idle interval. A group in flight is not polled.
-import { afterEmpty, startBackoff } from './backoff.ts'
-import type { GroupKey } from './group-key.ts'
-import type { GroupState } from './group-state.ts'
+// A group is due one interval after its last poll; the manager decides both (`shouldCheckGroup`,
+// `getGroupInterval`). A group in flight is not polled. What polls find decides how long the node stays
+// aggressive (poll-mode.ts).
+import {
+  afterFault,
+  afterFaultCleared,
+  afterPoll,
+  type Fault,
+  type PollMode,
+  type StandingFault,
+  startHealthy,
+  withoutWaiters,
+} from './poll-mode.ts'
+import type { GrantOutcome, GroupKey } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
+import type { WakeCounters } from './stats.ts'
+import { afterEmpty, type GroupState, isWake } from './wait-group.ts'
 
-export interface FallbackContext {
-  readonly settings: SharedStateSettings
-  /** Whether the group uses its backoff interval instead of the idle interval. */
-  readonly isUrgent: (group: GroupState) => boolean
+/** Made by the manager. */
+export interface PollDecisions {
+  shouldCheckGroup(key: GroupKey, now: number): boolean
+  getGroupInterval(key: GroupKey): number
+}
+
+export interface PollResult {
+  readonly withWork: readonly GroupWithWork[]
+  readonly empty: readonly GroupState[]
 }
 
 export interface GroupWithWork {
@@ -22,65 +38,67 @@ export interface GroupWithWork {
 }
 
 export class FallbackPoll {
-  readonly #context: FallbackContext
-  /** A lower bound of all due times. */
-  #nextDueAt = Number.POSITIVE_INFINITY
-  #asked: { readonly at: number; readonly groups: ReadonlyMap<GroupKey, GroupState> } | undefined
+  readonly #settings: SharedStateSettings
+  readonly #counters: WakeCounters
+  mode: PollMode
+  /** No group is due before this time. The manager moves it forward with the due time of a group. */
+  dueAt = Number.POSITIVE_INFINITY
+  /** The query in flight. Only one runs at a time. */
+  asked: { readonly at: number; readonly groups: readonly GroupState[] } | undefined
+  #coveredAt = Number.NEGATIVE_INFINITY
+  /** The number of the last poll that counted as quiet. */
+  #quietPoll = 0
 
-  constructor(context: FallbackContext) {
-    this.#context = context
+  constructor(settings: SharedStateSettings, counters: WakeCounters, now: number) {
+    this.#settings = settings
+    this.#counters = counters
+    this.mode = startHealthy(now)
   }
 
-  /** Only one query runs at a time: while it does, nothing is due. */
-  nextDueAt(): number {
-    return this.#asked === undefined ? this.#nextDueAt : Number.POSITIVE_INFINITY
+  reportFault(fault: Fault, now: number): void {
+    // Every group may be due earlier now.
+    if (this.mode.mode === 'healthy') this.dueAt = Number.NEGATIVE_INFINITY
+    this.mode = afterFault(this.mode, fault, now)
   }
 
-  dueAt(group: GroupState): number {
-    return group.checkedAt + this.#intervalMs(group)
-  }
-
-  /** Call when a group's due time may have moved forward. */
-  touch(group: GroupState): void {
-    this.#nextDueAt = Math.min(this.#nextDueAt, this.dueAt(group))
+  clearFault(fault: StandingFault, now: number): void {
+    this.mode = afterFaultCleared(this.mode, fault, now)
   }
 
   /** Puts the group into the next poll, even if a query that started earlier finds nothing. */
-  makeDue(group: GroupState, now: number): void {
-    group.backoff = startBackoff(this.#context.settings)
+  include(group: GroupState, now: number): void {
     group.hintedAt = now
     group.hintedCount = Number.POSITIVE_INFINITY
     group.checkedAt = Number.NEGATIVE_INFINITY
-    this.touch(group)
+    this.dueAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Call when every due time may have moved forward. */
-  touchAll(): void {
-    this.#nextDueAt = Number.NEGATIVE_INFINITY
+  /** The groups to poll now; empty if none is due. Pass the result to `answered` or `failed`. */
+  ask(
+    waiting: ReadonlySet<GroupState>,
+    decisions: PollDecisions,
+    now: number,
+  ): readonly GroupState[] {
+    if (waiting.size === 0) this.mode = withoutWaiters(this.mode, now, this.#settings)
+    if (this.asked !== undefined || this.dueAt > now) return []
+    const due = this.#collect(waiting, decisions, now)
+    if (due.length === 0) {
+      this.#coveredByPops(now)
+      return []
+    }
+    const { fallbackGroupsMax } = this.#settings
+    if (due.length > fallbackGroupsMax) this.dueAt = now
+    this.asked = { at: now, groups: due.slice(0, fallbackGroupsMax) }
+    return this.asked.groups
   }
 
-  /**
-   * The groups to poll now; pass the result to `answered` or `failed`. Undefined: not due yet. Empty: due,
-   * but pops have covered every group meanwhile.
-   */
-  ask(waiting: Iterable<GroupState>, now: number): GroupKey[] | undefined {
-    if (this.nextDueAt() > now) return undefined
-    const due = this.#collect(waiting, now)
-    if (due.length === 0) return []
-    const { fallbackGroupsMax } = this.#context.settings
-    if (due.length > fallbackGroupsMax) this.#nextDueAt = now
-    const asked = due.slice(0, fallbackGroupsMax)
-    this.#asked = { at: now, groups: new Map(asked.map((group) => [group.key, group])) }
-    return asked.map((group) => group.key)
-  }
-
-  /** Undefined when no query was running. Ignores keys that were not part of it. */
-  answered(keysWithWork: Iterable<GroupKey>, now: number): GroupWithWork[] | undefined {
-    const asked = this.#asked
-    if (asked === undefined) return undefined
-    this.#asked = undefined
+  /** Ignores keys that were not part of the query, and a result without one. */
+  answered(keysWithWork: Iterable<GroupKey>, now: number): PollResult {
+    const { asked } = this
+    if (asked === undefined) return { withWork: [], empty: [] }
+    this.asked = undefined
+    const empty = new Map(asked.groups.map((group) => [group.key, group]))
     const withWork: GroupWithWork[] = []
-    const empty = new Map(asked.groups)
     for (const key of keysWithWork) {
       const group = empty.get(key)
       if (group === undefined) continue
@@ -89,52 +107,84 @@ export class FallbackPoll {
       withWork.push({ group, isUnannounced: group.lock.state === 'free' && !wasHinted })
     }
     for (const group of empty.values()) this.#foundEmpty(group, asked.at, now)
-    return withWork
+    this.#counters.fallbackChecks += 1
+    if (!withWork.some(({ isUnannounced }) => isUnannounced)) this.#checked('nothing', now)
+    return { withWork, empty: [...empty.values()] }
   }
 
   /** The groups keep their backoff and are due again after an interval. */
-  failed(now: number): void {
-    const groups = this.#asked?.groups.values() ?? []
-    this.#asked = undefined
-    for (const group of groups) {
-      group.checkedAt = now
-      this.touch(group)
-    }
+  failed(now: number): readonly GroupState[] {
+    const groups = this.asked?.groups ?? []
+    this.asked = undefined
+    for (const group of groups) group.checkedAt = now
+    this.reportFault('fetch_error', now)
+    return groups
+  }
+
+  /**
+   * A pop has shown what a poll found without a hint. A hint that arrived during the pop may concern the
+   * messages it found.
+   */
+  popped(group: GroupState, outcome: GrantOutcome, now: number): void {
+    if (outcome === 'messages' && !isWake(group.dirty)) this.#checked('unannounced', now)
+    else if (outcome === 'empty') this.#checked('nothing', now)
   }
 
   /** Due groups first, then those to include early; empty when none is due. */
-  #collect(waiting: Iterable<GroupState>, now: number): GroupState[] {
+  #collect(
+    waiting: Iterable<GroupState>,
+    decisions: PollDecisions,
+    now: number,
+  ): readonly GroupState[] {
     const due: GroupState[] = []
     const alongside: GroupState[] = []
     let nextAt = Number.POSITIVE_INFINITY
     let alongsideDueAt = Number.POSITIVE_INFINITY
     for (const group of waiting) {
       if (group.lock.state !== 'free') continue
-      const intervalMs = this.#intervalMs(group)
+      if (decisions.shouldCheckGroup(group.key, now)) {
+        due.push(group)
+        continue
+      }
+      const intervalMs = decisions.getGroupInterval(group.key)
       const dueAt = group.checkedAt + intervalMs
-      if (dueAt <= now) due.push(group)
-      else if (dueAt - intervalMs / 2 <= now) {
+      if (dueAt - intervalMs / 2 <= now) {
         alongside.push(group)
         alongsideDueAt = Math.min(alongsideDueAt, dueAt)
       } else nextAt = Math.min(nextAt, dueAt)
     }
     const isAnyDue = due.length > 0
-    this.#nextDueAt = isAnyDue ? nextAt : Math.min(nextAt, alongsideDueAt)
+    this.dueAt = isAnyDue ? nextAt : Math.min(nextAt, alongsideDueAt)
     return isAnyDue ? [...due, ...alongside] : []
   }
 
   #foundEmpty(group: GroupState, askedAt: number, now: number): void {
-    if (group.hintedAt < askedAt) {
-      // A waiter that arrived meanwhile has its own pop, whose result is more recent.
-      if (group.lock.state === 'free') group.hintedCount = 0
-      group.backoff = afterEmpty(group.backoff, this.#context.settings)
-      group.checkedAt = now
-    }
-    this.touch(group)
+    if (group.hintedAt >= askedAt) return
+    // A waiter that arrived meanwhile has its own pop, whose result is more recent.
+    if (group.lock.state === 'free') group.hintedCount = 0
+    group.backoff = afterEmpty(group.backoff, this.#settings)
+    group.checkedAt = now
   }
 
-  #intervalMs(group: GroupState): number {
-    const { isUrgent, settings } = this.#context
-    return isUrgent(group) ? group.backoff.intervalMs : settings.idleIntervalMs
+  /**
+   * Pops have covered every group that would have been due. That counts as a poll, at most once per
+   * `maxIntervalMs`.
+   */
+  #coveredByPops(now: number): void {
+    if (now - this.#coveredAt < this.#settings.maxIntervalMs) return
+    this.#coveredAt = now
+    this.mode = afterPoll(this.mode, 'nothing', now, this.#settings)
+  }
+
+  /**
+   * Records what the last poll found, reported by the poll itself or by the pops for the groups with work. A
+   * poll counts as quiet at most once.
+   */
+  #checked(found: 'nothing' | 'unannounced', now: number): void {
+    const { fallbackChecks } = this.#counters
+    if (found === 'unannounced') this.#counters.unannounced += 1
+    else if (this.#quietPoll === fallbackChecks) return
+    else this.#quietPoll = fallbackChecks
+    this.mode = afterPoll(this.mode, found, now, this.#settings)
   }
 }

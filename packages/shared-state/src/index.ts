@@ -1,10 +1,15 @@
-export type { GroupKey } from './group-key.ts'
-export { groupKey, sharedSelector } from './group-key.ts'
-export type { LatencyStats } from './latency-histogram.ts'
+export { groupKey, sharedSelector } from './group-table.ts'
 export type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
-export type { GrantOutcome, GrantSource, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
+export type {
+  GrantOutcome,
+  GrantSource,
+  GroupKey,
+  SharedStatePorts,
+  SidecarId,
+  WakeSource,
+} from './ports.ts'
 export type { SharedStateSettings } from './settings.ts'
 export { sharedStateDefaults } from './settings.ts'
 export type { Origin } from './shared-state-manager.ts'
 export { SharedStateManager } from './shared-state-manager.ts'
-export type { GroupStats, SharedStateStats } from './stats.ts'
+export type { GroupStats, LatencyStats, SharedStateStats } from './stats.ts'

@@ -1,5 +1,4 @@
-import type { WaitGroup } from '@rouse/protocol'
-import type { GroupState } from './group-state.ts'
+import type { GroupState } from './wait-group.ts'
 
 /**
  * The version of this node's interest that its peers hold. A group that some peer does not know cannot rely
@@ -21,14 +20,11 @@ export class Interest {
   begin(group: GroupState): void {
     this.#version += 1
     group.interestVersion = this.#version
+    group.isAdvertised = !this.#hasPeers
   }
 
   end(): void {
     this.#version += 1
-  }
-
-  isAdvertised(group: GroupState): boolean {
-    return !this.#hasPeers || group.interestVersion <= this.#echoed
   }
 
   /**
@@ -44,7 +40,8 @@ export class Interest {
     if (version === this.#echoed) return { missed, isLess }
     this.#echoed = version
     for (const group of groups) {
-      if (!this.isAdvertised(group)) group.poppedUnadvertised = true
+      group.isAdvertised = !this.#hasPeers || group.interestVersion <= version
+      if (!group.isAdvertised) group.poppedUnadvertised = true
       else if (group.poppedUnadvertised) {
         group.poppedUnadvertised = false
         missed.push(group)
@@ -52,8 +49,4 @@ export class Interest {
     }
     return { missed, isLess }
   }
-}
-
-export function describeAll(groups: Iterable<GroupState>): WaitGroup[] {
-  return Array.from(groups, ({ description }) => description)
 }

@@ -1,5 +1,7 @@
-import type { WakeHint } from '@rouse/protocol'
-import type { GroupKey } from './group-key.ts'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
+
+/** The name of a wait group; see group-table.ts. */
+export type GroupKey = string
 
 /** A worker's pool. The id is unique among all workers this node ever had. */
 export type SidecarId = string | number
@@ -27,7 +29,7 @@ export interface SharedStatePorts {
   /** Gives a worker the group's lock: it pops for all its waiters of the group. */
   readonly grant: (
     sidecarId: SidecarId,
-    key: GroupKey,
+    group: WaitGroup,
     grantId: number,
     source: GrantSource,
   ) => void

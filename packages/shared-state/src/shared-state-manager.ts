@@ -8,22 +8,22 @@
 //   time passes         tick, dueForFallback              → grants taken back, retried, polled
 //   something breaks    unregisterSidecar, reportFault    → locks freed, aggressive mode
 //
-// The parts: group-state.ts (the lock), wake-path.ts (which worker gets it), fallback-poll.ts (polls without
-// hints), poll-mode.ts and paced-polls.ts (how often), group-table.ts (the known groups), interest.ts (what
-// peers know).
+// Its decisions: resetBackoffForQueue (which groups a hint concerns), tryAcquireGroup (whether a worker may
+// pop), shouldCheckGroup and getGroupInterval (whether a group is polled, and how often).
+//
+// The parts: wait-group.ts (a group and its lock), group-table.ts (the known groups), grants.ts (which worker
+// gets the lock), fallback-poll.ts (polls without hints), poll-mode.ts (whether hints are trusted),
+// interest.ts (what peers know).
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import { startBackoff } from './backoff.ts'
-import { countOf, type GroupKey, groupKey } from './group-key.ts'
-import type { Cause, GroupState } from './group-state.ts'
-import { GroupTable } from './group-table.ts'
-import { describeAll, Interest } from './interest.ts'
-import { PacedPolls } from './paced-polls.ts'
-import type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
-import type { GrantOutcome, GrantSource, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
+import { FallbackPoll } from './fallback-poll.ts'
+import { Grants } from './grants.ts'
+import { GroupTable, groupKey } from './group-table.ts'
+import { Interest } from './interest.ts'
+import { type Fault, leavesAt, type MomentaryFault, type StandingFault } from './poll-mode.ts'
+import type { GrantOutcome, GroupKey, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
-import { buildStats, type SharedStateStats } from './stats.ts'
-import { WakeCounters } from './wake-counters.ts'
-import { WakePath } from './wake-path.ts'
+import { buildStats, type SharedStateStats, WakeCounters } from './stats.ts'
+import { type Cause, countOf, type GroupState, startBackoff } from './wait-group.ts'
 
 /** The origin of an own hint: a call of a worker, a timer of the primary, or its reaction to a NOTIFY. */
 export type Origin = { readonly sidecarId: SidecarId } | 'timer' | 'notify'
@@ -35,32 +35,23 @@ export class SharedStateManager {
   readonly #counters = new WakeCounters()
   readonly #interest: Interest
   readonly #table: GroupTable
-  readonly #wakePath: WakePath
-  readonly #paced: PacedPolls
+  readonly #grants: Grants
+  readonly #polls: FallbackPoll
 
   constructor(ports: SharedStatePorts, settings: Partial<SharedStateSettings> = {}) {
     this.#ports = ports
     this.#settings = { ...sharedStateDefaults, ...settings }
     this.#interest = new Interest(ports.interestChanged !== undefined)
     this.#table = new GroupTable(this.#settings)
-    this.#paced = new PacedPolls(
-      {
-        settings: this.#settings,
-        counters: this.#counters,
-        isAdvertised: (group) => this.#interest.isAdvertised(group),
-      },
-      ports.now(),
-    )
-    this.#wakePath = new WakePath({
+    this.#polls = new FallbackPoll(this.#settings, this.#counters, ports.now())
+    this.#grants = new Grants({
       settings: this.#settings,
       counters: this.#counters,
+      tryAcquire: (sidecarId, group, cause) => this.tryAcquireGroup(sidecarId, group.key, cause),
       grant: ports.grant,
-      onGranted: (group) => {
-        group.poppedUnadvertised ||= !this.#interest.isAdvertised(group)
-      },
-      onFree: (group) => this.#paced.fallback.touch(group),
+      onFree: (group) => this.#expectPoll(group),
       onUnused: (group, sidecarId) => this.#setWaiting(group, sidecarId, 0),
-      onChecked: (found) => this.#paced.checked(found, ports.now()),
+      onChecked: (group, outcome) => this.#polls.popped(group, outcome, ports.now()),
       onFault: (fault) => this.reportFault(fault),
     })
   }
@@ -74,7 +65,7 @@ export class SharedStateManager {
 
   /** A worker sent a message that is not one of these calls: it has not stopped. */
   heardSidecar(sidecarId: SidecarId): void {
-    if (this.#sidecars.has(sidecarId)) this.#wakePath.heard(sidecarId, this.#ports.now())
+    if (this.#sidecars.has(sidecarId)) this.#grants.heard(sidecarId, this.#ports.now())
   }
 
   /** Frees its grants. If it died, it may have committed without a hint, so every group is woken. */
@@ -83,7 +74,7 @@ export class SharedStateManager {
     for (const group of this.#table.all()) {
       if (group.waiters.of(sidecarId) > 0) this.#setWaiting(group, sidecarId, 0)
     }
-    this.#wakePath.sidecarGone(this.#table.all(), sidecarId)
+    this.#grants.sidecarGone(this.#table.all(), sidecarId)
     if (how === 'left') this.notifyEverything('ipc')
     else this.announceEverything('sidecar_lost')
   }
@@ -100,69 +91,66 @@ export class SharedStateManager {
     const isNew = group.interestVersion === 0
     if (isNew) this.#interest.begin(group)
     this.#setWaiting(group, sidecarId, count)
-    this.#wakePath.heard(sidecarId, this.#ports.now())
+    this.heardSidecar(sidecarId)
     if (isNew) this.#ports.interestChanged?.(this.#interest.version)
     return true
   }
 
   /** Requests a new waiter's first query. The grant follows at once, or after the pop in flight. */
   requestGrant(sidecarId: SidecarId, key: GroupKey): void {
-    this.#handle(sidecarId, key, (group, now) => this.#wakePath.request(group, sidecarId, now))
+    const group = this.#groupOf(sidecarId, key)
+    if (group !== undefined) this.#grants.request(group, sidecarId, this.#ports.now())
+    this.heardSidecar(sidecarId)
   }
 
-  /** Whether the group's backoff allows another poll. */
-  shouldCheckGroup(key: GroupKey): boolean {
-    const group = this.#table.get(key)
-    if (group === undefined) return true
-    return this.#ports.now() - group.checkedAt >= group.backoff.intervalMs
-  }
-
-  /** Returns the id of a grant that counts as taken; undefined while another pop is in flight. */
-  tryAcquireGroup(sidecarId: SidecarId, key: GroupKey): number | undefined {
-    return this.#handle(sidecarId, key, (group, now) =>
-      this.#wakePath.acquire(group, sidecarId, now),
-    )
+  /** Takes the group's lock for a worker. Returns the id of its grant; undefined while a pop is in flight. */
+  tryAcquireGroup(
+    sidecarId: SidecarId,
+    key: GroupKey,
+    cause: Cause = { source: 'request' },
+  ): number | undefined {
+    const group = this.#groupOf(sidecarId, key)
+    return group && this.#grants.acquire(group, sidecarId, cause, this.#ports.now())
   }
 
   /** The worker began its pop. False: the grant had been taken back. */
   grantTaken(sidecarId: SidecarId, key: GroupKey, grantId: number): boolean {
-    const taken = this.#handle(sidecarId, key, (group, now) =>
-      this.#wakePath.taken(group, grantId, now),
-    )
-    return taken ?? false
+    const group = this.#groupOf(sidecarId, key)
+    const isTaken = group !== undefined && this.#grants.taken(group, grantId, this.#ports.now())
+    // Last, because it may grant the group to another worker.
+    this.heardSidecar(sidecarId)
+    return isTaken
   }
 
   /** The pop ended with `found` messages. Call `setWaiting` first. False: the grant had been taken back. */
   releaseGroup(key: GroupKey, grantId: number, outcome: GrantOutcome, found = 0): boolean {
     const group = this.#table.get(key)
     if (group === undefined) return false
-    return this.#wakePath.release(group, grantId, { outcome, found }, this.#ports.now())
-  }
-
-  getGroupInterval(key: GroupKey): number {
-    return this.#table.get(key)?.backoff.intervalMs ?? this.#settings.baseIntervalMs
-  }
-
-  resetBackoffForQueue(queue: string): void {
-    for (const group of this.#table.index.ofQueue(queue)) {
-      group.backoff = startBackoff(this.#settings)
-      this.#paced.fallback.touch(group)
-    }
+    return this.#grants.release(group, grantId, { outcome, found }, this.#ports.now())
   }
 
   /** Messages became deliverable through this node. */
   notifyMessageAvailable(hint: WakeHint, origin: Origin): void {
-    this.#announce('available', hint, origin, countOf(hint))
+    this.#wakeMatching(hint, origin, countOf(hint))
+    this.#ports.broadcast(hint, 'available')
   }
 
   /** A lane was freed through this node: a waiter of its consumer group may pop from it. */
   notifyPartitionFree(hint: WakeHint, origin: Origin): void {
-    this.#announce('free', hint, origin, undefined)
+    this.#wakeMatching(hint, origin, undefined)
+    this.#ports.broadcast(hint, 'free')
   }
 
   /** A hint from a peer, a NOTIFY or a worker. The peers already have it. */
   handleMessageAvailable(hint: WakeHint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
-    this.#wakeMatching(hint, { source, count: countOf(hint) })
+    this.#wakeMatching(hint, source, countOf(hint))
+  }
+
+  /** New work: the backoff of the groups that a hint may concern starts over. Returns them. */
+  resetBackoffForQueue(hint: WakeHint): readonly GroupState[] {
+    const groups = this.#table.matching(hint)
+    for (const group of groups) group.backoff = startBackoff(this.#settings)
+    return groups
   }
 
   /** Any write through this node may have committed or may yet: a worker died, or an outcome is unknown. */
@@ -174,65 +162,89 @@ export class SharedStateManager {
 
   /** Any write may have committed: a peer died, or hints were lost. */
   notifyEverything(source: WakeSource): void {
-    this.#wakeAll([...this.#table.waiting()], source)
+    this.#wakeAll([...this.#table.waiting()], { source })
   }
 
   /** A carrier of hints broke. `listener_lost` and `peer_silent` last until cleared. */
   reportFault(fault: Fault): void {
-    this.#paced.reportFault(fault, this.#ports.now())
+    this.#polls.reportFault(fault, this.#ports.now())
   }
 
   clearFault(fault: StandingFault): void {
-    this.#paced.clearFault(fault, this.#ports.now())
+    this.#polls.clearFault(fault, this.#ports.now())
   }
 
   /** The groups this node waits for, or did a moment ago, to advertise to peers. */
   interests(): { readonly version: number; readonly groups: readonly WaitGroup[] } {
-    return { version: this.#interest.version, groups: describeAll(this.#table.all()) }
+    const groups = Array.from(this.#table.all(), ({ description }) => description)
+    return { version: this.#interest.version, groups }
   }
 
   /** The newest version that every peer holds. */
   interestEchoed(version: number): void {
     const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
     // No hint arrived, so it counts as another first query.
-    this.#wakeAll(missed, 'request')
-    if (isLess) this.#paced.fallback.touchAll()
+    this.#wakeAll(missed, { source: 'request' })
+    if (isLess) this.#polls.dueAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Whether the group is due for a fallback poll. */
+  shouldCheckGroup(key: GroupKey, now = this.#ports.now()): boolean {
+    const group = this.#table.get(key)
+    return group === undefined || this.#pollDueAt(group) <= now
+  }
+
+  /** The interval between fallback polls: the group backoff while hints may not reach the group. */
+  getGroupInterval(key: GroupKey): number {
+    const group = this.#table.get(key)
+    if (group === undefined) return this.#settings.baseIntervalMs
+    const isUrgent = this.#polls.mode.mode === 'aggressive' || !group.isAdvertised
+    return isUrgent ? group.backoff.intervalMs : this.#settings.idleIntervalMs
   }
 
   /** The groups to poll now, in one query. Pass the result to `fallbackResult` or `fallbackFailed`. */
-  dueForFallback(): GroupKey[] {
-    return this.#paced.ask(this.#table.waiting(), this.#ports.now())
+  dueForFallback(): ReadonlyMap<GroupKey, WaitGroup> {
+    const due = this.#polls.ask(this.#table.waiting(), this, this.#ports.now())
+    return new Map(due.map(({ key, description }) => [key, description]))
   }
 
   fallbackResult(keysWithWork: Iterable<GroupKey>): void {
     const now = this.#ports.now()
-    for (const { group, isUnannounced } of this.#paced.answered(keysWithWork, now)) {
-      this.#wakePath.wake(group, { source: 'fallback', isUnannounced }, now)
+    const { withWork, empty } = this.#polls.answered(keysWithWork, now)
+    for (const group of empty) this.#expectPoll(group)
+    // The backoff stays until a pop confirms the work.
+    for (const { group, isUnannounced } of withWork) {
+      this.#grants.wake(group, { source: 'fallback', isUnannounced }, now)
     }
   }
 
   fallbackFailed(): void {
-    this.#paced.failed(this.#ports.now())
+    for (const group of this.#polls.failed(this.#ports.now())) this.#expectPoll(group)
   }
 
   /** Runs everything that is due: takes back grants, retries, removes idle groups. */
   tick(): void {
     const now = this.#ports.now()
-    this.#wakePath.tick(now)
-    if (this.#table.forgetIdle(now)) {
-      this.#interest.end()
-      this.#ports.interestChanged?.(this.#interest.version)
-    }
+    this.#grants.tick(now)
+    if (!this.#table.forgetIdle(now)) return
+    this.#interest.end()
+    this.#ports.interestChanged?.(this.#interest.version)
   }
 
   /** When `tick` is due next; Infinity for never. */
   nextTickAt(): number {
-    return Math.min(this.#wakePath.nextTickAt(), this.#table.nextForgetAt())
+    return Math.min(this.#grants.nextTickAt(), this.#table.nextForgetAt())
   }
 
   /** When `tick` or `dueForFallback` is due next. */
   nextWakeAt(): number {
-    return Math.min(this.nextTickAt(), this.#paced.nextAt(this.#table.waiting()))
+    const { mode, dueAt, asked } = this.#polls
+    if (this.#table.waiting().size > 0) {
+      return Math.min(this.nextTickAt(), asked === undefined ? dueAt : Number.POSITIVE_INFINITY)
+    }
+    // Without waiters there is nothing to poll, only perhaps a mode to leave.
+    if (mode.mode === 'healthy') return this.nextTickAt()
+    return Math.min(this.nextTickAt(), leavesAt(mode, this.#settings))
   }
 
   getStats(): SharedStateStats {
@@ -240,55 +252,49 @@ export class SharedStateManager {
       sidecars: this.#sidecars.size,
       groups: this.#table.all(),
       counters: this.#counters,
-      mode: this.#paced.mode,
-      backoffThreshold: this.#settings.backoffThreshold,
-      groupsMax: this.#settings.statsGroupsMax,
-      dueAt: (group) => this.#paced.fallback.dueAt(group),
+      mode: this.#polls.mode,
+      settings: this.#settings,
+      dueAt: (group) => this.#pollDueAt(group),
       now: this.#ports.now(),
     })
   }
 
-  #announce(
-    kind: 'available' | 'free',
-    hint: WakeHint,
-    origin: Origin,
-    count: number | undefined,
-  ): void {
+  #wakeMatching(hint: WakeHint, origin: Origin | WakeSource, count: number | undefined): void {
+    const now = this.#ports.now()
     const cause: Cause =
       typeof origin === 'string'
         ? { source: origin, count }
         : { source: 'local', from: origin.sidecarId, count }
-    this.#wakeMatching(hint, cause)
-    this.#ports.broadcast(hint, kind)
-  }
-
-  #wakeMatching(hint: WakeHint, cause: Cause): void {
-    const now = this.#ports.now()
-    for (const group of this.#table.index.matching(hint)) this.#wakePath.wake(group, cause, now)
+    for (const group of this.resetBackoffForQueue(hint)) this.#grants.wake(group, cause, now)
   }
 
   /** Grants a pop for each group, or, with very many, polls those without a pop in flight in one query. */
-  #wakeAll(groups: readonly GroupState[], source: GrantSource): void {
+  #wakeAll(groups: readonly GroupState[], cause: Cause): void {
     const now = this.#ports.now()
     const areMany = groups.length > this.#settings.wakeAllGroupsMax
     for (const group of groups) {
-      if (areMany && group.lock.state === 'free') this.#paced.fallback.makeDue(group, now)
-      else this.#wakePath.wake(group, { source }, now)
+      group.backoff = startBackoff(this.#settings)
+      if (areMany && group.lock.state === 'free') this.#polls.include(group, now)
+      else this.#grants.wake(group, cause, now)
     }
   }
 
   #setWaiting(group: GroupState, sidecarId: SidecarId, count: number): void {
     this.#table.setWaiting(group, sidecarId, count, this.#ports.now())
-    if (group.waiters.total > 0) this.#paced.fallback.touch(group)
+    if (group.waiters.total > 0) this.#expectPoll(group)
   }
 
-  /** Ignores a worker that is gone. Records last that the worker is alive: `act` may change its grants. */
-  #handle<R>(sidecarId: SidecarId, key: GroupKey, act: (group: GroupState, now: number) => R) {
-    if (!this.#sidecars.has(sidecarId)) return undefined
-    const group = this.#table.get(key)
-    const now = this.#ports.now()
-    const result = group === undefined ? undefined : act(group, now)
-    this.#wakePath.heard(sidecarId, now)
-    return result
+  /** Call when a group's due time may have moved forward. */
+  #expectPoll(group: GroupState): void {
+    this.#polls.dueAt = Math.min(this.#polls.dueAt, this.#pollDueAt(group))
+  }
+
+  #pollDueAt(group: GroupState): number {
+    return group.checkedAt + this.getGroupInterval(group.key)
+  }
+
+  /** Undefined for an unknown group, and for a worker that is gone. */
+  #groupOf(sidecarId: SidecarId, key: GroupKey): GroupState | undefined {
+    return this.#sidecars.has(sidecarId) ? this.#table.get(key) : undefined
   }
 }

@@ -1,8 +1,8 @@
-import { type GroupState, heldGrant } from './group-state.ts'
-import type { LatencyStats } from './latency-histogram.ts'
+// What the manager counts, and its part of `/stats`.
 import type { PollMode } from './poll-mode.ts'
-import type { WakeSource } from './ports.ts'
-import type { WakeCounters } from './wake-counters.ts'
+import { type WakeSource, wakeSources } from './ports.ts'
+import type { SharedStateSettings } from './settings.ts'
+import { type GroupState, heldGrant } from './wait-group.ts'
 
 /** The manager's part of `/stats`; the field names are those of the API. */
 export interface SharedStateStats {
@@ -19,7 +19,7 @@ export interface SharedStateStats {
   readonly wake_latency: Readonly<Record<WakeSource, LatencyStats>>
   /** `since` uses the clock of the ports. */
   readonly mode: Pick<PollMode, 'mode' | 'since' | 'why'>
-  readonly counters: Readonly<Omit<WakeCounters, 'wakes' | 'latencies' | 'granted' | 'found'>>
+  readonly counters: Readonly<Omit<WakeCounters, 'wakes' | 'latencies'>>
 }
 
 export interface GroupStats {
@@ -36,14 +36,13 @@ export interface StatsSources {
   readonly groups: Iterable<GroupState>
   readonly counters: WakeCounters
   readonly mode: PollMode
-  readonly backoffThreshold: number
-  readonly groupsMax: number
+  readonly settings: SharedStateSettings
   readonly dueAt: (group: GroupState) => number
   readonly now: number
 }
 
 export function buildStats(sources: StatsSources): SharedStateStats {
-  const { counters, mode, backoffThreshold } = sources
+  const { counters, mode, settings } = sources
   const groups = [...sources.groups]
   const inUse = groups.filter(isInUse)
   const listed = [...inUse, ...groups.filter((group) => !isInUse(group))]
@@ -54,9 +53,9 @@ export function buildStats(sources: StatsSources): SharedStateStats {
       groups_tracked: groups.length,
       groups_in_flight: groups.filter((group) => heldGrant(group) !== undefined).length,
       groups_backed_off: groups.filter(
-        (group) => group.backoff.consecutiveEmpty >= backoffThreshold,
+        (group) => group.backoff.consecutiveEmpty >= settings.backoffThreshold,
       ).length,
-      groups: listed.slice(0, sources.groupsMax).map((group) => statsOf(group, sources)),
+      groups: listed.slice(0, settings.statsGroupsMax).map((group) => statsOf(group, sources)),
     },
     wakes: { ...wakes },
     wake_latency: latencyStats(latencies),
@@ -86,4 +85,73 @@ function statsOf(group: GroupState, { dueAt, now }: StatsSources): GroupStats {
     waiting: group.waiters.total,
     nextCheckInMs: Math.max(0, Math.round(dueAt(group) - now)),
   }
+}
+
+/** Counters since the start, for `/stats` and metrics. */
+export class WakeCounters {
+  readonly wakes = bySource(() => 0)
+  /** From the hint to the end of the pop that found messages. */
+  readonly latencies = bySource(() => new LatencyHistogram())
+  /** First queries of new waiters. */
+  requests = 0
+  /** Hints that arrived during a pop and caused another. */
+  dirtied = 0
+  /** Grants that no worker took in time. */
+  deliveryTimeouts = 0
+  /** Pops that did not end in time. */
+  popTimeouts = 0
+  /** Releases and confirmations of grants that had been taken back. */
+  late = 0
+  contended = 0
+  /** Waiters refused because the group table was full. */
+  refusedGroups = 0
+  fallbackChecks = 0
+  /** Groups whose work a fallback poll found before any hint. */
+  unannounced = 0
+}
+
+function bySource<T>(make: () => T): Record<WakeSource, T> {
+  const entries = wakeSources.map((source) => [source, make()])
+  return Object.fromEntries(entries) as Record<WakeSource, T>
+}
+
+/** Durations in fixed buckets, so that histograms can be added up. */
+export interface LatencyStats {
+  readonly count: number
+  readonly sumMs: number
+  readonly maxMs: number
+  /** Cumulative counts: durations of at most `leMs`; null: all. */
+  readonly buckets: readonly { readonly leMs: number | null; readonly count: number }[]
+}
+
+const bounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] as const
+
+export class LatencyHistogram {
+  /** One more than there are bounds, for durations above all of them. */
+  readonly #counts: number[] = Array.from({ length: bounds.length + 1 }, () => 0)
+  #count = 0
+  #sumMs = 0
+  #maxMs = 0
+
+  record(ms: number): void {
+    const index = bounds.findIndex((bound) => ms <= bound)
+    const slot = index < 0 ? bounds.length : index
+    this.#counts[slot] = (this.#counts[slot] as number) + 1
+    this.#count += 1
+    this.#sumMs += ms
+    this.#maxMs = Math.max(this.#maxMs, ms)
+  }
+
+  stats(): LatencyStats {
+    let sum = 0
+    const buckets = this.#counts.map((count, slot) => {
+      sum += count
+      return { leMs: bounds[slot] ?? null, count: sum }
+    })
+    return { count: this.#count, sumMs: round(this.#sumMs), maxMs: round(this.#maxMs), buckets }
+  }
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 100) / 100
 }

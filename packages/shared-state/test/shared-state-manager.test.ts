@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { groupKey, sharedStateDefaults } from '../src/index.ts'
-import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
+import { hint, idleNode, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
 
 test('a new waiter queries first, and waits if it finds nothing', async (t) => {
   const node = nodeFixture()
@@ -131,6 +131,7 @@ test('a failed pop is not repeated at once', async (t) => {
 
 test('empty pops increase the backoff, and a hint for the queue resets it', async (t) => {
   const node = nodeFixture()
+  node.manager.reportFault('listener_lost')
   const climbed: number[] = []
   for (let i = 0; i < 7; i += 1) {
     node.waits(1)
@@ -142,10 +143,19 @@ test('empty pops increase the backoff, and a hint for the queue resets it', asyn
   t.notOk(node.manager.shouldCheckGroup(ordersKey))
   node.clock.now += 1_000
   t.ok(node.manager.shouldCheckGroup(ordersKey))
-  node.manager.resetBackoffForQueue('orders')
+  node.manager.resetBackoffForQueue({ queue: 'orders' })
   t.equal(node.manager.getGroupInterval(ordersKey), 100)
   t.equal(node.manager.getGroupInterval('unknown/*/g'), 100)
   t.ok(node.manager.shouldCheckGroup('unknown/*/g'))
+})
+
+test('a healthy node polls at the idle interval, whatever the backoff', async (t) => {
+  const node = idleNode()
+  t.equal(node.manager.getGroupInterval(ordersKey), 5_000)
+  node.clock.now = 5_999
+  t.notOk(node.manager.shouldCheckGroup(ordersKey))
+  node.clock.now = 6_000
+  t.ok(node.manager.shouldCheckGroup(ordersKey))
 })
 
 test('one worker at a time holds the lock of a group', async (t) => {

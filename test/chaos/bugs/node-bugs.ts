@@ -96,9 +96,9 @@ export const nodeBugs: readonly Bug[] = [
         put: '',
       },
       {
-        file: 'packages/shared-state/dist/fallback-poll.js',
-        find: 'return isUrgent(group) ? group.backoff.intervalMs : settings.idleIntervalMs;',
-        put: 'return isUrgent(group) ? 600_000 : 600_000 + settings.idleIntervalMs;',
+        file: 'packages/shared-state/dist/shared-state-manager.js',
+        find: 'return isUrgent ? group.backoff.intervalMs : this.#settings.idleIntervalMs;',
+        put: 'return isUrgent ? 600_000 : 600_000 + this.#settings.idleIntervalMs;',
       },
     ],
     caughtBy: ['late wakes'],

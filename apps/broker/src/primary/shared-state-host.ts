@@ -13,7 +13,6 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Due, PrimaryMessage, WorkerMessage, WorkerStats } from '../ipc.ts'
 import type { Logger } from '../log.ts'
-import { KnownGroups } from './known-groups.ts'
 import { MovedQueues } from './moved-queues.ts'
 
 export interface SharedStateHostOptions {
@@ -54,7 +53,6 @@ const timerMsMax = 60_000
 export class SharedStateHost {
   readonly #options: SharedStateHostOptions
   readonly #manager: SharedStateManager
-  readonly #groups = new KnownGroups()
   readonly #workerStats = new Map<number, WorkerStats>()
   readonly #moved = new MovedQueues({
     again: (hint) => this.#hintAgain(hint),
@@ -72,10 +70,7 @@ export class SharedStateHost {
     this.#manager = new SharedStateManager(
       {
         now: clock.nowMs,
-        grant: (sidecarId, key, grantId) => {
-          const description = this.#groups.describe(key)
-          // A group without waiters needs no pop. The manager takes the grant back itself.
-          if (description === undefined) return
+        grant: (sidecarId, description, grantId) => {
           post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
         broadcast: peers.broadcast,
@@ -107,7 +102,6 @@ export class SharedStateHost {
   workerGone(workerId: number, how: 'died' | 'left'): void {
     this.#manager.unregisterSidecar(workerId, how)
     this.#workerStats.delete(workerId)
-    this.#groups.removeWorker(workerId)
     this.#schedule()
   }
 
@@ -245,12 +239,9 @@ export class SharedStateHost {
   }
 
   #setWaiting(workerId: number, description: WaitGroup, count: number): void {
-    const key = groupKey(description)
-    if (count > 0) this.#groups.add(workerId, key, description)
-    if (!this.#manager.setWaiting(workerId, description, count)) {
-      this.#options.log.warn({ group: key }, 'too many wait groups: this one gets no wake-ups')
-    }
-    if (count === 0) this.#groups.remove(workerId, key)
+    if (this.#manager.setWaiting(workerId, description, count)) return
+    const group = groupKey(description)
+    this.#options.log.warn({ group }, 'too many wait groups: this one gets no wake-ups')
   }
 
   /** One timer, for the earliest deadline. */
@@ -270,22 +261,17 @@ export class SharedStateHost {
     if (this.#stopped) return
     this.#timerAtMs = Number.POSITIVE_INFINITY
     this.#manager.tick()
-    const keys = this.#manager.dueForFallback()
-    if (keys.length > 0) void this.#check(keys)
+    const due = this.#manager.dueForFallback()
+    if (due.size > 0) void this.#poll(due)
     this.#schedule()
   }
 
-  async #check(keys: readonly GroupKey[]): Promise<void> {
-    const known = keys.flatMap((key) => {
-      const description = this.#groups.describe(key)
-      return description === undefined ? [] : [{ key, description }]
-    })
+  async #poll(due: ReadonlyMap<GroupKey, WaitGroup>): Promise<void> {
+    const keys = [...due.keys()]
     try {
-      const { pool } = this.#options
-      const descriptions = known.map(({ description }) => description)
-      const positions = await groupsWithWork(pool, descriptions)
+      const positions = await groupsWithWork(this.#options.pool, [...due.values()])
       this.#failing = false
-      this.#manager.fallbackResult(positions.flatMap((position) => known[position]?.key ?? []))
+      this.#manager.fallbackResult(positions.flatMap((position) => keys[position] ?? []))
     } catch (error) {
       if (this.#stopped) return
       if (!this.#failing) {

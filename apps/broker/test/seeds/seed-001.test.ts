@@ -84,7 +84,7 @@ function aggressiveManager() {
     check: (outcome: 'empty' | 'error' | 'work') => {
       now = Math.max(now, manager.nextWakeAt())
       manager.tick()
-      const keys = manager.dueForFallback()
+      const keys = [...manager.dueForFallback().keys()]
       if (outcome === 'error') manager.fallbackFailed()
       else manager.fallbackResult(outcome === 'work' ? keys : [])
       if (outcome !== 'work') return

@@ -35,7 +35,8 @@ export function nodeFixture(
   const manager = new SharedStateManager(
     {
       now: () => clock.now,
-      grant: (sidecarId, key, grantId, source) => grants.push({ sidecarId, key, grantId, source }),
+      grant: (sidecarId, group, grantId, source) =>
+        grants.push({ sidecarId, key: groupKey(group), grantId, source }),
       broadcast: (one) => broadcasts.push(one),
       broadcastEverything: () => broadcasts.push('everything'),
       ...ports,
@@ -67,6 +68,8 @@ export function nodeFixture(
       manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
       return manager.releaseGroup(grant.key, grant.grantId, outcome, found)
     },
+    /** The keys of the groups to poll now. */
+    due: (): string[] => [...manager.dueForFallback().keys()],
     tickAt(now: number): void {
       clock.now = now
       manager.tick()

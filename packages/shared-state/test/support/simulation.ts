@@ -93,8 +93,8 @@ export class Simulation {
     this.manager = new SharedStateManager(
       {
         now: () => this.schedule.now,
-        grant: (sidecarId, key, grantId, source) =>
-          this.#granted(sidecarId as number, key, grantId, source),
+        grant: (sidecarId, group, grantId, source) =>
+          this.#granted(sidecarId as number, groupKey(group), grantId, source),
         broadcast: () => {},
         broadcastEverything: () => {},
       },
@@ -231,7 +231,7 @@ export class Simulation {
   }
 
   #fallback(): void {
-    const keys = this.manager.dueForFallback()
+    const keys = [...this.manager.dueForFallback().keys()]
     if (keys.length === 0) return
     this.schedule.after(this.choices.between(0, 5), () => {
       if (this.choices.chance(0.2)) return this.manager.fallbackFailed()

@@ -1,6 +1,6 @@
 // When a node trusts hints again: pops decide whether a poll found real work.
 import { test } from 'tap'
-import { hint, idleNode, nodeFixture, ordersKey } from './support/node-fixture.ts'
+import { hint, idleNode, nodeFixture, ordersKey } from '../support/node-fixture.ts'
 
 function aggressiveNode(settings: Parameters<typeof nodeFixture>[0] = {}) {
   const node = idleNode(settings)
@@ -14,7 +14,7 @@ function pollsUntil(node: ReturnType<typeof nodeFixture>, end: number, act: () =
   while (node.manager.nextWakeAt() <= end) {
     node.clock.now = Math.max(node.clock.now, node.manager.nextWakeAt())
     node.manager.tick()
-    if (node.manager.dueForFallback().length === 0) continue
+    if (node.due().length === 0) continue
     checks += 1
     act()
   }
@@ -49,7 +49,7 @@ test('a node too busy to poll still leaves aggressive mode', async (t) => {
   for (let now = 1_000; now < 67_000; now += 50) {
     node.clock.now = now
     node.manager.tick()
-    checks += node.manager.dueForFallback().length
+    checks += node.due().length
     node.manager.notifyMessageAvailable(hint, { sidecarId: 1 })
     node.pops('messages', 1)
     if (now === 60_000) t.equal(node.manager.getStats().mode.mode, 'aggressive')
@@ -63,7 +63,7 @@ test('a busy node does not leave aggressive mode at once: pops count as a poll o
   const modeAt = (end: number) => {
     for (; node.clock.now < end; node.clock.now += 50) {
       node.manager.tick()
-      t.same(node.manager.dueForFallback(), [])
+      t.same(node.due(), [])
       node.manager.notifyMessageAvailable(hint, { sidecarId: 1 })
       node.pops('messages', 1)
     }
@@ -83,7 +83,7 @@ test('a poll of many groups counts as quiet once, however many pops are empty', 
   node.manager.reportFault('fetch_error')
   const check = () => {
     node.clock.now += 1_000
-    const keys = node.manager.dueForFallback()
+    const keys = node.due()
     t.equal(keys.length, groups.length)
     const before = node.grants.length
     node.manager.fallbackResult(keys)

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { hint, idleNode, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
+import { hint, idleNode, nodeFixture, ordersKey } from '../support/node-fixture.ts'
 
 /** The number of queries the node makes if each finds nothing. */
 function queriesUntil(node: ReturnType<typeof nodeFixture>, end: number): number {
@@ -9,7 +9,7 @@ function queriesUntil(node: ReturnType<typeof nodeFixture>, end: number): number
     if (at > end) return queries
     node.clock.now = Math.max(node.clock.now, at)
     node.manager.tick()
-    if (node.manager.dueForFallback().length === 0) continue
+    if (node.due().length === 0) continue
     queries += 1
     node.manager.fallbackResult([])
   }
@@ -19,10 +19,10 @@ test('a healthy node polls every idle interval', async (t) => {
   const node = idleNode()
   t.equal(node.manager.nextWakeAt(), 6_000)
   node.clock.now = 5_999
-  t.same(node.manager.dueForFallback(), [])
+  t.same(node.due(), [])
   node.clock.now = 6_000
-  t.same(node.manager.dueForFallback(), [ordersKey])
-  t.same(node.manager.dueForFallback(), [], 'one query at a time')
+  t.same(node.due(), [ordersKey])
+  t.same(node.due(), [], 'one query at a time')
   t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
   node.clock.now = 6_010
   node.manager.fallbackResult([])
@@ -38,11 +38,11 @@ test('one query covers all groups past half of their interval', async (t) => {
     node.pops('empty')
   }
   node.clock.now = 6_000
-  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g'])
+  t.same(node.due(), ['a/*/g', 'b/*/g'])
   node.manager.fallbackResult([])
   t.equal(node.manager.nextWakeAt(), 10_000)
   node.clock.now = 10_000
-  t.same(node.manager.dueForFallback(), ['c/*/g', 'a/*/g', 'b/*/g'])
+  t.same(node.due(), ['c/*/g', 'a/*/g', 'b/*/g'])
 })
 
 test('an aggressive node polls at the backoff interval', async (t) => {
@@ -52,7 +52,7 @@ test('an aggressive node polls at the backoff interval', async (t) => {
   while (times.length < 7) {
     const at = node.manager.nextWakeAt()
     if (at > node.clock.now) node.clock.now = at
-    if (node.manager.dueForFallback().length > 0) {
+    if (node.due().length > 0) {
       times.push(node.clock.now)
       node.manager.fallbackResult([])
     }
@@ -66,7 +66,7 @@ test('an aggressive node polls at the backoff interval', async (t) => {
 test('work that a poll finds is granted', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.manager.fallbackResult([ordersKey, 'never/*/asked'])
   t.match(node.lastGrant(), { grantId: 2, source: 'fallback' })
   node.pops('messages', 1)
@@ -90,17 +90,17 @@ test('a group in flight is not polled', async (t) => {
   node.waits(1)
   node.take()
   node.clock.now = 20_000
-  t.same(node.manager.dueForFallback(), [])
+  t.same(node.due(), [])
 })
 
 test('a failed query makes the node aggressive and is repeated', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.manager.fallbackFailed()
   t.match(node.manager.getStats().mode, { mode: 'aggressive', why: ['fetch_error'] })
   node.clock.now = 6_100
-  t.same(node.manager.dueForFallback(), [ordersKey])
+  t.same(node.due(), [ordersKey])
 })
 
 test('a result without a running query changes nothing', async (t) => {
@@ -116,21 +116,21 @@ test('groups that do not fit into one query follow at once in the next', async (
     node.pops('empty')
   }
   node.clock.now = 6_000
-  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g'])
+  t.same(node.due(), ['a/*/g', 'b/*/g'])
   node.manager.fallbackResult([])
   t.ok(node.manager.nextWakeAt() <= 6_000)
-  t.same(node.manager.dueForFallback(), ['c/*/g'])
+  t.same(node.due(), ['c/*/g'])
 })
 
 test('a group that is hinted while a query runs is polled again', async (t) => {
   const node = idleNode({ wakeAllGroupsMax: 0 })
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.clock.now = 6_001
   node.manager.notifyEverything('udp')
   node.clock.now = 6_002
   node.manager.fallbackResult([])
-  t.same(node.manager.dueForFallback(), [ordersKey])
+  t.same(node.due(), [ordersKey])
 })
 
 test('the number of queries does not grow with the number of groups', async (t) => {
@@ -164,67 +164,10 @@ test('without waiters nothing is polled and aggressive mode ends by time', async
   const node = nodeFixture()
   node.manager.reportFault('fetch_error')
   t.equal(node.manager.nextWakeAt(), 61_000)
-  t.same(node.manager.dueForFallback(), [])
+  t.same(node.due(), [])
   t.equal(node.manager.getStats().mode.mode, 'aggressive')
   node.clock.now = 61_000
-  t.same(node.manager.dueForFallback(), [])
+  t.same(node.due(), [])
   t.equal(node.manager.getStats().mode.mode, 'healthy')
   t.equal(node.manager.nextWakeAt(), Number.POSITIVE_INFINITY)
-})
-
-test('a group that peers do not know yet polls at its backoff interval, then pops once more', async (t) => {
-  const versions: number[] = []
-  const node = nodeFixture({}, { interestChanged: (version) => versions.push(version) })
-  node.waits(1)
-  node.pops('empty')
-  t.same(versions, [1])
-  t.same(node.manager.interests(), { version: 1, groups: [orders] })
-  t.equal(node.manager.nextWakeAt(), 1_100)
-  node.manager.interestEchoed(1)
-  t.match(node.lastGrant(), { grantId: 2, source: 'request' })
-  node.pops('empty')
-  node.clock.now = 1_100
-  t.same(node.manager.dueForFallback(), [])
-  t.equal(node.manager.nextWakeAt(), 6_000)
-})
-
-test('a group that all peers know before its first pop needs no second one', async (t) => {
-  const node = nodeFixture(
-    {},
-    { interestChanged: (version) => node.manager.interestEchoed(version) },
-  )
-  node.waits(1)
-  node.pops('empty')
-  t.equal(node.grants.length, 1)
-})
-
-test('a late second pop does not count as a lost wake-up', async (t) => {
-  const node = nodeFixture({}, { interestChanged: () => {} })
-  node.waits(1)
-  node.manager.interestEchoed(1)
-  node.clock.now = 1_100
-  node.manager.tick()
-  node.pops('empty')
-  t.match(node.lastGrant(), { grantId: 2, source: 'request' })
-  node.clock.now = 1_200
-  node.manager.tick()
-  t.match(node.manager.getStats(), {
-    counters: { deliveryTimeouts: 2 },
-    mode: { mode: 'healthy' },
-  })
-})
-
-test('every group polls at its backoff interval until a new peer knows it', async (t) => {
-  const node = nodeFixture(
-    {},
-    { interestChanged: (version) => node.manager.interestEchoed(version) },
-  )
-  node.waits(1)
-  node.pops('empty')
-  node.manager.interestEchoed(0)
-  node.clock.now = 1_100
-  t.same(node.manager.dueForFallback(), [ordersKey])
-  node.manager.fallbackResult([])
-  node.manager.interestEchoed(1)
-  t.match(node.lastGrant(), { grantId: 2, source: 'request' })
 })

@@ -1,108 +1,127 @@
-// Moves the locks of groups between the states of group-state.ts. A wake-up grants the lock to one worker, so
-// that no other worker wakes and no second round trip is needed. Grants are numbered; an answer to a grant
-// that was taken back changes nothing.
-import { startBackoff } from './backoff.ts'
-import { DeadlineQueue } from './deadline-queue.ts'
+// Grants the locks of wait groups to workers: which worker pops, what follows its pop, and what happens when
+// it does not answer. A wake-up grants the lock to one worker, so that no other worker wakes and no second
+// round trip is needed. Grants are numbered; an answer to a grant that was taken back changes nothing.
+//
+//   wake, request       → the lock is acquired for one worker, or the group becomes dirty
+//   taken, release      → the pop begins, and ends with the next step of wait-group.ts
+//   tick                → a grant that was not taken goes to the next worker; a contended group is retried;
+//                         a pop that does not end is abandoned
+//   heard, sidecarGone  → a silent worker is alive again; the grants of a worker that is gone are free
+import { DeadlineQueue } from './group-table.ts'
+import type { MomentaryFault } from './poll-mode.ts'
+import type { SharedStatePorts, SidecarId } from './ports.ts'
+import type { SharedStateSettings } from './settings.ts'
+import type { WakeCounters } from './stats.ts'
 import {
   afterPop,
   type Cause,
   type Grant,
   type GroupState,
   heldGrant,
+  isWake,
+  markDirty,
   noteOutcome,
   type PopReport,
-} from './group-state.ts'
-import type { MomentaryFault } from './poll-mode.ts'
-import type { GrantSource, SharedStatePorts, SidecarId } from './ports.ts'
-import type { SharedStateSettings } from './settings.ts'
-import { SilentSidecars } from './silent-sidecars.ts'
-import type { WakeCounters } from './wake-counters.ts'
+  sourceFor,
+} from './wait-group.ts'
 
-export interface WakePathContext {
+export interface GrantsContext {
   readonly settings: SharedStateSettings
   readonly counters: WakeCounters
+  /** Every grant begins with it; undefined while another worker holds the lock. */
+  readonly tryAcquire: (sidecarId: SidecarId, group: GroupState, cause: Cause) => number | undefined
   readonly grant: SharedStatePorts['grant']
-  readonly onGranted: (group: GroupState) => void
   /** The lock is free again, and `checkedAt` or the backoff may have changed. */
   readonly onFree: (group: GroupState) => void
   readonly onUnused: (group: GroupState, sidecarId: SidecarId) => void
   /** A pop has shown what a fallback poll found. */
-  readonly onChecked: (found: 'nothing' | 'unannounced') => void
+  readonly onChecked: (group: GroupState, outcome: PopReport['outcome']) => void
   readonly onFault: (fault: MomentaryFault) => void
 }
 
-export class WakePath {
-  readonly #context: WakePathContext
+export class Grants {
+  readonly #context: GrantsContext
   readonly #untaken: DeadlineQueue<GroupState>
   readonly #popping: DeadlineQueue<GroupState>
   /** Members of `#popping` whose worker may have stopped. */
   readonly #watched: DeadlineQueue<GroupState>
   readonly #retries: DeadlineQueue<GroupState>
   readonly #slowRetries: DeadlineQueue<GroupState>
-  readonly #silent: SilentSidecars
   readonly #overdue = new Set<GroupState>()
+  /** Workers that did not take a grant, or stopped during a pop, and have not been heard since. */
+  readonly #silent = new Set<SidecarId>()
+  readonly #heardAt = new Map<SidecarId, number>()
   #lastGrantId = 0
 
-  constructor(context: WakePathContext) {
+  constructor(context: GrantsContext) {
     const { settings } = context
     this.#context = context
     this.#untaken = new DeadlineQueue(settings.deliveryTimeoutMs)
     this.#popping = new DeadlineQueue(settings.popDurationMaxMs)
     this.#watched = new DeadlineQueue(settings.sidecarSilentMs)
-    this.#silent = new SilentSidecars(settings.sidecarSilentMs)
     this.#retries = new DeadlineQueue(settings.contendedRetryMs)
     this.#slowRetries = new DeadlineQueue(settings.baseIntervalMs)
   }
 
-  /** There may be work. If only a fallback poll says so, the backoff stays until the pop confirms it. */
+  /** There may be work. */
   wake(group: GroupState, cause: Cause, now: number): void {
     group.hintedAt = now
-    if (cause.source !== 'fallback') group.backoff = startBackoff(this.#context.settings)
     group.hintedCount += cause.count ?? Number.POSITIVE_INFINITY
-    this.#check(group, group.waiters.next(this.#silent.all), cause, now)
+    this.#grant(group, group.waiters.next(this.#silent), cause, now)
   }
 
   /** Requests a new waiter's first query. A pop by another worker serves as well if it starts from now on. */
   request(group: GroupState, sidecarId: SidecarId, now: number): void {
     const asker = group.waiters.of(sidecarId) > 0 ? sidecarId : undefined
     group.hintedCount = Number.POSITIVE_INFINITY
-    this.#check(group, asker, { source: 'request' }, now)
+    this.#grant(group, asker, { source: 'request' }, now)
   }
 
-  /** Takes a free lock for a worker that starts its pop right away. */
-  acquire(group: GroupState, sidecarId: SidecarId, now: number): number | undefined {
-    if (heldGrant(group) !== undefined) return undefined
-    group.hintedCount = Number.POSITIVE_INFINITY
-    const grant = this.#lock(group, sidecarId, { source: 'request' })
-    this.#context.counters.granted('request')
-    this.#begin(group, grant, now)
+  /** Takes the lock, unless another worker holds it and the grant is not overdue. */
+  acquire(group: GroupState, sidecarId: SidecarId, cause: Cause, now: number): number | undefined {
+    const { lock } = group
+    const canReplace = lock.state === 'granted' && lock.isOverdue && lock.sidecarId !== sidecarId
+    if (heldGrant(group) !== undefined && !canReplace) return undefined
+    this.#unlock(group)
+    this.#lastGrantId += 1
+    const grant = {
+      grantId: this.#lastGrantId,
+      sidecarId,
+      cause: { ...cause, at: cause.at ?? now },
+    }
+    group.lock = { state: 'granted', isOverdue: false, ...grant }
+    group.dirty = undefined
+    group.poppedUnadvertised ||= !group.isAdvertised
+    group.waiters.hadTurn(sidecarId)
+    this.#untaken.add(group, now)
+    this.#count(grant)
     return grant.grantId
   }
 
   taken(group: GroupState, grantId: number, now: number): boolean {
-    const grant = heldGrant(group)
-    if (grant?.grantId !== grantId) {
-      this.#context.counters.late += 1
-      return false
-    }
-    if (group.lock.state === 'granted') this.#begin(group, grant, now)
+    const grant = this.#held(group, grantId)
+    if (grant === undefined) return false
+    if (group.lock.state === 'popping') return true
+    this.#untaken.delete(group)
+    this.#overdue.delete(group)
+    group.lock = { ...grant, state: 'popping' }
+    this.#popping.add(group, now)
+    this.#watched.add(group, now)
     return true
   }
 
   release(group: GroupState, grantId: number, report: PopReport, now: number): boolean {
     const { outcome } = report
-    const grant = heldGrant(group)
-    if (grant?.grantId !== grantId) {
-      this.#context.counters.late += 1
-      return false
-    }
+    const { counters, settings, onUnused, onFault, onChecked } = this.#context
+    const grant = this.#held(group, grantId)
+    if (grant === undefined) return false
     this.#unlock(group)
-    if (outcome === 'unused') this.#context.onUnused(group, grant.sidecarId)
-    noteOutcome(group, report, now, this.#context.settings)
-    if (outcome === 'contended') this.#context.counters.contended += 1
+    if (outcome === 'unused') onUnused(group, grant.sidecarId)
+    noteOutcome(group, report, now, settings)
+    if (outcome === 'contended') counters.contended += 1
     if (outcome === 'messages') this.#noteLatency(grant, now)
-    if (outcome === 'error') this.#context.onFault('fetch_error')
-    if (grant.cause.isUnannounced === true) this.#noteCheck(group, outcome)
+    if (outcome === 'error') onFault('fetch_error')
+    if (grant.cause.isUnannounced === true) onChecked(group, outcome)
     const next = afterPop(group, outcome, grant.cause)
     if (next.step === 'grant') this.#grantNext(group, next.cause, now)
     else if (next.step === 'retry') this.#retryLater(group, now)
@@ -110,9 +129,10 @@ export class WakePath {
     return true
   }
 
-  /** A silent worker is alive again. It takes over groups whose overdue grant belongs to another worker. */
+  /** A worker is alive. One that had been silent takes over the overdue grants of others. */
   heard(sidecarId: SidecarId, now: number): void {
-    if (!this.#silent.heard(sidecarId, now)) return
+    this.#heardAt.set(sidecarId, now)
+    if (!this.#silent.delete(sidecarId)) return
     for (const group of this.#overdue) {
       const grant = heldGrant(group)
       if (grant === undefined || grant.sidecarId === sidecarId) continue
@@ -122,7 +142,8 @@ export class WakePath {
 
   /** Frees a worker's grants. The caller announces what the worker may have written. */
   sidecarGone(groups: Iterable<GroupState>, sidecarId: SidecarId): void {
-    this.#silent.forget(sidecarId)
+    this.#silent.delete(sidecarId)
+    this.#heardAt.delete(sidecarId)
     for (const group of groups) {
       if (heldGrant(group)?.sidecarId !== sidecarId) continue
       this.#unlock(group)
@@ -149,66 +170,44 @@ export class WakePath {
     }
   }
 
-  #check(group: GroupState, sidecarId: SidecarId | undefined, cause: Cause, now: number): void {
-    if (sidecarId === undefined) return
-    const { lock } = group
-    const isHeld = lock.state === 'granted' || lock.state === 'popping'
-    const canReplace = lock.state === 'granted' && lock.isOverdue && lock.sidecarId !== sidecarId
-    if (!isHeld || canReplace) {
-      this.#unlock(group)
-      this.#grant(group, sidecarId, cause, now)
-      return
-    }
-    if (group.dirty === undefined) this.#context.counters.dirtied += 1
-    // A wake-up replaces a request, so that the counters see it.
-    if (group.dirty === undefined || group.dirty.source === 'request') {
-      group.dirty = { ...cause, at: now }
-    }
-  }
-
   #grantNext(group: GroupState, cause: Cause, now: number): void {
-    const sidecarId = group.waiters.next(this.#silent.all)
+    const sidecarId = group.waiters.next(this.#silent)
     this.#unlock(group)
     if (sidecarId === undefined) this.#settle(group)
     else this.#grant(group, sidecarId, cause, now)
   }
 
-  #grant(group: GroupState, sidecarId: SidecarId, cause: Cause, now: number): void {
-    const { grantId } = this.#lock(group, sidecarId, { ...cause, at: cause.at ?? now })
-    this.#untaken.add(group, now)
+  /** Without a worker that waits there is nothing to do. */
+  #grant(group: GroupState, sidecarId: SidecarId | undefined, cause: Cause, now: number): void {
+    if (sidecarId === undefined) return
+    const { tryAcquire, grant, counters } = this.#context
+    const grantId = tryAcquire(sidecarId, group, cause)
+    if (grantId !== undefined) {
+      grant(sidecarId, group.description, grantId, sourceFor(cause, sidecarId))
+      return
+    }
+    if (group.dirty === undefined) counters.dirtied += 1
+    markDirty(group, cause, now)
+  }
+
+  #held(group: GroupState, grantId: number): Grant | undefined {
+    const grant = heldGrant(group)
+    if (grant?.grantId === grantId) return grant
+    this.#context.counters.late += 1
+    return undefined
+  }
+
+  #count({ cause, sidecarId }: Grant): void {
+    const { counters } = this.#context
     const source = sourceFor(cause, sidecarId)
-    this.#context.counters.granted(source)
-    this.#context.grant(sidecarId, group.key, grantId, source)
-  }
-
-  #lock(group: GroupState, sidecarId: SidecarId, cause: Cause): Grant {
-    this.#unlock(group)
-    this.#lastGrantId += 1
-    const grant = { grantId: this.#lastGrantId, sidecarId, cause }
-    group.lock = { state: 'granted', isOverdue: false, ...grant }
-    group.dirty = undefined
-    group.waiters.hadTurn(sidecarId)
-    this.#context.onGranted(group)
-    return grant
-  }
-
-  #begin(group: GroupState, grant: Grant, now: number): void {
-    this.#untaken.delete(group)
-    this.#overdue.delete(group)
-    group.lock = { ...grant, state: 'popping' }
-    this.#popping.add(group, now)
-    this.#watched.add(group, now)
+    if (source === 'request') counters.requests += 1
+    else counters.wakes[source] += 1
   }
 
   #noteLatency({ cause, sidecarId }: Grant, now: number): void {
-    this.#context.counters.found(sourceFor(cause, sidecarId), now - (cause.at ?? now))
-  }
-
-  /** A hint that arrived during the pop may concern the messages it found. */
-  #noteCheck(group: GroupState, outcome: PopReport['outcome']): void {
-    const isFound = outcome === 'messages' && !isWake(group.dirty)
-    if (isFound) this.#context.onChecked('unannounced')
-    else if (outcome === 'empty') this.#context.onChecked('nothing')
+    const source = sourceFor(cause, sidecarId)
+    if (source === 'request') return
+    this.#context.counters.latencies[source].record(now - (cause.at ?? now))
   }
 
   #unlock(group: GroupState): void {
@@ -244,16 +243,18 @@ export class WakePath {
   #popIsSlow(group: GroupState, now: number): void {
     const grant = heldGrant(group)
     if (grant === undefined) return
-    if (this.#silent.isSilent(grant.sidecarId, now)) this.#passOver(group, grant, now)
+    const heardAt = this.#heardAt.get(grant.sidecarId) ?? Number.NEGATIVE_INFINITY
+    const isSilent = now - heardAt >= this.#context.settings.sidecarSilentMs
+    if (isSilent) this.#passOver(group, grant, now)
     else this.#watched.add(group, now)
   }
 
   /** Grants the next worker. If no other worker has waiters, the grant goes to the first that asks. */
   #passOver(group: GroupState, grant: Grant, now: number): void {
-    const isWakeLate = grant.cause.source !== 'request' || isWake(group.dirty)
+    const isWakeLate = isWake(grant.cause) || isWake(group.dirty)
     this.#silent.add(grant.sidecarId)
-    const next = group.waiters.next(this.#silent.all)
-    if (next !== undefined && this.#silent.all.has(next)) {
+    const next = group.waiters.next(this.#silent)
+    if (next !== undefined && this.#silent.has(next)) {
       group.lock = { ...grant, state: 'granted', isOverdue: true }
       this.#overdue.add(group)
       this.#popping.add(group, now)
@@ -270,12 +271,4 @@ export class WakePath {
     this.release(group, grant.grantId, { outcome: 'error', found: 0 }, now)
     this.#silent.add(grant.sidecarId)
   }
-}
-
-function isWake(cause: Cause | undefined): boolean {
-  return cause !== undefined && cause.source !== 'request'
-}
-
-function sourceFor({ source, from }: Cause, sidecarId: SidecarId): GrantSource {
-  return source === 'local' && from !== sidecarId ? 'ipc' : source
 }

@@ -1,8 +1,7 @@
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { GroupIndex } from '../src/group-index.ts'
-import { groupKey } from '../src/group-key.ts'
+import { DeadlineQueue, GroupIndex, groupKey } from '../src/group-table.ts'
 import { isMeant } from './support/model-database.ts'
 
 const name = fc.string({
@@ -94,4 +93,30 @@ test('a hint with missing fields matches every group it may concern', async (t) 
   t.equal(count({ queue: 'q', partition: null, group: 'g', namespace: null, task: null }), 2)
   t.equal(count({ queue: 'q', partition: 'a', namespace: 'n', task: 't' }), 4)
   t.equal(index.ofQueue('q').length, 3)
+})
+
+test('the first member added is due first, and adding it again restarts its delay', async (t) => {
+  const queue = new DeadlineQueue<string>(10)
+  t.equal(queue.firstDueAt(), Number.POSITIVE_INFINITY)
+  queue.add('a', 0)
+  queue.add('b', 2)
+  queue.add('a', 5)
+  queue.add('c', 6)
+  t.equal(queue.firstDueAt(), 12)
+  t.equal(
+    queue.find(() => true),
+    'b',
+  )
+  t.equal(
+    queue.find((member) => member > 'b'),
+    'c',
+  )
+  t.equal(
+    queue.find(() => false),
+    undefined,
+  )
+  t.same(queue.takeDue(11), [])
+  t.same(queue.takeDue(15), ['b', 'a'])
+  queue.delete('c')
+  t.equal(queue.firstDueAt(), Number.POSITIVE_INFINITY)
 })

@@ -1,6 +1,6 @@
 // How far a wake chain goes: until the hinted messages are found, or, without a count, until a pop is empty.
 import { test } from 'tap'
-import { hint, nodeFixture, orders } from './support/node-fixture.ts'
+import { hint, nodeFixture, orders } from '../support/node-fixture.ts'
 
 function threeWorkersWait() {
   const node = nodeFixture()

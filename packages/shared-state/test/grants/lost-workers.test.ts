@@ -1,7 +1,7 @@
 // Workers that are silent, slow or gone: grants that are not taken, pops that never end, deaths.
 import { test } from 'tap'
-import { sharedStateDefaults } from '../src/index.ts'
-import { hint, nodeFixture, orders, ordersKey } from './support/node-fixture.ts'
+import { sharedStateDefaults } from '../../src/index.ts'
+import { hint, nodeFixture, orders } from '../support/node-fixture.ts'
 
 test('a grant that is not taken within 100 ms goes to the next worker', async (t) => {
   const node = nodeFixture()
@@ -109,7 +109,7 @@ test('with very many groups, the death of a worker causes one query instead of a
   const before = node.grants.length
   node.manager.unregisterSidecar(1)
   t.equal(node.grants.length, before)
-  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g', 'c/*/g'])
+  t.same(node.due(), ['a/*/g', 'b/*/g', 'c/*/g'])
 })
 
 test('peers also poll for messages that a dying worker may have committed', async (t) => {
@@ -213,32 +213,4 @@ test('with very many groups, a group with a pop in flight is popped once more', 
   node.manager.notifyEverything('udp')
   node.pops('empty', 0, last)
   t.match(node.lastGrant(), { key: 'c/*/g', source: 'udp' })
-})
-
-test('with very many groups, a peer that joins causes one query instead of a pop for each', async (t) => {
-  const node = nodeFixture({ wakeAllGroupsMax: 2 }, { interestChanged: () => {} })
-  for (const queue of ['a', 'b', 'c']) {
-    node.waits(2, { source: { queue }, group: 'g' })
-    node.pops('empty')
-  }
-  const { version } = node.manager.interests()
-  node.manager.interestEchoed(version)
-  const before = node.grants.length
-  node.manager.interestEchoed(0)
-  node.manager.interestEchoed(version)
-  t.equal(node.grants.length, before)
-  t.same(node.manager.dueForFallback(), ['a/*/g', 'b/*/g', 'c/*/g'])
-})
-
-test('groups poll at their backoff interval until every peer knows them', async (t) => {
-  const node = nodeFixture({}, { interestChanged: () => {} })
-  node.waits(1)
-  node.pops('empty')
-  node.manager.interestEchoed(node.manager.interests().version)
-  node.pops('empty')
-  node.clock.now = 2_000
-  t.same(node.manager.dueForFallback(), [], 'every peer knows it')
-  t.equal(node.manager.nextWakeAt(), 1_000 + sharedStateDefaults.idleIntervalMs)
-  node.manager.interestEchoed(0)
-  t.same(node.manager.dueForFallback(), [ordersKey])
 })

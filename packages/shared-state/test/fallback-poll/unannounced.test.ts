@@ -1,12 +1,12 @@
 // Which work counts as unannounced: a fallback poll finds it before any hint. Only that keeps a node
 // aggressive.
 import { test } from 'tap'
-import { hint, idleNode, ordersKey } from './support/node-fixture.ts'
+import { hint, idleNode, ordersKey } from '../support/node-fixture.ts'
 
 test('work is announced if a hint arrives before the poll returns', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.clock.now = 6_001
   node.manager.handleMessageAvailable(hint)
   node.manager.fallbackResult([ordersKey])
@@ -18,7 +18,7 @@ test('work is announced if a hint arrives before the poll returns', async (t) =>
 test('work is announced if its hint arrives and is popped during the poll', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.clock.now = 6_001
   node.manager.handleMessageAvailable(hint)
   node.pops('empty')
@@ -32,7 +32,7 @@ test('work is announced if an earlier pop for it failed', async (t) => {
   node.manager.handleMessageAvailable(hint)
   node.pops('error')
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.manager.fallbackResult([ordersKey])
   node.pops('messages', 1)
   t.equal(node.manager.getStats().counters.unannounced, 0)
@@ -42,7 +42,7 @@ test('work is announced if only a wake-up of every group covered it', async (t) 
   const node = idleNode({ wakeAllGroupsMax: 0 })
   node.manager.notifyEverything('udp')
   node.clock.now = 1_010
-  t.same(node.manager.dueForFallback(), [ordersKey])
+  t.same(node.due(), [ordersKey])
   node.manager.fallbackResult([ordersKey])
   node.pops('messages', 1)
   t.equal(node.manager.getStats().counters.unannounced, 0)
@@ -52,10 +52,10 @@ test('work is unannounced if it arrives after a poll that found nothing', async 
   const node = idleNode({ wakeAllGroupsMax: 0 })
   node.manager.notifyEverything('udp')
   node.clock.now = 1_010
-  node.manager.dueForFallback()
+  node.due()
   node.manager.fallbackResult([])
   node.clock.now = 7_000
-  node.manager.dueForFallback()
+  node.due()
   node.manager.fallbackResult([ordersKey])
   node.pops('messages', 1)
   t.equal(node.manager.getStats().counters.unannounced, 1)
@@ -64,7 +64,7 @@ test('work is unannounced if it arrives after a poll that found nothing', async 
 test('a poll that began before a waiter arrived does not end the wake chain of its pop', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.clock.now = 6_001
   node.waits(2)
   node.manager.fallbackResult([])
@@ -75,7 +75,7 @@ test('a poll that began before a waiter arrived does not end the wake chain of i
 test('work is announced if its hint arrives during the pop that the poll caused', async (t) => {
   const node = idleNode()
   node.clock.now = 6_000
-  node.manager.dueForFallback()
+  node.due()
   node.manager.fallbackResult([ordersKey])
   node.take()
   node.manager.handleMessageAvailable(hint)

@@ -22,23 +22,16 @@ import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-co
 import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
 import { SilentPeers } from './silent-peers.ts'
 
-/** The wake path as the link uses it. */
-export interface ClusterEvents {
-  readonly onHint: (hint: WakeHint) => void
+/** What the link tells the wake path of its node. */
+export interface LinkedHost {
+  heard(hint: WakeHint): void
   /** The options of a queue have changed. The values are in the database. */
-  readonly onConfigured: (hint: WakeHint) => void
+  heardConfigured(hint: WakeHint): void
   /** Hints of a peer may be lost: any queue may have messages. */
-  readonly onEverything: () => void
-  /** Something falls due at this time of the database's clock. */
-  readonly onScheduled: (dueAtMs: number) => void
-  readonly onSilentPeers: (areSilent: boolean) => void
-  readonly onInterestEchoed: (version: number) => void
-  /** Another process uses our node id and started later. */
-  readonly onSuperseded: (by: SeenNode) => void
-  readonly interests: () => {
-    readonly version: number
-    readonly groups: readonly WaitGroup[]
-  }
+  heardEverything(): void
+  peersAreSilent(areSilent: boolean): void
+  interestEchoed(version: number): void
+  interests(): { readonly version: number; readonly groups: readonly WaitGroup[] }
 }
 
 export interface ClusterLinkOptions {
@@ -47,7 +40,11 @@ export interface ClusterLinkOptions {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly log: Logger
-  readonly events: ClusterEvents
+  readonly host: LinkedHost
+  /** Something falls due at this time of the database's clock. */
+  readonly timers: { expect(dueAtMs: number): void }
+  /** Another process uses our node id and started later. */
+  readonly onSuperseded: (by: SeenNode) => void
 }
 
 /** A peer as listed in the database and, if known there, in gossip. */
@@ -85,7 +82,7 @@ export class ClusterLink {
   #unknownRounds = unknownRoundsMax
 
   constructor(options: ClusterLinkOptions) {
-    const { config, identity, log, events } = options
+    const { config, identity, log, host } = options
     this.#options = options
     this.#defaults = new DifferingDefaults(config.queueDefaults, log)
     this.#gossip = new GossipNode({
@@ -101,16 +98,16 @@ export class ClusterLink {
       onPeer: (peer, event) => this.#peerChanged(peer, event),
       onHintsLost: (from, count) => {
         log.debug({ from, count }, 'hints were lost')
-        events.onEverything()
+        host.heardEverything()
       },
-      onInterestEchoed: events.onInterestEchoed,
+      onInterestEchoed: (version) => host.interestEchoed(version),
       onSuperseded: () => this.#registry?.recheckIdentity(),
     })
   }
 
   /** Throws if the socket cannot be bound or the address is not allowed. */
   async start(): Promise<void> {
-    const { pool, clock, log, events } = this.#options
+    const { pool, clock, log, onSuperseded } = this.#options
     this.#address = await this.#gossip.start()
     log.info({ gossip: this.#address }, 'gossip listens')
     this.#registry = createNodeRegistry({
@@ -119,7 +116,7 @@ export class ClusterLink {
       log,
       own: () => this.#own(),
       onNodes: (others) => this.#discovered(others),
-      onSuperseded: events.onSuperseded,
+      onSuperseded,
     })
     await this.#registry.start()
     this.#watch = setInterval(() => {
@@ -168,12 +165,12 @@ export class ClusterLink {
   /** Many waiters arrive together, so peers are notified once, after the last of them. */
   interestChanged(version: number): void {
     // No peer needs to know.
-    if (this.#gossip.peers().every(isGone)) this.#options.events.onInterestEchoed(version)
+    if (this.#gossip.peers().every(isGone)) this.#options.host.interestEchoed(version)
     if (this.#interestIsDue) return
     this.#interestIsDue = true
     setImmediate(() => {
       this.#interestIsDue = false
-      const { version, groups } = this.#options.events.interests()
+      const { version, groups } = this.#options.host.interests()
       this.#gossip.setInterest({ version, keys: [...new Set(groups.map(interestKey))] })
     })
   }
@@ -224,18 +221,18 @@ export class ClusterLink {
   }
 
   #heard(hint: GossipHint): void {
-    const { events, log } = this.#options
+    const { host, timers, log } = this.#options
     switch (hint.kind) {
       case 'EVERYTHING':
-        return events.onEverything()
+        return host.heardEverything()
       case 'QUEUE_CONFIG_CHANGED':
         log.debug({ queue: hint.scope, version: hint.value }, 'queue options changed')
-        return events.onConfigured(fromGossip(hint))
+        return host.heardConfigured(fromGossip(hint))
       case 'SCHEDULED':
-        return hint.value === undefined ? undefined : events.onScheduled(hint.value)
+        return hint.value === undefined ? undefined : timers.expect(hint.value)
       case 'MESSAGE_AVAILABLE':
       case 'PARTITION_FREE':
-        return events.onHint(fromGossip(hint))
+        return host.heard(fromGossip(hint))
     }
   }
 
@@ -246,15 +243,15 @@ export class ClusterLink {
   }
 
   #peerChanged(peer: PeerView, event: PeerEvent): void {
-    const { log, events } = this.#options
+    const { log, host } = this.#options
     log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
     if (event === 'joined') this.#registry?.rewrite()
-    if (mayHaveMissed.has(event)) events.onEverything()
+    if (mayHaveMissed.has(event)) host.heardEverything()
     this.#checkSilentPeers()
   }
 
   #checkSilentPeers(): void {
-    const { clock, log, events } = this.#options
+    const { clock, log, host } = this.#options
     const others = this.#registry?.others() ?? []
     const silent = this.#silent.find(others, this.#gossip.peers(), clock.nowMs())
     if (silent.join() === this.#silentIds.join()) return
@@ -263,7 +260,7 @@ export class ClusterLink {
     if (silent.length > 0)
       log.warn({ peers: silent }, 'peers unreachable by gossip; polling faster')
     else log.info('all peers reachable by gossip')
-    if (wereSilent !== silent.length > 0) events.onSilentPeers(silent.length > 0)
+    if (wereSilent !== silent.length > 0) host.peersAreSilent(silent.length > 0)
   }
 }
 

@@ -36,68 +36,45 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
   const { config, identity, connections, pool, log } = options
   const clock = systemClock
   const startedAtMs = clock.nowMs()
-  const workers: WorkerProcesses = new WorkerProcesses({
+  const workers = new WorkerProcesses({
     count: config.workers,
     env: workerEnvironment(config, connections),
     clock,
     log,
-    onMessages: (id, messages) => host.handle(id, messages),
-    onReady: (url) => link.listening(url),
-    onExit: (id, how) => host.workerGone(id, how),
   })
   const host = new SharedStateHost({
     config,
     clock,
     log,
     pool,
-    post: (id, message) => workers.post(id, message),
-    postAll: (message) => workers.postAll(message),
-    peers: {
-      broadcast: (hint, kind) => link.broadcast(hint, kind),
-      configured: (hint, version) => link.tellConfigured(hint, version),
-      broadcastEverything: () => link.broadcastEverything(),
-      interestChanged: (version) => link.interestChanged(version),
-    },
-    time: {
-      scheduled(queue, due) {
-        const dueAtMs = time.timers.expectDue(due)
-        if (dueAtMs !== undefined) link.tellScheduled(queue, dueAtMs)
-      },
-      pollDueTimes: () => time.timers.pollDueTimes(),
-      popFoundNothing: () => time.timers.popFoundNothing(),
-    },
+    workers,
     stats(shared, workerStats) {
       const uptimeMs = clock.nowMs() - startedAtMs
       const parts = { shared, workerStats, cluster: link.stats(), ...time.stats() }
       return nodeStats({ config, connections, ...parts, uptimeMs, clock })
     },
   })
+  const sources = { random: Math.random, newMessageId: newMessageIds() }
+  const time = createTimeServices({ config, pool, log, clock, host, ...sources })
   let supersede: (error: ConfigError) => void = () => {}
   const superseded = new Promise<ConfigError>((resolve) => {
     supersede = resolve
   })
-  const link: ClusterLink = new ClusterLink({
+  const { timers } = time
+  const link = new ClusterLink({
     config,
     identity,
     pool,
     clock,
     log,
-    events: {
-      onHint: (hint) => host.heard(hint),
-      onConfigured: (hint) => host.heardConfigured(hint),
-      onEverything: () => host.heardEverything(),
-      onScheduled: (dueAtMs) => time.timers.expect(dueAtMs),
-      onSilentPeers: (areSilent) => host.peersAreSilent(areSilent),
-      onInterestEchoed: (version) => host.interestEchoed(version),
-      onSuperseded({ id, gossipAddress }) {
-        log.info({ gossip: gossipAddress }, 'another process with this node id started later')
-        supersede(sharedId(id, gossipAddress))
-      },
-      interests: () => host.interests(),
+    host,
+    timers,
+    onSuperseded({ id, gossipAddress }) {
+      log.info({ gossip: gossipAddress }, 'another process with this node id started later')
+      supersede(sharedId(id, gossipAddress))
     },
   })
-  const sources = { random: Math.random, newMessageId: newMessageIds() }
-  const time: TimeServices = createTimeServices({ config, pool, log, clock, host, ...sources })
+  host.connect({ link, timers })
   return { workers, host, link, time, superseded }
 }
 

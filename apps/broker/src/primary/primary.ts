@@ -59,7 +59,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   }
   const { workers, host, link, time, superseded } = parts
   process.on('SIGHUP', () => renewSecret(link, reload, log))
-  const failed = workers.start()
+  const failed = workers.start(host)
   // A signal must end the node even if the database stops answering at this point.
   await Promise.race([time.start(), stopped])
   const ending = await Promise.race([stopped, failed, superseded])

@@ -10,39 +10,30 @@ import {
 import { groupsWithWork } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
+import type { ClusterLink } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
-import type { Due, PrimaryMessage, WorkerMessage, WorkerStats } from '../ipc.ts'
+import type { WorkerMessage, WorkerStats } from '../ipc.ts'
 import type { Logger } from '../log.ts'
+import type { Timers } from '../scheduler/timers.ts'
 import { MovedQueues } from './moved-queues.ts'
+import type { WorkerProcesses } from './worker-pool.ts'
 
 export interface SharedStateHostOptions {
   readonly config: Config
   readonly clock: Clock
   readonly log: Logger
   readonly pool: pg.Pool
-  readonly post: (workerId: number, message: PrimaryMessage) => void
-  readonly postAll: (message: PrimaryMessage) => void
-  readonly peers: PeerPort
-  readonly time: TimePort
+  readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
   readonly stats: (
     shared: SharedStateStats,
     workerStats: ReadonlyMap<number, WorkerStats>,
   ) => Readonly<Record<string, unknown>>
 }
 
-/** Notifications to the other nodes. */
-export interface PeerPort {
-  readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
-  readonly configured: (hint: WakeHint, version: number) => void
-  readonly broadcastEverything: () => void
-  readonly interestChanged: (version: number) => void
-}
-
-/** Notifications to the scheduler of this node. */
-export interface TimePort {
-  readonly scheduled: (queue: string, due: Due) => void
-  readonly pollDueTimes: () => void
-  readonly popFoundNothing: () => void
+/** The parts of a node that know the host themselves. */
+export interface HostPartners {
+  readonly link: Omit<ClusterLink, 'start' | 'stop' | 'stats' | 'replaceSecret'>
+  readonly timers: Pick<Timers, 'expectDue' | 'pollDueTimes' | 'popFoundNothing'>
 }
 
 /** A waiter may have its own wait group and may just have left another, so no allowed waiter is rejected. */
@@ -55,9 +46,12 @@ export class SharedStateHost {
   readonly #manager: SharedStateManager
   readonly #workerStats = new Map<number, WorkerStats>()
   readonly #moved = new MovedQueues({
-    again: (hint) => this.#hintAgain(hint),
+    again: (hint) => this.notifyFree([hint], 'timer'),
     tooMany: () => this.#manager.announceEverything(),
   })
+  // Set by `connect`.
+  #link!: HostPartners['link']
+  #timers!: HostPartners['timers']
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
@@ -65,20 +59,20 @@ export class SharedStateHost {
   #failing = false
 
   constructor(options: SharedStateHostOptions) {
-    const { config, clock, post, peers } = options
+    const { config, clock, workers } = options
     this.#options = options
     this.#manager = new SharedStateManager(
       {
         now: clock.nowMs,
         grant: (sidecarId, description, grantId) => {
-          post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
+          workers.post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
-        broadcast: peers.broadcast,
+        broadcast: (hint, kind) => this.#link.broadcast(hint, kind),
         broadcastEverything: () => {
           this.#queuesChanged()
-          peers.broadcastEverything()
+          this.#link.broadcastEverything()
         },
-        interestChanged: peers.interestChanged,
+        interestChanged: (version) => this.#link.interestChanged(version),
       },
       {
         baseIntervalMs: config.popWaitBaseIntervalMs,
@@ -92,6 +86,12 @@ export class SharedStateHost {
         groupsMax: groupsPerWaiter * config.workers * config.waitersMax,
       },
     )
+  }
+
+  /** Call once, before the first event. */
+  connect({ link, timers }: HostPartners): void {
+    this.#link = link
+    this.#timers = timers
   }
 
   handle(workerId: number, messages: readonly WorkerMessage[]): void {
@@ -180,7 +180,8 @@ export class SharedStateHost {
     const manager = this.#manager
     switch (message.type) {
       case 'ready':
-        return manager.registerSidecar(workerId)
+        manager.registerSidecar(workerId)
+        return this.#link.listening(message.url)
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
       case 'requestGrant':
@@ -190,7 +191,7 @@ export class SharedStateHost {
         return
       case 'release': {
         const { description, grantId } = message.grant
-        if (message.outcome === 'empty') this.#options.time.popFoundNothing()
+        if (message.outcome === 'empty') this.#timers.popFoundNothing()
         manager.releaseGroup(groupKey(description), grantId, message.outcome, message.found)
         return
       }
@@ -207,11 +208,14 @@ export class SharedStateHost {
         // New options may release messages that were held back, and a namespace may have gained a queue.
         manager.handleMessageAvailable(message.hint, 'ipc')
         if (message.hasMoved) this.#moved.add(message.hint)
-        return this.#options.peers.configured(message.hint, message.version)
-      case 'scheduled':
-        return this.#options.time.scheduled(message.queue, message.due)
+        return this.#link.tellConfigured(message.hint, message.version)
+      case 'scheduled': {
+        const dueAtMs = this.#timers.expectDue(message.due)
+        if (dueAtMs !== undefined) this.#link.tellScheduled(message.queue, dueAtMs)
+        return
+      }
       case 'pollDue':
-        return this.#options.time.pollDueTimes()
+        return this.#timers.pollDueTimes()
       case 'hintsLost':
         return manager.announceEverything()
       case 'outcomeUnknown':
@@ -221,21 +225,15 @@ export class SharedStateHost {
         return manager.heardSidecar(workerId)
       case 'askStats': {
         const stats = this.#options.stats(manager.getStats(), this.#workerStats)
-        return this.#options.post(workerId, { type: 'stats', id: message.id, stats })
+        return this.#options.workers.post(workerId, { type: 'stats', id: message.id, stats })
       }
     }
   }
 
   /** Invalidates what workers and the scheduler of this node have cached about queues. */
   #queuesChanged(): void {
-    this.#options.postAll({ type: 'configured' })
-    this.#options.time.pollDueTimes()
-  }
-
-  /** Wakes the waiters here and on peers. */
-  #hintAgain(hint: WakeHint): void {
-    this.#manager.notifyPartitionFree(hint, 'timer')
-    this.#schedule()
+    this.#options.workers.postAll({ type: 'configured' })
+    this.#timers.pollDueTimes()
   }
 
   #setWaiting(workerId: number, description: WaitGroup, count: number): void {

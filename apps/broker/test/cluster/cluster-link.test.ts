@@ -4,7 +4,7 @@ import { joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { systemClock } from '../../src/clock.ts'
-import { type ClusterEvents, ClusterLink } from '../../src/cluster/link.ts'
+import { ClusterLink, type LinkedHost } from '../../src/cluster/link.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log.ts'
 
@@ -21,14 +21,12 @@ const hint: WakeHint = {
 async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
   const env = { ROUSE_DATABASE_URL: url, ROUSE_NODE_ID: id, ROUSE_GOSSIP_PORT: '0' }
   const heard: unknown[] = []
-  const events: ClusterEvents = {
-    onHint: (one) => heard.push({ hint: one }),
-    onConfigured: (one) => heard.push({ configured: one }),
-    onEverything: () => heard.push('everything'),
-    onScheduled: (dueAtMs) => heard.push({ dueAtMs }),
-    onSilentPeers: (areSilent) => heard.push({ areSilent }),
-    onInterestEchoed: () => {},
-    onSuperseded: () => {},
+  const host: LinkedHost = {
+    heard: (one) => heard.push({ hint: one }),
+    heardConfigured: (one) => heard.push({ configured: one }),
+    heardEverything: () => heard.push('everything'),
+    peersAreSilent: (areSilent) => heard.push({ areSilent }),
+    interestEchoed: () => {},
     interests: () => ({ version: 0, groups: [] }),
   }
   const link = new ClusterLink({
@@ -37,7 +35,9 @@ async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
     pool,
     clock: systemClock,
     log: createLogger({ level: 'silent', node: id, process: 'test' }),
-    events,
+    host,
+    timers: { expect: (dueAtMs) => heard.push({ dueAtMs }) },
+    onSuperseded: () => {},
   })
   t.teardown(() => link.stop())
   await link.start()

@@ -32,24 +32,27 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
     // Nobody waits, so nothing is asked.
     pool: {} as pg.Pool,
-    post: () => {},
-    postAll: (message) => toWorkers.push(message),
-    peers: {
+    workers: { post: () => {}, postAll: (message) => toWorkers.push(message) },
+    stats: (one) => {
+      shared = one
+      return {}
+    },
+  })
+  host.connect({
+    link: {
+      listening: () => {},
       broadcast: (one, kind) => toPeers.push({ kind, hint: one }),
-      configured: (one, version) => toPeers.push({ kind: 'configured', hint: one, version }),
+      tellConfigured: (one, version) => toPeers.push({ kind: 'configured', hint: one, version }),
+      tellScheduled: () => {},
       broadcastEverything: () => toPeers.push({ kind: 'everything' }),
       interestChanged: () => {},
     },
-    time: {
-      scheduled: () => {},
+    timers: {
+      expectDue: () => undefined,
       pollDueTimes: () => {
         looks += 1
       },
       popFoundNothing: () => {},
-    },
-    stats: (one) => {
-      shared = one
-      return {}
     },
   })
   t.teardown(() => host.stop())

@@ -24,6 +24,8 @@ import { SilentPeers } from './silent-peers.ts'
 
 /** What the link tells the wake path of its node. */
 export interface LinkedHost {
+  /** Another node has made contact: from now on it counts our hints. */
+  peerMet(): void
   heard(hint: WakeHint): void
   /** The options of a queue have changed. The values are in the database. */
   heardConfigured(hint: WakeHint): void
@@ -100,6 +102,7 @@ export class ClusterLink {
         log.debug({ from, count }, 'hints were lost')
         host.heardEverything()
       },
+      onContact: () => host.peerMet(),
       onInterestEchoed: (version) => host.interestEchoed(version),
       onSuperseded: () => this.#registry?.recheckIdentity(),
     })

@@ -52,6 +52,7 @@ export class SharedStateHost {
   // Set by `connect`.
   #link!: HostPartners['link']
   #timers!: HostPartners['timers']
+  #hasMetPeers = false
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
@@ -67,7 +68,9 @@ export class SharedStateHost {
         grant: (sidecarId, description, grantId) => {
           workers.post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
-        broadcast: (hint, kind) => this.#link.broadcast(hint, kind),
+        broadcast: (hint, kind) => {
+          if (this.#hasMetPeers) this.#link.broadcast(hint, kind)
+        },
         broadcastEverything: () => {
           this.#queuesChanged()
           this.#link.broadcastEverything()
@@ -133,6 +136,14 @@ export class SharedStateHost {
     this.#manager.clearFault('listener_lost')
     this.#manager.notifyEverything('notify')
     this.#schedule()
+  }
+
+  /**
+   * Another node has made contact and from now on counts our hints. Before, no node would get or miss them,
+   * so a node without peers sends none.
+   */
+  peerMet(): void {
+    this.#hasMetPeers = true
   }
 
   /** A peer sent a hint. */

@@ -22,6 +22,7 @@ async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
   const env = { ROUSE_DATABASE_URL: url, ROUSE_NODE_ID: id, ROUSE_GOSSIP_PORT: '0' }
   const heard: unknown[] = []
   const host: LinkedHost = {
+    peerMet: () => {},
     heard: (one) => heard.push({ hint: one }),
     heardConfigured: (one) => heard.push({ configured: one }),
     heardEverything: () => heard.push('everything'),

@@ -74,6 +74,7 @@ test('options changed by a worker: all workers refresh, timers poll, peers are n
 
 test('a queue that moved is hinted to peers at its new location', async (t) => {
   const { host, toPeers } = startHost(t)
+  host.peerMet()
   host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: true }])
   t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
   await eventually(() => toPeers.length > 1)
@@ -114,6 +115,19 @@ test('plain wake hints refresh nothing', async (t) => {
   host.heard(hint)
   t.same(toWorkers, [])
   t.equal(looks(), 0)
+})
+
+test('hints go to peers from the first contact with another node', async (t) => {
+  const { host, toPeers } = startHost(t)
+  host.handle(1, [{ type: 'available', woken: [hint] }])
+  t.same(toPeers, [], 'no node would get or miss it')
+  host.peerMet()
+  host.handle(1, [{ type: 'available', woken: [hint] }])
+  host.handle(1, [{ type: 'free', woken: [hint] }])
+  t.same(toPeers, [
+    { kind: 'available', hint },
+    { kind: 'free', hint },
+  ])
 })
 
 test('every waiter that a worker accepts has a place, even if each has its own wait group', async (t) => {

@@ -21,8 +21,11 @@ const hint: WakeHint = {
 async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
   const env = { ROUSE_DATABASE_URL: url, ROUSE_NODE_ID: id, ROUSE_GOSSIP_PORT: '0' }
   const heard: unknown[] = []
+  let contacts = 0
   const host: LinkedHost = {
-    peerMet: () => {},
+    peerMet: () => {
+      contacts += 1
+    },
     heard: (one) => heard.push({ hint: one }),
     heardConfigured: (one) => heard.push({ configured: one }),
     heardEverything: () => heard.push('everything'),
@@ -44,7 +47,7 @@ async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
   await link.start()
   /** How it sees the other one. */
   const state = () => link.stats().peers[0]?.state
-  return { link, heard, state }
+  return { link, heard, state, contacts: () => contacts }
 }
 
 /** Two that have heard each other, and what the second hears from then on. */
@@ -60,6 +63,19 @@ async function startPair(t: Test) {
 test('a peer that joins causes a poll, because it sent us no hints before', async (t) => {
   const { atFirst } = await startPair(t)
   t.ok(atFirst.includes('everything'))
+})
+
+test('contact is reported once, and not by a node that is alone', async (t) => {
+  const database = await testDatabase(t)
+  const b = await startLink(t, database, 'b')
+  t.equal(b.contacts(), 0)
+  const a = await startLink(t, database, 'a')
+  await eventually(() => a.state() === 'alive' && b.state() === 'alive', patience)
+  await a.link.stop()
+  await eventually(() => b.state() === 'left', patience)
+  await startLink(t, database, 'a')
+  await eventually(() => b.state() === 'alive', patience)
+  t.same([a.contacts(), b.contacts()], [1, 1])
 })
 
 test('a peer that leaves causes a poll and is not silent', async (t) => {

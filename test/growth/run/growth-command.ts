@@ -2,8 +2,8 @@
 // end with its start; see docs/growth.md. Exit codes: 0 no growth, 1 growth, 2 usage error.
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { familyCpuSeconds } from '../../bench/family-cpu.ts'
-import { percentile } from '../../bench/http-figures.ts'
+import { familyCpuSeconds } from '../../bench/support/family-cpu.ts'
+import { percentile } from '../../bench/support/figures.ts'
 import { type GrowthCluster, startGrowthCluster } from './growth-cluster.ts'
 import { type Figures, judge, type Run, sentence, type WindowFigures } from './judge.ts'
 import { Load } from './load.ts'

@@ -1,7 +1,7 @@
 // A fixed rate of messages over HTTP, with consumers that keep up. Messages are numbered, and the number
 // determines everything else: the queue, the partition, the key or delay, and how often it fails.
 import { once } from 'node:events'
-import { type Answer, HttpConnection, requestBytes } from '../../bench/http-connection.ts'
+import { type Answer, HttpConnection, requestBytes } from '../../bench/support/http-connection.ts'
 
 /** Retention times, short enough that a run of minutes removes as much as it adds. */
 export const keptSeconds = { completed: 45, letters: 60, keys: 60, idlePartition: 60 } as const

@@ -1,7 +1,7 @@
 // Readings of the database and of the processes while the load runs.
 import { readFileSync } from 'node:fs'
 import type pg from 'pg'
-import { familyPids } from '../../bench/family-cpu.ts'
+import { familyPids } from '../../bench/support/family-cpu.ts'
 import type { GrowthCluster } from './growth-cluster.ts'
 import { postgres, type TableFigures } from './judge.ts'
 import { keptSeconds } from './load.ts'

@@ -54,7 +54,7 @@ test('wakes survive lost datagrams, a full cut and a one-way cut', {
 
 async function run(args: readonly string[]): Promise<Record<string, Figures>> {
   const { PATH = '', HOME = '' } = process.env
-  const bench = ['--import', 'tsx', 'test/bench/cluster.ts', ...args]
+  const bench = ['--import', 'tsx', 'test/bench/cluster/cluster.ts', ...args]
   const child = spawn('env', ['-i', `PATH=${PATH}`, `HOME=${HOME}`, process.execPath, ...bench], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,8 +1,8 @@
 // The cost of the retention of a million consumed messages for concurrent pushes and pops.
 import pg from 'pg'
-import { HttpConnection, requestBytes } from './http-connection.ts'
-import { percentile, percentiles, type Verdict } from './http-figures.ts'
-import type { BenchNode } from './http-node.ts'
+import { percentile, percentiles, type Verdict } from '../support/figures.ts'
+import { HttpConnection, requestBytes } from '../support/http-connection.ts'
+import type { BenchNode } from '../support/node.ts'
 
 export interface RetentionBench {
   readonly node: BenchNode

@@ -1,9 +1,8 @@
-// The node under load, and the load generator process.
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+// The node under load.
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '@rouse/testkit'
-import type { LoadFigures, LoadJob } from './http-load.ts'
 
 export interface BenchNode {
   readonly url: string
@@ -14,7 +13,7 @@ export interface BenchNode {
 /** The shipped program, with two workers. */
 export async function startNode(databaseUrl: string): Promise<BenchNode> {
   const port = await freePort()
-  const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))
+  const main = fileURLToPath(new URL('../../../apps/broker/dist/main.js', import.meta.url))
   const child = spawn(process.execPath, [main], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
@@ -38,28 +37,5 @@ export async function startNode(databaseUrl: string): Promise<BenchNode> {
       child.kill('SIGTERM')
       await once(child, 'exit')
     },
-  }
-}
-
-export function startLoad(job: LoadJob): ChildProcess {
-  return fork(fileURLToPath(new URL('./http-load.ts', import.meta.url)), [JSON.stringify(job)], {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-  })
-}
-
-export async function finished(child: ChildProcess): Promise<LoadFigures> {
-  let text = ''
-  child.stdout?.on('data', (chunk: Buffer) => {
-    text += chunk.toString()
-  })
-  const [code] = (await once(child, 'close')) as [number]
-  if (code !== 0) throw new Error(`the load generator ended with ${code}`)
-  return JSON.parse(text) as LoadFigures
-}
-
-export async function onMessage(child: ChildProcess, wanted: string): Promise<void> {
-  for (;;) {
-    const [message] = (await once(child, 'message')) as [string]
-    if (message === wanted) return
   }
 }

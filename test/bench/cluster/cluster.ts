@@ -5,11 +5,11 @@
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { dropUdp, healUdp, privateNetworkMissing, runInPrivateNetwork } from '@rouse/testkit'
-import { type Death, dieAndReturn } from './cluster-death.ts'
-import { startFlood } from './cluster-flood.ts'
-import { hintLatencies } from './cluster-hints.ts'
-import { benchCluster, type ClusterFigures, startBenchCluster } from './cluster-nodes.ts'
-import { Verdict } from './http-figures.ts'
+import { Verdict } from '../support/figures.ts'
+import { type Death, dieAndReturn } from './death.ts'
+import { startFlood } from './flood.ts'
+import { hintLatencies } from './hints.ts'
+import { benchCluster, type ClusterFigures, startBenchCluster } from './nodes.ts'
 
 const { values: flags } = parseArgs({
   options: {

@@ -6,11 +6,12 @@ import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
 import { push } from '@rouse/storage'
 import pg from 'pg'
-import { familyCpuSeconds } from './family-cpu.ts'
-import { percentiles, Verdict } from './http-figures.ts'
-import type { LoadFigures, LoadJob } from './http-load.ts'
-import { finished, startLoad, startNode } from './http-node.ts'
-import { crowd, idle } from './http-waiters.ts'
+import { familyCpuSeconds } from '../support/family-cpu.ts'
+import { percentiles, Verdict } from '../support/figures.ts'
+import { startNode } from '../support/node.ts'
+import type { LoadFigures, LoadJob } from './load.ts'
+import { finished, startLoad } from './load-process.ts'
+import { crowd, idle } from './waiters.ts'
 
 const { values: flags } = parseArgs({
   options: {

@@ -5,8 +5,8 @@ import { startEmbeddedPostgres } from '@rouse/database'
 import { KeyRing } from '@rouse/gossip'
 import { eventually, raiseLoopback } from '@rouse/testkit'
 import pg from 'pg'
-import { BenchNode, gossipSecret } from './cluster-node.ts'
-import { percentile } from './http-figures.ts'
+import { percentile } from '../support/figures.ts'
+import { BenchNode, gossipSecret } from './node.ts'
 
 export interface BenchCluster {
   readonly nodes: readonly [BenchNode, BenchNode]

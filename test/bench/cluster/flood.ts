@@ -4,7 +4,7 @@ import { fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Overheard } from './cluster-nodes.ts'
+import type { Overheard } from './nodes.ts'
 
 export interface Flood {
   readonly sent: number

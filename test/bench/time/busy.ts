@@ -1,9 +1,9 @@
 // How late a scheduled message enters the log of a partition that producers keep locked most of the time.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
-import { HttpConnection, requestBytes } from './http-connection.ts'
-import { percentile, percentiles, type Verdict } from './http-figures.ts'
-import type { BenchNode } from './http-node.ts'
+import { percentile, percentiles, type Verdict } from '../support/figures.ts'
+import { HttpConnection, requestBytes } from '../support/http-connection.ts'
+import type { BenchNode } from '../support/node.ts'
 
 export interface BusyBench {
   readonly node: BenchNode

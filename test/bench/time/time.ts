@@ -4,12 +4,12 @@
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
 import pg from 'pg'
-import { HttpConnection, requestBytes } from './http-connection.ts'
-import { percentile, percentiles, Verdict } from './http-figures.ts'
-import { type BenchNode, startNode } from './http-node.ts'
-import { busyPartition } from './time-busy.ts'
-import { realLengths } from './time-lengths.ts'
-import { retentionUnderLoad } from './time-retention.ts'
+import { percentile, percentiles, Verdict } from '../support/figures.ts'
+import { HttpConnection, requestBytes } from '../support/http-connection.ts'
+import { type BenchNode, startNode } from '../support/node.ts'
+import { busyPartition } from './busy.ts'
+import { realLengths } from './lengths.ts'
+import { retentionUnderLoad } from './retention.ts'
 
 const { values: flags } = parseArgs({
   options: {

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { killAll, treeOf } from '../chaos/cluster/processes.ts'
+import { killAll, treeOf } from '../../chaos/cluster/processes.ts'
 
 export const gossipSecret = 'a secret of this benchmark alone'
 
@@ -14,7 +14,7 @@ export interface LogEntry {
   readonly event?: string
 }
 
-const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))
+const main = fileURLToPath(new URL('../../../apps/broker/dist/main.js', import.meta.url))
 
 export class BenchNode {
   readonly id: string

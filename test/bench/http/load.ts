@@ -1,7 +1,7 @@
 // The load generator of `npm run bench -- http`, a separate process: takes one job as JSON and replies with
 // results.
 import { once } from 'node:events'
-import { type Answer, HttpConnection, requestBytes } from './http-connection.ts'
+import { type Answer, HttpConnection, requestBytes } from '../support/http-connection.ts'
 
 interface Throughput {
   readonly url: string

@@ -1,9 +1,9 @@
 // Durations that tests shorten: user transactions that stay open for half a minute, and leaving aggressive
 // mode.
 import pg from 'pg'
-import { HttpConnection, requestBytes } from './http-connection.ts'
-import { percentile, percentiles, type Verdict } from './http-figures.ts'
-import type { BenchNode } from './http-node.ts'
+import { percentile, percentiles, type Verdict } from '../support/figures.ts'
+import { HttpConnection, requestBytes } from '../support/http-connection.ts'
+import type { BenchNode } from '../support/node.ts'
 
 export interface LengthsBench {
   readonly node: BenchNode

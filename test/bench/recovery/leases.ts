@@ -1,8 +1,8 @@
 // Leases held by consumers of one node, each on its own partition, and consumers on other nodes that wait for
 // the redeliveries: one message per partition, so that none waits behind another.
 import type pg from 'pg'
-import type { RawClient } from '../chaos/clients/raw-client.ts'
-import { pass } from './recovery-load.ts'
+import type { RawClient } from '../../chaos/clients/raw-client.ts'
+import { pass } from './load.ts'
 
 export const leaseSeconds = 5
 

@@ -1,5 +1,5 @@
 import { eventually } from '@rouse/testkit'
-import type { BenchNode, LogEntry } from './cluster-node.ts'
+import type { BenchNode, LogEntry } from './node.ts'
 
 /** The times of one death, from the logs of both nodes, which share a clock. */
 export interface Death {

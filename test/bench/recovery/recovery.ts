@@ -16,17 +16,22 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createPool } from '@rouse/database'
 import { eventually } from '@rouse/testkit'
-import { aligned } from '../chaos/checkers/summary.ts'
-import { httpTransport } from '../chaos/clients/http-transport.ts'
-import { RawClient } from '../chaos/clients/raw-client.ts'
-import { type ChaosCluster, startChaosCluster } from '../chaos/cluster/chaos-cluster.ts'
-import type { ChaosNode } from '../chaos/cluster/chaos-node.ts'
-import { untilAllHear } from '../chaos/cluster/healing.ts'
-import { monotonicMs } from '../chaos/history/clock.ts'
-import { longestAbove, medianMs, type Timed, windowMedians } from '../chaos/history/slow-windows.ts'
-import { percentile, Verdict } from './http-figures.ts'
-import { firstLeases, holdLeases, leaseSeconds, startWaiters } from './recovery-leases.ts'
-import { operations, pass, type RecoveryLoad, startRecoveryLoad } from './recovery-load.ts'
+import { aligned } from '../../chaos/checkers/summary.ts'
+import { httpTransport } from '../../chaos/clients/http-transport.ts'
+import { RawClient } from '../../chaos/clients/raw-client.ts'
+import { type ChaosCluster, startChaosCluster } from '../../chaos/cluster/chaos-cluster.ts'
+import type { ChaosNode } from '../../chaos/cluster/chaos-node.ts'
+import { untilAllHear } from '../../chaos/cluster/healing.ts'
+import { monotonicMs } from '../../chaos/history/clock.ts'
+import {
+  longestAbove,
+  medianMs,
+  type Timed,
+  windowMedians,
+} from '../../chaos/history/slow-windows.ts'
+import { percentile, Verdict } from '../support/figures.ts'
+import { firstLeases, holdLeases, leaseSeconds, startWaiters } from './leases.ts'
+import { operations, pass, type RecoveryLoad, startRecoveryLoad } from './load.ts'
 
 const { values: flags } = parseArgs({ options: { kills: { type: 'string', default: '10' } } })
 const kills = Number(flags.kills)

@@ -2,9 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { familyCpuSeconds, familyPids } from './family-cpu.ts'
-import { percentile, percentiles, type Verdict } from './http-figures.ts'
-import { type BenchNode, finished, onMessage, startLoad } from './http-node.ts'
+import { familyCpuSeconds, familyPids } from '../support/family-cpu.ts'
+import { percentile, percentiles, type Verdict } from '../support/figures.ts'
+import type { BenchNode } from '../support/node.ts'
+import { finished, onMessage, startLoad } from './load-process.ts'
 
 export interface WaitersBench {
   readonly node: BenchNode

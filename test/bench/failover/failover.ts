@@ -8,9 +8,9 @@
 //   behind    killed, after the asynchronous standby was disconnected for a second
 import { parseArgs } from 'node:util'
 import { startPostgresPair } from '@rouse/testkit'
-import { startFailoverLoad } from './failover-load.ts'
-import { percentile, Verdict } from './http-figures.ts'
-import { type BenchNode, startNode } from './http-node.ts'
+import { percentile, Verdict } from '../support/figures.ts'
+import { type BenchNode, startNode } from '../support/node.ts'
+import { startFailoverLoad } from './load.ts'
 
 const { values: flags } = parseArgs({
   options: {

@@ -2,9 +2,9 @@
 // leaves a small machine idle time. Each has its own node and queue; while its node is down it uses the next
 // one, as behind a balancer.
 
-import type { RawClient } from '../chaos/clients/raw-client.ts'
-import { monotonicMs } from '../chaos/history/clock.ts'
-import type { Timed } from '../chaos/history/slow-windows.ts'
+import type { RawClient } from '../../chaos/clients/raw-client.ts'
+import { monotonicMs } from '../../chaos/history/clock.ts'
+import type { Timed } from '../../chaos/history/slow-windows.ts'
 
 export const operations = ['push', 'pop and ack'] as const
 

@@ -8,10 +8,10 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
-import { familyCpuSeconds } from './family-cpu.ts'
-import { percentiles } from './http-figures.ts'
-import { startNode } from './http-node.ts'
-import type { SdkFigures, SdkJob } from './sdk-load.ts'
+import { familyCpuSeconds } from '../support/family-cpu.ts'
+import { percentiles } from '../support/figures.ts'
+import { startNode } from '../support/node.ts'
+import type { SdkFigures, SdkJob } from './load.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -66,7 +66,7 @@ async function endToEnd(partitions: number): Promise<void> {
 }
 
 function startLoad(job: SdkJob): ChildProcess {
-  return fork(fileURLToPath(new URL('./sdk-load.ts', import.meta.url)), [JSON.stringify(job)], {
+  return fork(fileURLToPath(new URL('./load.ts', import.meta.url)), [JSON.stringify(job)], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
 }

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import { createPool, migrate, startEmbeddedPostgres } from '@rouse/database'
 import { ack, configure, type Executor, type PushItem, pop, push } from '@rouse/storage'
 import pg from 'pg'
-import { familyCpuSeconds } from './family-cpu.ts'
+import { familyCpuSeconds } from '../support/family-cpu.ts'
 
 const { values: flags } = parseArgs({ options: { seconds: { type: 'string', default: '3' } } })
 const secondsPerCase = Number(flags.seconds)

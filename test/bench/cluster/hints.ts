@@ -3,7 +3,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { GossipNode, type Hint } from '@rouse/gossip'
-import { type ClusterFigures, figuresOf } from './cluster-nodes.ts'
+import { type ClusterFigures, figuresOf } from './nodes.ts'
 
 const secrets = ['a secret of this benchmark alone']
 const clusterId = 'bench'

@@ -52,7 +52,7 @@ export function versionSuites() {
     'test/growth/calls.test.ts',
     'apps/cli/test/doctor.test.ts',
     ...broker.map((name) => `apps/broker/test/${name}.test.ts`),
-    'packages/database/test/migrate.test.ts',
+    'packages/database/test/migrations/migrate.test.ts',
     'packages/testkit/test/database.test.ts',
     'packages/testkit/test/postgres-pair.test.ts',
     'packages/testkit/test/postgres-source.test.ts',

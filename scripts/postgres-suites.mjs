@@ -38,11 +38,11 @@ export function oldestSuites() {
 export function versionSuites() {
   const broker = [
     'routes/configure',
-    'routes/dlq',
+    'routes/dead-letters',
     'scheduler/listen',
     'scheduler/listen-examples',
     'routes/messages',
-    'routes/options',
+    'routes/queue-options',
     'routes/schedules',
     'routes/traces',
     'routes/why',

@@ -154,7 +154,7 @@ test('000-10: a node with waiters and no work asks PostgreSQL little', async (t)
   const begun = performance.now()
   await eventually(() => performance.now() - begun > 4_000, { timeoutMs: 10_000 })
   const after = await stateOf(own)
-  // PostgreSQL's own count is in wakes.test.ts; these are the two that could get out of hand.
+  // PostgreSQL's own count is in wait/wakes.test.ts; these are the two that could get out of hand.
   t.ok(after.time.looks - before.time.looks <= 6, 'looks')
   t.ok((after.counters.fallbackChecks ?? 0) - (before.counters.fallbackChecks ?? 0) <= 2, 'checks')
   gone.abort()

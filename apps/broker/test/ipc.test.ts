@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { createOutbox } from '../../src/ipc.ts'
+import { createOutbox } from '../src/ipc.ts'
 
 /** An outbox whose ticks and sends happen when the test says so. */
 function manual(messagesMax = 100) {

@@ -1,7 +1,7 @@
 // The rule by which rolling restarts are judged: ask once more, only once, and only where nothing was answered.
 import { createServer, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
-import { PatientClient } from '../support/patient-client.ts'
+import { PatientClient } from './patient-client.ts'
 
 const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'
 

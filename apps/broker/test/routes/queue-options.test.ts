@@ -1,5 +1,5 @@
 // Every option of a queue does what it says, over HTTP: what is kept, held back and let through. Long waits pass on the
-// database's clock. Those about failure are in options-failure.test.ts.
+// database's clock. Those about failure are in failure-options.test.ts.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { optionsNode, type Popped } from '../support/queue-options.ts'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { createOutbox } from '../src/ipc.ts'
 
-/** An outbox whose ticks and sends happen when the test says so. */
+/** An outbox whose ticks and sends are controlled by the test. */
 function manual(messagesMax = 100) {
   const sent: string[][] = []
   const flushes: (() => void)[] = []
@@ -39,7 +39,7 @@ test('messages that arrive during a send wait for it and leave together', async 
   t.same(sent, [['a'], ['b', 'c']])
 })
 
-test('a full outbox drops hints, says so, and keeps everything else', async (t) => {
+test('a full outbox drops hints, reports it, and keeps all other messages', async (t) => {
   const { outbox, sent, tick } = manual(2)
   for (const message of ['a', 'b', 'hint', 'hint', 'c']) outbox.post(message)
   tick()

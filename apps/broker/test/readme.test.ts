@@ -1,4 +1,4 @@
-// The first screen of the README, copied as it stands: only the port is another.
+// The commands of the README's first screen, copied unchanged except for the port.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { freePortBase, startDevCluster, untilReady } from './support/dev-cluster
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const port = freePortBase() + 800
 
-test('the first lines of the README work', { timeout: 240_000 }, async (t) => {
+test('the commands under "First message" in the README work', { timeout: 240_000 }, async (t) => {
   await untilReady(await startDevCluster(t, { nodes: 1, port }))
   t.teardown(() => rm(`${root}/hello.mjs`, { force: true }))
   const [curl, cli, sdk] = firstBlocks()

@@ -1,4 +1,5 @@
-// Options that change through one worker of one node hold for all workers of all nodes, and for what is under way.
+// Queue options changed through one worker of one node apply to all workers of all nodes, and to requests in
+// progress.
 import { randomBytes } from 'node:crypto'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -8,9 +9,9 @@ import { apiOf, send } from '../support/http.ts'
 import { stateOf } from '../support/node-state.ts'
 
 const timeout = 120_000
-/** At once, so that they come by several connections: the workers of a node take turns with these. */
+/** Sent together, so that they use several connections, which the workers of a node accept in turn. */
 const pushesAtOnce = 8
-/** Less than a worker remembers without being told. */
+/** Less than a worker caches options without a notification. */
 const toldMsMax = 8_000
 
 type Api = ReturnType<typeof apiOf>
@@ -24,7 +25,7 @@ async function startPair(t: Test) {
 
 let pushed = 0
 
-/** How many of a few pushes are stored in the clear. */
+/** How many of a few pushes are stored unencrypted. */
 async function storedInTheClear({ pool }: TestDatabase, api: Api): Promise<number> {
   const payloads = Array.from({ length: pushesAtOnce }, () => {
     pushed += 1
@@ -37,7 +38,7 @@ async function storedInTheClear({ pool }: TestDatabase, api: Api): Promise<numbe
   return (await pool.query(sql, [texts])).rowCount ?? 0
 }
 
-test('a queue that is no longer encrypted is stored in the clear by every worker', {
+test('every worker stops encrypting a queue when its encryption is switched off', {
   timeout,
 }, async (t) => {
   const { a, b, database } = await startPair(t)
@@ -47,15 +48,15 @@ test('a queue that is no longer encrypted is stored in the clear by every worker
 
   await encrypt(true)
   t.equal(await inTheClear(a), 0)
-  t.equal(await inTheClear(b), 0, 'every worker has met an encrypted queue')
+  t.equal(await inTheClear(b), 0, 'every worker has seen the encrypted queue')
   await encrypt(false)
   for (const [which, api] of Object.entries({ a, b })) {
     const isAll = async () => (await inTheClear(api)) === pushesAtOnce
-    await t.resolves(eventually(isAll, { timeoutMs: toldMsMax }), `node ${which} was told`)
+    await t.resolves(eventually(isAll, { timeoutMs: toldMsMax }), `node ${which} was notified`)
   }
 
   await t.test(
-    'one that was changed in the database, with no word of it, soon is, too',
+    'an option changed directly in the database applies soon, without a notification',
     async (t) => {
       await encrypt(true)
       t.equal(await inTheClear(b), 0)
@@ -69,7 +70,7 @@ test('a queue that is no longer encrypted is stored in the clear by every worker
   )
 })
 
-/** Fallback checks so rare that none of them can be what woke a waiter. */
+/** Fallback polls so rare that none of them can have woken a waiter. */
 const never = '600000'
 const hintsOnly = {
   POP_WAIT_IDLE_INTERVAL_MS: never,
@@ -87,7 +88,7 @@ async function untilNothingInFlight(node: RunningBroker): Promise<void> {
   await eventually(async () => (await stateOf(node)).group_backoff.groups_in_flight === 0)
 }
 
-/** One waits at each node for a namespace in which there is no queue yet. Groups that have consumed what is there. */
+/** One pop waits on each node for a namespace without queues. Its group has consumed everything so far. */
 async function waitForNamespace(t: Test) {
   const database = await testDatabase(t)
   const nodes = await startCluster(t, { nodes: 2, database, env: hintsOnly })
@@ -105,7 +106,7 @@ async function waitForNamespace(t: Test) {
   return { database, nodes, api, waiting }
 }
 
-test('a queue moves to another namespace while a push to it is under way', {
+test('a push in progress wakes waiters of the namespace that its queue moves to', {
   timeout,
 }, async (t) => {
   const { database, nodes, api, waiting } = await waitForNamespace(t)
@@ -125,12 +126,12 @@ test('a queue moves to another namespace while a push to it is under way', {
   }
   for (const node of nodes) {
     const { wakes, mode } = await stateOf(node)
-    t.equal(wakes.fallback, 0, 'all looked again')
-    t.equal(mode.mode, 'healthy', 'and nobody takes it for a fault')
+    t.equal(wakes.fallback, 0, 'hints woke both waiters')
+    t.equal(mode.mode, 'healthy', 'no node treats the move as a fault')
   }
 })
 
-test('nodes that disagree about defaults say so; the last to start decides for new queues alone', {
+test('nodes with different queue defaults log a warning; new queues get those of the last node that started', {
   timeout,
 }, async (t) => {
   const first = await startNode(t, 0, { env: { ROUSE_DEFAULT_TTL: '60' } })

@@ -1,8 +1,8 @@
-// What one node tells of all of them, whatever the others answer.
+// The statistics of all nodes, collected by one of them, whatever the others answer.
 import { test } from 'tap'
 import { clusterStats } from '../../src/cluster/cluster-stats.ts'
 
-/** As `/stats` of a node has them. */
+/** As in `/stats` of a node. */
 function figuresOf(node: string, peers: readonly string[] = []) {
   return {
     node,
@@ -17,12 +17,12 @@ function figuresOf(node: string, peers: readonly string[] = []) {
   }
 }
 
-/** By the address of a node, what it answers. */
+/** The response of each node, by its address. */
 function answering(answers: Readonly<Record<string, unknown>>) {
   return async (url: string): Promise<unknown> => answers[url]
 }
 
-test('figures of all nodes are added up', async (t) => {
+test('counters of all nodes are added up', async (t) => {
   const ask = answering({ 'http://b': figuresOf('b'), 'http://c': figuresOf('c') })
   t.match(await clusterStats(figuresOf('a', ['c', 'b']), ask), {
     nodes: [{ node: 'a' }, { node: 'b' }, { node: 'c' }],
@@ -38,7 +38,7 @@ test('figures of all nodes are added up', async (t) => {
   })
 })
 
-test('a peer that answers something else is named as unreachable, and the others are told of', async (t) => {
+test('a peer with an unexpected response is listed as unreachable, and the others are still reported', async (t) => {
   const good = figuresOf('b')
   const odd: readonly [string, unknown][] = [
     ['its response is not that of a node', null],
@@ -70,7 +70,7 @@ test('a peer that answers something else is named as unreachable, and the others
   }
 })
 
-test('a peer without an address is unreachable, a dead one is named and not asked', async (t) => {
+test('a peer without an address is unreachable, and a dead peer is listed without a request', async (t) => {
   const own = {
     ...figuresOf('a'),
     peers: [
@@ -88,7 +88,7 @@ test('a peer without an address is unreachable, a dead one is named and not aske
   t.same(asked, [])
 })
 
-test('one that only our datagrams do not reach is asked: it writes to the database', async (t) => {
+test('a peer that our datagrams do not reach is asked over HTTP while it writes to the database', async (t) => {
   const peer = { state: 'dead', heardAgoMs: 9_000 }
   const own = {
     ...figuresOf('a'),

@@ -1,4 +1,4 @@
-// The secret that signs gossip: replaced while the nodes talk, and required beyond this machine.
+// The secret that signs gossip: rotated on running nodes, and required beyond this machine.
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { apiOf, send } from '../support/http.ts'
 const [old, fresh] = ['the secret of last year', 'the secret of this year']
 const timeout = 120_000
 
-test('a secret is replaced on running nodes without a datagram refused', { timeout }, async (t) => {
+test('rotating the secret of running nodes drops no datagram', { timeout }, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'rouse-secret-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const files = ['a', 'b'].map((name) => join(folder, name)) as [string, string]
@@ -50,7 +50,7 @@ test('a secret is replaced on running nodes without a datagram refused', { timeo
   const workersReady = () => a.log.filter(({ msg }) => msg === 'worker is ready')
   process.kill(workersReady()[0]?.workerPid as number, 'SIGKILL')
   await eventually(() => workersReady().length === 3, { timeoutMs: 30_000 })
-  t.pass('and a worker comes up beside the bad file')
+  t.pass('a worker starts although the file is bad')
 
   const stranger = await startNode(t, 2, {
     database: a.database,
@@ -63,7 +63,9 @@ test('a secret is replaced on running nodes without a datagram refused', { timeo
   t.match((await statsOf(stranger.url)).peers, [{ state: 'unheard' }, { state: 'unheard' }])
 })
 
-test('open to the network without a secret, a node does not start', { timeout }, async (t) => {
+test('a node whose gossip port is open to the network does not start without a secret', {
+  timeout,
+}, async (t) => {
   const { url } = await testDatabase(t)
   const child = spawnBroker({ ROUSE_DATABASE_URL: url, ROUSE_GOSSIP_HOST: '0.0.0.0' })
   let complaint = ''
@@ -74,7 +76,7 @@ test('open to the network without a secret, a node does not start', { timeout },
   t.match(complaint, /ROUSE_GOSSIP_SECRET is not set.*openssl/)
 })
 
-test('with a setting that gossip refuses a node ends before it asks for the database', {
+test('a node with invalid gossip settings exits before it connects to the database', {
   timeout,
 }, async (t) => {
   for (const [name, value] of [
@@ -82,7 +84,7 @@ test('with a setting that gossip refuses a node ends before it asks for the data
     ['ROUSE_GOSSIP_PEERS', '10.0.0.5'],
   ] as const) {
     for (const args of [[], ['--check-config']]) {
-      // Nobody is there: whoever asks waits for ever.
+      // Nothing listens on this port: a node that connects waits forever.
       const child = spawnBroker(
         { ROUSE_DATABASE_URL: 'postgres://u@127.0.0.1:1/none', [name]: value },
         args,
@@ -100,7 +102,7 @@ test('with a setting that gossip refuses a node ends before it asks for the data
   }
 })
 
-test('two secrets that this cluster cannot tell apart end the start with one line', {
+test('a node with two secrets of the same key id exits with one line', {
   timeout,
 }, async (t) => {
   const { url, pool } = await testDatabase(t)
@@ -123,7 +125,7 @@ test('two secrets that this cluster cannot tell apart end the start with one lin
   t.equal(complaint, '')
 })
 
-test('a gossip port that is taken ends the start', { timeout }, async (t) => {
+test('a node whose gossip port is in use exits', { timeout }, async (t) => {
   const first = await startBroker(t)
   const { body } = await send('GET', `${first.url}/stats`)
   const port = String(body.gossip.address).split(':')[1] as string

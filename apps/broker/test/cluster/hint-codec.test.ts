@@ -16,7 +16,7 @@ const hint = fc.record({
   count: fc.integer({ min: 1, max: 1_000 }),
 })
 
-test('a hint arrives as it left', (t) => {
+test('a decoded hint equals the encoded one', (t) => {
   fc.assert(
     fc.property(hint, (one) => {
       t.same(fromGossip(toGossip('MESSAGE_AVAILABLE', one)), one)
@@ -27,7 +27,7 @@ test('a hint arrives as it left', (t) => {
   t.end()
 })
 
-test('that options have changed is for every node, whatever it waits for, and counts nothing', (t) => {
+test('a hint about changed options goes to every node and has no count', (t) => {
   fc.assert(
     fc.property(hint, (one) => {
       const outgoing = toGossip('QUEUE_CONFIG_CHANGED', one)
@@ -38,7 +38,7 @@ test('that options have changed is for every node, whatever it waits for, and co
   t.end()
 })
 
-test('whoever may wait for a hint is among those who get it', (t) => {
+test('the keys of a hint cover every wait group that it can wake', (t) => {
   fc.assert(
     fc.property(hint, fc.boolean(), fc.boolean(), (one, byNamespace, byTask) => {
       const keys = keysOf(one)
@@ -56,7 +56,7 @@ test('whoever may wait for a hint is among those who get it', (t) => {
   t.end()
 })
 
-test('names cannot be made to look like others', (t) => {
+test('no name can be chosen so that its key equals that of another name', (t) => {
   const keys = keysOf({ queue: 'q', namespace: 'a', task: 'b' }) ?? []
   for (const source of [
     { queue: 'other' },
@@ -69,7 +69,7 @@ test('names cannot be made to look like others', (t) => {
   t.end()
 })
 
-test('where the place is not known, or half of it, everybody gets the hint and nobody reads one into it', (t) => {
+test('a hint without a complete namespace and task goes to every node, and is decoded without them', (t) => {
   for (const place of [
     {},
     { namespace: 'a' },
@@ -85,7 +85,7 @@ test('where the place is not known, or half of it, everybody gets the hint and n
   t.end()
 })
 
-test('a hint that lost its labels on the way counts nothing: it may be of lanes, which nobody counted', (t) => {
+test('a hint without labels is decoded with count 0, because it may be about lanes, which are not counted', (t) => {
   const arrived = fromGossip({ kind: 'MESSAGE_AVAILABLE', scope: 'q', count: 89 })
   t.same(arrived, { queue: 'q', partition: null, group: null, count: 0 })
   t.end()

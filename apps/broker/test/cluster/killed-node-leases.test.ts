@@ -1,5 +1,5 @@
-// What consumers of a killed node held goes on elsewhere, when their leases end and not before. How soon after that is what
-// `npm run bench -- recovery` measures.
+// Messages leased through a killed node are redelivered by other nodes when their leases end, and not before.
+// `npm run bench -- recovery` measures how soon after that.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import type { RunningBroker } from '../support/broker.ts'
@@ -7,7 +7,7 @@ import { startCluster, statsOf } from '../support/cluster.ts'
 import { apiOf } from '../support/http.ts'
 import { killTree } from '../support/process-tree.ts'
 
-/** Fallback checks so rare that none of them can be what woke a waiter. */
+/** Fallback polls so rare that none of them can have woken a waiter. */
 const never = '600000'
 const env = {
   POP_WAIT_IDLE_INTERVAL_MS: never,
@@ -19,7 +19,9 @@ const patience = { timeoutMs: 60_000 }
 const leaseSeconds = 600
 const partitions = ['p0', 'p1', 'p2', 'p3']
 
-test('leases of a killed node end for those who wait at another', { timeout }, async (t) => {
+test('messages leased through a killed node reach waiters of another node when their leases end', {
+  timeout,
+}, async (t) => {
   const database = await testDatabase(t)
   const cluster = await startCluster(t, { nodes: 2, database, env })
   const [a, b] = cluster as [RunningBroker, RunningBroker]
@@ -36,17 +38,17 @@ test('leases of a killed node end for those who wait at another', { timeout }, a
   await killTree(a.child)
   await eventually(async () => (await statsOf(b.url)).mode.mode === 'aggressive', patience)
   await database.advanceClock((leaseSeconds - 120) * 1_000)
-  t.equal(await waits(), partitions.length, 'a missing node does not end its leases')
+  t.equal(await waits(), partitions.length, 'the death of the node does not end its leases')
 
   const advancedAt = Date.now()
   await database.advanceClock(120_000)
   const answers = await Promise.all(waiting)
-  t.comment(`all were back ${Date.now() - advancedAt} ms after their leases had ended`)
+  t.comment(`all were redelivered ${Date.now() - advancedAt} ms after their leases had ended`)
   const messages = answers.flatMap(({ body }) => body?.messages ?? [])
   t.equal(messages.length, partitions.length)
   t.same(new Set(messages.map(({ partition }) => partition)), new Set(partitions))
   t.same(new Set(messages.map(({ attempt }) => attempt)), new Set([2]))
   const { wakes } = await statsOf(b.url)
-  t.ok((wakes.timer ?? 0) > 0, 'the end of a lease is what woke them')
+  t.ok((wakes.timer ?? 0) > 0, 'woken by the timer for the end of the lease')
   t.equal(wakes.fallback, 0)
 })

@@ -1,4 +1,4 @@
-// What a node hears of its peers, and what it takes for a reason to look at everything.
+// How a node reacts to its peers: which events are hints, and which make it poll everything.
 import type { WakeHint } from '@rouse/protocol'
 import { joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
@@ -45,12 +45,12 @@ async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
   })
   t.teardown(() => link.stop())
   await link.start()
-  /** How it sees the other one. */
+  /** The state in which it sees the other one. */
   const state = () => link.stats().peers[0]?.state
   return { link, heard, state, contacts: () => contacts }
 }
 
-/** Two that have heard each other, and what the second hears from then on. */
+/** Two linked nodes, and what the second receives from then on. */
 async function startPair(t: Test) {
   const database = await testDatabase(t)
   const b = await startLink(t, database, 'b')
@@ -96,7 +96,7 @@ test('a peer that becomes unreachable causes two polls and is silent', async (t)
   t.same(b.heard, ['everything', { areSilent: true }, 'everything'])
 })
 
-test('each kind of hint is heard as what it is', async (t) => {
+test('each kind of hint is received as that kind', async (t) => {
   const { a, b } = await startPair(t)
   a.link.broadcast(hint, 'available')
   a.link.broadcast(hint, 'free')
@@ -110,7 +110,7 @@ test('each kind of hint is heard as what it is', async (t) => {
   )
 })
 
-test('a doubt is told, and told again', async (t) => {
+test('a request to poll everything is sent several times', async (t) => {
   const { a, b } = await startPair(t)
   a.link.broadcastEverything()
   await eventually(() => b.heard.length >= 3, patience)

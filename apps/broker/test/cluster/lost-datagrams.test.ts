@@ -1,5 +1,5 @@
-// Nodes whose datagrams are lost: some of them, all of them, and in one direction. In a network namespace of its own, by the
-// program that also measures it (`npm run bench -- cluster`).
+// Nodes whose datagrams are lost: some of them, all of them, and those in one direction. The bench that also
+// measures this (`npm run bench -- cluster`) runs in a separate network namespace.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -11,16 +11,17 @@ const skip = privateNetworkMissing()
 
 interface Figures {
   readonly max: number
-  /** What woke waiters how often, as in `udp 60`. */
+  /** How often each source woke a waiter, as in `udp 60`. */
   readonly sources: string
 }
 
-/** At 30 % loss one hint in eleven is lost with its repetition: of so many it happens to some. */
+/** With 30 % loss, one hint in eleven is lost together with its repetition: enough trials for some of
+ * these. */
 const trials = 60
-/** A hint that nobody notices is lost is found by the idle check, 5 s after the waiter came. */
+/** If the loss of a hint is not noticed, the idle poll finds the message, 5 s after the waiter came. */
 const wakeMsMax = 3_000
 
-test('wakes survive lost datagrams, a full cut and a one-way cut', {
+test('waiters are woken in time despite lost datagrams, a full cut and a one-way cut', {
   skip,
   timeout: 240_000,
 }, async (t) => {
@@ -30,25 +31,25 @@ test('wakes survive lost datagrams, a full cut and a one-way cut', {
     const counted = new RegExp(`\\b${source} (\\d+)`).exec(results[what]?.sources ?? '')
     return Number(counted?.[1] ?? 0)
   }
-  /** Where the machine stalls a waiter's own first query may be the answer, or a check be first: seldom. */
+  /** On a stalled machine a waiter's own first query or a poll may find the message first; that is rare. */
   const isHinted = (what: string, of: number, message: string) => {
     t.ok(count(what, 'udp') >= 0.5 * of, `${what}: ${message}`)
-    t.ok(count(what, 'fallback') <= 0.1 * of, `${what}: not by checks`)
+    t.ok(count(what, 'fallback') <= 0.1 * of, `${what}: not by polls`)
   }
-  /** That a peer is given up is a reason to look, too, and counted as its hint. */
+  /** A peer that is declared dead also causes a poll, which is counted as a hint. */
   const isChecked = (what: string, of: number) => {
-    t.ok(count(what, 'udp') <= 1, `${what}: no hint comes through`)
-    t.ok(count(what, 'fallback') >= of - 1, `${what}: checks find them`)
+    t.ok(count(what, 'udp') <= 1, `${what}: no hint arrives`)
+    t.ok(count(what, 'fallback') >= of - 1, `${what}: polls find them`)
   }
-  // Who was woken by what is certain on any machine; how fast is for the bench.
+  // What woke a waiter does not depend on the machine; the bench checks how fast.
   isHinted('a → b', trials, 'by hints')
   isHinted('b → a', trials, 'by hints')
-  isHinted('30 % loss, a → b', trials, 'a lost hint was repeated, or is missed')
+  isHinted('30 % loss, a → b', trials, 'lost hints were repeated, or their loss was noticed')
   isChecked('no UDP, a → b', trials / 10)
-  isHinted('healed, a → b', trials / 4, 'it heals by itself')
+  isHinted('healed, a → b', trials / 4, 'hints arrive again')
   isChecked('b deaf, a → b', trials / 10)
-  // The one who is not heard looks often, too: here a check may well be first.
-  t.ok(count('b deaf, b → a', 'udp') > 0, 'the other direction is not harmed')
+  // The node that is not heard polls often as well, so a poll may be first.
+  t.ok(count('b deaf, b → a', 'udp') > 0, 'the other direction still works')
   for (const [what, { max }] of Object.entries(results)) t.ok(max < wakeMsMax, `${what}: ${max} ms`)
 })
 

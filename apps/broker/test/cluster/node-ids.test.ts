@@ -1,4 +1,4 @@
-// Processes with the id of one node: one after the other, as it should be, and side by side.
+// Processes with the same node id: one after the other, and by mistake at the same time.
 
 import { exchangeNodes, joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
@@ -9,11 +9,11 @@ import { apiOf, send } from '../support/http.ts'
 import { childrenOf, killTree } from '../support/process-tree.ts'
 
 const timeout = 240_000
-/** A round of the list of nodes, where every core is busy. */
+/** One round of the node registry on a busy machine. */
 const patience = { timeoutMs: 60_000 }
 const hourMs = 3_600_000
 
-test('of two processes with one id the older says so once and ends, the newer serves on', {
+test('of two processes with one node id the older one logs it once and exits, and the newer one serves', {
   timeout,
 }, async (t) => {
   const older = await startNode(t, 0, {})
@@ -25,7 +25,7 @@ test('of two processes with one id the older says so once and ends, the newer se
   t.same(complaints(newer), [])
 })
 
-test('a process that stood still while its successor started ends when it goes on', {
+test('a process that was stopped while its successor started exits when it resumes', {
   timeout,
 }, async (t) => {
   const older = await startNode(t, 0, {})
@@ -38,7 +38,7 @@ test('a process that stood still while its successor started ends when it goes o
   t.ok(await serves(newer))
 })
 
-test('a process that drains goes on draining when it learns that its successor starts', {
+test('a draining process finishes its drain when its successor starts', {
   timeout,
 }, async (t) => {
   const database = await testDatabase(t)
@@ -52,7 +52,7 @@ test('a process that drains goes on draining when it learns that its successor s
   await eventually(async () => (await send('GET', `${older.url}/ready`)).status === 503)
 
   const starting = startNode(t, 0, { database })
-  // Does at once what the successor does as soon as it can: the pop cannot be held back for ever.
+  // Does now what the successor will do soon, because the pop cannot be held at the barrier forever.
   const { incarnation } = await joinCluster(database.pool)
   await exchangeNodes(database.pool, { ...unsettled, id: 'node-1', incarnation }, hourMs)
   const learned = 'another process with this node id started later'
@@ -64,7 +64,7 @@ test('a process that drains goes on draining when it learns that its successor s
   t.ok(await serves(await starting))
 })
 
-test('a node that was killed comes back under its id', { timeout }, async (t) => {
+test('a killed node returns with its id', { timeout }, async (t) => {
   const first = await startNode(t, 0, {})
   await killTree(first.child)
   const again = await startNode(t, 0, { database: first.database })
@@ -85,17 +85,17 @@ test('a job that hangs blocks neither the drain nor the exit of a node', {
   await barrier.reached()
   node.child.kill('SIGTERM')
   await eventually(async () => (await send('GET', `${node.url}/ready`)).status === 503)
-  t.match(await endOf(node), { code: 1, signal: null }, 'which says that something was left')
+  t.match(await endOf(node), { code: 1, signal: null }, 'code 1 says that work was left unfinished')
 })
 
-/** How it ended, in order; its last words may be heard after its end. */
+/** Its exit code, once its last log line has arrived, which may be after the exit. */
 async function endOf({ exited, log }: RunningBroker): Promise<object> {
   const how = await exited
   await eventually(() => log.at(-1)?.msg === 'stopped')
   return how
 }
 
-/** What it said at the level of errors, or above. */
+/** What it logged at the level of errors or above. */
 function complaints({ log }: RunningBroker): unknown[] {
   return log.filter(({ level }) => level === 'error' || level === 'fatal').map(({ msg }) => msg)
 }
@@ -107,7 +107,7 @@ async function serves({ url }: RunningBroker): Promise<boolean> {
 
 const unsettled = { httpUrl: null, gossipAddress: '127.0.0.1:9', version: '1' }
 
-/** As long as a node has not said where it listens, the others look at the list twice a second. */
+/** While a node has not yet stored its address, the others read the registry twice a second. */
 async function listUnsettled({ pool }: TestDatabase): Promise<void> {
   await exchangeNodes(pool, { ...unsettled, id: 'starting', incarnation: 1 }, hourMs)
   await pool.query("update rouse.nodes set last_seen_at = last_seen_at + interval '1 hour'")

@@ -25,7 +25,7 @@ function node(id: string, incarnation: number): NodeRecord {
   }
 }
 
-test('processes of one cluster share its id and never an incarnation', async (t) => {
+test('processes of one cluster have the same cluster id and different incarnations', async (t) => {
   const { pool } = await testDatabase(t)
   const [a, b] = [await joinCluster(pool), await joinCluster(pool)]
   t.match(a.clusterId, /^[0-9a-f-]{36}$/)
@@ -33,7 +33,7 @@ test('processes of one cluster share its id and never an incarnation', async (t)
   t.ok(b.incarnation > a.incarnation)
 })
 
-test('nodes find each other, and not themselves', async (t) => {
+test('a node is given all other nodes, and not itself', async (t) => {
   const { pool } = await testDatabase(t)
   const first = await exchangeNodes(pool, node('a', 1), freshMs)
   t.match(first, { atMs: Number, written: true, namesake: undefined })
@@ -45,7 +45,7 @@ test('nodes find each other, and not themselves', async (t) => {
   t.same((await exchangeNodes(pool, node('a', 1), freshMs)).others, [])
 })
 
-test('of two processes with one id the later one keeps the row', async (t) => {
+test('of two processes with one node id the later one keeps the row', async (t) => {
   const { pool } = await testDatabase(t)
   await exchangeNodes(pool, node('a', 2), freshMs)
   const earlier = await exchangeNodes(pool, node('a', 1), freshMs)
@@ -56,7 +56,7 @@ test('of two processes with one id the later one keeps the row', async (t) => {
   t.equal((await exchangeNodes(pool, node('a', 4), freshMs)).written, true)
 })
 
-test('a node that stopped writing is soon no longer listed', async (t) => {
+test('a node that stops writing is soon no longer listed', async (t) => {
   const database = await testDatabase(t)
   const { pool } = database
   await database.freezeClock('2026-01-01T00:00:00Z')
@@ -67,7 +67,7 @@ test('a node that stopped writing is soon no longer listed', async (t) => {
   t.equal((await exchangeNodes(pool, node('b', 2), freshMs)).others.length, 0)
 })
 
-test('the row of a later process that is gone is taken over once it is no longer fresh', async (t) => {
+test('an earlier process takes over the row of a later one once that row is no longer fresh', async (t) => {
   const database = await testDatabase(t)
   const { pool } = database
   await database.freezeClock('2026-01-01T00:00:00Z')
@@ -78,7 +78,7 @@ test('the row of a later process that is gone is taken over once it is no longer
   t.equal((await exchangeNodes(pool, node('a', 4), freshMs)).written, true)
 })
 
-test('a sequence that was set back hands out no incarnation below that of a living node', async (t) => {
+test('a new incarnation is above that of every live node, even if the sequence was set back', async (t) => {
   const { pool } = await testDatabase(t)
   await pool.query("select setval('rouse.incarnations', 3)")
   await exchangeNodes(pool, node('a', 50), freshMs)
@@ -86,7 +86,7 @@ test('a sequence that was set back hands out no incarnation below that of a livi
   t.equal((await joinCluster(pool)).incarnation, 51)
 })
 
-test('a process is superseded by one that started later and writes, not by a row', async (t) => {
+test('a process is superseded by a later one that writes, not by a row that a dead process left', async (t) => {
   const database = await testDatabase(t)
   const { pool } = database
   await database.freezeClock('2026-01-01T00:00:00Z')
@@ -96,7 +96,7 @@ test('a process is superseded by one that started later and writes, not by a row
   await later()
   await database.advanceClock(1_000)
   const { directory, superseded, rounds } = await startDirectory(t, pool)
-  /** Much sooner than its next round would be. */
+  /** Much sooner than its next scheduled round. */
   const look = async (): Promise<void> => {
     const before = rounds()
     directory.recheckIdentity()
@@ -105,13 +105,13 @@ test('a process is superseded by one that started later and writes, not by a row
   await look()
   await database.advanceClock(1_000)
   await look()
-  t.same(superseded, [], 'what it left behind says nothing')
+  t.same(superseded, [], 'a row that is not written again does not count')
   await later()
   await look()
   t.match(superseded, [node('a', 9)])
 })
 
-test('a process whose row was taken from it is superseded, and told of it once', async (t) => {
+test('a process whose row was taken over is notified once that it is superseded', async (t) => {
   const { pool } = await testDatabase(t)
   const { directory, superseded } = await startDirectory(t, pool)
   await eventually(async () => {
@@ -125,7 +125,7 @@ test('a process whose row was taken from it is superseded, and told of it once',
   t.equal(superseded.length, 1)
 })
 
-test('how long ago others wrote goes on between two rounds', async (t) => {
+test('the age of a row keeps growing between two rounds', async (t) => {
   const { pool } = await testDatabase(t)
   await exchangeNodes(pool, node('b', 2), freshMs)
   let nowMs = 1_000
@@ -136,7 +136,7 @@ test('how long ago others wrote goes on between two rounds', async (t) => {
   t.equal(silentMs(), atFirst + 7_000)
 })
 
-/** The list of nodes as a process with incarnation 4 of node `a` keeps it. */
+/** The registry of node `a` with incarnation 4. */
 async function startDirectory(t: Test, pool: pg.Pool, clock = systemClock) {
   let rounds = 0
   const superseded: SeenNode[] = []

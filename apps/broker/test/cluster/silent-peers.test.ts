@@ -1,4 +1,4 @@
-// Which peers are missed: those that write to the database and are not heard, or do not hear us.
+// Which peers are silent: those that write to the database but are not heard, or do not hear us.
 import type { PeerView } from '@rouse/gossip'
 import type { SeenNode } from '@rouse/storage'
 import { test } from 'tap'
@@ -6,7 +6,7 @@ import { SilentPeers } from '../../src/cluster/silent-peers.ts'
 
 const graceMs = 1_500
 
-/** As the database lists it. */
+/** A node as the database lists it. */
 function listed(id: string, incarnation = 1): SeenNode {
   return {
     id,
@@ -19,7 +19,7 @@ function listed(id: string, incarnation = 1): SeenNode {
   }
 }
 
-/** As gossip knows it. */
+/** A node as gossip sees it. */
 function known(nodeId: string, state: PeerView['state'], more: Partial<PeerView> = {}): PeerView {
   return {
     nodeId,
@@ -88,7 +88,7 @@ test('a node that sent a leave message is not silent while it is still listed', 
   t.same(silent.find([listed('b')], [known('b', 'left')], 10 * graceMs), [])
 })
 
-test('its restart gets a grace period and is silent after that', async (t) => {
+test('the restart of a node that left gets a grace period, and is silent after it', async (t) => {
   for (const state of ['left', 'dead'] as const) {
     const silent = new SilentPeers()
     t.same(silent.find([listed('b', 2)], [known('b', state)], 0), [], state)

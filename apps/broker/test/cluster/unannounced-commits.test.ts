@@ -1,14 +1,15 @@
-// What one node committed and could not announce reaches those who wait at another: its worker died before it told, or it
-// was killed, or its drain took too long, or its connection was lost before the answer.
+// A message that a node committed but could not announce still reaches waiters of another node: its worker
+// died, the node was killed, its drain took too long, or its connection was lost before the answer.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startCluster, startNode, statsOf, untilAllHeard } from '../support/cluster.ts'
-import { cuttableWay } from '../support/cuttable-way.ts'
+import { cuttableProxy } from '../support/cuttable-proxy.ts'
 import { apiOf } from '../support/http.ts'
 import { untilWaiting, wakesDuring } from '../support/node-state.ts'
 import { childrenOf, killTree } from '../support/process-tree.ts'
 
-/** Fallback checks so rare that none of them can be what woke a waiter, and no deadline before the test says so. */
+/** Fallback polls so rare that none of them can have woken a waiter, and write timeouts longer than a
+ * test. */
 const never = '600000'
 const env = {
   POP_WAIT_IDLE_INTERVAL_MS: never,
@@ -20,17 +21,17 @@ const env = {
 const timeout = 120_000
 const query = '?wait=true&timeout=30000&autoAck=true'
 
-/** A node killed between commit and hint: three heartbeats and a second, and here as much again for other work. */
+/** Three heartbeats and a second, and 1.5 s more for a busy machine. */
 const killedMsMax = 2_500 + 1_500
 
-/** The last place of a push before it commits. */
+/** The last barrier of a push before it commits. */
 const committing = 'push-general-woken'
 
 async function untilCommitted({ pool }: TestDatabase): Promise<void> {
   await eventually(async () => (await pool.query('select from rouse.messages')).rowCount === 1)
 }
 
-/** Somebody waits at b, and a push through a is at its commit. */
+/** A pop waits on node b, and a push through node a is about to commit. */
 async function pushAboutToCommit(t: Test) {
   const database = await testDatabase(t)
   const [a, b] = await startCluster(t, { nodes: 2, database, env })
@@ -44,7 +45,9 @@ async function pushAboutToCommit(t: Test) {
   return { database, a, b, waiting, barrier, pushed }
 }
 
-test('a worker dies after its commit, before it sent a hint', { timeout }, async (t) => {
+test('a push wakes a waiter of another node although its worker died after the commit, before the hint', {
+  timeout,
+}, async (t) => {
   const { database, a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
   const [worker] = childrenOf(a.child.pid as number) as [number]
   process.kill(worker, 'SIGSTOP')
@@ -57,11 +60,11 @@ test('a worker dies after its commit, before it sent a hint', { timeout }, async
     await t.rejects(pushed)
     t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
   })
-  t.ok((wakes.udp ?? 0) >= 1, 'told by the node that lost its worker')
+  t.ok((wakes.udp ?? 0) >= 1, 'hinted by the node that lost its worker')
   t.equal(wakes.fallback, 0)
 })
 
-test('a worker dies, and its statement commits after peers have polled', {
+test('a push of a dead worker that commits after its peers have polled still wakes a waiter', {
   timeout,
 }, async (t) => {
   const { a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
@@ -74,11 +77,13 @@ test('a worker dies, and its statement commits after peers have polled', {
     await barrier.release()
     t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
   })
-  t.ok((wakes.udp ?? 0) >= 2, 'told once more')
+  t.ok((wakes.udp ?? 0) >= 2, 'hinted a second time')
   t.equal(wakes.fallback, 0)
 })
 
-test('a node is killed after its commit, before it sent a hint', { timeout }, async (t) => {
+test('a push wakes a waiter of another node although its own node was killed before the hint', {
+  timeout,
+}, async (t) => {
   const { database, a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
   const [worker] = childrenOf(a.child.pid as number) as [number]
   process.kill(worker, 'SIGSTOP')
@@ -92,26 +97,26 @@ test('a node is killed after its commit, before it sent a hint', { timeout }, as
     await t.rejects(pushed)
     t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
     const tookMs = Math.round(performance.now() - killedAt)
-    t.ok(tookMs < killedMsMax, `${tookMs} ms after it was killed`)
+    t.ok(tookMs < killedMsMax, `delivered ${tookMs} ms after the kill`)
   })
-  t.ok((wakes.udp ?? 0) >= 1, 'its silence is a reason to look')
+  t.ok((wakes.udp ?? 0) >= 1, 'its silence caused a poll')
   t.equal(wakes.fallback, 0)
 })
 
-test('a node ends because its drain takes too long, and what it left commits then', {
+test('a push that commits after its node gave up draining wakes a waiter of another node', {
   timeout,
 }, async (t) => {
   const { a, b, waiting, barrier, pushed } = await pushAboutToCommit(t)
   const before = (await statsOf(b.url)).wakes.udp ?? 0
   const wakes = await wakesDuring(b, async () => {
-    t.same(await a.stop(), { code: 1, signal: null }, 'it says that something was left')
+    t.same(await a.stop(), { code: 1, signal: null }, 'code 1 says that work was left unfinished')
     await t.rejects(pushed)
     await eventually(async () => ((await statsOf(b.url)).wakes.udp ?? 0) > before)
     await untilWaiting(b, 'q', 1)
     await barrier.release()
     t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
   })
-  t.ok((wakes.udp ?? 0) >= 2, 'told when it gave up, and by its silence')
+  t.ok((wakes.udp ?? 0) >= 2, 'hinted when it gave up, and polled for its silence')
   t.equal(wakes.fallback, 0)
   await eventually(async () => (await statsOf(b.url)).mode.why.includes('peer_silent'), {
     timeoutMs: 20_000,
@@ -119,14 +124,16 @@ test('a node ends because its drain takes too long, and what it left commits the
   const news = b.log.filter(({ msg, peer }) => msg === 'peer' && peer === 'node-1')
   t.notOk(
     news.some(({ event }) => event === 'left'),
-    'it did not say goodbye',
+    'it sent no leave message',
   )
 })
 
-test('a push commits, and its connection is lost before the answer', { timeout }, async (t) => {
+test('a push whose connection to PostgreSQL is lost after the commit wakes a waiter of another node', {
+  timeout,
+}, async (t) => {
   const database = await testDatabase(t)
-  const way = await cuttableWay(t, database.url)
-  const a = await startNode(t, 0, { database, env: { ...env, ROUSE_DATABASE_URL: way.url } })
+  const proxy = await cuttableProxy(t, database.url)
+  const a = await startNode(t, 0, { database, env: { ...env, ROUSE_DATABASE_URL: proxy.url } })
   const b = await startNode(t, 1, { database, env })
   await untilAllHeard([a, b])
   const waiting = apiOf(b.url).pop('q', query)
@@ -134,17 +141,17 @@ test('a push commits, and its connection is lost before the answer', { timeout }
   const barrier = await database.armBarrier(committing)
   const pushed = apiOf(a.url).push({ queue: 'q', payload: 'x' })
   await barrier.reached()
-  way.hush()
+  proxy.silence()
   await barrier.release()
   await untilCommitted(database)
   await untilWaiting(b, 'q', 1)
 
   const wakes = await wakesDuring(b, async () => {
-    way.cut()
-    way.mend()
+    proxy.cut()
+    proxy.restore()
     t.match(await pushed, { status: 503, body: { code: 'outcome_unknown' } })
     t.match(await waiting, { status: 200, body: { messages: [{ data: 'x' }] } })
   })
-  t.ok((wakes.udp ?? 0) >= 1, 'told by the node that lost its connection')
+  t.ok((wakes.udp ?? 0) >= 1, 'hinted by the node that lost its connection')
   t.equal(wakes.fallback, 0)
 })

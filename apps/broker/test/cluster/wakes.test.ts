@@ -1,4 +1,4 @@
-// A push anywhere wakes waiters everywhere: seed 004's checklist, multi-node half.
+// A push on any node wakes waiters on every node: the part of seed 004's checklist about several nodes.
 import { GossipNode, type Hint } from '@rouse/gossip'
 import { joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
@@ -9,7 +9,7 @@ import { apiOf, send } from '../support/http.ts'
 import { stateOf } from '../support/node-state.ts'
 import { countingDatabase, popsOf } from '../support/query-count.ts'
 
-/** Fallback checks so rare that none of them can be what woke a waiter. */
+/** Fallback polls so rare that none of them can have woken a waiter. */
 const hintsOnly = { POP_WAIT_IDLE_INTERVAL_MS: '600000', POP_WAIT_BASE_INTERVAL_MS: '600000' }
 const env = { ...hintsOnly, POP_WAIT_MAX_INTERVAL_MS: '600000' }
 const timeout = 120_000
@@ -57,7 +57,7 @@ test('nodes wake each other', { timeout }, async (t) => {
   })
 
   await t.test(
-    'options changed on one node let go what a waiter on another waits for',
+    'options changed on one node release a message to a waiter on another',
     async (t) => {
       const [a, b] = cluster.map(({ url }) => apiOf(url)) as [Api, Api]
       await a.post('/configure', { queue: 'held', options: { maxInFlight: 1 } })
@@ -71,7 +71,7 @@ test('nodes wake each other', { timeout }, async (t) => {
     },
   )
 
-  await t.test('a namespace pop on one node hears of a queue pushed to on another', async (t) => {
+  await t.test('a push on one node wakes a pop by namespace on another', async (t) => {
     const [a, b] = cluster.map(({ url }) => apiOf(url)) as [Api, Api]
     await a.post('/configure', { queue: 'mail', namespace: 'shop', task: 'send' })
     const answer = b.get('/pop?namespace=shop&task=send&wait=true&timeout=20000&autoAck=true')
@@ -80,7 +80,7 @@ test('nodes wake each other', { timeout }, async (t) => {
     t.match(await answer, { status: 200, body: { messages: [{ queue: 'mail' }] } })
   })
 
-  await t.test('every node can tell of the whole cluster', async (t) => {
+  await t.test('every node reports the statistics of the whole cluster', async (t) => {
     for (const { url } of cluster) {
       const { body } = await apiOf(url).get('/nodes')
       const seen = body.nodes.map(({ id, state }: { id: string; state: string }) => [id, state])
@@ -88,7 +88,7 @@ test('nodes wake each other', { timeout }, async (t) => {
         seen,
         [1, 2, 3].map((number) => [`node-${number}`, 'alive']),
       )
-      // A node says where it listens in the database, after it was heard.
+      // A node stores its address in the database after its peers have heard it.
       const whole = () => send('GET', `${url}/stats?scope=cluster`)
       await eventually(async () => (await whole()).body.totals.nodes === 3)
       t.match((await whole()).body, { totals: { nodes: 3, local_sidecars: 6 }, unreachable: [] })
@@ -97,7 +97,7 @@ test('nodes wake each other', { timeout }, async (t) => {
   })
 })
 
-test('a due time that one node knows is met by another that has not seen it', {
+test('a node promotes a delayed message on time by the hint of another node', {
   timeout,
 }, async (t) => {
   const database = await testDatabase(t)
@@ -105,7 +105,7 @@ test('a due time that one node knows is met by another that has not seen it', {
   const cluster = await startCluster(t, { nodes: 2, database, env: settings })
   const [a, b] = cluster as [RunningBroker, RunningBroker]
   await eventually(async () => (await stateOf(b)).time.skewMs !== null)
-  // The first cannot do what is due, and the second cannot see what is: all it has is the hint of the first.
+  // The first node cannot promote, and the second cannot read due times: it only has the hint.
   await refuse(database, 'rouse.promote_scheduled', 'rouse node-1 primary')
   await refuse(database, 'rouse.due_times', 'rouse node-2 primary')
   const answer = apiOf(b.url).pop('later', '?wait=true&timeout=20000')
@@ -117,10 +117,10 @@ test('a due time that one node knows is met by another that has not seen it', {
   const tookMs = performance.now() - begun
   t.ok(tookMs >= delayMs, `not early: after ${tookMs} ms`)
   const { wakes } = await stateOf(b)
-  t.match(wakes, { timer: 1, fallback: 0 }, 'woken by a timer of its own')
+  t.match(wakes, { timer: 1, fallback: 0 }, 'woken by its own timer')
 })
 
-test('peers are told of what is due soon, and look by themselves for what is due later', {
+test('peers get hints for times that are due soon, and none for later ones', {
   timeout,
 }, async (t) => {
   const node = await startBroker(t)
@@ -139,7 +139,7 @@ test('peers are told of what is due soon, and look by themselves for what is due
   )
 })
 
-/** Joins the cluster of a node, as a peer that only listens. */
+/** Joins the node's cluster as a peer that only listens. */
 async function hearHints(t: Test, node: RunningBroker): Promise<readonly Hint[]> {
   const heard: Hint[] = []
   const identity = await joinCluster(node.database.pool)
@@ -157,7 +157,7 @@ async function hearHints(t: Test, node: RunningBroker): Promise<readonly Hint[]>
   return heard
 }
 
-/** Has a function of the database fail for whoever connects under this name. */
+/** Makes a function of the database fail for connections with this application name. */
 async function refuse({ pool }: TestDatabase, name: string, applicationName: string) {
   const { rows } = await pool.query<{ definition: string }>(
     'select pg_get_functiondef($1::regproc) as definition',
@@ -172,7 +172,7 @@ async function refuse({ pool }: TestDatabase, name: string, applicationName: str
   await pool.query(refusing)
 }
 
-test('three nodes with four workers, one message: one answer, at most three pops', {
+test('one message for waiters on three nodes with four workers costs one delivery and at most three pops', {
   timeout,
 }, async (t) => {
   const database = await countingDatabase(t)
@@ -185,7 +185,7 @@ test('three nodes with four workers, one message: one answer, at most three pops
   const before = await popsOf(database)
   await apiOf(cluster[0]?.url as string).push({ queue: 'q', payload: 1 })
   await eventually(() => waiters.answered() === 1)
-  // Both peers have looked, too, once they are woken and their pops are over.
+  // Both peers have polled as well once they were woken and their pops have ended.
   await Promise.all(cluster.slice(1).map(untilWoken))
   await Promise.all(cluster.map(untilNothingInFlight))
   const spent = (await popsOf(database)) - before

@@ -132,7 +132,7 @@ test('an invalid address is rejected', async (t) => {
   }
 })
 
-test('a value out of bounds or of the wrong type is rejected by name', async (t) => {
+test('the error for a value that is out of bounds or of the wrong type names the setting', async (t) => {
   for (const [name, value] of [
     ['ROUSE_PORT', '65536'],
     ['ROUSE_PORT', '4600.5'],
@@ -165,7 +165,7 @@ test('a secret may come from a file, but not from two places', async (t) => {
   })
 })
 
-test('defaults of queue options are read by their kinds', async (t) => {
+test('defaults of queue options are read as numbers, booleans and lists', async (t) => {
   const { queueDefaults } = load({
     ROUSE_DEFAULT_LEASE_TIME: '10',
     ROUSE_DEFAULT_RETRY_BACKOFF_MS: '0, 1000',
@@ -207,7 +207,7 @@ test('gossip beyond this machine requires a secret, and the error says so', asyn
   t.throws(() => load({}, ['--gossip-secret-file=nowhere']), { message: /unreadable file/ })
 })
 
-test('what gossip would refuse is refused by name, with a way out and no word of a secret', async (t) => {
+test('an error about gossip settings names the setting and a fix, and contains no secret', async (t) => {
   const [one, two, three, four] = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(20))
   for (const [name, value, wayOut, more] of [
     ['ROUSE_GOSSIP_SECRET', 'hushed', /at least 16 characters.*openssl rand/],
@@ -224,7 +224,7 @@ test('what gossip would refuse is refused by name, with a way out and no word of
     const make = () => load({ [name]: value, ...more })
     t.throws(make, { name: 'ConfigError', setting: name.replace('_FILE', '') }, `${name}=${value}`)
     t.throws(make, { message: wayOut })
-    t.throws(make, { message: /^(?!.*(hushed|aaaa))[^\n]*$/ }, 'one line, and no secret in it')
+    t.throws(make, { message: /^(?!.*(hushed|aaaa))[^\n]*$/ }, 'one line without the secret')
   }
 })
 
@@ -237,13 +237,13 @@ test('settings that gossip accepts are accepted', async (t) => {
   for (const advertise of ['node-1.internal', 'node-1:4700', 'fd00::5', '[fd00::5]:4700', long]) {
     t.equal(load({ ROUSE_GOSSIP_ADVERTISE: advertise }).gossipAdvertise, advertise)
   }
-  // Whatever id the secrets have in some cluster: only their own can tell.
+  // Two secrets may have the same key id in some cluster; only that cluster can reject them.
   for (let i = 0; i < 500; i += 1) {
     load({ ROUSE_GOSSIP_SECRET: `the first of two secrets,the second of two ${i}` })
   }
 })
 
-test('a worker starts while the file of the gossip secret is bad or gone', async (t) => {
+test('a worker starts even if the file of the gossip secret is bad or missing', async (t) => {
   for (const file of ['short.secret', 'nowhere']) {
     const env = { ROUSE_GOSSIP_SECRET_FILE: file, ROUSE_GOSSIP_HOST: '0.0.0.0' }
     t.throws(() => load(env), { message: /^ROUSE_GOSSIP_SECRET/ })
@@ -251,24 +251,24 @@ test('a worker starts while the file of the gossip secret is bad or gone', async
   }
 })
 
-test('nodes on any free port have different ids, and a worker that of its primary', async (t) => {
+test('nodes that bind any free port have different ids, and a worker has the id of its primary', async (t) => {
   const env = { ROUSE_PORT: '0' }
   t.match(load(env).nodeId, new RegExp(`-${process.pid}$`))
   t.match(load(env, [], { isWorker: true }).nodeId, new RegExp(`-${process.ppid}$`))
 })
 
-test('connections are given for the node as a whole, and divided among its processes', async (t) => {
+test('connections are configured per node and divided among its processes', async (t) => {
   const of = (env: Record<string, string>, serverMax?: number) =>
     nodeConnections(load({ ROUSE_WORKERS: '4', ...env }), serverMax)
-  t.same(of({}), { node: 68, worker: 15 }, 'fifteen a worker and eight')
+  t.same(of({}), { node: 68, worker: 15 }, 'fifteen per worker plus eight')
   t.same(of({}, 400), { node: 68, worker: 15 })
-  t.same(of({}, 200), { node: 50, worker: 10 }, 'a quarter of what the server has')
-  t.same(of({}, 40), { node: 28, worker: 5 }, 'but five a worker and eight')
+  t.same(of({}, 200), { node: 50, worker: 10 }, 'a quarter of the connections of the server')
+  t.same(of({}, 40), { node: 28, worker: 5 }, 'at least five per worker plus eight')
   t.same(of({ ROUSE_CONNECTIONS_MAX: '40' }, 100), { node: 40, worker: 8 })
   t.same(of({ ROUSE_POOL_MAX: '3' }, 100), { node: 20, worker: 3 }, 'the older setting')
 })
 
-test('impossible connection settings are rejected by name, with a fix', async (t) => {
+test('the error for impossible connection settings names the setting and a fix', async (t) => {
   const both = { ROUSE_CONNECTIONS_MAX: '40', ROUSE_POOL_MAX: '10', ROUSE_WORKERS: '2' }
   t.throws(() => load(both), { message: /^ROUSE_CONNECTIONS_MAX and ROUSE_POOL_MAX are both set/ })
   t.throws(() => load({ ROUSE_CONNECTIONS_MAX: '17', ROUSE_WORKERS: '2' }), {

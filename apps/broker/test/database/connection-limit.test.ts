@@ -1,4 +1,4 @@
-// A node whose role may have fewer connections than it wants.
+// A node whose database role allows fewer connections than the node wants.
 import { randomBytes } from 'node:crypto'
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
@@ -8,7 +8,7 @@ import { apiOf, send } from '../support/http.ts'
 const clients = 44
 const pushesEach = 10
 
-test('a node at the limit of its role fails no request, and says so once', async (t) => {
+test('a node at the connection limit of its role fails no request, and logs the limit once', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const role = `limited_${randomBytes(6).toString('hex')}`
   await database.pool.query(`create role ${role} login password 'x'`)
@@ -50,15 +50,15 @@ test('a node at the limit of its role fails no request, and says so once', async
   const limited = () =>
     node.log.filter(({ msg }) => /rejects further connections/.test(String(msg)))
   const processes = new Set(limited().map(({ process }) => process))
-  t.ok(processes.size > 0, 'it is in the log')
-  t.equal(limited().length, processes.size, 'once for each process')
+  t.ok(processes.size > 0, 'it is logged')
+  t.equal(limited().length, processes.size, 'once per process')
   const pools = async () => {
     const { body } = await send('GET', `${node.url}/stats`)
     return Object.values(body.pool as Record<string, { limit: number; max: number }>)
   }
   t.ok(
     (await pools()).some(({ limit, max }) => limit < max),
-    'and in /stats',
+    '/stats reports it',
   )
 
   await database.pool.query(`alter role ${role} connection limit -1`)

@@ -1,4 +1,5 @@
-// Under repeatable read a push that waited for a pop did not see that the pop had settled the lane, and woke no waiter.
+// Under repeatable read, a push that waited for a pop would not see that the pop settled the lane, and would
+// wake no waiter.
 import { eventually, pgbouncerMissing, startPgbouncer, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -8,8 +9,10 @@ for (const way of ['direct', 'pgbouncer'] as const) {
   for (const level of ['repeatable read', 'serializable'] as const) {
     const skip = way === 'pgbouncer' && pgbouncerMissing
     const options = { skip, timeout: 60_000 }
-    test(`a push behind a pop that settles its lane is delivered, ${level}, ${way}`, options, (t) =>
-      pushBehindPop(t, way, level),
+    test(
+      `a push that waits for a pop settling its lane is delivered (${level}, ${way})`,
+      options,
+      (t) => pushBehindPop(t, way, level),
     )
   }
 }

@@ -9,7 +9,7 @@ import { stateOf, untilWaiting, wakesDuring } from '../support/node-state.ts'
 
 const options = { skip: pgbouncerMissing, timeout: 120_000 }
 
-/** Fewer server connections than a node has clients, so that they have to take turns. */
+/** Fewer server connections than a node has clients, so that they are shared. */
 const poolSize = 3
 
 async function pooled(t: Test) {
@@ -19,7 +19,7 @@ async function pooled(t: Test) {
   return { database, through: pgbouncer.through(database.url) }
 }
 
-/** Works through the pooler, listens to PostgreSQL itself. */
+/** Queries through the pooler, and LISTENs on PostgreSQL directly. */
 async function pooledNode(
   t: Test,
   env: Readonly<Record<string, string>> = {},
@@ -29,7 +29,7 @@ async function pooledNode(
   return startBroker(t, { database, env: { ...urls, ...env } })
 }
 
-/** A hundred at once, so that every kind of statement meets every server connection. */
+/** A hundred at once, so that every kind of statement runs on every server connection. */
 async function pushAndPopMany(t: Test, node: RunningBroker): Promise<void> {
   const api = apiOf(node.url)
   const many = Array.from({ length: 100 }, (_, i) => ({
@@ -47,40 +47,44 @@ async function pushAndPopMany(t: Test, node: RunningBroker): Promise<void> {
   t.same(new Set(acked.map(({ status }) => status)), new Set([200]))
 }
 
-test('messages go through it: push, pop, ack, transaction, delay, cron', options, async (t) => {
-  const node = await pooledNode(t)
-  const api = apiOf(node.url)
+test(
+  'push, pop, ack, transactions, delays and schedules work through pgbouncer',
+  options,
+  async (t) => {
+    const node = await pooledNode(t)
+    const api = apiOf(node.url)
 
-  await t.test('many at once', (t) => pushAndPopMany(t, node))
+    await t.test('many messages at once', (t) => pushAndPopMany(t, node))
 
-  await t.test('a transaction', async (t) => {
-    await api.push({ queue: 'first', payload: 1 })
-    const [message] = (await api.pop('first')).body.messages
-    const { status } = await api.post('/transaction', {
-      operations: [
-        { type: 'ack', ...ackOf(message), status: 'completed' },
-        { type: 'push', items: [{ queue: 'second', payload: 2 }] },
-      ],
-      requiredLeases: [message.leaseId],
+    await t.test('a transaction', async (t) => {
+      await api.push({ queue: 'first', payload: 1 })
+      const [message] = (await api.pop('first')).body.messages
+      const { status } = await api.post('/transaction', {
+        operations: [
+          { type: 'ack', ...ackOf(message), status: 'completed' },
+          { type: 'push', items: [{ queue: 'second', payload: 2 }] },
+        ],
+        requiredLeases: [message.leaseId],
+      })
+      t.equal(status, 200)
+      t.match(await api.pop('second', '?autoAck=true'), { body: { messages: [{ data: 2 }] } })
     })
-    t.equal(status, 200)
-    t.match(await api.pop('second', '?autoAck=true'), { body: { messages: [{ data: 2 }] } })
-  })
 
-  await t.test('a delayed message wakes who waits for it', async (t) => {
-    await api.push({ queue: 'later', payload: 1, delayMs: 500 })
-    t.equal((await api.pop('later')).status, 204)
-    const answer = await api.pop('later', '?wait=true&timeout=20000&autoAck=true')
-    t.match(answer, { status: 200, body: { messages: [{ data: 1 }] } })
-  })
+    await t.test('a delayed message wakes a waiter', async (t) => {
+      await api.push({ queue: 'later', payload: 1, delayMs: 500 })
+      t.equal((await api.pop('later')).status, 204)
+      const answer = await api.pop('later', '?wait=true&timeout=20000&autoAck=true')
+      t.match(answer, { status: 200, body: { messages: [{ data: 1 }] } })
+    })
 
-  await t.test('a schedule ticks', async (t) => {
-    await api.post('/schedules', { name: 's', queue: 'ticks', cron: '* * * * * *', payload: 't' })
-    const answer = await api.pop('ticks', '?wait=true&timeout=20000&autoAck=true')
-    t.match(answer, { status: 200, body: { messages: [{ data: 't' }] } })
-    t.equal((await api.del('/schedules/s')).status, 200)
-  })
-})
+    await t.test('a schedule fires', async (t) => {
+      await api.post('/schedules', { name: 's', queue: 'ticks', cron: '* * * * * *', payload: 't' })
+      const answer = await api.pop('ticks', '?wait=true&timeout=20000&autoAck=true')
+      t.match(answer, { status: 200, body: { messages: [{ data: 't' }] } })
+      t.equal((await api.del('/schedules/s')).status, 200)
+    })
+  },
+)
 
 test('a push on one node wakes a waiter on another', options, async (t) => {
   const { database, through } = await pooled(t)
@@ -95,7 +99,7 @@ test('a push on one node wakes a waiter on another', options, async (t) => {
   t.match(wakes, { udp: 1 })
 })
 
-test('LISTEN goes past it: an SQL producer is heard', options, async (t) => {
+test('LISTEN bypasses pgbouncer, so that an SQL producer wakes a waiter', options, async (t) => {
   const node = await pooledNode(t)
   t.match(await stateOf(node), { time: { listener: 'up' }, mode: { mode: 'healthy' } })
   const waiting = apiOf(node.url).pop('q', '?wait=true&timeout=20000')
@@ -108,7 +112,7 @@ test('LISTEN goes past it: an SQL producer is heard', options, async (t) => {
 })
 
 test(
-  'a node that could only LISTEN through it says so, and finds SQL producers by looking',
+  'a node that can LISTEN only through pgbouncer logs it, and finds messages of SQL producers by polling',
   options,
   async (t) => {
     const { database, through } = await pooled(t)
@@ -130,7 +134,7 @@ test(
 )
 
 test(
-  'statements that are prepared all the same are run without their names',
+  'a node behind pgbouncer works although prepared statements are switched on',
   options,
   async (t) => {
     const node = await pooledNode(t, { ROUSE_PREPARE: 'on' })
@@ -138,7 +142,7 @@ test(
   },
 )
 
-test('the schema is brought to its version through it', options, async (t) => {
+test('a node migrates the schema through pgbouncer', options, async (t) => {
   const { database } = await pooled(t)
   const empty = `${database.url.split('/').at(-1)}_empty`
   await database.pool.query(`create database ${empty}`)
@@ -154,7 +158,7 @@ test('the schema is brought to its version through it', options, async (t) => {
   }
 })
 
-/** What its server connections listen to, as far as asking each of them in turn can tell. */
+/** The channels of its server connections, as far as queries that reach each of them in turn can tell. */
 async function channelsOf(url: string): Promise<string[]> {
   const clients = await Promise.all(
     Array.from({ length: poolSize }, async () => {

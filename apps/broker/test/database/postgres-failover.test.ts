@@ -1,5 +1,5 @@
-// A node lives through failovers of its database, without a restart and without losing what it acknowledged. One pair
-// of servers and one node for all tests: each leaves a primary with its synchronous standby behind.
+// A node survives failovers of its database without a restart and without losing acknowledged messages. All
+// tests share one pair of servers and one node; each leaves a primary with a synchronous standby.
 import { createInterface } from 'node:readline'
 import { eventually, startPostgresPair, type TestDatabase } from '@rouse/testkit'
 import { t as file, test } from 'tap'
@@ -8,16 +8,16 @@ import { startFailoverLoad } from '../support/failover-load.ts'
 import { apiOf, send } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
 
-/** Servers start, replay and copy as fast as a busy machine lets them; nothing here depends on how fast. */
+/** For servers that start, replay and copy on a busy machine; no assertion depends on their speed. */
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
 /**
- * How long a node may take to use a server that takes writes. It asks about five times a second, so this is a second
- * on a machine that has time, and what is promised on one that has none.
+ * How long a node may take to use a server that accepts writes. It checks about five times a second, so that
+ * it takes a second on a quiet machine; this is the promised maximum.
  */
 const foundMsMax = 10_000
 
-/** As above, after it noticed by itself that the old server is silent, which takes 5 s where there is time. */
+/** As above, plus the time to notice that the old server is silent, which is 5 s on a quiet machine. */
 const leftMsMax = 30_000
 
 const pair = await startPostgresPair({ synchronous: true })
@@ -40,7 +40,7 @@ async function withCancelledWaits<T>(asked: Promise<T>): Promise<T> {
   return answer
 }
 
-test('the primary is killed and its standby promoted', async (t) => {
+test('a node follows a killed primary to its promoted standby, and its waiters keep waiting', async (t) => {
   const load = await startFailoverLoad(node.url, unique())
   const waiting = api.pop('late', '?wait=true&timeout=300000')
   await eventually(() => load.acknowledged.size > 100, patience)
@@ -49,25 +49,25 @@ test('the primary is killed and its standby promoted', async (t) => {
   await load.answeredAgain(foundMsMax)
   const late = { queue: 'late', payload: 'came' }
   await eventually(async () => (await api.push(late)).status === 201, patience)
-  t.equal((await waiting).body?.messages[0].data, 'came', 'a waiter waited through it')
+  t.equal((await waiting).body?.messages[0].data, 'came', 'the waiter waited through the failover')
   await pair.rebuildStandby()
   await load.answeredAgain(patience.timeoutMs)
   t.same(await load.drain(), [], `${load.acknowledged.size} acknowledged pushes, none lost`)
   t.same(load.odd, [], 'no answer but 201 and 503')
-  t.equal(node.child.exitCode, null, 'the node did not end')
+  t.equal(node.child.exitCode, null, 'the node did not exit')
   t.notOk(
     node.log.some(({ msg }) => String(msg).startsWith('worker exited')),
-    'nor its workers',
+    'its workers did not exit either',
   )
 })
 
-test('the primary freezes, its standby is promoted, and nobody ends its connections', async (t) => {
+test('a node leaves a frozen primary for its promoted standby although its connections stay open', async (t) => {
   const load = await startFailoverLoad(node.url, unique())
   await eventually(() => load.acknowledged.size > 100, patience)
   pair.primary.freeze()
   await pair.promoteStandby()
   await load.answeredAgain(leftMsMax)
-  t.equal(pair.standby.running, true, 'the frozen one holds its connections still')
+  t.equal(pair.standby.running, true, 'the frozen server still holds its connections')
   await pair.rebuildStandby()
   await load.answeredAgain(patience.timeoutMs)
   t.same(await load.drain(), [], `${load.acknowledged.size} acknowledged pushes, none lost`)
@@ -75,10 +75,10 @@ test('the primary freezes, its standby is promoted, and nobody ends its connecti
   const rows = await pair.standby.query<{ name: string }>(
     `select application_name as name from pg_stat_activity where application_name like 'rouse node%'`,
   )
-  t.same(rows, [], 'nobody is connected to what is a standby now')
+  t.same(rows, [], 'no connection to the new standby is left')
 })
 
-test('a pause passes: /ready says so within its time, and takes no connections hostage', async (t) => {
+test('while PostgreSQL is frozen /ready answers 503 in time, and its checks hold no connections', async (t) => {
   pair.primary.freeze()
   t.teardown(() => pair.primary.thaw())
   const asked = Array.from({ length: 30 }, () => send('GET', `${node.url}/ready`))
@@ -88,7 +88,7 @@ test('a pause passes: /ready says so within its time, and takes no connections h
   t.equal((await api.push({ queue: unique(), payload: 'after' })).status, 201)
 })
 
-test('a server that is told to be read-only is left when another takes writes', async (t) => {
+test('a node leaves a server that became read-only for one that accepts writes', async (t) => {
   const queue = unique()
   const [old, next] = [pair.primary, pair.standby]
   await old.query('alter system set default_transaction_read_only = on')
@@ -103,7 +103,7 @@ test('a server that is told to be read-only is left when another takes writes', 
   t.equal((await api.push({ queue, payload: 3 })).status, 201)
 })
 
-test('a commit that its standby did not confirm is never a success', async (t) => {
+test('a commit that the standby did not confirm is answered with outcome_unknown', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 'kept' })
   await pair.standby.kill()
@@ -122,7 +122,7 @@ test('a commit that its standby did not confirm is never a success', async (t) =
   await pair.inSync()
 })
 
-test('a node that starts in the middle of a failover waits for its end', async (t) => {
+test('a node that starts during a failover waits for its end', async (t) => {
   await pair.primary.kill()
   const child = spawnBroker({
     ROUSE_DATABASE_URL: pair.url,

@@ -1,4 +1,4 @@
-// What a pool of several hosts does when the server it uses goes, sleeps, or takes no more writes.
+// A pool with several hosts when its server dies, freezes or becomes read-only.
 import {
   classifyPostgresError,
   createPool,
@@ -9,7 +9,7 @@ import { eventually, type PostgresPair, startPostgresPair } from '@rouse/testkit
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 
-/** The servers are real and the machine may be busy: what is waited for comes, or it never does. */
+/** The servers are real and the machine may be busy. */
 const patience = { timeoutMs: 60_000, intervalMs: 50 }
 
 async function pairWithPool(t: Test, url?: (pair: PostgresPair) => string) {
@@ -56,7 +56,7 @@ test('a pool follows a failover, and the old primary is not written to again', a
   t.equal(await portOf(pool), next.port)
   await pair.inSync()
   const rows = await old.query<{ line: string }>('select line from public.log order by line')
-  t.equal(rows.length, 10, 'the old one has it by streaming only')
+  t.equal(rows.length, 10, 'the old server has it by streaming only')
 })
 
 test('a frozen server is abandoned, and its open calls have an unknown outcome', async (t) => {
@@ -71,12 +71,12 @@ test('a frozen server is abandoned, and its open calls have an unknown outcome',
   await pair.promoteStandby()
   await eventually(() => write(pool, 'after').then(() => true), patience)
   t.equal(await portOf(pool), pair.primary.port)
-  t.equal(pair.standby.running, true, 'the old one still stands frozen')
+  t.equal(pair.standby.running, true, 'the old server is still frozen')
 })
 
 test('a slow statement on a live server is not abandoned', async (t) => {
   const { pool } = await pairWithPool(t)
-  // Longer than the silence after which a server is suspected, and than a suspicion takes.
+  // Longer than it takes to suspect a silent server and to abandon it.
   const { rows } = await pool.query(`select 'done' as said from pg_sleep(7)`)
   t.same(rows, [{ said: 'done' }])
 })
@@ -88,7 +88,7 @@ test('a read-only server is abandoned for one that accepts writes', async (t) =>
   const first = pair.primary
   await first.query('alter system set default_transaction_read_only = on')
   await first.query('select pg_reload_conf()')
-  // Held over the change: nobody has told it yet.
+  // A client held during the change does not know of it yet.
   const failure = await eventually(
     () =>
       held.query(`insert into public.log values ('refused')`).then(
@@ -108,7 +108,7 @@ test('a read-only server is abandoned for one that accepts writes', async (t) =>
   t.equal(await portOf(pool), pair.primary.port)
 })
 
-test('a commit that the standby did not confirm is unknown, in whatever way it was asked', async (t) => {
+test('a commit that the standby did not confirm has an unknown outcome, whichever way it was sent', async (t) => {
   const { pair, pool } = await pairWithPool(t)
   const cancelWaits = async () => {
     await eventually(async () => {
@@ -136,6 +136,6 @@ test('a commit that the standby did not confirm is unknown, in whatever way it w
   t.equal(
     (await pool.query('select from public.log')).rowCount,
     3,
-    'all of them are there all the same',
+    'all of them are stored nevertheless',
   )
 })

@@ -1,18 +1,18 @@
-// A synchronous standby that is away holds every commit, and PostgreSQL waits for it without end. Clients do not: they
-// hear in time that the outcome is unknown, ask again with the same id, and nothing is lost or there twice.
+// While a synchronous standby is away, PostgreSQL holds every commit without a limit. Clients learn in time
+// that the outcome is unknown and retry with the same id, and no message is lost or stored twice.
 import { setTimeout as delay } from 'node:timers/promises'
 import { eventually, startPostgresPair, type TestDatabase } from '@rouse/testkit'
 import { t as file, test } from 'tap'
 import { type Answer, apiOf, send } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
 
-/** Servers start, replay and copy as fast as a busy machine lets them; nothing here depends on how fast. */
+/** For servers that start, replay and copy on a busy machine; no assertion depends on their speed. */
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
-/** Long enough for a busy machine to open a connection: what is to hang must have been sent. */
+/** Long enough for a busy machine to open a connection, so that the statement is sent before it hangs. */
 const writeTimeoutMs = 3_000
 
-/** Ten times the promise, for a machine that is busy: without a limit these would wait until the standby is back. */
+/** Ten times the promise, for a busy machine. Without a limit, requests would wait for the standby. */
 const answeredMsMax = 10 * writeTimeoutMs
 
 const pair = await startPostgresPair({ synchronous: true })
@@ -23,7 +23,7 @@ const node = await sharedBroker({
 })
 const api = apiOf(node.url)
 
-/** The answer, which must come while the standby is away. */
+/** The response, which must arrive while the standby is away. */
 async function inTime(asked: Promise<Answer>): Promise<Answer> {
   const late = delay(answeredMsMax, undefined, { ref: false }).then(() => {
     throw new Error(`no answer within ${answeredMsMax} ms`)
@@ -43,9 +43,9 @@ async function hanging(): Promise<number> {
 const unknown = { status: 503, body: { code: 'outcome_unknown', retryable: true } }
 const refused = { status: 503, body: { code: 'database_unavailable', retryable: true } }
 
-test('while the standby is away', async (t) => {
+test('requests are answered in time while the synchronous standby is away', async (t) => {
   const queue = unique()
-  /** What each push was told, and its partition, by transaction id. */
+  /** The response to each push and its partition, by transaction id. */
   const told = new Map<string, { readonly partition: string; readonly code: string }>()
   const push = async (transactionId: string, partition: string) => {
     const item = { queue, partition, payload: transactionId, transactionId }
@@ -68,7 +68,7 @@ test('while the standby is away', async (t) => {
   t.teardown(() => pair.standby.start())
 
   await t.test(
-    'a push is unknown in time, and those that are queued behind it are refused',
+    'a push has an unknown outcome in time, and pushes queued behind it are refused',
     async (tt) => {
       const first = push('hangs-1', 'a')
       await eventually(async () => (await hanging()) === 1, patience)
@@ -86,7 +86,7 @@ test('while the standby is away', async (t) => {
   await t.test('later requests are rejected at once and take no connection', async (tt) => {
     const more = Array.from({ length: 50 }, (_, i) => push(`more-${i}`, `p${i % 5}`))
     for (const answer of await Promise.all(more)) tt.match(answer, refused)
-    tt.equal(await hanging(), 2, 'no commit but the first two hangs')
+    tt.equal(await hanging(), 2, 'only the first two commits hang')
   })
 
   await t.test(
@@ -119,7 +119,7 @@ test('while the standby is away', async (t) => {
     },
   )
 
-  await t.test('the node is ready, and pops and reads go on', async (tt) => {
+  await t.test('the node stays ready, and pops and reads work', async (tt) => {
     tt.equal((await inTime(send('GET', `${node.url}/ready`))).status, 200)
     tt.equal((await inTime(api.get(`/resources/queues/${queue}`))).status, 200)
     const other = await eventually(async () => {
@@ -130,7 +130,7 @@ test('while the standby is away', async (t) => {
   })
 
   await t.test(
-    'a waiting pop that hangs, as its group is new, is answered at its own deadline',
+    'a waiting pop that hangs because its group is new is answered at its deadline',
     async (tt) => {
       const asked = api.pop(queue, '?wait=true&timeout=500&consumerGroup=new')
       tt.equal((await inTime(asked)).status, 204)
@@ -138,7 +138,7 @@ test('while the standby is away', async (t) => {
   )
 
   await t.test(
-    'once it is back all goes on, and a retry by the same id is stored once',
+    'once the standby is back pushes succeed, and a retry with the same id is stored once',
     async (tt) => {
       await pair.standby.start()
       await pair.inSync()
@@ -151,12 +151,12 @@ test('while the standby is away', async (t) => {
       for (const [id, { partition }] of told) {
         await eventually(async () => (await push(id, partition)).status === 201, patience)
       }
-      tt.same(await transactionIds(queue), [...told.keys()].sort(), 'each is there once')
+      tt.same(await transactionIds(queue), [...told.keys()].sort(), 'each is stored once')
     },
   )
 })
 
-/** Of all messages of a queue, as the database has them. */
+/** Of all stored messages of a queue. */
 async function transactionIds(queue: string): Promise<string[]> {
   const answer = await api.get(`/messages?queue=${queue}&limit=1000`)
   const messages = answer.body.messages as { transactionId: string }[]

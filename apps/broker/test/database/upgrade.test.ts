@@ -1,4 +1,4 @@
-// Two releases on one database: real processes, with migrations of their own.
+// Two releases on one database: real processes, each with its own migrations.
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { freePort } from '@rouse/database'
@@ -10,18 +10,18 @@ import { release, releaseTree } from '../support/release-tree.ts'
 
 const options = { timeout: 120_000 }
 
-/** Wants ACCESS EXCLUSIVE on what every enqueue and delayed push writes to. */
+/** Needs ACCESS EXCLUSIVE on the table that every enqueue and delayed push writes to. */
 const change = (worksWith: number) =>
   `-- works-with: ${worksWith}\nalter table rouse.scheduled add column next_release integer;`
 
-/** Three tries: the node asks for the lock for 0.2 s, then pauses for 2. */
+/** Three tries: the node waits 0.2 s for the lock, then pauses for 2 s. */
 const triesSeconds = 6
 
-/** A push that waited longer would have stood behind the upgrade for a whole pause. */
+/** A push that took longer would have waited for a whole pause of the upgrade. */
 const stallMsMax = 1_500
 
 test(
-  'an upgrade behind an open transaction waits, says so, and stalls no other node',
+  'an upgrade blocked by an open transaction waits, reports it in /ready, and stalls no other node',
   options,
   async (t) => {
     const older = await startBroker(t)
@@ -61,7 +61,7 @@ test(
       body: { code: 'starting' },
     })
 
-    // Through several of its tries the serving node goes on, and so do users.
+    // The other node and SQL users keep working during several of its tries.
     const api = apiOf(older.url)
     const ageOf = async () =>
       Number(/(\d+) s old$/.exec((await send('GET', `${url}/ready`)).body.detail)?.[1])
@@ -87,11 +87,11 @@ test(
     const waits = newer.log.filter(
       ({ msg }) => msg === 'waiting for a lock before migrating the database',
     )
-    t.equal(waits.length, 1, 'one line a minute')
+    t.equal(waits.length, 1, 'one line per minute')
     t.match(waits[0], { level: 'warn', reason: /rouse\.scheduled/ })
 
     await t.test(
-      'the older node restarts on the newer schema and leaves it as it is',
+      'the older release restarts on the newer schema and does not change it',
       async (t) => {
         await older.stop()
         const again = await startBroker(t, { database })
@@ -131,26 +131,31 @@ test(
   },
 )
 
-test('a node that is stopped while it waits for the database exits with 0', options, async (t) => {
-  const database = await testDatabase(t, { instrumented: false })
-  const user = await database.pool.connect()
-  t.teardown(() => user.release(true))
-  await user.query('begin; lock table rouse.scheduled in row exclusive mode')
-  const main = releaseTree(t, {
-    version: release + 1,
-    migrations: { '9999_next.sql': change(release) },
-  })
-  const port = await freePort()
-  const child = spawnBroker(
-    { ROUSE_DATABASE_URL: database.url, ROUSE_PORT: String(port) },
-    [],
-    main,
-  )
-  const exited = once(child, 'exit')
-  await eventually(
-    async () => /waits for/.test((await send('GET', `http://127.0.0.1:${port}/ready`)).body.detail),
-    { timeoutMs: 30_000 },
-  )
-  child.kill('SIGTERM')
-  t.same(await exited, [0, null])
-})
+test(
+  'a node that is stopped while it waits for the database exits with code 0',
+  options,
+  async (t) => {
+    const database = await testDatabase(t, { instrumented: false })
+    const user = await database.pool.connect()
+    t.teardown(() => user.release(true))
+    await user.query('begin; lock table rouse.scheduled in row exclusive mode')
+    const main = releaseTree(t, {
+      version: release + 1,
+      migrations: { '9999_next.sql': change(release) },
+    })
+    const port = await freePort()
+    const child = spawnBroker(
+      { ROUSE_DATABASE_URL: database.url, ROUSE_PORT: String(port) },
+      [],
+      main,
+    )
+    const exited = once(child, 'exit')
+    await eventually(
+      async () =>
+        /waits for/.test((await send('GET', `http://127.0.0.1:${port}/ready`)).body.detail),
+      { timeoutMs: 30_000 },
+    )
+    child.kill('SIGTERM')
+    t.same(await exited, [0, null])
+  },
+)

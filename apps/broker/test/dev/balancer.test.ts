@@ -30,7 +30,7 @@ async function balancerOf(
 const ask = async (url: string): Promise<string> =>
   (await fetch(url, { headers: { connection: 'close' } })).text()
 
-test('a connection goes to the node with the fewest', async (t) => {
+test('a connection goes to the node with the fewest connections', async (t) => {
   const backends = [await startServer(t, 'a'), await startServer(t, 'b')]
   const url = await balancerOf(t, backends)
   const held = connect(Number(new URL(url).port), host)
@@ -47,14 +47,14 @@ test('a node that is not ready is skipped while another is ready', async (t) => 
   for (let i = 0; i < 5; i += 1) t.equal(await ask(url), 'b')
 })
 
-test('a node that is gone costs no request', async (t) => {
+test('a node that refuses connections fails no request', async (t) => {
   const [a, b] = [await startServer(t, 'a'), await startServer(t, 'b')]
   const url = await balancerOf(t, [a, b])
   await new Promise((resolve) => a.server.close(resolve))
   for (let i = 0; i < 5; i += 1) t.equal(await ask(url), 'b')
 })
 
-test('with no node left the connection ends, and a node that comes back is used', async (t) => {
+test('without any node the connection is closed, and a node that returns is used again', async (t) => {
   const a = await startServer(t, 'a')
   const url = await balancerOf(t, [a], () => false)
   await new Promise((resolve) => a.server.close(resolve))
@@ -63,7 +63,7 @@ test('with no node left the connection ends, and a node that comes back is used'
   t.equal(await ask(url), 'a')
 })
 
-test('a client that leaves takes its connection to the node along', async (t) => {
+test('a client that disconnects also closes its connection to the node', async (t) => {
   const a = await startServer(t, 'a')
   const url = await balancerOf(t, [a])
   let closed = false
@@ -97,7 +97,7 @@ test('a closed balancer rejects new connections and lets open ones finish', asyn
   await balancer.stop()
 })
 
-test('many nodes that are gone leave nothing behind on a connection', async (t) => {
+test('trying many unreachable nodes leaks no event listeners', async (t) => {
   const warnings: Error[] = []
   const note = (warning: Error) => void warnings.push(warning)
   process.on('warning', note)

@@ -1,4 +1,4 @@
-// What may be wrong, or go wrong, around a development cluster.
+// Bad flags, folders and logs of a development cluster, and nodes that die or hang.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -34,18 +34,18 @@ for (const [flags, problem] of [
   test(`npm start ${flags.join(' ')} is refused in one line`, { timeout }, async (t) => {
     const { exited, output } = runStart(t, flags)
     t.equal(await exited, 1)
-    t.equal(output(), `Rouse: ${problem}\n`, 'and nothing was built before')
+    t.equal(output(), `Rouse: ${problem}\n`, 'before anything is built')
   })
 }
 
-test('what npm start would refuse, the cluster refuses as well', async (t) => {
+test('DevCluster refuses the values that npm start refuses', async (t) => {
   for (const wrong of [{ nodes: 1.5 }, { nodes: 17 }, { port: 4700.5 }, { port: 65_530 }]) {
     const options = { nodes: 3, port, dataDir: '/nowhere', say: () => {}, ...wrong }
     t.throws(() => new DevCluster(options), { code: 'bad_argument' })
   }
 })
 
-test('a folder that cannot be made is refused in one line', { timeout }, async (t) => {
+test('a data folder that cannot be created is refused in one line', { timeout }, async (t) => {
   for (const data of ['/proc/rouse', '/proc/rouse/deep', '/dev/null/rouse', '/dev/null']) {
     const { exited, output } = runStart(t, ['--data', data])
     t.equal(await exited, 1)
@@ -53,7 +53,7 @@ test('a folder that cannot be made is refused in one line', { timeout }, async (
   }
 })
 
-test('a log that cannot be written is refused in one line', { timeout }, async (t) => {
+test('a log file that cannot be written is refused in one line', { timeout }, async (t) => {
   const dataDir = await newDataFolder(t)
   mkdirSync(join(dataDir, 'node-1.log'))
   const { exited, output } = await startDevCluster(t, { nodes: 1, port, dataDir })
@@ -71,7 +71,7 @@ test('a start that hangs does not block stop', async (t) => {
     code: 'stuck',
     message: /took longer than .* and was abandoned/,
   })
-  // Not in this thread, which may have yet to open the other end.
+  // Not in this thread, which may still have to open the other end.
   await Promise.all([writeFile(file, ''), starting])
 })
 
@@ -88,7 +88,9 @@ test('a node that is killed during its first start is restarted', { timeout }, a
   t.equal((await fetch(`${url}/ready`)).status, 200)
 })
 
-test('a lost log is reported once, and the node keeps running', { timeout }, async (t) => {
+test('a log that can no longer be written is reported once, and the node keeps running', {
+  timeout,
+}, async (t) => {
   const dataDir = await newDataFolder(t)
   symlinkSync('/dev/full', join(dataDir, 'node-1.log'))
   const cluster = await startDevCluster(t, { nodes: 1, port, dataDir })
@@ -97,7 +99,7 @@ test('a lost log is reported once, and the node keeps running', { timeout }, asy
   t.equal(cluster.output().match(/cannot write the log of node-1.*ENOSPC/g)?.length, 1)
 })
 
-test('nodes are on this machine only, and their waiters are answered when they stop', {
+test('the nodes listen on loopback only, whatever the environment says, and answer their waiters when they stop', {
   timeout,
 }, async (t) => {
   const env = {
@@ -113,8 +115,8 @@ test('nodes are on this machine only, and their waiters are answered when they s
   for (const node of nodes) {
     const { body } = await send('GET', `${node.url}/stats`)
     t.match(body, { url: node.url, gossip: { address: node.gossip, candidates: 1 } })
-    t.notOk(body.mode.why.includes('listener_lost'), 'it listens where its database is')
-    await t.rejects(fetch(node.url.replace('127.0.0.1', '127.0.0.2')), 'nobody else gets in')
+    t.notOk(body.mode.why.includes('listener_lost'), 'it LISTENs on its own database')
+    await t.rejects(fetch(node.url.replace('127.0.0.1', '127.0.0.2')), 'other addresses are closed')
   }
   const waiting = Array.from({ length: 4 }, () => apiOf(url).pop('q', '?wait=true&timeout=60000'))
   const waitingAt = async (at: string) => (await send('GET', `${at}/stats`)).body.waiting.total

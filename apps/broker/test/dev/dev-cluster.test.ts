@@ -16,8 +16,8 @@ import { apiOf } from '../support/http.ts'
 const port = freePortBase()
 const patience = { timeoutMs: 60_000 }
 const timeout = 240_000
-/** Above all numbers that a process can have. */
-const nobody = 2 ** 22 + 1
+/** Above every valid process id. */
+const unusedPid = 2 ** 22 + 1
 
 test('a development cluster prints its addresses and restarts killed processes', {
   timeout,
@@ -42,9 +42,13 @@ test('a development cluster prints its addresses and restarts killed processes',
 
   const pidOf = async () => (await cluster.describe()).nodes[0]?.pid
   process.kill(before.nodes[0]?.pid as number, 'SIGKILL')
-  t.equal((await api.push({ queue: 'q', payload: 2 })).status, 201, 'the other node serves on')
+  t.equal((await api.push({ queue: 'q', payload: 2 })).status, 201, 'the other node still serves')
   await eventually(async () => (await pidOf()) !== before.nodes[0]?.pid, patience)
-  t.equal((await fetch(`${before.nodes[0]?.url}/live`)).status, 200, 'it is named when it serves')
+  t.equal(
+    (await fetch(`${before.nodes[0]?.url}/live`)).status,
+    200,
+    'the file names it once it serves',
+  )
   process.kill(before.postgres.pid, 'SIGKILL')
   await eventually(
     async () => (await cluster.describe()).postgres.pid !== before.postgres.pid,
@@ -55,7 +59,10 @@ test('a development cluster prints its addresses and restarts killed processes',
     async () => (await api.push({ queue: 'q', payload: 3 })).status === 201,
     patience,
   )
-  t.ok((await api.get('/resources/queues/q')).body.messages >= 3, 'and the first message is there')
+  t.ok(
+    (await api.get('/resources/queues/q')).body.messages >= 3,
+    'the first message is still stored',
+  )
   t.match(cluster.output(), /node-1 exited .*PostgreSQL exited/s)
 
   cluster.child.kill('SIGTERM')
@@ -64,7 +71,7 @@ test('a development cluster prints its addresses and restarts killed processes',
   await t.rejects(fetch(`${url}/live`))
 })
 
-test('a port that is taken is named in the error', { timeout }, async (t) => {
+test('the error for a port in use names the port', { timeout }, async (t) => {
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(port + 510, '127.0.0.1', resolve))
   t.teardown(() => taken.close())
@@ -93,7 +100,9 @@ for (const [stage, signal, isReached] of stages) {
   })
 }
 
-test('a second cluster in the same folder is rejected and does no harm', { timeout }, async (t) => {
+test('a second cluster in the same folder is refused and does not disturb the first', {
+  timeout,
+}, async (t) => {
   const first = await startDevCluster(t, { nodes: 1, port })
   const before = await untilReady(first)
   const second = await startDevCluster(t, { nodes: 1, port: port + 100, dataDir: first.dataDir })
@@ -102,18 +111,20 @@ test('a second cluster in the same folder is rejected and does no harm', { timeo
   t.same(await first.describe(), before)
 })
 
-test('what a killed cluster left in the file is removed before PostgreSQL starts', {
+test('the cluster.json of a killed cluster is removed before PostgreSQL starts', {
   timeout,
 }, async (t) => {
   const dataDir = await newDataFolder(t)
-  const left = { nodes: [{ pid: nobody }], postgres: { pid: nobody } }
+  const left = { nodes: [{ pid: unusedPid }], postgres: { pid: unusedPid } }
   await writeFile(join(dataDir, 'cluster.json'), JSON.stringify(left))
   const cluster = await startDevCluster(t, { nodes: 1, port, dataDir })
   await eventually(() => initialises(cluster), patience)
   await t.rejects(cluster.describe(), { code: 'ENOENT' })
 })
 
-test('a node that comes back while PostgreSQL is silent is named, too', { timeout }, async (t) => {
+test('cluster.json names a node that was restarted while PostgreSQL is frozen', {
+  timeout,
+}, async (t) => {
   const cluster = await startDevCluster(t, { nodes: 1, port })
   const { nodes, postgres } = await untilReady(cluster)
   const [{ pid, url }] = nodes as [(typeof nodes)[0]]
@@ -128,7 +139,7 @@ test('a node that comes back while PostgreSQL is silent is named, too', { timeou
   }, patience)
   t.ok(process.kill(next, 0), 'it lives')
   await eventually(async () => (await fetch(`${url}/ready`)).status === 503, patience)
-  t.equal((await fetch(`${url}/live`)).status, 200, 'and says that it does not serve yet')
+  t.equal((await fetch(`${url}/live`)).status, 200, 'it is live but not ready')
   resume()
   await eventually(async () => (await fetch(`${url}/ready`)).ok, patience)
   t.equal(await pidOf(), next)

@@ -1,4 +1,4 @@
-// What a worker remembers of encrypted queues, and for how long it may be wrong.
+// A worker's cache of encrypted queues, and how long it may be stale.
 import { randomBytes } from 'node:crypto'
 import type { Operation, SidecarDbPool } from '@rouse/sidecar'
 import type { PushItem } from '@rouse/storage'
@@ -12,7 +12,7 @@ import { createLogger } from '../../src/log.ts'
 const log = createLogger({ level: 'silent', node: 'a', process: 'test' })
 const never = 600_000
 
-/** A worker's memory before a database that the test plays. */
+/** A worker's cache in front of a database played by the test. */
 function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
   let encrypted: readonly string[] = []
   let reads = 0
@@ -44,7 +44,7 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
     encrypt: (...names: string[]) => {
       encrypted = names
     },
-    /** From now on answers wait, though they are of this moment. */
+    /** Delays results from now on; they still have the values of this moment. */
     hold: () => {
       let release: () => void = () => {}
       held = new Promise((resolve) => {
@@ -52,7 +52,7 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
       })
       return release
     },
-    /** Whether a push to the queue is stored sealed. */
+    /** Whether a push to the queue is stored encrypted. */
     seals: async (queue: string): Promise<boolean> => {
       const item = { queue, partition: 'p', id: 'i', payload: '1' } as unknown as PushItem
       await sidecar.submit({ kind: 'PUSH', items: [item], bytes: 1 })
@@ -73,7 +73,7 @@ test('the cache is read before a worker serves, and again when options change', 
   t.equal(await seals('other'), true)
 })
 
-test('a change without a notification is found after a while', async (t) => {
+test('a change without a notification is found by the periodic read', async (t) => {
   const { queues, encrypt, seals } = memory(t, { everyMs: 20 })
   encrypt('q')
   await queues.start()
@@ -83,7 +83,7 @@ test('a change without a notification is found after a while', async (t) => {
   await eventually(() => seals('q'))
 })
 
-test('a result from before the change is replaced', async (t) => {
+test('a read that began before a change is followed by another one', async (t) => {
   const { queues, encrypt, seals, hold } = memory(t)
   encrypt('q')
   await queues.start()

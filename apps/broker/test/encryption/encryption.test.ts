@@ -1,4 +1,4 @@
-// Encrypted queues: nothing of a payload is in the database in the clear, whoever pushed it and whatever became of it.
+// Encrypted queues: no payload is stored as plain text, however it was pushed and however it ended.
 import { randomBytes } from 'node:crypto'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -12,13 +12,13 @@ import {
 import { startBroker } from '../support/broker.ts'
 import { apiOf } from '../support/http.ts'
 
-const secret = 'the word that nobody may read'
+const secret = 'the text that must stay secret'
 const newKey = () => randomBytes(32).toString('base64')
 
 const place = { queue: 'q', id: '0190' }
 const cipherOf = (...keys: string[]) => createPayloadCipher(readEncryptionKeys(keys.join(',')))
 
-test('a payload comes back, each time sealed differently', async (t) => {
+test('a payload decrypts to itself, and is encrypted differently each time', async (t) => {
   const cipher = cipherOf(newKey())
   for (const payload of ['null', '{"a":"ü\\u0000"}', '"enc1:"', `"${'x'.repeat(100_000)}"`]) {
     const [one, two] = [cipher.seal(place, payload), cipher.seal(place, payload)]
@@ -29,7 +29,7 @@ test('a payload comes back, each time sealed differently', async (t) => {
   t.equal(cipher.open(place, '{"never":"sealed"}'), '{"never":"sealed"}')
 })
 
-test('a payload opens in its own place only, and only whole', async (t) => {
+test('a payload that was altered, truncated or moved to another message does not decrypt', async (t) => {
   const cipher = cipherOf(newKey())
   const sealed = cipher.seal(place, '1')
   t.throws(() => cipher.open({ ...place, queue: 'other' }, sealed), { code: 'internal' })
@@ -40,7 +40,7 @@ test('a payload opens in its own place only, and only whole', async (t) => {
   t.throws(() => cipher.open(place, sealed.slice(0, -12)), { code: 'internal' })
 })
 
-test('keys are renewed: the first seals, all open', async (t) => {
+test('the first of several keys encrypts, and all of them decrypt', async (t) => {
   const [old, fresh] = [newKey(), newKey()]
   const before = cipherOf(old).seal(place, '1')
   const both = cipherOf(fresh, old)
@@ -64,7 +64,7 @@ test('a node does not start with an invalid key', async (t) => {
   t.throws(() => load({ ROUSE_DEFAULT_ENCRYPTION_ENABLED: 'true' }), ConfigError)
 })
 
-/** Every text of every table that holds payloads. */
+/** The payloads of every table that holds any. */
 async function stored({ pool }: TestDatabase): Promise<string> {
   const { rows } = await pool.query(
     `select payload from rouse.messages union all select payload from rouse.scheduled
@@ -84,7 +84,7 @@ async function startNode(
   return apiOf(node.url)
 }
 
-test('payloads of an encrypted queue are never stored in the clear, and come out as they went in', async (t) => {
+test('payloads of an encrypted queue are never stored as plain text, and are delivered unchanged', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const api = await startNode(t, database, newKey())
   const queue = 'vault'
@@ -107,12 +107,12 @@ test('payloads of an encrypted queue are never stored in the clear, and come out
   t.equal((await api.post('/transaction', { operations })).status, 200)
   t.same((await api.pop(queue)).body.messages[0].data, { secret })
   const text = await stored(database)
-  t.equal(text.match(/^enc1:/gm)?.length, 4, 'the log twice, a scheduled one, and a letter')
-  t.notMatch(text, /nobody may read/)
-  t.match(text, /^"clear"$/m, 'other queues are as they were')
+  t.equal(text.match(/^enc1:/gm)?.length, 4, 'two messages, a scheduled one and a dead letter')
+  t.notMatch(text, /must stay secret/)
+  t.match(text, /^"clear"$/m, 'other queues are not encrypted')
 })
 
-test('a node that does not know of it yet never stores plaintext', async (t) => {
+test('a node that does not know yet that a queue is encrypted stores no plain text', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const key = newKey()
   const [knows, learns] = [await startNode(t, database, key), await startNode(t, database, key)]
@@ -120,12 +120,16 @@ test('a node that does not know of it yet never stores plaintext', async (t) => 
   await learns.push({ queue, payload: 'before' })
   await knows.post('/configure', { queue, options: { encryptionEnabled: true } })
   t.equal((await learns.push({ queue, payload: secret })).status, 201)
-  t.notMatch(await stored(database), /nobody may read/)
+  t.notMatch(await stored(database), /must stay secret/)
   const { body } = await knows.pop(queue, '?batch=2')
-  t.match(body.messages, [{ data: 'before' }, { data: secret }], 'what was there is still read')
+  t.match(
+    body.messages,
+    [{ data: 'before' }, { data: secret }],
+    'earlier plain messages are still delivered',
+  )
 })
 
-test('without the key a node refuses to push and gives back what it cannot read', async (t) => {
+test('a node without the key refuses pushes and releases messages that it cannot decrypt', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const [keyless, keyed] = [await startNode(t, database), await startNode(t, database, newKey())]
   const queue = 'vault'
@@ -146,33 +150,33 @@ test('without the key a node refuses to push and gives back what it cannot read'
   t.same(
     together.map(({ status }) => status),
     [503, 201],
-    'nobody else is refused with it',
+    'another push of the same batch succeeds',
   )
 
   await keyed.push({ queue, payload: secret })
   t.match(await keyless.pop(queue), refused)
   const { body } = await keyed.pop(queue, '?wait=true&timeout=10000')
-  t.match(body.messages, [{ data: secret, attempt: 1 }], 'given back at once, uncharged')
+  t.match(body.messages, [{ data: secret, attempt: 1 }], 'released at once, uncharged')
   t.match((await keyless.get(`/messages?queue=${queue}`)).body.messages, [
     { data: null, undecrypted: true },
   ])
 })
 
-test('queues that are encrypted by default are so from their first message on', async (t) => {
+test('a queue that is encrypted by default is encrypted from its first message on', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const api = await startNode(t, database, newKey(), { ROUSE_DEFAULT_ENCRYPTION_ENABLED: 'true' })
   const items = ['one', 'two', 'one'].map((queue) => ({ queue, payload: secret }))
-  t.equal((await api.push(...items)).status, 201, 'several new ones in one push')
+  t.equal((await api.push(...items)).status, 201, 'several new queues in one push')
   const pushes = [1, 2, 3, 4].map(() => api.push({ queue: 'three', payload: secret }))
   t.same(
     (await Promise.all(pushes)).map(({ status }) => status),
     [201, 201, 201, 201],
   )
-  t.notMatch(await stored(database), /nobody may read/)
+  t.notMatch(await stored(database), /must stay secret/)
   t.match((await api.pop('two')).body.messages, [{ data: secret }])
 })
 
-test('a schedule into an encrypted queue is sealed, and so is each of its messages', async (t) => {
+test('a schedule of an encrypted queue is stored encrypted, and so are its messages', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const key = newKey()
   const api = await startNode(t, database, key)
@@ -182,29 +186,35 @@ test('a schedule into an encrypted queue is sealed, and so is each of its messag
   t.match(await api.post('/schedules', schedule), { status: 200, body: { payload: { secret } } })
   const [first, second] = [await popOne(api, queue), await popOne(api, queue)]
   t.match(first, { data: { secret }, headers: { schedule: 's' } })
-  t.match(second, { data: { secret } }, 'and again after it was sealed anew')
+  t.match(second, { data: { secret } }, 'and again after it was encrypted again')
   const { schedules } = (await api.get('/schedules')).body
   t.match(schedules, [{ payload: { secret } }])
-  t.notMatch(await stored(database), /nobody may read/)
-  t.ok(((await stored(database)).match(/^enc1:/gm)?.length ?? 0) >= 3, 'two messages, a schedule')
+  t.notMatch(await stored(database), /must stay secret/)
+  t.ok(
+    ((await stored(database)).match(/^enc1:/gm)?.length ?? 0) >= 3,
+    'two messages and a schedule',
+  )
 
-  await t.test('without the key it is refused, and shown without its payload', async (t) => {
-    const keyless = await startNode(t, database)
-    const refused = { status: 503, body: { code: 'encryption_unavailable' } }
-    t.match(await keyless.post('/schedules', schedule), refused)
-    t.match((await keyless.get('/schedules')).body.schedules, [
-      { name: 's', payload: null, undecrypted: true },
-    ])
-  })
+  await t.test(
+    'a node without the key refuses such a schedule, and lists it without its payload',
+    async (t) => {
+      const keyless = await startNode(t, database)
+      const refused = { status: 503, body: { code: 'encryption_unavailable' } }
+      t.match(await keyless.post('/schedules', schedule), refused)
+      t.match((await keyless.get('/schedules')).body.schedules, [
+        { name: 's', payload: null, undecrypted: true },
+      ])
+    },
+  )
 })
 
-test('a schedule that was there before its queue was encrypted is sealed when it fires', async (t) => {
+test('a schedule that is older than the encryption of its queue is encrypted when it fires', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const api = await startNode(t, database, newKey())
   const queue = 'vault'
   await api.post('/schedules', { name: 's', queue, cron: '* * * * * *', payload: secret })
   t.match(await popOne(api, queue), { data: secret })
-  t.match(await stored(database), /nobody may read/)
+  t.match(await stored(database), /must stay secret/)
   await api.post('/configure', { queue, options: { encryptionEnabled: true } })
   const { pool } = database
   await eventually(
@@ -222,7 +232,7 @@ test('a schedule that was there before its queue was encrypted is sealed when it
   t.match(await popOne(api, queue), { data: secret })
 })
 
-test('a schedule into a queue that is not encrypted stays plain when encryption becomes the default', async (t) => {
+test('a schedule of a plain queue stays plain when encryption becomes the default', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const key = newKey()
   const before = await startNode(t, database, key)
@@ -240,7 +250,7 @@ test('a schedule into a queue that is not encrypted stays plain when encryption 
   ])
 })
 
-test('whether a schedule into a queue that is still to be created is sealed is decided by the defaults in the database', async (t) => {
+test('the defaults in the database decide whether the schedule of a queue that does not exist yet is encrypted', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const key = newKey()
   const api = await startNode(t, database, key)
@@ -251,7 +261,7 @@ test('whether a schedule into a queue that is still to be created is sealed is d
   t.match(await popOne(api, 'one'), { data: { secret } }, 'stored before the default changed')
   await api.post('/schedules', { ...schedule, name: 'new', queue: 'two' })
   t.match(await popOne(api, 'two'), { data: { secret } }, 'by a node with other defaults')
-  t.notMatch(await stored(database), /nobody may read/)
+  t.notMatch(await stored(database), /must stay secret/)
 })
 
 async function popOne(api: ReturnType<typeof apiOf>, queue: string) {

@@ -1,4 +1,4 @@
-// Lists for operators: in pages, and never at the cost of messages.
+// Lists for operators: they come in pages and do not slow down messages.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { apiOf } from '../support/http.ts'
@@ -11,7 +11,7 @@ const api = apiOf(node.url)
 const readsAtOnce = 40
 const slots = 2
 
-test('reads that hang take two connections, and pushes go on', async (t) => {
+test('hanging reads take at most two connections, and pushes still work', async (t) => {
   await api.push({ queue: 'pushed', payload: 0 })
   const operator = await sqlUser(t, node.database.url)
   await operator.query('begin')
@@ -35,7 +35,7 @@ test('reads that hang take two connections, and pushes go on', async (t) => {
   }
 })
 
-test('queues, groups and schedules are listed in pages, and a cursor leads to the next', async (t) => {
+test('queues, groups and schedules are listed in pages with a cursor to the next', async (t) => {
   const names = ['page-a', 'page-b', 'page-c', 'page-ä', 'page-😀']
   for (const queue of names) {
     await api.push({ queue, payload: 1 })
@@ -65,12 +65,12 @@ test('queues, groups and schedules are listed in pages, and a cursor leads to th
     t.same(new Set(found), new Set(names), path)
     t.equal(found.length, names.length, 'each once')
     const whole = await api.get(path)
-    t.equal(whole.body.cursor, null, 'who asks for no limit gets all, up to a thousand')
+    t.equal(whole.body.cursor, null, 'without a limit a page has up to a thousand entries')
     t.ok(whole.body[list].length >= names.length)
   }
 })
 
-test('a limit or a cursor that is none is refused', async (t) => {
+test('an invalid limit or cursor is refused', async (t) => {
   for (const query of ['limit=0', 'limit=1001', 'limit=x', 'cursor=', 'cursor=%25', 'cursor=AA']) {
     const { status, body } = await api.get(`/resources/queues?${query}`)
     t.match([status, body.code], [400, 'invalid_request'], query)

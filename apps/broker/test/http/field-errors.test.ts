@@ -1,4 +1,4 @@
-// A request is refused with every field that is wrong, each with where it is.
+// The response to an invalid request lists every invalid field with its path.
 import { fieldErrorsMax } from '@rouse/protocol'
 import { test } from 'tap'
 import { type Answer, apiOf, send } from '../support/http.ts'
@@ -11,7 +11,7 @@ function fieldsOf({ status, body }: Answer): unknown[] {
   return [status, ...(body.errors ?? []).map((error: { field: string }) => error.field)]
 }
 
-test('a push names every bad field of every item', async (t) => {
+test('an invalid push lists every invalid field of every item', async (t) => {
   const queue = unique()
   const shapes = await api.push(
     { queue, payload: 1 },
@@ -50,7 +50,7 @@ test('a push names every bad field of every item', async (t) => {
   t.equal((await api.pop(queue)).status, 204)
 })
 
-test('only so many faults are told', async (t) => {
+test('the number of listed fields is limited', async (t) => {
   const { body } = await api.push(...Array.from({ length: 900 }, () => ({ queue: 1, payload: 1 })))
   t.equal(body.errors.length, fieldErrorsMax)
   t.match(body.errors.at(-1), { field: `items[${fieldErrorsMax - 1}].queue` })
@@ -58,14 +58,14 @@ test('only so many faults are told', async (t) => {
   t.equal(names.body.errors.length, fieldErrorsMax)
 })
 
-test('one fault behind many good items is named', async (t) => {
+test('an invalid field after many valid items is listed', async (t) => {
   const good = Array.from({ length: 999 }, () => ({ queue: 'q', payload: 1 }))
   t.same(fieldsOf(await api.push(...good, { queue: 'q' })), [400, 'items[999].payload'])
   const far = Array.from({ length: 30_000 }, () => ({ queue: 'q', payload: 1 }))
   t.same(fieldsOf(await api.push(...far, { queue: 'q' })), [400, 'items[30000].payload'])
 })
 
-test('a transaction names faults in the form that each operation was meant in', async (t) => {
+test('an invalid transaction lists fields by the type of each operation', async (t) => {
   const shapes = await api.post('/transaction', {
     operations: [
       { type: 'ack', transactionId: 1 },
@@ -104,7 +104,7 @@ test('a transaction names faults in the form that each operation was meant in', 
   ])
 })
 
-test('a batch of acks names every bad field', async (t) => {
+test('an invalid batch of acks lists every invalid field', async (t) => {
   const ack = { transactionId: 't', partitionId: '1', leaseId: 'x' }
   const acknowledgments = [ack, { ...ack, status: 'done', delayMs: '1' }, {}]
   t.same(fieldsOf(await api.post('/ack/batch', { acknowledgments, consumerGroup: 1 })), [
@@ -118,7 +118,7 @@ test('a batch of acks names every bad field', async (t) => {
   ])
 })
 
-test('a query names every bad parameter', async (t) => {
+test('an invalid query lists every invalid parameter', async (t) => {
   t.same(fieldsOf(await api.pop('q', '?batch=0&wait=maybe&task=..')), [
     400,
     'batch',
@@ -144,7 +144,7 @@ test('a query names every bad parameter', async (t) => {
   t.same(fieldsOf(await send('GET', `${url}/stats?scope=all`)), [400, 'scope'])
 })
 
-test('administrative bodies name every bad field', async (t) => {
+test('invalid administrative requests list every invalid field', async (t) => {
   const configure = { queue: '.', namespace: '..', task: '\u0001' }
   t.same(fieldsOf(await api.post('/configure', configure)), [400, 'queue', 'namespace', 'task'])
   const schedule = { name: '.', queue: '..', cron: 'x', timeZone: 'Nowhere' }

@@ -1,4 +1,5 @@
-// Numbers that JavaScript cannot hold: exact inside payload, headers and data, plain numbers everywhere else.
+// Numbers that JavaScript cannot hold are kept exactly in payload, headers and data; elsewhere they are plain
+// numbers.
 import fc from 'fast-check'
 import { test } from 'tap'
 import { apiOf, send } from '../support/http.ts'
@@ -67,7 +68,7 @@ function objectText(value: fc.Arbitrary<string>) {
     trickyText,
     fc.constantFrom('payload', 'headers', 'data', 'items', '__proto__'),
   )
-  // Names that are whole numbers would be put first where nothing in the object needs its exact text.
+  // JavaScript puts integer keys first in objects that are not kept as text.
   const keys = fc.uniqueArray(
     key.filter((text) => !/^\d+$/.test(text)),
     { maxLength: 4 },
@@ -78,7 +79,7 @@ function objectText(value: fc.Arbitrary<string>) {
     .map((members) => `{${members.join(',')}}`)
 }
 
-test('any JSON with long numbers comes back text by text, in payload and headers', async () => {
+test('payload and headers with long numbers are delivered with their exact text', async () => {
   const message = fc.record({ payload: jsonText, headers: objectText(jsonText) })
   const batch = fc.array(message, { minLength: 1, maxLength: 20 })
   await fc.assert(
@@ -104,7 +105,7 @@ test('any JSON with long numbers comes back text by text, in payload and headers
   )
 })
 
-test('a number where a name or a text belongs is refused, however long it is', async (t) => {
+test('a number in place of a string is refused, however long it is', async (t) => {
   await fc.assert(
     fc.asyncProperty(longNumber, async (number) => {
       for (const [path, body] of [
@@ -141,7 +142,7 @@ test('a number where a name or a text belongs is refused, however long it is', a
   t.same(rows, [])
 })
 
-test('a large integer where a number belongs is the number it is', async (t) => {
+test('a safe integer is accepted as an option, and a larger number is refused', async (t) => {
   const queue = unique()
   const largest = await post(
     '/configure',
@@ -164,7 +165,7 @@ test('a large integer where a number belongs is the number it is', async (t) => 
   t.equal(delayed.status, 400)
 })
 
-test('schedules and traces keep every digit, in their answers, too', async (t) => {
+test('schedules and traces keep every digit, also in responses', async (t) => {
   const queue = unique()
   const payload = `{"id":${snowflake}}`
   const headers = `{"from":[${snowflake}1]}`
@@ -188,7 +189,7 @@ test('schedules and traces keep every digit, in their answers, too', async (t) =
   t.match(await textOf(`/traces/${partitionId}/t`), `"data":[${snowflake}]`)
 })
 
-test('of a name that comes twice the last one counts, exact or not', async (t) => {
+test('of duplicate keys the last one counts, with or without long numbers', async (t) => {
   const queue = unique()
   const item = (payload: string) => `{"queue":"${queue}","payload":${payload}}`
   const twice = `{"items":[${item(snowflake)},${item(snowflake)}],"items":[${item('1')}]}`
@@ -205,7 +206,7 @@ test('of a name that comes twice the last one counts, exact or not', async (t) =
   )
 })
 
-test('a payload that looks like an encrypted one is data in a queue that is not encrypted', async (t) => {
+test('a payload that looks encrypted is delivered unchanged by a queue that is not encrypted', async (t) => {
   const queue = unique()
   const looks = ['enc1:00000000:AAAA', 'enc1:', 'enc1:00000000:AAAA 1849302847102938475']
   for (const payload of looks) await api.push({ queue, payload })
@@ -216,7 +217,7 @@ test('a payload that looks like an encrypted one is data in a queue that is not 
   )
 })
 
-test('a body of 20 MB with a long text and a long number is taken as it is', async (t) => {
+test('a body of 20 MB with a long string and a long number is stored unchanged', async (t) => {
   const queue = unique()
   const payload = `{"text":"${'x\\n'.repeat(100)}${'y'.repeat(20_000_000)}","n":${snowflake}}`
   t.equal(

@@ -9,7 +9,7 @@ const { url } = await sharedBroker({
 const api = apiOf(url)
 const json = { 'content-type': 'application/json' }
 
-/** Writes bytes as they are and resolves with all that came back until the connection closed. */
+/** Sends raw bytes and resolves with everything received until the connection closed. */
 function raw(text: string): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve) => {
@@ -23,7 +23,7 @@ function raw(text: string): Promise<string> {
   })
 }
 
-test('an error is a problem with a code, the request and the node', async (t) => {
+test('an error is a problem document with a code, the request id and the node', async (t) => {
   const answer = await send('GET', api.at('/nothing'), undefined, {
     headers: { 'x-request-id': 'abc' },
   })
@@ -44,7 +44,7 @@ test('an error is a problem with a code, the request and the node', async (t) =>
   t.match(answer.headers.get('content-type'), 'application/problem+json')
 })
 
-test('a wrong method on a known path is 405 and says which are right', async (t) => {
+test('a wrong method on a known path is 405 and lists the allowed ones', async (t) => {
   const answer = await send('PUT', api.at('/pop/queue/q'))
   t.match(answer, { status: 405, body: { code: 'method_not_allowed' } })
   t.match(answer.headers.get('allow'), /GET.*POST/)
@@ -52,7 +52,7 @@ test('a wrong method on a known path is 405 and says which are right', async (t)
   t.equal((await fetch(api.at('/pop/queue/q'), { method: 'HEAD' })).status, 405)
 })
 
-test('a body that is no JSON, not UTF-8, of another type or too large is refused', async (t) => {
+test('a body that is not JSON, not UTF-8, of another type or too large is refused', async (t) => {
   const push = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json) =>
     send('POST', api.at('/push'), undefined, { body, headers })
   t.match(await push('{"items":['), { status: 400, body: { code: 'invalid_request' } })
@@ -71,7 +71,7 @@ test('a body that is no JSON, not UTF-8, of another type or too large is refused
   })
 })
 
-test('bodies of the wrong shape are refused and nothing in them is coerced', async (t) => {
+test('bodies of the wrong shape are refused, and values are not coerced', async (t) => {
   for (const body of [
     null,
     [],
@@ -119,7 +119,7 @@ test('broken percent-encoding in a query is 400 and names the parameter', async 
   t.match(hash, /^HTTP\/1\.1 400 .*task must be percent-encoded/s)
 })
 
-test('what is encoded well in a query means what it meant', async (t) => {
+test('valid percent-encoding in a query is decoded', async (t) => {
   await api.push({ queue: 'encoded', payload: 1 })
   const asked = '?consumerGroup=a+b%2B%25ff%20%C3%A9%3D%26&batch=%31'
   const { body } = await api.pop('encoded', asked)
@@ -130,7 +130,7 @@ test('what is encoded well in a query means what it meant', async (t) => {
   })
 })
 
-test('headers beyond 8 KiB are 431, and what is no HTTP is 400', async (t) => {
+test('headers beyond 8 KiB are 431, and bytes that are not HTTP are 400', async (t) => {
   const big = await raw(`GET /live HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(9_000)}\r\n\r\n`)
   t.match(big, /^HTTP\/1\.1 431 .*headers_too_large/s)
   t.match(await raw('NONSENSE\r\n\r\n'), /^HTTP\/1\.1 400 .*invalid_request/s)
@@ -143,7 +143,7 @@ test('headers that do not arrive in time are 408', async (t) => {
 test('live, ready and stats answer', async (t) => {
   t.match(await send('GET', `${url}/live`), { status: 200, body: { status: 'live', node: 'n1' } })
   t.match(await send('GET', `${url}/ready`), { status: 200, body: { status: 'ready' } })
-  // The best of some: the machine may be busy with other tests, the answer itself asks no database.
+  // The best of several, because the machine may be busy; the response needs no query.
   const tookMs: number[] = []
   for (let i = 0; i < 10; i += 1) {
     const began = performance.now()

@@ -26,10 +26,10 @@ function startMoved(t: Test, onTold: () => void = () => {}) {
   return { moved, toldOf, tooMany: () => tooMany }
 }
 
-test('a queue that moved is hinted five more times', async (t) => {
+test('a hint for a moved queue is repeated five times', async (t) => {
   const { moved, toldOf } = startMoved(t)
   moved.add({ queue: 'q', namespace: 'new' })
-  t.equal(toldOf('new'), 0, 'whoever moved it has looked already')
+  t.equal(toldOf('new'), 0, 'the node that moved it has already polled')
   await eventually(() => toldOf('new') === 5)
   await pass(allRoundsMs)
   t.equal(toldOf('new'), 5)
@@ -37,7 +37,7 @@ test('a queue that moved is hinted five more times', async (t) => {
   await eventually(() => toldOf('newer') === 5)
 })
 
-test('a queue that moves again is hinted at its new location, from the first round', async (t) => {
+test('the hints for a queue that moves again start over at its new namespace', async (t) => {
   const { moved, toldOf } = startMoved(t, () => {
     if (toldOf('first') === 2 && toldOf('second') === 0) {
       moved.add({ queue: 'q', namespace: 'second' })
@@ -50,7 +50,7 @@ test('a queue that moves again is hinted at its new location, from the first rou
   t.equal(toldOf('elsewhere'), 5)
 })
 
-test('more moved queues than the limit are reported, and the tracked ones are kept', async (t) => {
+test('exceeding the maximum of moved queues is reported, and the tracked queues are kept', async (t) => {
   const { moved, toldOf, tooMany } = startMoved(t)
   for (let i = 0; i < 1_000; i += 1) moved.add({ queue: `q${i}`, namespace: 'all' })
   t.equal(tooMany(), 0)

@@ -1,4 +1,4 @@
-// What breaks, breaks alone: workers, clients, PostgreSQL.
+// Faults of workers, clients and PostgreSQL affect nothing else.
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { startEmbeddedPostgres } from '@rouse/database'
@@ -11,12 +11,12 @@ import { childrenOf } from '../support/process-tree.ts'
 /** A worker starts in a second, unless every core is busy with other tests. */
 const patience = { timeoutMs: 30_000 }
 
-/** fetch may pick a pooled connection that the dead worker had; such a request never was one. */
+/** fetch may reuse a connection of the dead worker; such a request was never sent. */
 async function afterClose<T>(ask: () => Promise<T>): Promise<T> {
   return await ask().catch(() => ask())
 }
 
-/** Asks on a connection that stays open; which worker has it is the primary's choice. */
+/** Sends on a connection that stays open; the primary chooses its worker. */
 function connectionTo(t: Test, url: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
@@ -34,7 +34,7 @@ function connectionTo(t: Test, url: string) {
     })
 }
 
-test('a killed worker takes nothing with it', async (t) => {
+test('a killed worker loses no message and does not disturb the other worker', async (t) => {
   const node = await startBroker(t)
   const api = apiOf(node.url)
   await api.post('/configure', { queue: 'q', options: { leaseTime: 1 } })
@@ -55,7 +55,7 @@ test('a killed worker takes nothing with it', async (t) => {
     const { body } = await send('GET', `${node.url}/stats`).catch(() => ({ body: undefined }))
     return body?.local_sidecars === 2 && body.group_backoff.groups_in_flight === 0
   }, patience)
-  // The survivor's waiters are answered; the victim's clients lost their connection and ask again.
+  // Waiters of the surviving worker are answered; clients of the killed one lost their connection and retry.
   const items = Array.from({ length: 20 }, (_, i) => ({
     queue: 'other',
     partition: `p${i}`,
@@ -72,15 +72,19 @@ test('a killed worker takes nothing with it', async (t) => {
   const answered = [...settled, ...again].filter((answer) => answer?.status === 200)
   t.equal(answered.length, 20, 'every message was delivered')
   const redelivered = await afterClose(() => api.pop('q', '?wait=true&timeout=10000'))
-  t.match(redelivered.body.messages, [{ data: 'held', attempt: 2 }], 'its lease ran out')
+  t.match(
+    redelivered.body.messages,
+    [{ data: 'held', attempt: 2 }],
+    'redelivered when its lease expired',
+  )
 })
 
-test('a stalled primary does not blame a worker that had answered', async (t) => {
+test('a stalled primary does not count the answer of a worker as late', async (t) => {
   const timeoutMs = 4_000
   const node = await startBroker(t, { env: { NOTIFY_DELIVERY_TIMEOUT_MS: String(timeoutMs) } })
   const primary = node.child.pid as number
   const waiting = apiOf(node.url).pop('q', '?wait=true&timeout=60000')
-  // Opened before anything stops: the primary hands out connections, and each worker gets some of them.
+  // Opened before anything stops, because the primary distributes connections; each worker gets some.
   const connections = Array.from({ length: 4 }, () => connectionTo(t, node.url))
   const holder = await eventually(async () => {
     const answers = await Promise.all(connections.map((ask) => ask('GET', '/stats')))
@@ -104,7 +108,7 @@ test('a stalled primary does not blame a worker that had answered', async (t) =>
   const granted = performance.now()
   process.kill(primary, 'SIGSTOP')
   process.kill(worker, 'SIGCONT')
-  t.equal((await waiting).status, 200, 'the worker took the grant and told so')
+  t.equal((await waiting).status, 200, 'the worker took the grant and reported it')
   await eventually(() => performance.now() - granted > timeoutMs + 500, { timeoutMs: 10_000 })
   process.kill(primary, 'SIGCONT')
   const { counters, mode } = await eventually(async () => {
@@ -115,7 +119,7 @@ test('a stalled primary does not blame a worker that had answered', async (t) =>
   t.equal(mode.mode, 'healthy')
 })
 
-test('forty clients that leave while their messages are popped lose none of them', async (t) => {
+test('messages popped for forty clients that disconnect meanwhile are not lost', async (t) => {
   const node = await startBroker(t)
   const api = apiOf(node.url)
   await api.post('/configure', { queue: 'q', options: { leaseTime: 2 } })
@@ -147,12 +151,12 @@ test('forty clients that leave while their messages are popped lose none of them
     },
     { timeoutMs: 30_000 },
   )
-  // An answer that was out when its client left cannot be taken back: that one waits for its lease and is charged.
+  // A response that was already sent cannot be taken back: its message waits for the lease and is charged.
   const givenBack = [...attempts.values()].filter((attempt) => attempt === 1).length
-  t.ok(givenBack >= 20, `${givenBack} of 40 were given back at once, uncharged`)
+  t.ok(givenBack >= 20, `${givenBack} of 40 were released at once, uncharged`)
 })
 
-test('a proxy that resets the connection after the answer takes no lease away', async (t) => {
+test('a proxy that resets the connection after the response ends no lease', async (t) => {
   const node = await startBroker(t)
   const api = apiOf(node.url)
   for (let i = 0; i < 20; i += 1) {
@@ -162,7 +166,7 @@ test('a proxy that resets the connection after the answer takes no lease away', 
   }
 })
 
-/** As HAProxy does: reads the answer to its end, then resets. */
+/** As HAProxy does: reads the whole response, then resets the connection. */
 async function popAndReset(url: string, queue: string): Promise<Ackable> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -179,7 +183,7 @@ async function popAndReset(url: string, queue: string): Promise<Ackable> {
   return JSON.parse(text.slice(text.indexOf('\r\n\r\n'))).messages[0] as Ackable
 }
 
-test('PostgreSQL is killed and restarted under load', async (t) => {
+test('killing PostgreSQL under load loses no acknowledged push, and waiters keep waiting', async (t) => {
   const server = await startEmbeddedPostgres({ settings: { fsync: 'on' } })
   t.teardown(() => server.stop())
   const database = { url: server.url } as TestDatabase
@@ -211,13 +215,13 @@ test('PostgreSQL is killed and restarted under load', async (t) => {
   pushing = false
   await Promise.all(producers)
   t.same(odd, [], 'no answer but 201 and 503')
-  // Each worker finds the way back by itself: the first push to succeed does not mean that all would.
+  // Each worker reconnects separately, so one successful push does not mean that all succeed.
   await eventually(
     async () => (await api.push({ queue: 'late', payload: 'came' })).status === 201,
     patience,
   )
-  t.equal((await waiting).body.messages[0].data, 'came', 'a wait outlives the crash')
-  t.equal(node.child.exitCode, null, 'no process ended')
+  t.equal((await waiting).body.messages[0].data, 'came', 'the waiter waited through the crash')
+  t.equal(node.child.exitCode, null, 'the node did not exit')
 
   const got = new Set<number>()
   await eventually(async () => {

@@ -9,7 +9,7 @@ import { apiOf, send } from '../support/http.ts'
 
 const databaseUrl = 'postgres://u:hush@127.0.0.1:1/none'
 
-test('SIGTERM answers waiting pops, finishes, and ends with code 0', async (t) => {
+test('SIGTERM answers waiting pops, drains the node, and ends it with code 0', async (t) => {
   const { url, stop } = await startBroker(t)
   const api = apiOf(url)
   await api.push({ queue: 'leased', payload: 1 })
@@ -51,7 +51,7 @@ test('a draining node is not ready and finishes its requests', async (t) => {
   t.match(await exited, { code: 0 })
 })
 
-test('a client that never ends its request holds a drain up, and leaves nothing under way', async (t) => {
+test('a request that is never completed delays a drain, which then ends with code 0', async (t) => {
   const { url, stop } = await startBroker(t)
   const { hostname, port } = new URL(url)
   const client = connect(Number(port), hostname)
@@ -64,7 +64,7 @@ test('a client that never ends its request holds a drain up, and leaves nothing 
   t.comment(`ended after ${Math.round(performance.now() - began)} ms`)
 })
 
-test('a worker that dies is replaced, and its leases are freed', async (t) => {
+test('a worker that dies is replaced', async (t) => {
   const { url, log, child } = await startBroker(t)
   const api = apiOf(url)
   const pids = () =>
@@ -79,7 +79,7 @@ test('a worker that dies is replaced, and its leases are freed', async (t) => {
   t.equal(child.exitCode, null)
 })
 
-test('clients of a worker that is killed before it takes them see their connections end', async (t) => {
+test('connections that a killed worker had not accepted yet are closed', async (t) => {
   const { url, log } = await startBroker(t)
   const port = Number(new URL(url).port)
   const doomed = log.find((entry) => entry.msg === 'worker is ready')?.workerPid as number
@@ -89,7 +89,7 @@ test('clients of a worker that is killed before it takes them see their connecti
   const clients = Array.from({ length: 6 }, () => askOnce(t, port))
   await eventually(() => clients.filter(({ answered }) => answered).length === 5)
   const untaken = clients.find(({ answered }) => !answered)
-  t.equal(untaken?.readyState, 'open', 'it waits for the worker that stands still')
+  t.equal(untaken?.readyState, 'open', 'it waits for the stopped worker')
   process.kill(doomed, 'SIGKILL')
   await eventually(() => clients.every(({ readyState }) => readyState === 'closed'), {
     timeoutMs: 2_000,
@@ -106,21 +106,21 @@ test('workers do not outlive their primary', async (t) => {
   await eventually(() => pids.every((pid) => !isRunning(pid)))
 })
 
-test('--check-config prints what holds, with secrets masked, and ends', async (t) => {
+test('--check-config prints the configuration with masked secrets and exits', async (t) => {
   const good = spawnBroker({ ROUSE_DATABASE_URL: databaseUrl }, ['--check-config', '--port=5'])
   const [printed, [code]] = await Promise.all([text(good.stdout), once(good, 'exit')])
   t.equal(code, 0)
   t.match(JSON.parse(printed), { ROUSE_PORT: 5, ROUSE_DATABASE_URL: /^postgres:\/\/u:\*\*\*@/ })
 })
 
-test('a setting that is refused ends the program with code 1 and its name', async (t) => {
+test('an invalid setting is named on stderr and ends the program with code 1', async (t) => {
   const bad = spawnBroker({ ROUSE_DATABASE_URL: databaseUrl, ROUSE_PRT: '1' }, ['--check-config'])
   const [complaint, [code]] = await Promise.all([text(bad.stderr), once(bad, 'exit')])
   t.equal(code, 1)
   t.match(complaint, /ROUSE_PRT .*did you mean ROUSE_PORT\?/)
 })
 
-test('a port that is taken ends the program with code 1', async (t) => {
+test('a port in use ends the program with code 1', async (t) => {
   const { url, database } = await startBroker(t)
   const { port } = new URL(url)
   const second = spawnBroker({ ROUSE_DATABASE_URL: database.url, ROUSE_PORT: port })
@@ -129,7 +129,7 @@ test('a port that is taken ends the program with code 1', async (t) => {
   t.match(log, /EADDRINUSE/)
 })
 
-/** A client that sends one request on its own connection, and hangs up when it has the answer. */
+/** A client that sends one request on its own connection, and closes it after the response. */
 function askOnce(t: Test, port: number): Socket & { answered?: boolean } {
   const client: Socket & { answered?: boolean } = connect(port, '127.0.0.1')
   t.teardown(() => client.destroy())
@@ -142,12 +142,12 @@ function askOnce(t: Test, port: number): Socket & { answered?: boolean } {
   return client
 }
 
-/** `T`: stopped. */
+/** `T` means stopped. */
 function stateOf(pid: number): string | undefined {
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
 }
 
-/** What the system calls CLOSE_WAIT: the other side has hung up, and the program that has the socket does not. */
+/** Sockets in CLOSE_WAIT: the client has closed its side, and the node has not. */
 function connectionsLeftBy(port: number): string[] {
   const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n')

@@ -1,5 +1,5 @@
-// What the primary tells its own workers and timers when options of queues have changed, or may have; and that it knows
-// of everybody who may wait.
+// What the primary sends to its workers, timers and peers when queue options have changed or may have
+// changed; and that it tracks every waiter.
 import type { WakeHint } from '@rouse/protocol'
 import type { SharedStateStats } from '@rouse/shared-state'
 import { eventually } from '@rouse/testkit'
@@ -30,7 +30,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     config: loadConfig({ env, args: [] }).config,
     clock: systemClock,
     log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
-    // Nobody waits, so nothing is asked.
+    // Without waiters there is no grant.
     pool: {} as pg.Pool,
     workers: { post: () => {}, postAll: (message) => toWorkers.push(message) },
     stats: (one) => {
@@ -64,7 +64,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
   return { host, toWorkers, toPeers, looks: () => looks, stats }
 }
 
-test('options changed by a worker: all workers refresh, timers poll, peers are notified', async (t) => {
+test('options changed by a worker make all workers refresh, timers poll, and notify peers', async (t) => {
   const { host, toWorkers, toPeers, looks } = startHost(t)
   host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: false }])
   t.same(toWorkers, [{ type: 'configured' }])
@@ -72,7 +72,7 @@ test('options changed by a worker: all workers refresh, timers poll, peers are n
   t.same(toPeers, [{ kind: 'configured', hint, version: 7 }])
 })
 
-test('a queue that moved is hinted to peers at its new location', async (t) => {
+test('peers get a hint for a moved queue at its new namespace', async (t) => {
   const { host, toPeers } = startHost(t)
   host.peerMet()
   host.handle(1, [{ type: 'configured', hint, version: 7, hasMoved: true }])
@@ -81,7 +81,7 @@ test('a queue that moved is hinted to peers at its new location', async (t) => {
   t.same(toPeers[1], { kind: 'free', hint })
 })
 
-test('options changed by a peer: the same, and no peer is notified again', async (t) => {
+test('options changed by a peer make all workers refresh and timers poll, and notify no peer', async (t) => {
   const { host, toWorkers, toPeers, looks } = startHost(t)
   host.heardConfigured(hint)
   t.same(toWorkers, [{ type: 'configured' }])
@@ -89,17 +89,17 @@ test('options changed by a peer: the same, and no peer is notified again', async
   t.same(toPeers, [])
 })
 
-test('lost hints make all workers refresh', async (t) => {
-  const doubts: readonly [string, (host: SharedStateHost) => void][] = [
+test('hints that were or may have been lost make all workers refresh', async (t) => {
+  const causes: readonly [string, (host: SharedStateHost) => void][] = [
     ['hints of a peer were lost', (host) => host.heardEverything()],
     ['a worker died', (host) => host.workerGone(1, 'died')],
     ['a write has an unknown outcome', (host) => host.handle(1, [{ type: 'outcomeUnknown' }])],
-    ['a job has', (host) => host.outcomeUnknown()],
+    ['a job has an unknown outcome', (host) => host.outcomeUnknown()],
     ['the channel of a worker was full', (host) => host.handle(1, [{ type: 'hintsLost' }])],
   ]
-  for (const [what, doubt] of doubts) {
+  for (const [what, cause] of causes) {
     const { host, toWorkers, looks } = startHost(t)
-    doubt(host)
+    cause(host)
     t.same(toWorkers, [{ type: 'configured' }], what)
     t.equal(looks(), 1, what)
   }
@@ -130,7 +130,7 @@ test('hints go to peers from the first contact with another node', async (t) => 
   ])
 })
 
-test('every waiter that a worker accepts has a place, even if each has its own wait group', async (t) => {
+test('every waiter that a worker accepts is tracked, even if each has its own wait group', async (t) => {
   const count = 100_001
   const { host, stats } = startHost(t, { ROUSE_WORKERS: '1', ROUSE_WAITERS_MAX: `${count}` })
   for (let index = 0; index < count; index += 1) {

@@ -16,7 +16,7 @@ async function popped(count = 1, options: object = {}) {
   }
 }
 
-test('completed ends a message, and a second ack is stale', async (t) => {
+test('an ack with status completed ends the message, and a second ack is refused with lease_lost', async (t) => {
   const { queue, messages } = await popped()
   t.match(await api.ack(messages[0] as never), {
     status: 200,
@@ -29,7 +29,7 @@ test('completed ends a message, and a second ack is stale', async (t) => {
   t.equal((await api.pop(queue)).status, 204)
 })
 
-test('a receipt alone ends its own message and no other of the pop', async (t) => {
+test('an ack by receipt ends that message and no other of the pop', async (t) => {
   const { queue, messages } = await popped(3)
   const receipts = messages.map(({ leaseId }) => leaseId)
   const ack = (body: object) => api.post('/ack', body)
@@ -46,7 +46,7 @@ test('a receipt alone ends its own message and no other of the pop', async (t) =
   t.match((await api.pop(queue, '?batch=3')).body.messages, [{ data: 2, attempt: 1 }])
 })
 
-test('transactionId, partitionId and leaseId must name one message', async (t) => {
+test('an ack whose transactionId, partitionId and leaseId do not match is refused', async (t) => {
   const { messages } = await popped(2)
   const [one, two] = messages.map(ackOf) as [ReturnType<typeof ackOf>, ReturnType<typeof ackOf>]
   for (const wrong of [
@@ -65,10 +65,10 @@ test('transactionId, partitionId and leaseId must name one message', async (t) =
       JSON.stringify(wrong),
     )
   }
-  t.equal((await api.ack(one)).status, 200, 'and nothing had changed')
+  t.equal((await api.ack(one)).status, 200, 'the refused acks changed nothing')
 })
 
-test('an ack in the name of another group is refused', async (t) => {
+test('an ack with another consumer group is refused', async (t) => {
   const { messages } = await popped()
   const wrong = await api.ack(messages[0] as never, 'completed', { consumerGroup: 'other' })
   t.equal(wrong.status, 409)
@@ -78,7 +78,7 @@ test('an ack in the name of another group is refused', async (t) => {
   t.equal(right.status, 200)
 })
 
-test('failed delivers again, with the next attempt, until the limit and then dead-letters', async (t) => {
+test('an ack with status failed redelivers with the next attempt, and dead-letters at the retry limit', async (t) => {
   const { queue, messages } = await popped(1, { retryLimit: 1 })
   const more = { error: 'boom \u0000 \ud800', errorCode: 'E' }
   t.match(await api.ack(messages[0] as never, 'failed', more), { body: [{ success: true }] })
@@ -91,7 +91,7 @@ test('failed delivers again, with the next attempt, until the limit and then dea
   t.match((await api.get(`/resources/queues/${queue}`)).body.groups, [{ dead: 1 }])
 })
 
-test('retry gives back without charging the attempt, after delayMs', async (t) => {
+test('an ack with status retry redelivers after delayMs without charging the attempt', async (t) => {
   const { queue, messages } = await popped()
   await api.ack(messages[0] as never, 'retry', { delayMs: 200 })
   t.equal((await api.pop(queue)).status, 204)
@@ -99,12 +99,12 @@ test('retry gives back without charging the attempt, after delayMs', async (t) =
   t.match(again.body.messages, [{ attempt: 1 }])
 })
 
-test('dlq dead-letters at once', async (t) => {
+test('an ack with status dlq dead-letters at once', async (t) => {
   const { messages } = await popped()
   t.match(await api.ack(messages[0] as never, 'dlq'), { body: [{ success: true, dlq: true }] })
 })
 
-test('a body that is not an ack is refused by field', async (t) => {
+test('an invalid ack is refused with 400', async (t) => {
   const ack = { transactionId: 't', partitionId: '1', leaseId: 'x' }
   for (const body of [
     {},
@@ -122,7 +122,7 @@ test('a body that is not an ack is refused by field', async (t) => {
   t.equal((await api.post('/ack', { ...ack, error: null, consumerGroup: null })).status, 409)
 })
 
-test('a batch answers each in its place', async (t) => {
+test('a batch of acks returns one result per ack, in order', async (t) => {
   const { queue, messages } = await popped(3)
   const [one, two, three] = messages.map(ackOf)
   const answer = await api.post('/ack/batch', {
@@ -148,7 +148,7 @@ test('a batch answers each in its place', async (t) => {
   t.match((await api.pop(queue, '?wait=true&timeout=5000')).body.messages, [{ data: 2 }])
 })
 
-test('a whole lease is acknowledged by any of its leaseIds', async (t) => {
+test('any leaseId of a pop acknowledges the whole lease', async (t) => {
   const { queue, messages } = await popped(5)
   const answer = await api.post('/ack/batch', {
     leaseId: messages[3]?.leaseId,
@@ -160,7 +160,7 @@ test('a whole lease is acknowledged by any of its leaseIds', async (t) => {
   t.equal((await api.post('/ack/batch', { leaseId: 'foreign' })).status, 409)
 })
 
-test('a whole lease is one result without a transactionId, however much it holds', async (t) => {
+test('acknowledging a whole lease returns one result without a transactionId', async (t) => {
   const { queue, messages } = await popped(3)
   const [one, two] = messages.map(ackOf)
   await api.ack(one as never)
@@ -168,7 +168,7 @@ test('a whole lease is one result without a transactionId, however much it holds
   const ended = await whole('dlq')
   t.equal(ended.status, 200)
   t.same(ended.body, [{ index: 0, success: true, dlq: true }])
-  t.equal((await api.get(`/dlq?queue=${queue}`)).body.total, 2, 'only what it still held')
+  t.equal((await api.get(`/dlq?queue=${queue}`)).body.total, 2, 'only the messages it still held')
   const again = await whole('completed')
   t.match(again, { status: 409, body: { code: 'lease_lost' } }, 'not a result with success: false')
   const retried = await popped(2)
@@ -177,7 +177,7 @@ test('a whole lease is one result without a transactionId, however much it holds
   t.same(body, [{ index: 0, success: true }])
 })
 
-test('an empty batch is no error, and a malformed one is refused', async (t) => {
+test('an empty batch succeeds, and an invalid one is refused', async (t) => {
   t.match(await api.post('/ack/batch', { acknowledgments: [] }), { status: 200, body: [] })
   for (const body of [
     {},
@@ -189,7 +189,7 @@ test('an empty batch is no error, and a malformed one is refused', async (t) => 
   }
 })
 
-test('after a partial ack the rest comes first, in order', async (t) => {
+test('after a partial ack the remaining messages are delivered next, in order', async (t) => {
   const { queue, messages } = await popped(3)
   await api.push({ queue, payload: 'new' })
   await api.ack(messages[1] as never)
@@ -203,13 +203,13 @@ test('after a partial ack the rest comes first, in order', async (t) => {
   t.same(seen, [0, 2, 'new'])
 })
 
-test('a lease is extended and released by any of its leaseIds', async (t) => {
+test('any leaseId of a pop extends and releases the lease', async (t) => {
   const { queue, messages } = await popped(2)
   const leaseId = messages[1]?.leaseId as string
   const extended = await api.post(`/lease/${leaseId}/extend`, { seconds: 3_000 })
   t.match(extended, { status: 200, body: { leaseId, success: true, expiresAt: /Z$/ } })
   t.ok(Date.parse(extended.body.expiresAt) > Date.now() + 2_900_000)
-  t.equal((await api.post(`/lease/${leaseId}/extend`)).status, 200, 'a body is not needed')
+  t.equal((await api.post(`/lease/${leaseId}/extend`)).status, 200, 'the body is optional')
   t.match(await api.del(`/lease/${leaseId}`), { status: 200, body: { success: true } })
   const again = await api.pop(queue, '?batch=5')
   t.match(again.body.messages, [{ data: 0, attempt: 1 }, { data: 1 }])
@@ -221,7 +221,7 @@ test('a lease is extended and released by any of its leaseIds', async (t) => {
   }
 })
 
-test('a lease that runs out is delivered again at once', async (t) => {
+test('messages of an expired lease are redelivered at once', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const first = await api.pop(queue, '?leaseSeconds=1')

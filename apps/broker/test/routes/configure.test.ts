@@ -1,4 +1,4 @@
-// What the nodes are told when a queue is configured.
+// The notification that nodes get when a queue is configured.
 import { eventually, testDatabase } from '@rouse/testkit'
 import fastify from 'fastify'
 import { type Test, test } from 'tap'
@@ -15,7 +15,7 @@ async function startRoute(t: Test) {
   const app = fastify()
   queueRoutes(app, context as BrokerContext)
   t.teardown(() => app.close())
-  /** Answers what was told of it. */
+  /** Returns the notification. */
   const configure = async (body: object) => {
     const payload = { queue: 'q', ...body }
     const { statusCode } = await app.inject({ method: 'POST', url: '/api/v1/configure', payload })
@@ -26,7 +26,7 @@ async function startRoute(t: Test) {
   return { pool, configure, hasMoved }
 }
 
-test('a queue is told of with its place and version, whether or not it moved', async (t) => {
+test('a notification has namespace, task and version of the queue, and whether it moved', async (t) => {
   const { configure } = await startRoute(t)
   const hint = { queue: 'q', partition: null, group: null, count: 0 }
   const place = { namespace: 'n', task: null }
@@ -35,7 +35,7 @@ test('a queue is told of with its place and version, whether or not it moved', a
   t.same(await configure({ task: 't' }), [{ ...hint, namespace: 'n', task: 't' }, 4, true])
 })
 
-test('it moved if its namespace or task is another than before, or may have been', async (t) => {
+test('a queue counts as moved if its namespace or task changed, or may have changed', async (t) => {
   const { pool, hasMoved } = await startRoute(t)
   t.equal(await hasMoved({}), false)
   t.equal(await hasMoved({ namespace: 'n', task: 't' }), true)
@@ -45,7 +45,7 @@ test('it moved if its namespace or task is another than before, or may have been
   t.equal(await hasMoved({ namespace: 'other' }), true)
   t.equal(await hasMoved({ task: 'other' }), true)
 
-  await t.test('somebody moved it there and back in between', async (t) => {
+  await t.test('another session may have moved it there and back', async (t) => {
     const other = await pool.connect()
     t.teardown(() => other.release())
     await other.query('begin')

@@ -1,4 +1,4 @@
-// The options that decide what becomes of a message that fails: ladder, limit, dead letters, order.
+// The queue options for failed messages: retry delays, retry limit, dead letters, order.
 import { test } from 'tap'
 import { optionsNode, type Popped } from '../support/queue-options.ts'
 
@@ -6,7 +6,7 @@ const { node, api, queueWith, pushAll, take, takeSoon, dataOf, fail, deadIn, not
   await optionsNode()
 const { advanceClock } = node.database
 
-test('retryLimit and retryBackoffMs: the ladder, its last step repeated, then a dead letter', async (t) => {
+test('retryLimit and retryBackoffMs: retries follow the delays, repeat the last one, and end with a dead letter', async (t) => {
   const queue = await queueWith({ retryLimit: 3, retryBackoffMs: [0, 30_000] })
   await pushAll(queue, 1)
   await fail(await take(queue))
@@ -23,14 +23,14 @@ test('retryLimit and retryBackoffMs: the ladder, its last step repeated, then a 
   }
   t.equal(await deadIn(queue), 0)
   await fail(last)
-  t.equal(await deadIn(queue), 1, 'four deliveries, then it is given up')
+  t.equal(await deadIn(queue), 1, 'dead-lettered after four deliveries')
   const once = await queueWith({ retryLimit: 0 })
   await pushAll(once, 1)
   await fail(await take(once))
   t.equal(await deadIn(once), 1)
 })
 
-test('retryDelay: a constant ladder, unless retryBackoffMs is given', async (t) => {
+test('retryDelay: a constant delay, unless retryBackoffMs is set', async (t) => {
   const queue = await queueWith({ retryDelay: 50_000 })
   await pushAll(queue, 1)
   for (const attempt of [2, 3]) {
@@ -46,21 +46,21 @@ test('retryDelay: a constant ladder, unless retryBackoffMs is given', async (t) 
   t.match(await take(both), [{ attempt: 2 }])
 })
 
-test('deadLetterQueue: false drops a message at its limit, by its old name too', async (t) => {
+test('deadLetterQueue: false drops a message at its retry limit, also under the older name of the option', async (t) => {
   for (const options of [{ deadLetterQueue: false }, { dlqAfterMaxRetries: false }]) {
     const queue = await queueWith({ ...options, retryLimit: 0 })
     await pushAll(queue, 1, 2)
     const { body } = await fail(await take(queue))
-    t.same(Object.keys(body[0]), ['index', 'transactionId', 'success'], 'it is no dead letter')
+    t.same(Object.keys(body[0]), ['index', 'transactionId', 'success'], 'it is not dead-lettered')
     t.equal(await deadIn(queue), 0)
     const second = await take(queue)
-    t.same(dataOf(second), [2], 'the lane goes on')
+    t.same(dataOf(second), [2], 'the lane continues')
     t.match(await api.ack(second[0] as Popped, 'dlq'), { body: [{ success: true, dlq: true }] })
-    t.equal(await deadIn(queue), 1, 'whoever asks for a dead letter gets one')
+    t.equal(await deadIn(queue), 1, 'an explicit dlq still dead-letters')
   }
 })
 
-test('onFailure: hold keeps the order, skip lets the others pass', async (t) => {
+test('onFailure: hold keeps the order, skip delivers the messages behind', async (t) => {
   const hold = await queueWith({ onFailure: 'hold', retryBackoffMs: [60_000] })
   const skip = await queueWith({ onFailure: 'skip', retryBackoffMs: [60_000] })
   for (const queue of [hold, skip]) {
@@ -76,7 +76,7 @@ test('onFailure: hold keeps the order, skip lets the others pass', async (t) => 
   t.match(await takeSoon(skip), [{ data: 1, attempt: 2 }])
 })
 
-test('ttl and maxWaitTimeSeconds: a failed message that is too old lets the next one pass, and whoever waits is woken', async (t) => {
+test('ttl and maxWaitTimeSeconds: a failed message that is too old no longer holds its lane, and waiters are woken', async (t) => {
   for (const option of ['ttl', 'maxWaitTimeSeconds']) {
     const queue = await queueWith({ [option]: 100, retryBackoffMs: [600_000] })
     await pushAll(queue, 1)
@@ -90,12 +90,12 @@ test('ttl and maxWaitTimeSeconds: a failed message that is too old lets the next
     t.same(dataOf(passed), [2])
     await api.ack(passed[0] as Popped)
     await advanceClock(600_000)
-    await nothingYet(t, queue, 'it does not come again')
+    await nothingYet(t, queue, 'it is not redelivered')
     t.equal(await deadIn(queue), 0)
   }
 })
 
-test('ordering: partition has one lease a lane, none any number', async (t) => {
+test('ordering: partition allows one lease per lane, none any number', async (t) => {
   const ordered = await queueWith({ ordering: 'partition' })
   const free = await queueWith({ ordering: 'none' })
   for (const queue of [ordered, free]) await pushAll(queue, 1, 2)
@@ -108,7 +108,7 @@ test('ordering: partition has one lease a lane, none any number', async (t) => {
   })
 })
 
-test('poison: a message that kills its consumer is given up after exactly four deliveries, and the lane goes on', async (t) => {
+test('a message that kills its consumer is dead-lettered after exactly four deliveries, and the lane continues', async (t) => {
   const queue = await queueWith({ leaseTime: 1, retryLimit: 3 })
   await pushAll(queue, 'poison', 'fine')
   const attempts: unknown[] = []
@@ -136,7 +136,7 @@ test('poison: a message that kills its consumer is given up after exactly four d
   })
 })
 
-test('poison in a batch charges only itself', async (t) => {
+test('a message that kills its consumer charges no other message of its batch', async (t) => {
   const queue = await queueWith({ leaseTime: 1, retryLimit: 1 })
   await pushAll(queue, 'a', 'poison', 'b')
   t.equal((await takeSoon(queue, '?batch=3')).length, 3)

@@ -2,12 +2,12 @@ import { test } from 'tap'
 import { createLeaseLookup } from '../../src/routes/required-leases.ts'
 import type { BrokerContext } from '../../src/worker/context.ts'
 
-/** A node whose database answers questions as `query` does. */
+/** A node whose database answers lookups with `query`. */
 function nodeWith(query: () => Promise<unknown>): BrokerContext {
   return { pool: { query }, config: { writeTimeoutMs: 20 } } as unknown as BrokerContext
 }
 
-test('questions that hang are refused in time, and take two connections at most', async (t) => {
+test('hanging lookups are refused in time, and take at most two connections', async (t) => {
   let asked = 0
   const ask = createLeaseLookup(
     nodeWith(() => {
@@ -22,7 +22,7 @@ test('questions that hang are refused in time, and take two connections at most'
   t.equal(asked, 2)
 })
 
-test('a connection lost under a question leaves no outcome unknown', async (t) => {
+test('a lookup whose connection is lost is database_unavailable, not outcome_unknown', async (t) => {
   const lost = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
   const ask = createLeaseLookup(nodeWith(() => Promise.reject(lost)))
   await t.rejects(ask([], []), { code: 'database_unavailable' })

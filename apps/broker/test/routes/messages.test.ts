@@ -1,4 +1,4 @@
-// Messages are looked at without being taken.
+// Listing and reading messages without consuming them.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { apiOf } from '../support/http.ts'
@@ -34,7 +34,7 @@ async function oneOfEach(queue: string): Promise<void> {
   await api.pop(queue)
 }
 
-test('messages are listed with what they are to a group', async (t) => {
+test('messages are listed with their status for a consumer group', async (t) => {
   const queue = unique()
   await oneOfEach(queue)
   const { messages, cursor } = await list(queue)
@@ -65,13 +65,13 @@ test('messages are listed with what they are to a group', async (t) => {
   t.same(
     (await list(queue, '&consumerGroup=other')).messages.map(({ status }) => status).slice(0, 5),
     Array(5).fill('pending'),
-    'another group has seen none of them',
+    'another group has consumed none of them',
   )
   const popped = await api.pop(queue)
-  t.equal(popped.status, 204, 'nothing was taken, and the lane is still leased')
+  t.equal(popped.status, 204, 'nothing was consumed, and the lane is still leased')
 })
 
-test('pages go on where the last one ended, whatever their size', async (t) => {
+test('a page starts where the previous one ended, whatever its size', async (t) => {
   const queue = unique()
   const payloads = Array.from({ length: 23 }, (_, i) => i)
   await api.push(...payloads.map((payload) => ({ queue, partition: `p${payload % 4}`, payload })))
@@ -93,7 +93,7 @@ test('pages go on where the last one ended, whatever their size', async (t) => {
   t.same(dataOf(await list(queue, '&partition=p1')), [1, 5, 9, 13, 17, 21])
 })
 
-test('one message is shown with every group, its attempts and its payload', async (t) => {
+test('a message is shown with its payload, and with its attempts in every group', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { retryBackoffMs: [0] } })
   await api.push({ queue, payload: { n: 1 }, transactionId: 'own id', headers: { h: 1 } })
@@ -125,7 +125,7 @@ test('one message is shown with every group, its attempts and its payload', asyn
   })
 })
 
-test('every listed message is found by its ids, the scheduled and the dead as well', async (t) => {
+test('every listed message is found by its ids, including scheduled and dead-lettered ones', async (t) => {
   const queue = unique()
   await oneOfEach(queue)
   const { messages } = await list(queue)
@@ -138,14 +138,14 @@ test('every listed message is found by its ids, the scheduled and the dead as we
   }
 })
 
-test('a message is found by an id that no key remembers', async (t) => {
+test('a message is found by its transactionId without a deduplication key', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { dedupWindowSeconds: 0 } })
   const { body } = await api.push({ queue, payload: 1 }, { queue, payload: 2, transactionId: 'x' })
   t.match(await api.get(`/messages/${body[1].partition_id}/x`), { body: { data: 2, seq: 2 } })
 })
 
-test('a queue is followed: what was there, and what comes, each once and in order', async (t) => {
+test('following a queue returns existing and new messages, each once and in order', async (t) => {
   const queue = unique()
   await api.push(...[0, 1, 2].map((payload) => ({ queue, partition: `p${payload}`, payload })))
   const follow = async (cursor: string) => list(queue, `&follow=true&limit=2${cursor}`)
@@ -170,7 +170,7 @@ test('a queue is followed: what was there, and what comes, each once and in orde
   t.same(fresh.slice(-3), [3, 4, 5])
 })
 
-test('what does not exist and what is not understood is refused', async (t) => {
+test('unknown queues and messages are 404, and invalid parameters are 400', async (t) => {
   const queue = unique()
   t.equal((await api.get(`/messages?queue=${queue}`)).status, 404)
   t.equal((await api.get(`/messages?queue=${queue}&follow=true`)).status, 404)

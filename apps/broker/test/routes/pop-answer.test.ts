@@ -1,4 +1,5 @@
-// A pop whose answer cannot be built: nothing stays leased, and no message holds up its partition for ever.
+// When the response to a pop cannot be built, nothing stays leased and no message blocks its partition
+// forever.
 import { randomBytes } from 'node:crypto'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -13,7 +14,7 @@ const { url, database, log } = await sharedBroker({
 const api = apiOf(url)
 const { pool } = database
 
-/** A queue of these payloads; those that are undefined were encrypted with this node's key for another message. */
+/** A queue of these payloads; an undefined one is encrypted with this node's key for another message. */
 async function queueOf(payloads: readonly unknown[], options: object = {}): Promise<string> {
   const queue = unique()
   await api.post('/configure', {
@@ -39,7 +40,7 @@ async function leases(): Promise<number> {
 const dataOf = ({ body }: { body: { messages: { data: unknown }[] } }) =>
   body.messages.map(({ data }) => data)
 
-test('a message that does not open is failed alone: the others of its answer come', async (t) => {
+test('a message that cannot be decrypted fails alone, and the others of its pop are delivered', async (t) => {
   const queue = await queueOf([1, undefined, 3])
   const popped = await api.pop(queue, '?batch=3')
   t.same(dataOf(popped), [1, 3])
@@ -53,11 +54,11 @@ test('a message that does not open is failed alone: the others of its answer com
     },
   ])
   await api.push({ queue, payload: 4 })
-  t.same(dataOf(await api.pop(queue, '?autoAck=true')), [4], 'the partition goes on')
+  t.same(dataOf(await api.pop(queue, '?autoAck=true')), [4], 'the partition continues')
   t.equal(await leases(), 0)
 })
 
-test('an answer that cannot be written gives back what it leased, and fails the message at fault', async (t) => {
+test('a response that cannot be serialised releases its messages, and fails the one that caused it', async (t) => {
   const queue = await queueOf([1, 2, 3])
   const [, { id }] = (await api.get(`/messages?queue=${queue}`)).body.messages
   await pool.query(`update rouse.messages set created_at = 'infinity' where id = $1`, [id])
@@ -77,11 +78,11 @@ test('an answer that cannot be written gives back what it leased, and fails the 
     'select message_id from rouse.dead_letters where message_id = $1',
     [id],
   )
-  t.equal(rows.length, 1, 'it was retried, and dead-lettered')
+  t.equal(rows.length, 1, 'it was retried and dead-lettered')
   t.equal(await leases(), 0)
 })
 
-test('acks of a request are answered, also where what it fetched cannot be', async (t) => {
+test('the acks of a pop are answered even if its messages cannot be', async (t) => {
   const queue = await queueOf([1, undefined])
   const [message] = (await api.pop(queue)).body.messages
   const { transactionId, partitionId, leaseId } = message
@@ -91,7 +92,7 @@ test('acks of a request are answered, also where what it fetched cannot be', asy
   t.equal(await leases(), 0)
 })
 
-test('what no key here opens is given back uncharged, ever more slowly', async (t) => {
+test('a message that no key of this node decrypts is released uncharged, more slowly each time', async (t) => {
   const queue = await queueOf(['sealed elsewhere'])
   const [{ id }] = (await api.get(`/messages?queue=${queue}`)).body.messages
   const foreign = createPayloadCipher([randomBytes(32)]).seal({ queue, id }, '"later"')
@@ -110,7 +111,7 @@ test('what no key here opens is given back uncharged, ever more slowly', async (
   t.match(popped.body.messages, [{ data: 'later', attempt: 1 }])
 })
 
-test('an internal error is logged without what the rows hold', async (t) => {
+test('an internal error is logged without the contents of rows', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   await pool.query(

@@ -5,7 +5,7 @@ import { sharedBroker, unique } from '../support/shared-broker.ts'
 const { url } = await sharedBroker()
 const api = apiOf(url)
 
-test('an unknown queue is empty, and a pop that waits for it gets its first message', async (t) => {
+test('a pop of an unknown queue is 204, and a waiting pop gets its first message', async (t) => {
   const queue = unique()
   const empty = await api.pop(queue)
   t.match(empty, { status: 204, body: undefined })
@@ -14,7 +14,7 @@ test('an unknown queue is empty, and a pop that waits for it gets its first mess
   t.match(await waiting, { status: 200, body: { messages: [{ data: 'first' }] } })
 })
 
-test('the answer has the documented shape', async (t) => {
+test('the response has the documented shape', async (t) => {
   const queue = unique()
   await api.push({ queue, partition: 'p', payload: { a: 1 }, transactionId: 'tx' })
   const { body } = await api.pop(queue, '?consumerGroup=g')
@@ -46,7 +46,7 @@ test('names with slashes, spaces and any Unicode work in paths', async (t) => {
   }
 })
 
-test('batch and partitions bound what comes', async (t) => {
+test('batch and partitions limit the number of messages', async (t) => {
   const queue = unique()
   const items = Array.from({ length: 6 }, (_, n) => ({ queue, partition: `p${n % 3}`, payload: n }))
   await api.push(...items)
@@ -57,7 +57,7 @@ test('batch and partitions bound what comes', async (t) => {
   t.equal(new Set(all.body.messages.map((message: { leaseId: string }) => message.leaseId)).size, 5)
 })
 
-test('query values are strict, and beyond a limit is refused', async (t) => {
+test('invalid query values and values beyond a limit are refused', async (t) => {
   for (const query of [
     'batch=0',
     'batch=1001',
@@ -80,10 +80,10 @@ test('query values are strict, and beyond a limit is refused', async (t) => {
   ]) {
     t.match(await api.pop('q', `?${query}`), { status: 400, body: { retryable: false } }, query)
   }
-  t.equal((await api.pop('q', '?somethingNew=1')).status, 204, 'unknown ones are ignored')
+  t.equal((await api.pop('q', '?somethingNew=1')).status, 204, 'unknown parameters are ignored')
 })
 
-test('a pop by namespace and task finds the queues that have them', async (t) => {
+test('a pop by namespace and task takes from all matching queues', async (t) => {
   const [a, b, namespace] = [unique(), unique(), unique('namespace')]
   await api.post('/configure', { queue: a, namespace, task: 'send' })
   await api.post('/configure', { queue: b, namespace, task: 'other', options: { priority: 9 } })
@@ -95,7 +95,7 @@ test('a pop by namespace and task finds the queues that have them', async (t) =>
   t.equal((await api.get('/pop')).status, 400)
 })
 
-test('a waiter by namespace is woken', async (t) => {
+test('a push wakes a pop that waits by namespace', async (t) => {
   const [queue, namespace] = [unique(), unique('namespace')]
   await api.post('/configure', { queue, namespace })
   const waiting = api.get(`/pop?namespace=${namespace}&wait=true&timeout=5000`)
@@ -103,7 +103,7 @@ test('a waiter by namespace is woken', async (t) => {
   t.match(await waiting, { status: 200, body: { queue } })
 })
 
-test('a wait ends at its deadline with a bare 204', async (t) => {
+test('a waiting pop ends at its deadline with 204 and no body', async (t) => {
   const began = performance.now()
   const { status, body } = await api.pop(unique(), '?wait=true&timeout=300')
   const tookMs = performance.now() - began
@@ -111,7 +111,7 @@ test('a wait ends at its deadline with a bare 204', async (t) => {
   t.ok(tookMs >= 295 && tookMs < 450, `took ${tookMs} ms`)
 })
 
-test('with autoAck a message is done at delivery and has no lease', async (t) => {
+test('with autoAck a message is completed at delivery and has no lease', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   t.match((await api.pop(queue, '?autoAck=true')).body, {
@@ -122,7 +122,7 @@ test('with autoAck a message is done at delivery and has no lease', async (t) =>
   t.match(body.groups, [{ pending: 0, inFlight: 0 }])
 })
 
-test('groups get every message each, and a new one may begin at the end', async (t) => {
+test('each group gets every message, and a new group may start at the end', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   t.equal((await api.pop(queue, '?consumerGroup=a')).status, 200)
@@ -135,7 +135,7 @@ test('groups get every message each, and a new one may begin at the end', async 
   )
 })
 
-test('a POST acknowledges and fetches in one request', async (t) => {
+test('a POST acknowledges and pops in one request', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 }, { queue, payload: 2 })
   const path = `/pop/queue/${queue}`
@@ -158,7 +158,7 @@ test('a POST acknowledges and fetches in one request', async (t) => {
   t.match(last, { status: 200, body: { success: true, messages: [], acks: [] } })
 })
 
-test('a POST without a body pops, and its values are not coerced', async (t) => {
+test('a POST works without a body, and values in a body are not coerced', async (t) => {
   const path = api.at(`/pop/queue/${unique()}`)
   t.equal((await send('POST', path)).status, 204)
   for (const body of [{ batch: '1' }, { wait: 'true' }, { batch: 1.5 }, { acks: {} }, [], 'x', 1]) {
@@ -166,7 +166,7 @@ test('a POST without a body pops, and its values are not coerced', async (t) => 
   }
 })
 
-test('a paused queue answers 423, and delivers again when resumed', async (t) => {
+test('a pop of a paused queue is 423 until the queue is resumed', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   t.match(await api.post(`/queues/${queue}/pause`), { status: 200, body: { paused: true } })
@@ -176,7 +176,7 @@ test('a paused queue answers 423, and delivers again when resumed', async (t) =>
   t.equal((await waiting).status, 200)
 })
 
-test('an answer holds 16 MiB of payloads at most, and the rest stays in the queue', async (t) => {
+test('a response has at most 16 MiB of payloads, and the remaining messages stay in the queue', async (t) => {
   const queue = unique()
   const payload = 'x'.repeat(1024 * 1024 - 2)
   for (let i = 0; i < 20; i += 1) {

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
 import { apiOf } from '../support/http.ts'
 
-test('a message goes in, comes out and is acknowledged', async (t) => {
+test('a message is pushed, popped and acknowledged', async (t) => {
   const { url } = await startBroker(t)
   const api = apiOf(url)
 

@@ -17,7 +17,7 @@ async function roundTrip(payload: string): Promise<string> {
   return /"data":(.*),"createdAt"/s.exec(text)?.[1] ?? ''
 }
 
-test('a repeat is stored once, or refused where the queue may have forgotten its keys', async (t) => {
+test('a repeated push is stored once, or refused if its key may have left the dedup window', async (t) => {
   const push = async (dedupWindowSeconds: number, repeatAfterMs: unknown, item: object) => {
     const queue = unique()
     await api.post('/configure', { queue, options: { dedupWindowSeconds } })
@@ -31,14 +31,18 @@ test('a repeat is stored once, or refused where the queue may have forgotten its
   const refused = { status: 409, answer: 'repeat_too_late', stored: 1 }
   t.same(await push(3_600, 30_000, keyed), { status: 201, answer: 'duplicate', stored: 1 })
   t.same(await push(0, 0, keyed), refused)
-  t.same(await push(30, 26_000, keyed), refused, 'too late by the time that the repeat may take')
+  t.same(
+    await push(30, 26_000, keyed),
+    refused,
+    'too late by the time that the repeated push itself may take',
+  )
   t.same(await push(30, 24_000, keyed), { status: 201, answer: 'duplicate', stored: 1 })
-  t.same(await push(3_600, 0, {}), refused, 'without a key it cannot be told from another message')
+  t.same(await push(3_600, 0, {}), refused, 'without a key it cannot be recognised')
   t.match(await push(3_600, -1, keyed), { status: 400, stored: 1 })
   t.match(await push(3_600, '5', keyed), { status: 400, stored: 1 })
 })
 
-test('a payload of any JSON value comes back equal', async (t) => {
+test('a payload of any JSON value is delivered unchanged', async (t) => {
   const payloads = ['null', 'false', '""', '0', '[]', '{}', '"\\u0000"', '"\\ud800"', '"ü€😀"']
   payloads.push('{"__proto__":{"a":1},"constructor":1,"toString":null}', '[1.5,-0.25,1e21]')
   for (const payload of payloads) {
@@ -49,13 +53,13 @@ test('a payload of any JSON value comes back equal', async (t) => {
   }
 })
 
-test('numbers that JavaScript has no room for come back digit by digit', async (t) => {
+test('numbers that JavaScript cannot hold keep every digit', async (t) => {
   const payloads = ['12345678901234567890', '-9007199254740993', '1e999', '{"n":[1e-999,0.1]}']
   payloads.push('{"text":"12345678901234567890 \\" 5","n":12345678901234567891}')
   for (const payload of payloads) t.equal(await roundTrip(payload), payload)
 })
 
-test('the answers stand in the order of the items, over queues and partitions', async (t) => {
+test('the results are in the order of the items, across queues and partitions', async (t) => {
   const [a, b] = [unique(), unique()]
   const { status, body } = await api.push(
     { queue: a, partition: 'x', payload: 1 },
@@ -74,11 +78,11 @@ test('the answers stand in the order of the items, over queues and partitions', 
   t.equal(body[2].transaction_id, body[2].message_id)
 })
 
-test('no items are no error', async (t) => {
+test('a push without items succeeds', async (t) => {
   t.match(await api.push(), { status: 201, body: [] })
 })
 
-test('a second push of a transactionId answers with the first one', async (t) => {
+test('a second push with the same transactionId returns the first message', async (t) => {
   const queue = unique()
   const first = await api.push({ queue, payload: 1, transactionId: 'same' })
   const second = await api.push({ queue, payload: 2, transactionId: 'same' })
@@ -88,7 +92,7 @@ test('a second push of a transactionId answers with the first one', async (t) =>
   })
 })
 
-test('a delayed message comes when it is due, under the transactionId it was answered with', async (t) => {
+test('a delayed message is delivered when it is due, with the transactionId that the push returned', async (t) => {
   const queue = unique()
   const { body } = await api.push({ queue, payload: 1, delayMs: 300 })
   t.equal((await api.pop(queue)).status, 204)
@@ -96,7 +100,7 @@ test('a delayed message comes when it is due, under the transactionId it was ans
   t.match(popped.body.messages, [{ transactionId: body[0].transaction_id, id: body[0].message_id }])
 })
 
-test('runAt is a time with its zone, and excludes delayMs', async (t) => {
+test('runAt needs a time zone and cannot be combined with delayMs', async (t) => {
   const queue = unique()
   const past = await api.push({ queue, payload: 1, runAt: '2020-01-01T00:00:00Z' })
   t.equal(past.status, 201)
@@ -112,7 +116,7 @@ test('runAt is a time with its zone, and excludes delayMs', async (t) => {
   }
 })
 
-test('one bad item refuses its whole request, by field', async (t) => {
+test('one invalid item refuses the whole request and is named by its field', async (t) => {
   const queue = unique()
   const answer = await api.push({ queue, payload: 1 }, { queue: '', payload: 2 })
   t.match(answer, {
@@ -122,7 +126,7 @@ test('one bad item refuses its whole request, by field', async (t) => {
   t.equal((await api.pop(queue)).status, 204)
 })
 
-test('names are checked', async (t) => {
+test('invalid queue names and transactionIds are refused', async (t) => {
   const bad = ['', '.', '..', 'a\u0000b', 'a\nb', '\ud800', 'x'.repeat(256), 'ü'.repeat(128), 5, {}]
   for (const queue of bad) {
     t.equal((await api.push({ queue, payload: 1 })).status, 400, JSON.stringify(queue))
@@ -133,7 +137,7 @@ test('names are checked', async (t) => {
   t.equal((await api.push({ queue: 'ü'.repeat(127), payload: 1 })).status, 201)
 })
 
-test('a payload is required, within its limit, and not nested beyond reason', async (t) => {
+test('a payload that is missing, too large or too deeply nested is refused', async (t) => {
   t.match(await api.push({ queue: 'q' }), {
     status: 400,
     body: { errors: [{ field: 'items[0].payload', message: 'is missing' }] },
@@ -145,12 +149,12 @@ test('a payload is required, within its limit, and not nested beyond reason', as
   t.match(answer, { status: 400, body: { code: 'invalid_payload' } })
 })
 
-test('more items than the limit are refused, not cut', async (t) => {
+test('a push with more items than the limit is refused, not truncated', async (t) => {
   const items = Array.from({ length: 1_001 }, () => ({ queue: 'q', payload: 1 }))
   t.equal((await api.push(...items)).status, 400)
 })
 
-test('null stands for absent, as old clients write it, except as a payload', async (t) => {
+test('null means absent, as older clients send it, except as a payload', async (t) => {
   const queue = unique()
   const item = { queue, partition: null, transactionId: null, traceId: null, headers: null }
   t.equal((await api.push({ ...item, payload: null })).status, 201)
@@ -158,13 +162,13 @@ test('null stands for absent, as old clients write it, except as a payload', asy
   t.match(body.messages, [{ data: null, partition: 'Default', traceId: null, headers: null }])
 })
 
-test('headers and traceId come back', async (t) => {
+test('headers and traceId are delivered', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1, headers: { a: [1] }, traceId: 'trace' })
   t.match((await api.pop(queue)).body.messages, [{ headers: { a: [1] }, traceId: 'trace' }])
 })
 
-test('a full queue answers 429 with Retry-After', async (t) => {
+test('a push to a full queue is 429 with Retry-After', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { maxSize: 1 } })
   t.equal((await api.push({ queue, payload: 1 })).status, 201)
@@ -173,7 +177,7 @@ test('a full queue answers 429 with Retry-After', async (t) => {
   t.equal(full.headers.get('retry-after'), '1')
 })
 
-test('a full queue answers a push that it has stored before as a duplicate', async (t) => {
+test('a repeated push to a full queue is a duplicate, not 429', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { maxSize: 1 } })
   const item = { queue, payload: 1, transactionId: 'same' }
@@ -186,7 +190,7 @@ test('a full queue answers a push that it has stored before as a duplicate', asy
   t.equal((await api.push(item, { queue, payload: 2 })).status, 429, 'all or nothing')
 })
 
-test('one bad push among a hundred harms no other', async (t) => {
+test('one invalid push among a hundred fails alone', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue: `${queue}-full`, options: { maxSize: 1 } })
   await api.push({ queue: `${queue}-full`, payload: 0 })

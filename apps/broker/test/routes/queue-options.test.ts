@@ -1,5 +1,5 @@
-// Every option of a queue does what it says, over HTTP: what is kept, held back and let through. Long waits pass on the
-// database's clock. Those about failure are in failure-options.test.ts.
+// The effect of every queue option over HTTP; those about failed messages are in failure-options.test.ts.
+// Long waits pass on the database's clock.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { optionsNode, type Popped } from '../support/queue-options.ts'
@@ -9,7 +9,8 @@ const { node, api, queueWith, pushAll, take, takeSoon, dataOf, kept, nothingYet 
   await optionsNode()
 const { advanceClock } = node.database
 
-/** A round of retention that was under way when the clock moved went by the time of before, and the next is a minute off. */
+/** A round of retention that ran while the clock moved used the old time, and the next one starts a minute
+ * later. */
 async function untilKept(queue: string, count: number): Promise<void> {
   const isDone = async () => {
     if ((await kept(queue)) === count) return true
@@ -19,7 +20,7 @@ async function untilKept(queue: string, count: number): Promise<void> {
   await eventually(isDone, { timeoutMs: 30_000, intervalMs: 500 })
 }
 
-test('leaseTime: an unacknowledged message comes back after it', async (t) => {
+test('leaseTime: an unacknowledged message is redelivered after it', async (t) => {
   const queue = await queueWith({ leaseTime: 100 })
   await pushAll(queue, 1)
   t.same(dataOf(await take(queue)), [1])
@@ -29,7 +30,7 @@ test('leaseTime: an unacknowledged message comes back after it', async (t) => {
   t.match(await takeSoon(queue), [{ data: 1, attempt: 2 }])
 })
 
-test('delayedProcessing: every message waits so long', async (t) => {
+test('delayedProcessing: every message is delivered after this delay', async (t) => {
   const queue = await queueWith({ delayedProcessing: 100 })
   const { body } = await pushAll(queue, 1)
   t.match(body, [{ status: 'scheduled' }])
@@ -39,14 +40,14 @@ test('delayedProcessing: every message waits so long', async (t) => {
   t.same(dataOf(await takeSoon(queue)), [1])
 })
 
-test('windowBuffer: a partition is delivered once it has been quiet so long', async (t) => {
+test('windowBuffer: a partition is delivered once it had no push for this time', async (t) => {
   const queue = await queueWith({ windowBuffer: 100 })
   await pushAll(queue, 1)
   await nothingYet(t, queue, 'just pushed')
   await advanceClock(60_000)
   await pushAll(queue, 2)
   await advanceClock(60_000)
-  await nothingYet(t, queue, 'the second push began the quiet anew')
+  await nothingYet(t, queue, 'the second push restarted the window')
   await advanceClock(50_000)
   t.same(dataOf(await takeSoon(queue, '?batch=10')), [1, 2])
 })
@@ -73,7 +74,7 @@ test('maxWaitTimeSeconds: older unconsumed messages are evicted', async (t) => {
   await untilKept(unread, 0)
 })
 
-test('retentionSeconds: unconsumed messages go after it, and are kept for ever without', async (t) => {
+test('retentionSeconds: unconsumed messages are removed after it, and kept forever without it', async (t) => {
   const queue = await queueWith({ retentionSeconds: 100 })
   const forEver = await queueWith({})
   const switchedOff = await queueWith({ retentionSeconds: 100, retentionEnabled: false })
@@ -85,7 +86,7 @@ test('retentionSeconds: unconsumed messages go after it, and are kept for ever w
   t.same(dataOf(await take(forEver)), [1])
 })
 
-test('completedRetentionSeconds: consumed messages go after it, a day by default, never with -1', async (t) => {
+test('completedRetentionSeconds: consumed messages are removed after it, after a day by default, never with -1', async (t) => {
   const queue = await queueWith({ completedRetentionSeconds: 3_600 })
   const byDefault = await queueWith({})
   const never = await queueWith({ completedRetentionSeconds: -1 })
@@ -97,13 +98,13 @@ test('completedRetentionSeconds: consumed messages go after it, a day by default
   const keptOf = () => Promise.all(all.map(kept))
   await advanceClock(3_700_000)
   await untilKept(queue, 1)
-  t.same(await keptOf(), [1, 2, 2], 'what is not consumed stays')
+  t.same(await keptOf(), [1, 2, 2], 'unconsumed messages stay')
   await advanceClock(86_400_000)
   await untilKept(byDefault, 1)
   t.same(await keptOf(), [1, 1, 2])
 })
 
-test('maxSize: a push beyond it is refused whole, and taken when there is room', async (t) => {
+test('maxSize: a push beyond it is refused as a whole, and accepted when there is room', async (t) => {
   const queue = await queueWith({ maxSize: 2 })
   await pushAll(queue, 1)
   const refused = await pushAll(queue, 2, 3)
@@ -111,7 +112,7 @@ test('maxSize: a push beyond it is refused whole, and taken when there is room',
   t.ok(Number(refused.headers.get('retry-after')) > 0)
   t.equal((await pushAll(queue, 2)).status, 201)
   const [first] = await take(queue)
-  t.equal((await pushAll(queue, 3)).status, 429, 'what is being worked on counts')
+  t.equal((await pushAll(queue, 3)).status, 429, 'leased messages count')
   await api.ack(first as Popped)
   t.equal((await pushAll(queue, 3)).status, 201)
 })
@@ -131,12 +132,12 @@ test('priority: a pop of a namespace takes the highest first', async (t) => {
   t.same(got, [10, 1, -5])
 })
 
-test('maxInFlight: no more are delivered to a group than so many at once', async (t) => {
+test('maxInFlight: a group has at most this many leased messages', async (t) => {
   const queue = await queueWith({ maxInFlight: 2, ordering: 'none' })
   await pushAll(queue, 1, 2, 3, 4)
   const first = await take(queue, '?batch=10')
   t.same(dataOf(first), [1, 2])
-  await nothingYet(t, queue, 'two are out')
+  await nothingYet(t, queue, 'two messages are leased')
   t.same(dataOf(await take(queue, '?batch=10&consumerGroup=other')), [1, 2], 'per group')
   const waiting = takeSoon(queue, '?batch=10')
   await api.ack(first[0] as Popped)

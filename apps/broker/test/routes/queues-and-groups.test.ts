@@ -8,7 +8,7 @@ const node = await sharedBroker({ env: { ROUSE_DEFAULT_LEASE_TIME: '77' } })
 const { url } = node
 const api = apiOf(url)
 
-test('configure merges options, echoes all of them, and takes server-wide defaults', async (t) => {
+test('configure merges options, returns all of them, and uses the defaults of the cluster', async (t) => {
   const queue = unique()
   const first = await api.post('/configure', { queue, options: { retryLimit: 9 } })
   t.match(first, {
@@ -22,7 +22,7 @@ test('configure merges options, echoes all of them, and takes server-wide defaul
   t.match((await api.post('/configure', { queue })).body, { options: { leaseTime: 5 } })
 })
 
-test('an unknown option and a bad value are refused by name', async (t) => {
+test('the error for an unknown option or an invalid value names the option', async (t) => {
   const queue = unique()
   t.match(await api.post('/configure', { queue, options: { leaseTme: 1 } }), {
     status: 400,
@@ -38,7 +38,7 @@ test('an unknown option and a bad value are refused by name', async (t) => {
   t.equal((await api.get(`/resources/queues/${queue}`)).status, 404)
 })
 
-test('queues are listed and shown with what they hold', async (t) => {
+test('queues are listed and shown with their messages and groups', async (t) => {
   const queue = `${unique()}/with slash`
   await api.push({ queue, payload: 1 }, { queue, partition: 'p', payload: 2, delayMs: 60_000 })
   await api.pop(queue, '?consumerGroup=g')
@@ -60,7 +60,7 @@ test('queues are listed and shown with what they hold', async (t) => {
   )
 })
 
-test('a queue is purged and deleted, and then there is none', async (t) => {
+test('a purged queue is empty, and a deleted one is 404', async (t) => {
   const queue = unique()
   await api.push(
     { queue, payload: 1 },
@@ -79,7 +79,7 @@ test('a queue is purged and deleted, and then there is none', async (t) => {
   }
 })
 
-test('a key is stored again after a purge, and the rows of what was purged go', async (t) => {
+test('a purge forgets deduplication keys and removes its rows', async (t) => {
   const queue = unique()
   const item = { queue, payload: 1, transactionId: 'key' }
   await api.push(item)
@@ -97,7 +97,7 @@ test('a key is stored again after a purge, and the rows of what was purged go', 
   })
 })
 
-test('a deleted queue is a new one with the next push, and its rows go', async (t) => {
+test('a push to a deleted queue creates a new one, and the old rows are removed', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 'old' }, { queue, partition: 'p', payload: 'old' })
   await api.pop(queue)
@@ -118,7 +118,7 @@ test('a deleted queue is a new one with the next push, and its rows go', async (
   })
 })
 
-test('a large queue is purged in the background, and its details say so', async (t) => {
+test('a large queue is purged in the background, which its details show', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const operator = await sqlUser(t, node.database.url)
@@ -144,7 +144,7 @@ test('a large queue is purged in the background, and its details say so', async 
   t.equal((await api.get(path)).body.messages, 0)
 })
 
-test('groups are listed and deleted, one or everywhere', async (t) => {
+test('consumer groups are listed, and deleted from one queue or from all', async (t) => {
   const [a, b] = [unique(), unique()]
   const group = unique('group')
   for (const queue of [a, b]) {
@@ -163,7 +163,7 @@ test('groups are listed and deleted, one or everywhere', async (t) => {
   t.equal((await api.del(`/consumer-groups/${group}`)).status, 404)
 })
 
-test('a group is moved to a time or to the end', async (t) => {
+test('a seek moves a group to a time or to the end', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 }, { queue, payload: 2 })
   await api.pop(queue, '?batch=2&autoAck=true&consumerGroup=g')
@@ -186,7 +186,7 @@ test('a group is moved to a time or to the end', async (t) => {
   )
 })
 
-test('a subscription creates a group where it is to begin', async (t) => {
+test('a subscription creates a group at its start position', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const path = (group: string) => `/consumer-groups/${group}/queues/${queue}/subscription`
@@ -201,7 +201,7 @@ test('a subscription creates a group where it is to begin', async (t) => {
   t.equal((await api.post(path('new'), { subscriptionMode: 'some' })).status, 400)
 })
 
-test('a subscription is set by group, for one queue or for all that have it', async (t) => {
+test('a subscription of a group applies to one queue or to all queues of the group', async (t) => {
   const [a, b, c] = [unique(), unique(), unique()]
   const group = unique('group')
   const path = `/consumer-groups/${group}/subscription`
@@ -226,7 +226,7 @@ test('a subscription is set by group, for one queue or for all that have it', as
   t.match(await api.post(path, { queue: unique(), subscriptionMode: 'new' }), { status: 404 })
 })
 
-test('a subscription that does not say where to begin is refused and moves nothing', async (t) => {
+test('a subscription without a start position is refused and moves nothing', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   await api.pop(queue, '?autoAck=true&consumerGroup=g')

@@ -1,4 +1,4 @@
-// Cron through the API and on real nodes: one message a tick, whoever fires it, whatever was missed.
+// Schedules through the API and on real nodes: one message per tick, whichever node fires it.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -42,7 +42,7 @@ test('a schedule is created, listed, replaced and deleted', async (t) => {
   t.match(await api.del(path), { status: 404, body: { code: 'not_found' } })
 })
 
-test('what is wrong with a schedule is said field by field', async (t) => {
+test('an invalid schedule is refused with the invalid field', async (t) => {
   const good = { name: 'n', queue: 'q', cron: '* * * * *' }
   for (const [field, change] of [
     ['cron', { cron: '61 * * * *' }],
@@ -65,7 +65,7 @@ test('what is wrong with a schedule is said field by field', async (t) => {
   }
 })
 
-test('a tick makes one message, which says what it stands for', async (t) => {
+test('a tick pushes one message, whose headers name the schedule and the tick', async (t) => {
   const queue = unique()
   const name = unique('every second')
   await api.post('/schedules', {
@@ -114,11 +114,11 @@ test('three nodes fire every tick once', async (t) => {
   const gaps = ticks.slice(1).map((tick, i) => tick - (ticks[i] ?? 0))
   t.ok(
     gaps.every((gap) => gap === 1_000),
-    `a second apart, none twice, none left out: ${gaps.join()}`,
+    `a second apart, none twice, none missing: ${gaps.join()}`,
   )
 })
 
-test('what ticked while everything was down is made up for as the schedule says', async (t) => {
+test('ticks missed while every node was down are caught up as catchUp says', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:30:00Z')
   const first = await startBroker(t, { database })
@@ -151,7 +151,7 @@ test('what ticked while everything was down is made up for as the schedule says'
   )
 })
 
-test('the night that clocks go back has one half past two, the night they go forward too', async (t) => {
+test('a daily tick at 02:30 fires once when clocks go back and once when they go forward', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2026-10-24T12:00:00Z')
   const own = await startBroker(t, { database })
@@ -186,7 +186,7 @@ test('the night that clocks go back has one half past two, the night they go for
   t.same(ticks, ['2027-03-28T01:30:00.000Z', '2027-03-29T00:30:00.000Z'])
 })
 
-test('a paused schedule does not tick, and does not make up for it', async (t) => {
+test('a paused schedule does not fire, and does not catch up when it is resumed', async (t) => {
   const queue = unique()
   const name = unique('paused')
   const schedule = { name, queue, cron: '* * * * * *', catchUp: 'all' }
@@ -199,13 +199,13 @@ test('a paused schedule does not tick, and does not make up for it', async (t) =
   await api.del(`/schedules/${name}`)
 })
 
-test('a queue that is full holds up its own schedule only', async (t) => {
+test('a full queue delays only its own schedule', async (t) => {
   const [full, free] = [unique('full'), unique('free')]
   await api.post('/configure', { queue: full, options: { maxSize: 1 } })
   await api.push({ queue: full, payload: 'in the way' })
   await api.post('/schedules', { name: full, queue: full, cron: '* * * * * *' })
   await api.post('/schedules', { name: free, queue: free, cron: '* * * * * *' })
-  // Two ticks at least: together they have no room, one has.
+  // At least two ticks: there is room for one of them.
   for (let i = 0; i < 3; i += 1) {
     t.equal((await api.pop(free, '?wait=true&timeout=10000&autoAck=true')).status, 200)
   }
@@ -217,7 +217,7 @@ test('a queue that is full holds up its own schedule only', async (t) => {
   await api.del(`/schedules/${free}`)
 })
 
-test('a queue that is locked holds up its own schedules only, however many they are', async (t) => {
+test('a locked queue delays only its own schedules, however many it has', async (t) => {
   const database = await testDatabase(t)
   const broker = await startBroker(t, { database })
   const own = apiOf(broker.url)
@@ -226,7 +226,7 @@ test('a queue that is locked holds up its own schedules only, however many they 
   t.teardown(() => holder.release(true))
   await holder.query('begin')
   await holder.query('select from rouse.partitions for update')
-  // More than one round of cron reads.
+  // More than one round of the scheduler reads.
   for (let i = 0; i < 120; i += 1) {
     await own.post('/schedules', { name: `l${i}`, queue: 'locked', cron: '* * * * * *' })
   }

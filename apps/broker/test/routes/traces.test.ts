@@ -1,4 +1,4 @@
-// A message's timeline: what consumers tell of it, and the attempts that failed.
+// The timeline of a message: events that consumers report, and failed attempts.
 import { test } from 'tap'
 import { apiOf } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
@@ -8,7 +8,7 @@ const api = apiOf(url)
 
 type Event = { eventType: string; data: unknown }
 
-test('a timeline holds events and failed attempts, oldest first', async (t) => {
+test('a timeline lists events and failed attempts, oldest first', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { retryBackoffMs: [0] } })
   await api.push({ queue, partition: 'p', payload: 1, transactionId: 'a b' })
@@ -76,7 +76,7 @@ test('events are found by name, newest first, in pages', async (t) => {
   )
 })
 
-test('what does not exist and what is not understood is refused', async (t) => {
+test('unknown messages are 404, and invalid parameters are 400', async (t) => {
   const queue = unique()
   const { body } = await api.push({ queue, payload: 1 })
   const good = { transactionId: 't', partitionId: body[0].partition_id, data: 1 }

@@ -12,7 +12,7 @@ async function onePopped() {
   return { queue, message: body.messages[0] }
 }
 
-test('an ack and pushes happen together', async (t) => {
+test('an ack and pushes are committed together', async (t) => {
   const { queue, message } = await onePopped()
   const next = unique()
   const answer = await api.post('/transaction', {
@@ -47,7 +47,7 @@ test('an ack and pushes happen together', async (t) => {
   )
 })
 
-test('a stale ack leaves nothing behind', async (t) => {
+test('a transaction with a stale ack changes nothing', async (t) => {
   const { message } = await onePopped()
   const next = unique()
   const operations = [
@@ -62,7 +62,7 @@ test('a stale ack leaves nothing behind', async (t) => {
   t.equal((await api.pop(next)).status, 204)
 })
 
-test('a bad push leaves the message leased', async (t) => {
+test('a transaction with an invalid push leaves the message leased', async (t) => {
   const { message } = await onePopped()
   const answer = await api.post('/transaction', {
     operations: [
@@ -77,7 +77,7 @@ test('a bad push leaves the message leased', async (t) => {
   t.equal((await api.ack(message)).status, 200)
 })
 
-test('old clients fence by requiredLeases; without any fence an ack is refused', async (t) => {
+test('requiredLeases of older clients fence an ack, and an ack without any lease is refused', async (t) => {
   const { message } = await onePopped()
   const { leaseId, ...ack } = ackOf(message)
   const operations = [{ type: 'ack', ...ack, status: 'completed' }]
@@ -87,7 +87,7 @@ test('old clients fence by requiredLeases; without any fence an ack is refused',
   t.match(good, { status: 200, body: { success: true } })
 })
 
-/** As old clients write them: without a lease of their own. */
+/** As older clients send them, without their own leaseId. */
 function unfenced(message: Ackable): object {
   const { transactionId, partitionId } = message
   return { type: 'ack', transactionId, partitionId, status: 'completed' }
@@ -115,7 +115,7 @@ test('any leaseId of a pop covers all its messages, in all its partitions', asyn
   t.match((await api.get(`/resources/queues/${queue}`)).body.groups, [{ inFlight: 0, pending: 0 }])
 })
 
-test('every required lease must be live, also one that fences nothing', async (t) => {
+test('every required lease must be live, even one that no ack uses', async (t) => {
   const good = await onePopped()
   const [held, released] = [await onePopped(), await onePopped()]
   const other = unique()
@@ -137,7 +137,7 @@ test('every required lease must be live, also one that fences nothing', async (t
   t.equal((await api.ack(held.message)).status, 200)
 })
 
-test('a required lease covers no message that another one holds', async (t) => {
+test('a required lease does not cover messages of another lease', async (t) => {
   const [mine, other] = [await onePopped(), await onePopped()]
   const answer = await api.post('/transaction', {
     operations: [unfenced(other.message), unfenced({ ...mine.message, transactionId: 'a\0' })],
@@ -147,7 +147,7 @@ test('a required lease covers no message that another one holds', async (t) => {
   t.equal((await api.ack(other.message)).status, 200)
 })
 
-test('a list of required leases has a limit', async (t) => {
+test('the number of required leases is limited', async (t) => {
   const requiredLeases = Array.from({ length: 1_001 }, () => 'x')
   t.match(await api.post('/transaction', { operations: [], requiredLeases }), {
     status: 400,
@@ -155,7 +155,7 @@ test('a list of required leases has a limit', async (t) => {
   })
 })
 
-test('a malformed transaction is refused by field', async (t) => {
+test('an invalid transaction is refused with 400', async (t) => {
   for (const body of [
     {},
     { operations: {} },

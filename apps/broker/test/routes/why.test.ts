@@ -1,4 +1,4 @@
-// One test a reason: the state is made over HTTP, and the answer names it with its facts.
+// One test per reason: the state is created over HTTP, and the response names it with its details.
 import { startEmbeddedPostgres } from '@rouse/database'
 import { eventually, type TestDatabase } from '@rouse/testkit'
 import { test } from 'tap'
@@ -16,17 +16,17 @@ const codes = async (queue: string) =>
   (await why(queue)).reasons.map(({ code }: { code: string }) => code)
 const configure = (queue: string, options: object) => api.post('/configure', { queue, options })
 
-test('an unknown queue is not found', async (t) => {
+test('an unknown queue is 404', async (t) => {
   t.equal((await api.get(`/queues/${unique()}/why`)).status, 404)
 })
 
-test('an empty queue is empty', async (t) => {
+test('empty: the queue has no messages', async (t) => {
   const queue = `${unique()}/with slash`
   await configure(queue, {})
   t.match(await why(queue), { queue, reasons: [{ code: 'empty', text: /is empty/ }] })
 })
 
-test('a paused queue is paused, whatever else', async (t) => {
+test('paused: comes first, whatever else applies', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   await api.pop(queue)
@@ -36,7 +36,7 @@ test('a paused queue is paused, whatever else', async (t) => {
   t.notOk((await codes(queue)).includes('paused'))
 })
 
-test('nobody has asked, or nobody asks any more', async (t) => {
+test('no_consumers: no group has popped yet, or none does any more', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 }, { queue, payload: 2 })
   t.match(await why(queue), {
@@ -50,7 +50,7 @@ test('nobody has asked, or nobody asks any more', async (t) => {
   })
 })
 
-test('consumers that wait elsewhere in the queue are not nobody', async (t) => {
+test('ready: consumers wait, but for another partition', async (t) => {
   const queue = unique()
   await api.push({ queue, partition: 'a', payload: 1 })
   const { body } = await api.pop(queue)
@@ -63,7 +63,7 @@ test('consumers that wait elsewhere in the queue are not nobody', async (t) => {
   await waiting
 })
 
-test('all lanes are leased, and until when', async (t) => {
+test('all_leased: with the time at which the first lease expires', async (t) => {
   const queue = unique()
   await configure(queue, { leaseTime: 60 })
   await api.push({ queue, payload: 1 }, { queue, payload: 2 }, { queue, payload: 3 })
@@ -84,7 +84,7 @@ test('all lanes are leased, and until when', async (t) => {
   t.ok(leftMs > 40_000 && leftMs <= 60_500, `${leftMs} ms`)
 })
 
-test('a lane is held by a failing message: which one, and when it is tried again', async (t) => {
+test('held_lane: with the failed message and the time of its next try', async (t) => {
   const queue = unique()
   await configure(queue, { retryBackoffMs: [60_000] })
   await api.push(
@@ -107,7 +107,7 @@ test('a lane is held by a failing message: which one, and when it is tried again
   ])
 })
 
-test('where failed messages step aside, they are waited for', async (t) => {
+test('retry_later: with onFailure skip, failed messages wait for their retry', async (t) => {
   const queue = unique()
   await configure(queue, { retryBackoffMs: [60_000], onFailure: 'skip' })
   await api.push({ queue, payload: 1 })
@@ -116,7 +116,7 @@ test('where failed messages step aside, they are waited for', async (t) => {
   t.match((await why(queue)).reasons, [{ code: 'retry_later', count: 1, nextRetryAt: /Z$/ }])
 })
 
-test('nothing is due yet', async (t) => {
+test('not_due: all messages are scheduled for later', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1, delayMs: 60_000 })
   t.match((await why(queue)).reasons, [
@@ -124,7 +124,7 @@ test('nothing is due yet', async (t) => {
   ])
 })
 
-test('a window buffer gathers', async (t) => {
+test('gathering: a window buffer is open', async (t) => {
   const queue = unique()
   await configure(queue, { windowBuffer: 60 })
   await api.push({ queue, payload: 1 })
@@ -132,7 +132,7 @@ test('a window buffer gathers', async (t) => {
   t.match((await why(queue)).reasons, [{ code: 'gathering', partitions: 1, until: /Z$/ }])
 })
 
-test('limits: maxInFlight and maxSize', async (t) => {
+test('size_limit and in_flight_limit: maxSize and maxInFlight are reached', async (t) => {
   const queue = unique()
   await configure(queue, { maxInFlight: 1, maxSize: 2, ordering: 'none' })
   await api.push({ queue, payload: 1 }, { queue, payload: 2 })
@@ -143,14 +143,14 @@ test('limits: maxInFlight and maxSize', async (t) => {
   ])
 })
 
-test('everything is delivered and being worked on', async (t) => {
+test('in_progress: all messages are leased', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   await api.pop(queue)
   t.match((await why(queue)).reasons, [{ code: 'in_progress', inFlight: 1 }])
 })
 
-test('what was given up is told beside an empty queue', async (t) => {
+test('dead_letters: named in addition to empty', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const { body } = await api.pop(queue)
@@ -158,11 +158,11 @@ test('what was given up is told beside an empty queue', async (t) => {
   t.same(await codes(queue), ['dead_letters', 'empty'])
 })
 
-test('a group that holds back retention is named, and one that no longer does', async (t) => {
+test('a group that holds back retention is named, and so is one that no longer does', async (t) => {
   const hourMs = 3_600_000
   const idle = await startBroker(t, {
     instrumented: true,
-    // A round a day: for nodes that run more often a leap of the clock is time in which none of them ran.
+    // One round a day: with shorter intervals, the jump of the clock would count as time without any node.
     env: {
       ROUSE_IDLE_GROUP_SECONDS: String(48 * 3_600),
       ROUSE_RETENTION_INTERVAL_MS: String(24 * hourMs),
@@ -173,7 +173,7 @@ test('a group that holds back retention is named, and one that no longer does', 
   await at.push({ queue: 'q', payload: 1 }, { queue: 'q', payload: 2 })
   for (const group of ['gone', 'used']) await at.pop('q', `?autoAck=true&consumerGroup=${group}`)
   await idle.database.advanceClock(23 * hourMs)
-  t.match(await of('gone'), [{ code: 'no_consumers' }], 'not before a day is over')
+  t.match(await of('gone'), [{ code: 'no_consumers' }], 'not before a day has passed')
   await idle.database.advanceClock(1.1 * hourMs)
   await at.pop('q', '?autoAck=true&consumerGroup=used')
   await eventually(async () => (await of('gone')).length === 2)
@@ -196,7 +196,7 @@ test('a group that holds back retention is named, and one that no longer does', 
   t.match((await of('gone'))[0], { code: 'idle_group', text: /no longer holds messages/ })
 })
 
-test('a database that is away is the reason', async (t) => {
+test('an unreachable database is reported as the reason', async (t) => {
   const server = await startEmbeddedPostgres()
   t.teardown(() => server.stop())
   const lonely = await startBroker(t, { database: { url: server.url } as TestDatabase })

@@ -1,4 +1,4 @@
-// When schedules tick, without a database: patterns, time zones whose clocks change, and what was missed.
+// The ticks of schedules, without a database: patterns, changes of clocks in time zones, and missed ticks.
 
 import type { CatchUp } from '@rouse/storage'
 import { test } from 'tap'
@@ -23,7 +23,7 @@ function due(catchUp: CatchUp, cron: string, nextAt: string, now: string) {
   return { fire: fire.map((tick) => tick.toISOString()), next: next?.toISOString() }
 }
 
-test('five fields tick by the minute, six by the second', async (t) => {
+test('a pattern of five fields has minutes, one of six has seconds', async (t) => {
   t.same(ticks('*/20 * * * *', 'UTC', '2030-01-01T00:00:30Z', 2), [
     '2030-01-01T00:20:00.000Z',
     '2030-01-01T00:40:00.000Z',
@@ -34,38 +34,38 @@ test('five fields tick by the minute, six by the second', async (t) => {
   ])
 })
 
-test('a tick is not its own next tick', async (t) => {
+test('the next tick is after the given time, even if that is a tick', async (t) => {
   t.same(ticks('0 0 * * *', 'UTC', '2030-01-01T00:00:00Z', 1), ['2030-01-02T00:00:00.000Z'])
 })
 
-test('noon is noon of the time zone, in summer and in winter', async (t) => {
+test('noon is noon in the time zone, in summer and in winter', async (t) => {
   t.same(ticks('0 12 * * *', 'America/New_York', '2026-03-07T00:00:00Z', 2), [
     '2026-03-07T17:00:00.000Z',
     '2026-03-08T16:00:00.000Z',
   ])
 })
 
-test('a tick inside the hour that clocks skip comes after it, once', async (t) => {
+test('a daily tick within the hour that clocks skip comes once, after that hour', async (t) => {
   t.same(ticks('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00:00Z', 2), [
     '2026-03-29T01:30:00.000Z', // 03:30 in summer time
     '2026-03-30T00:30:00.000Z',
   ])
 })
 
-test('a daily tick inside the hour that clocks repeat comes once', async (t) => {
+test('a daily tick within the hour that clocks repeat comes once', async (t) => {
   t.same(ticks('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00:00Z', 2), [
     '2026-10-25T00:30:00.000Z', // the first 02:30
     '2026-10-26T01:30:00.000Z',
   ])
 })
 
-test('who asks in the repeated hour does not get the tick that was in the first of the two', async (t) => {
+test('in the second of the repeated hours the next daily tick is on the next day', async (t) => {
   t.same(ticks('30 2 * * *', 'Europe/Berlin', '2026-10-25T01:10:00Z', 1), [
     '2026-10-26T01:30:00.000Z',
   ])
 })
 
-test('ticks of every hour come in both of the hours that clocks repeat', async (t) => {
+test('ticks of every half hour come in both of the repeated hours', async (t) => {
   t.same(ticks('*/30 * * * *', 'Europe/Berlin', '2026-10-24T23:45:00Z', 6), [
     '2026-10-25T00:00:00.000Z',
     '2026-10-25T00:30:00.000Z',
@@ -81,8 +81,9 @@ test('ticks of every hour come in both of the hours that clocks repeat', async (
   ])
 })
 
-test('ticks of every hour are an hour apart, wherever clocks change', async (t) => {
-  // Lord Howe moves its clocks by half an hour: an hour that begins on the hour takes a half more or less.
+test('hourly ticks are an hour apart, in every time zone', async (t) => {
+  // Lord Howe changes its clocks by half an hour, so two ticks on the hour are half an hour nearer or
+  // farther.
   const hours = [3_600_000]
   const halves = [1_800_000, 3_600_000, 5_400_000]
   for (const [timeZone, begin, wanted] of [
@@ -102,7 +103,7 @@ test('ticks of every hour are an hour apart, wherever clocks change', async (t) 
   }
 })
 
-test('a next tick is later, whatever hour of whatever day it is asked for', async (t) => {
+test('the next tick is always later, at every hour around a change of clocks', async (t) => {
   const patterns = ['30 2 * * *', '*/20 1-3 * * *', '15 */2 * * *', '*/15 * * * *', '0 2 * * SUN']
   for (const cron of patterns) {
     for (const begin of ['2026-03-29T00:00:00Z', '2026-10-25T00:00:00Z']) {
@@ -116,7 +117,7 @@ test('a next tick is later, whatever hour of whatever day it is asked for', asyn
   t.pass('always later')
 })
 
-test('what is no pattern is refused with a reason', async (t) => {
+test('an invalid pattern is refused with a reason', async (t) => {
   for (const cron of [
     '',
     '* * *',
@@ -130,11 +131,11 @@ test('what is no pattern is refused with a reason', async (t) => {
   t.doesNotThrow(() => checkPattern('0 9 * * MON-FRI'))
 })
 
-test('a pattern that no day fits never ticks', async (t) => {
+test('a pattern that matches no day has no next tick', async (t) => {
   t.equal(nextTick({ cron: '0 0 30 2 *', timeZone: 'UTC' }, new Date('2030-01-01')), undefined)
 })
 
-test('a tick that is on time fires, whatever the policy', async (t) => {
+test('a tick that is on time fires under every catchUp policy', async (t) => {
   for (const policy of ['none', 'last', 'all'] as const) {
     t.same(due(policy, '0 * * * *', '2030-01-01T01:00:00Z', '2030-01-01T01:00:02Z'), {
       fire: ['2030-01-01T01:00:00.000Z'],
@@ -143,7 +144,7 @@ test('a tick that is on time fires, whatever the policy', async (t) => {
   }
 })
 
-test('of the ticks that were missed none, the last, or all are made up for', async (t) => {
+test('catchUp fires none, the last or all of the missed ticks', async (t) => {
   const [from, now] = ['2030-01-01T01:00:00Z', '2030-01-01T05:30:00Z']
   const next = '2030-01-01T06:00:00.000Z'
   t.same(due('none', '0 * * * *', from, now), { fire: [], next })
@@ -154,14 +155,14 @@ test('of the ticks that were missed none, the last, or all are made up for', asy
   })
 })
 
-test('where the last of the missed is the one that is on time, it is the only one', async (t) => {
+test('the last tick fires once, under none and last, if it is on time', async (t) => {
   const [from, now] = ['2030-01-01T01:00:00Z', '2030-01-01T05:00:01Z']
   for (const policy of ['none', 'last'] as const) {
     t.same(due(policy, '0 * * * *', from, now).fire, ['2030-01-01T05:00:00.000Z'], policy)
   }
 })
 
-test('the last tick of a year is found without walking through it', async (t) => {
+test('the last missed tick of a year is found without visiting every tick', async (t) => {
   const begun = performance.now()
   const { fire } = due('last', '* * * * * *', '2030-01-01T00:00:00Z', '2031-01-01T00:00:00Z')
   t.ok(fire.length <= 6, `${fire.length} ticks within the grace`)
@@ -170,7 +171,7 @@ test('the last tick of a year is found without walking through it', async (t) =>
   t.ok(performance.now() - begun < 1_000)
 })
 
-test('a very long absence is made up for in portions', async (t) => {
+test('many missed ticks are caught up in portions', async (t) => {
   const first = due('all', '* * * * * *', '2030-01-01T00:00:00Z', '2030-01-01T01:00:00Z')
   t.equal(first.fire.length, ticksMax)
   t.equal(first.next, new Date(Date.parse('2030-01-01T00:00:00Z') + ticksMax * 1_000).toISOString())

@@ -1,4 +1,5 @@
-// The list of deadlines against a plain array, and the estimate of the database's clock against a clock that is known.
+// The list of deadlines compared with a plain array, and the estimate of the database's clock with the true
+// time.
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
 import { DatabaseClock } from '../../src/scheduler/database-clock.ts'
@@ -6,19 +7,19 @@ import { DeadlineList, deadlinesMax } from '../../src/scheduler/due-list.ts'
 
 const ascending = (a: number, b: number): number => a - b
 
-test('an earlier deadline comes before a later one that was there first', async (t) => {
+test('an earlier deadline comes before a later one that was added first', async (t) => {
   const list = new DeadlineList<string>()
   list.add(200, 'a')
   t.equal(list.firstDueAt(), 200)
   list.add(100, 'b')
   t.equal(list.firstDueAt(), 100)
-  t.same([...list.takeDue(99)], [], 'nothing is early')
+  t.same([...list.takeDue(99)], [], 'no deadline is early')
   t.same([...list.takeDue(100)], ['b'])
   t.same([...list.takeDue(1_000)], ['a'])
   t.equal(list.firstDueAt(), Number.POSITIVE_INFINITY)
 })
 
-test('a time that is added twice is one deadline with all its kinds', async (t) => {
+test('a time that is added twice is one deadline with both kinds', async (t) => {
   const list = new DeadlineList<string>()
   list.add(100, 'a')
   list.add(100, 'a')
@@ -31,20 +32,20 @@ test('a full list evicts the latest entry for an earlier one', async (t) => {
   const list = new DeadlineList<string>(2)
   t.ok(list.add(100, 'a'))
   t.ok(list.add(200, 'b'))
-  t.notOk(list.add(300, 'c'), 'the latest is the one that comes')
+  t.notOk(list.add(300, 'c'), 'the new one is the latest')
   t.ok(list.add(150, 'd'))
-  t.ok(list.add(150, 'e'), 'a time that is there needs no place')
+  t.ok(list.add(150, 'e'), 'an existing time needs no space')
   t.same([...list.takeDue(1_000)], ['a', 'd', 'e'])
 })
 
-test('however many come, each earlier than the last, a list keeps to its maximum', async (t) => {
+test('a list keeps its maximum size, even if every new deadline is the earliest', async (t) => {
   const list = new DeadlineList<string>()
   for (let at = 60_000; at > 0; at -= 1) list.add(at, 'a')
   t.equal(list.size, deadlinesMax)
   t.equal(list.firstDueAt(), 1)
 })
 
-test('the list gives what a plain array gives, over random sequences', async (t) => {
+test('the list behaves like a plain array over random sequences', async (t) => {
   const max = 20
   for (let seed = 1; seed <= 50; seed += 1) {
     const random = seededRandom(seed)
@@ -75,7 +76,8 @@ test('the list gives what a plain array gives, over random sequences', async (t)
   }
 })
 
-/** The database's clock is `offset` ahead of ours; the query reads it `there` ms after it left, and takes `total`. */
+/** The database's clock is `offset` ahead of ours. The query reads it after `there` ms and takes `total`
+ * ms. */
 function ask(clock: DatabaseClock, at: number, offset: number, there: number, total: number): void {
   clock.sample({
     sentAtMs: at,
@@ -84,13 +86,13 @@ function ask(clock: DatabaseClock, at: number, offset: number, there: number, to
   })
 }
 
-test('before the first answer nothing is known', async (t) => {
+test('before the first answer the time of the database is unknown', async (t) => {
   const clock = new DatabaseClock()
   t.equal(clock.earliestMs(0), undefined)
   t.equal(clock.toLocal(5), undefined)
 })
 
-test('the true time is between the earliest and the latest, and a time has come when it is said to', async (t) => {
+test('the true time lies between the estimates, and no timer fires early', async (t) => {
   const random = seededRandom(7)
   for (let round = 0; round < 500; round += 1) {
     const offset = (random.next() - 0.5) * 1e9
@@ -112,21 +114,21 @@ test('the true time is between the earliest and the latest, and a time has come 
   t.pass('never early')
 })
 
-test('the shortest round trip counts, until it is old', async (t) => {
+test('the estimate with the shortest round trip is used until it is old', async (t) => {
   const clock = new DatabaseClock()
   ask(clock, 0, 1_000, 1, 2)
   ask(clock, 1_000, 1_000, 20, 40)
-  t.equal(clock.roundTripMs(), 2, 'a worse one changes nothing')
+  t.equal(clock.roundTripMs(), 2, 'a longer one is ignored')
   ask(clock, 400_000, 1_000, 20, 40)
-  t.equal(clock.roundTripMs(), 40, 'after minutes the drift is worse than that')
+  t.equal(clock.roundTripMs(), 40, 'after minutes the drift may be larger')
 })
 
-test('a clock that was set is followed at once', async (t) => {
+test('the estimate follows a clock that was set at once', async (t) => {
   const clock = new DatabaseClock()
   ask(clock, 0, 0, 1, 2)
   ask(clock, 1_000, 3_600_000, 20, 40)
   const now = clock.earliestMs(2_000) ?? 0
   t.ok(now > 3_601_000 && now <= 3_602_000, `${now}`)
   ask(clock, 3_000, -5_000, 20, 40)
-  t.ok((clock.latestMs(4_000) ?? 0) < 0, 'back as well')
+  t.ok((clock.latestMs(4_000) ?? 0) < 0, 'also backwards')
 })

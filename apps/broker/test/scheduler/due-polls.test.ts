@@ -1,4 +1,4 @@
-// The timers by themselves, with looks that the test answers: what is told at an unlucky moment is not lost.
+// The timers alone, with due polls answered by the test: a notice that arrives at a bad moment is not lost.
 
 import type { DueTimes } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
@@ -10,7 +10,7 @@ import { pass } from '../support/node-state.ts'
 
 const nothing = { reap: [], promote: [], cron: [], retain: [], hasWindows: false }
 
-/** Timers on a database that knows nothing, unless told; each look can be held up. */
+/** Timers on a database without due times, unless given; each due poll can be delayed. */
 function setUp(known: Partial<DueTimes> = {}) {
   const runs: { job: JobName; atMs: number }[] = []
   let looks = 0
@@ -41,7 +41,7 @@ function setUp(known: Partial<DueTimes> = {}) {
     timers,
     runs,
     looks: () => looks,
-    /** Looks stand still until the answer is called. */
+    /** Delays due polls until the returned function is called. */
     hold: () => {
       let release = (): void => {}
       held = new Promise((resolve) => {
@@ -98,7 +98,7 @@ test('a due poll replaces earlier notices', async (t) => {
   timers.pollDueTimes()
   await eventually(() => looks() >= 2)
   await eventually(() => looks() >= 4, { timeoutMs: 10_000 })
-  t.same(runs, [], 'nothing is due, so nothing ran')
+  t.same(runs, [], 'nothing is due, so no job ran')
 })
 
 test('a thousand requests for a due poll cause only a few', async (t) => {
@@ -107,7 +107,7 @@ test('a thousand requests for a due poll cause only a few', async (t) => {
   t.teardown(() => timers.stop())
   for (let i = 0; i < 1_000; i += 1) timers.pollDueTimes()
   await eventually(() => looks() >= 2)
-  t.ok(looks() <= 3, `${looks()} looks`)
+  t.ok(looks() <= 3, `${looks()} due polls`)
 })
 
 test('an overdue job runs at once and is polled again soon', async (t) => {
@@ -147,13 +147,13 @@ test('a requested job is followed by a due poll, because it may have skipped loc
   t.ok(tookMs < (rounds * 1_000) / 2, `${tookMs} ms, not a second each`)
 })
 
-test('a job started by a due poll is not, because the poll repeats by itself', async (t) => {
+test('a job started by a due poll is not followed by another one, because the poll repeats anyway', async (t) => {
   const { timers, runs, looks } = setUp({ promote: [1] })
   await timers.start()
   t.teardown(() => timers.stop())
   await eventually(() => looks() >= 5, { timeoutMs: 10_000 })
   t.ok(
     runs.length >= looks() - 1 && runs.length <= looks(),
-    `${runs.length} runs, ${looks()} looks`,
+    `${runs.length} runs, ${looks()} due polls`,
   )
 })

@@ -1,4 +1,4 @@
-// The examples of docs/sql.md, as they stand there.
+// The examples of docs/sql.md, unchanged.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { eventually } from '@rouse/testkit'
@@ -15,7 +15,7 @@ function example(language: string): string {
   return found?.[1] ?? ''
 }
 
-/** Where `pg` is found, and no other test looks. */
+/** A folder in which `pg` is found and that no other test uses. */
 const folder = new URL('../../.tap/examples/', import.meta.url)
 
 async function run(script: string, onStart?: (child: ChildProcess) => void) {
@@ -41,7 +41,7 @@ async function run(script: string, onStart?: (child: ChildProcess) => void) {
   return code
 }
 
-test('an order and its message are committed together, handled, and acknowledged with the effect', async (t) => {
+test('an order and its message are committed together, and handled and acknowledged in one transaction', async (t) => {
   await node.database.pool.query(example('sql'))
   await eventually(async () => {
     const { rows } = await node.database.pool.query('select from rouse.messages')
@@ -50,13 +50,13 @@ test('an order and its message are committed together, handled, and acknowledged
   t.equal(await run(example('js')), 0)
   const { rows } = await node.database.pool.query('select total::float8 from orders where id = 42')
   t.same(rows, [{ total: 89.55 }])
-  t.equal((await api.pop('orders')).status, 204, 'it does not come again')
-  t.equal(await run(example('js')), 0, 'and an empty queue is no error')
+  t.equal((await api.pop('orders')).status, 204, 'it is not redelivered')
+  t.equal(await run(example('js')), 0, 'an empty queue is not an error')
   const scheduled = await node.database.pool.query('select queue from rouse.scheduled')
-  t.same(scheduled.rows, [{ queue: 'reminders' }], 'the reminder waits')
+  t.same(scheduled.rows, [{ queue: 'reminders' }], 'the reminder is scheduled')
 })
 
-test('a worker acknowledges with the effect, and stops when it is told to', async (t) => {
+test('a worker acknowledges in the transaction of its effect, and stops on request', async (t) => {
   const { pool } = node.database
   await pool.query('create table if not exists orders (id bigint primary key, total numeric)')
   await pool.query('insert into orders values (50, 100)')
@@ -74,7 +74,7 @@ test('a worker acknowledges with the effect, and stops when it is told to', asyn
   t.equal((await api.pop('orders')).status, 204)
 })
 
-test('ack_in takes a leaseId for one message, a uuid for all, and refuses anything else', async (t) => {
+test('ack_in accepts a leaseId for one message and a lease UUID for all, and refuses anything else', async (t) => {
   const queue = 'tokens'
   const { pool } = node.database
   await api.push(...[1, 2, 3].map((payload) => ({ queue, payload })))

@@ -1,4 +1,4 @@
-// SQL producers and consumers: heard when they commit, and in nobody's way until then.
+// SQL producers and consumers: they take effect when they commit, and block nothing before that.
 import { test } from 'tap'
 import { apiOf } from '../support/http.ts'
 import { pass, stateOf, untilWaiting, wakesDuring } from '../support/node-state.ts'
@@ -7,13 +7,14 @@ import { sqlUser } from '../support/sql-user.ts'
 
 const node = await sharedBroker()
 const api = apiOf(node.url)
-/** For a busy machine: what woke whom is counted, and that tells more. */
+/** Generous for a busy machine: the counted wake-ups are more precise. */
 const slackMs = 5_000
-/** How long users leave transactions open: longer than the once-a-second look, and than twice a lease of a second. */
+/** How long users leave transactions open: longer than the due poll's second, and than two leases of a
+ * second. */
 const openMs = Number(process.env.ROUSE_TEST_OPEN_SECONDS ?? 2.2) * 1_000
 const timeout = 60_000 + 3 * openMs
 
-test('what a transaction enqueues is delivered after its COMMIT, by NOTIFY', async (t) => {
+test('a message enqueued in a transaction is delivered after its COMMIT, by NOTIFY', async (t) => {
   const queue = unique()
   const user = await sqlUser(t, node.database.url)
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
@@ -32,7 +33,7 @@ test('what a transaction enqueues is delivered after its COMMIT, by NOTIFY', asy
   t.equal(
     (await stateOf(node)).mode.mode,
     'healthy',
-    'a notification is no reason to be aggressive',
+    'a notification does not make the node aggressive',
   )
 })
 
@@ -47,7 +48,7 @@ test('a transaction that stays open blocks neither pushes nor pops of its partit
   const begun = performance.now()
   const sent: unknown[] = ['before']
   const received: unknown[] = []
-  // What waited for the transaction would wait for ever here.
+  // A request that waits for the transaction would never return here.
   for (let n = 0; performance.now() - begun < openMs; n += 1) {
     t.equal((await api.push({ queue, payload: n })).status, 201)
     sent.push(n)
@@ -61,7 +62,7 @@ test('a transaction that stays open blocks neither pushes nor pops of its partit
   t.equal(enqueued.body.messages[0].data, 'enqueued')
 })
 
-test('what is rolled back is never delivered', async (t) => {
+test('a message whose enqueue is rolled back is never delivered', async (t) => {
   const queue = unique()
   const user = await sqlUser(t, node.database.url)
   await user.query('begin')
@@ -70,7 +71,7 @@ test('what is rolled back is never delivered', async (t) => {
   t.equal((await api.pop(queue, '?wait=true&timeout=1500')).status, 204)
 })
 
-test('an enqueue with a delay is delivered when it is due, by a timer that NOTIFY set', async (t) => {
+test('a message enqueued with a delay is delivered when it is due, by a timer that NOTIFY set', async (t) => {
   const queue = unique()
   const user = await sqlUser(t, node.database.url)
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
@@ -100,7 +101,7 @@ test('a direct INSERT into scheduled is notified as well', async (t) => {
   t.match(wakes, { notify: 1 })
 })
 
-/** A message that somebody holds, in words that SQL understands. */
+/** A leased message, with the id of its lease in SQL. */
 async function heldLease(queue: string, query = ''): Promise<string> {
   await api.pop(queue, query)
   const { rows } = await node.database.pool.query<{ id: string }>(
@@ -111,7 +112,7 @@ async function heldLease(queue: string, query = ''): Promise<string> {
   return rows[0]?.id ?? ''
 }
 
-test('an ack_in left open holds up no push, keeps its lease, and opens the lane with its COMMIT', {
+test('an open ack_in blocks no push, keeps its lease, and frees the lane with its COMMIT', {
   timeout,
 }, async (t) => {
   const queue = unique()
@@ -122,19 +123,19 @@ test('an ack_in left open holds up no push, keeps its lease, and opens the lane 
   await user.query('select rouse.ack_in($1)', [lease])
   const begun = performance.now()
   t.equal((await api.push({ queue, payload: 2 })).status, 201)
-  t.ok(performance.now() - begun < slackMs, 'a push to that lane goes on')
+  t.ok(performance.now() - begun < slackMs, 'a push to that lane is not blocked')
   await pass(openMs)
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
   const wakes = await wakesDuring(node, async () => {
     await user.query('commit')
     const { body } = await waiting
-    t.match(body.messages, [{ data: 2, attempt: 1 }], 'the first did not come back')
+    t.match(body.messages, [{ data: 2, attempt: 1 }], 'the first was not redelivered')
   })
   t.match(wakes, { notify: 1, fallback: 0 })
 })
 
-test('an ack_in that is rolled back leaves the message to its lease', async (t) => {
+test('a message whose ack_in is rolled back is redelivered when its lease expires', async (t) => {
   const queue = unique()
   const user = await sqlUser(t, node.database.url)
   await api.push({ queue, payload: 1 })
@@ -146,7 +147,7 @@ test('an ack_in that is rolled back leaves the message to its lease', async (t) 
   t.match(body.messages, [{ data: 1, attempt: 2 }])
 })
 
-test('where order does not matter, an open ack_in lets others pop the same lane', {
+test('with ordering none, other pops take from a lane with an open ack_in', {
   timeout,
 }, async (t) => {
   const queue = unique()

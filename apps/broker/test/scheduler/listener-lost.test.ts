@@ -1,24 +1,24 @@
-// The connection that LISTENs is lost, and comes back; or there is none.
+// The connection that LISTENs is lost and restored, or does not exist.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { createLogger } from '../../src/log.ts'
 import { Listener } from '../../src/scheduler/listener.ts'
 import { startBroker } from '../support/broker.ts'
-import { cuttableWay } from '../support/cuttable-way.ts'
+import { cuttableProxy } from '../support/cuttable-proxy.ts'
 import { apiOf } from '../support/http.ts'
 import { pass, stateOf, untilWaiting, wakesDuring } from '../support/node-state.ts'
 import { sqlUser } from '../support/sql-user.ts'
 
-/** For a busy machine: what woke whom is counted, and that tells more. */
+/** Generous for a busy machine: the counted wake-ups are more precise. */
 const slackMs = 5_000
 
-test('the LISTEN connection is killed, and comes back', async (t) => {
+test('a killed LISTEN connection is replaced', async (t) => {
   const node = await startBroker(t)
   const { rows } = await node.database.pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
      where datname = current_database() and application_name like '% listener'`,
   )
-  t.equal(rows.length, 1, 'there is one')
+  t.equal(rows.length, 1, 'one LISTEN connection')
   await eventually(async () => (await stateOf(node)).mode.why.includes('listener_lost'))
   t.equal((await stateOf(node)).mode.mode, 'aggressive')
   await eventually(async () => (await stateOf(node)).time.listener === 'up')
@@ -29,16 +29,16 @@ test('the LISTEN connection is killed, and comes back', async (t) => {
     await user.query(`select rouse.enqueue('q', '1')`)
     t.equal((await waiting).status, 200)
   })
-  t.equal(wakes.notify, 1, 'it listens again')
+  t.equal(wakes.notify, 1, 'it LISTENs again')
 })
 
 test('without LISTEN a node polls faster, and slows down when LISTEN is restored', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
-  const way = await cuttableWay(t, database.url)
+  const proxy = await cuttableProxy(t, database.url)
   const own = await startBroker(t, {
     database,
     env: {
-      ROUSE_LISTEN_URL: way.url,
+      ROUSE_LISTEN_URL: proxy.url,
       AGGRESSIVE_POLL_DURATION_MS: '500',
       AGGRESSIVE_EXIT_THRESHOLD: '2',
     },
@@ -46,18 +46,18 @@ test('without LISTEN a node polls faster, and slows down when LISTEN is restored
   const client = apiOf(own.url)
   const user = await sqlUser(t, database.url)
   t.match(await stateOf(own), { mode: { mode: 'healthy' }, time: { listener: 'up' } })
-  way.cut()
+  proxy.cut()
   await eventually(async () => (await stateOf(own)).time.listener === 'down')
   t.match(await stateOf(own), { mode: { mode: 'aggressive', why: ['listener_lost'] } })
   const waiting = client.pop('q', '?wait=true&timeout=20000&autoAck=true')
   await untilWaiting(own, 'q', 1)
   const begun = performance.now()
   await user.query(`select rouse.enqueue('q', '1')`)
-  t.equal((await waiting).status, 200, 'found without having been heard')
+  t.equal((await waiting).status, 200, 'found without a notification')
   t.ok(performance.now() - begun < slackMs)
   await pass(1_500)
-  t.equal((await stateOf(own)).mode.mode, 'aggressive', 'as long as the fault stands')
-  way.mend()
+  t.equal((await stateOf(own)).mode.mode, 'aggressive', 'as long as LISTEN is lost')
+  proxy.restore()
   await eventually(async () => (await stateOf(own)).time.listener === 'up', { timeoutMs: 15_000 })
   await eventually(async () => (await stateOf(own)).mode.mode === 'healthy', { timeoutMs: 15_000 })
   const heard = client.pop('q', '?wait=true&timeout=20000')
@@ -71,21 +71,21 @@ test('without LISTEN a node polls faster, and slows down when LISTEN is restored
 
 test('messages enqueued without a listener are delivered when LISTEN is restored, at the latest', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
-  const way = await cuttableWay(t, database.url)
-  const own = await startBroker(t, { database, env: { ROUSE_LISTEN_URL: way.url } })
+  const proxy = await cuttableProxy(t, database.url)
+  const own = await startBroker(t, { database, env: { ROUSE_LISTEN_URL: proxy.url } })
   const user = await sqlUser(t, database.url)
-  way.cut()
+  proxy.cut()
   await eventually(async () => (await stateOf(own)).time.listener === 'down')
   await user.query(`select rouse.enqueue('q', '1')`)
-  way.mend()
+  proxy.restore()
   t.equal((await apiOf(own.url).pop('q', '?wait=true&timeout=10000')).status, 200)
 })
 
-test('the listener stops though its server is silent', async (t) => {
+test('the listener stops although its server does not answer', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
-  const way = await cuttableWay(t, database.url)
+  const proxy = await cuttableProxy(t, database.url)
   const listener = new Listener({
-    url: way.url,
+    url: proxy.url,
     applicationName: 'test listener',
     log: createLogger({ level: 'silent', node: 'test', process: 'primary' }),
     random: () => 0,
@@ -95,8 +95,8 @@ test('the listener stops though its server is silent', async (t) => {
   })
   await listener.start()
   t.equal(listener.state(), 'up')
-  way.hush()
-  // It would hear no goodbye, and this would wait for it until the test is over.
+  proxy.silence()
+  // The server does not confirm the end of the connection; waiting for that would take until the test ends.
   await listener.stop()
   t.equal(listener.state(), 'down')
 })

@@ -1,4 +1,4 @@
-// What nodes do for all, one at a time: retention, and who goes on with it when a node dies.
+// Retention, which one node at a time runs for the cluster, and another continues when that node dies.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -12,7 +12,7 @@ async function count(database: TestDatabase, table: string): Promise<number> {
   return Number(rows[0]?.n)
 }
 
-/** Resolves when a whole round of each kind began and ended after now. */
+/** Resolves when a whole round of each kind has started and ended after now. */
 async function untilRound(database: TestDatabase): Promise<void> {
   const jobs = `name in ('retention', 'dedup', 'history')`
   await database.pool.query(
@@ -20,7 +20,7 @@ async function untilRound(database: TestDatabase): Promise<void> {
   )
   await eventually(
     async () => {
-      await database.advanceClock(50) // a frozen one would leave the next step in the future
+      await database.advanceClock(50) // with a frozen clock the next step would stay in the future
       const { rows } = await database.pool.query(
         `select from rouse.chores where ${jobs} and (last_at is null or position <> 0)`,
       )
@@ -30,7 +30,7 @@ async function untilRound(database: TestDatabase): Promise<void> {
   )
 }
 
-test('what is consumed goes after its time; what is not, and what is held, stays', async (t) => {
+test('consumed messages are removed after their retention; unconsumed and leased ones stay', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const node = await startBroker(t, { database })
@@ -52,9 +52,9 @@ test('what is consumed goes after its time; what is not, and what is held, stays
     return Number(rows[0]?.n)
   }
   t.equal(await left('consumed'), 0)
-  t.equal(await left('idle'), 0, 'though nobody has used the queue since')
-  t.equal(await left('waiting'), 10, 'nobody has consumed them')
-  t.equal(await left('held'), 10, 'somebody holds the first of them')
+  t.equal(await left('idle'), 0, 'although the queue was not used since')
+  t.equal(await left('waiting'), 10, 'not consumed')
+  t.equal(await left('held'), 10, 'the first ones are leased')
   await database.advanceClock(8 * dayMs)
   await untilRound(database)
   const { rows } = await database.pool.query(
@@ -63,11 +63,11 @@ test('what is consumed goes after its time; what is not, and what is held, stays
   t.same(
     rows.map(({ name }) => name),
     ['held', 'waiting'],
-    'partitions that are empty and idle go',
+    'empty and idle partitions are removed',
   )
 })
 
-test('a retry due in five minutes survives a retention of sixty seconds', async (t) => {
+test('a message whose retry is due in five minutes survives a retention of sixty seconds', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const node = await startBroker(t, { database })
@@ -84,7 +84,7 @@ test('a retry due in five minutes survives a retention of sixty seconds', async 
   t.match(again.body.messages, [{ data: 'again', attempt: 1 }])
 })
 
-test('dead letters, their attempts and traces have their own times', async (t) => {
+test('dead letters, their attempts and traces have their own retention', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const node = await startBroker(t, {
@@ -111,7 +111,7 @@ test('dead letters, their attempts and traces have their own times', async (t) =
   t.same(await counts(), { dead: 0, attempts: 0, traces: 0 })
 })
 
-test('an idle group stops holding messages, with one warning in the cluster', async (t) => {
+test('an idle group stops keeping messages, with one warning in the cluster', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const nodes = await Promise.all(
@@ -138,7 +138,7 @@ test('an idle group stops holding messages, with one warning in the cluster', as
   t.match(warnings(), [{ queue: 'q', consumerGroup: 'gone', lastSeenAt: /^2030-01-01T00:00/ }])
 })
 
-test('a consumer that waits keeps its group in use, though nothing comes for weeks', async (t) => {
+test('a waiting consumer keeps its group active, even without messages for weeks', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const node = await startBroker(t, { database })
@@ -148,7 +148,7 @@ test('a consumer that waits keeps its group in use, though nothing comes for wee
   await api.pop('q', '?consumerGroup=gone')
   for (let day = 0; day < 16; day += 1) {
     await database.advanceClock(dayMs)
-    // One request after the other, as a worker waits; each ends empty.
+    // One request after another, as a worker sends them; each ends empty.
     t.equal((await api.pop('q', '?consumerGroup=waits&wait=true&timeout=100')).status, 204)
     await untilRound(database)
     const { rows } = await database.pool.query(
@@ -192,7 +192,7 @@ test('a group that holds back retention is named by /stats of every node', async
   }
 })
 
-test('keys that have expired go in steps, however many came in one round', async (t) => {
+test('expired deduplication keys are removed in steps, however many expire in one round', async (t) => {
   const database = await testDatabase(t)
   await startBroker(t, { database })
   const steps = async () => {
@@ -211,7 +211,7 @@ test('keys that have expired go in steps, however many came in one round', async
   t.ok((await steps()) >= before + 5, 'in steps')
 })
 
-test('a partition that somebody keeps is passed over, and has its turn soon after', async (t) => {
+test('retention skips a locked partition and returns to it soon', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const node = await startBroker(t, { database })
   const api = apiOf(node.url)
@@ -234,7 +234,7 @@ test('a partition that somebody keeps is passed over, and has its turn soon afte
   t.pass('gone')
 })
 
-test('two nodes: the one that does retention is killed, and the other goes on within two seconds', async (t) => {
+test('another node continues retention within two seconds when the node that runs it is killed', async (t) => {
   const database = await testDatabase(t, { instrumented: false })
   const nodes = await Promise.all(
     ['a', 'b'].map((id) => {
@@ -266,7 +266,7 @@ test('two nodes: the one that does retention is killed, and the other goes on wi
   t.ok(tookMs < 2_000, `after ${tookMs} ms`)
 })
 
-test('two nodes never take a step of retention at the same time', async (t) => {
+test('two nodes never run a step of retention at the same time', async (t) => {
   const database = await testDatabase(t)
   const barrier = await database.armBarrier('retention-step-locked')
   const env = { ROUSE_WORKERS: '1', ROUSE_RETENTION_INTERVAL_MS: '100' }
@@ -276,6 +276,6 @@ test('two nodes never take a step of retention at the same time', async (t) => {
     const states = await Promise.all(nodes.map(stateOf))
     return states.every(({ time }) => time.looks >= 3)
   })
-  t.equal((await barrier.reached(1)).pids.length, 1, 'one holds the row, the other passed it over')
+  t.equal((await barrier.reached(1)).pids.length, 1, 'one holds the row, the other skipped it')
   await barrier.release()
 })

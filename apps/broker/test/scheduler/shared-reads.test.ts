@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { sharedReads } from '../../src/encryption/encrypted-queue-cache.ts'
 
-/** Readings that end when the test says so. */
+/** Reads that the test ends. */
 function manual() {
   const ends: { resolve: () => void; reject: (error: Error) => void }[] = []
   let underWay = 0
@@ -24,7 +24,7 @@ function manual() {
   }
 }
 
-test('a single caller is read for at once', async (t) => {
+test('the read of a single caller starts at once', async (t) => {
   const { read, begun, end } = manual()
   const first = read()
   t.equal(begun(), 1)
@@ -36,7 +36,7 @@ test('a single caller is read for at once', async (t) => {
   await second
 })
 
-test('a read in progress is not shared with later callers', async (t) => {
+test('callers that come during a read share the next one', async (t) => {
   const { read, begun, end, most } = manual()
   const early = read()
   let isAnswered = false
@@ -48,7 +48,7 @@ test('a read in progress is not shared with later callers', async (t) => {
   t.equal(begun(), 1, 'one at a time')
   end(0)
   await early
-  t.equal(begun(), 2, 'and one more for all of them')
+  t.equal(begun(), 2, 'one more for all of them')
   t.equal(isAnswered, false)
   end(1)
   await Promise.all(late)
@@ -56,11 +56,11 @@ test('a read in progress is not shared with later callers', async (t) => {
   t.equal(most(), 1)
 })
 
-test('a caller between two reads shares the next one', async (t) => {
+test('a caller between two reads also shares the next one', async (t) => {
   const { read, begun, end, most } = manual()
   const asked: Promise<void>[] = []
   const early = read()
-  // Between the two there are a few turns of the queue of microtasks.
+  // A few microtasks run between the two.
   const turns = early.then(() => asked.push(read())).then(() => asked.push(read()))
   asked.push(read())
   end(0)
@@ -69,11 +69,11 @@ test('a caller between two reads shares the next one', async (t) => {
   await asked[0]
   for (let i = 2; i < begun(); i += 1) end(i)
   await Promise.all(asked)
-  t.ok(begun() <= 3, `${begun()} readings for four`)
+  t.ok(begun() <= 3, `${begun()} reads for four callers`)
   t.equal(most(), 1)
 })
 
-test('a failed read ends like any other', async (t) => {
+test('a failed read rejects its callers, and the next read starts', async (t) => {
   const { read, begun, end, ends } = manual()
   const [failing, next] = [read(), read()]
   ends[0]?.reject(new Error('no database'))

@@ -1,4 +1,5 @@
-// More due times than a node keeps, in virtual time: what is near is on time, what is far is left to looks and on time, too.
+// More due times than a node keeps, in virtual time: near ones are kept and on time, far ones are found by
+// due polls and on time, too.
 import { mock } from 'node:test'
 import { seededRandom } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -8,7 +9,7 @@ import { Timers } from '../../src/scheduler/timers.ts'
 
 const dayMs = 86_400_000
 const roundTripMsMax = 40
-/** A due time has surely come a round trip after it did; one ms for each clock that is cut off. */
+/** A node is sure of a due time one round trip after it; one ms is for each clock's rounding. */
 const lateMsMax = roundTripMsMax + 2
 
 /** Timers and a database whose clock is an hour ahead, with a round trip that the test chooses. */
@@ -69,7 +70,7 @@ function setUp(t: Test, roundTripMs: () => number = () => roundTripMsMax) {
     pass,
     known: () => timers.stats().known as number,
     start: () => Promise.all([timers.start(), pass(roundTripMsMax)]),
-    /** Commits something that is due in so many ms, and tells. */
+    /** Commits a message that is due in that many ms, and notifies the timers. */
     schedule: (inMs: number): number => {
       const dueAtMs = databaseMs() + inMs
       rows.add(dueAtMs)
@@ -85,11 +86,11 @@ function later(ms: number): Promise<void> {
   })
 }
 
-test('short delays are on time beside more far ones than a node keeps', async (t) => {
+test('short delays are on time among more far ones than a node keeps', async (t) => {
   const { start, schedule, pass, lateMs, known } = setUp(t)
   await start()
   for (let i = 0; i < 2 * deadlinesMax; i += 1) schedule(dayMs + i)
-  t.equal(known(), 0, 'far ones take no place')
+  t.equal(known(), 0, 'far ones take no space')
   const near = [100, 200, 300].map(schedule)
   await pass(300 + lateMsMax)
   for (const dueAtMs of near) {
@@ -113,7 +114,7 @@ test('a due time is not lost between polls, whenever its notice arrives and howe
   await start()
   const dueAts: number[] = []
   for (let i = 0; i < 300; i += 1) {
-    // Around one horizon, around two, and anywhere.
+    // Around one horizon, around two, and at random.
     const inMs = [1_400 + random.below(200), 2_900 + random.below(200), 1 + random.below(6_000)]
     dueAts.push(schedule(inMs[i % 3] ?? 1))
     await pass(random.below(100))
@@ -123,11 +124,11 @@ test('a due time is not lost between polls, whenever its notice arrives and howe
   t.ok(worst <= lateMsMax, `the latest was ${worst} ms late`)
 })
 
-test('before the clock of the database is known, near ones have their place among any number of far ones', async (t) => {
+test("near due times are kept among any number of far ones, even before the database's clock is known", async (t) => {
   const { timers, schedule, pass, lateMs, known } = setUp(t)
   const started = timers.start()
   await pass(roundTripMsMax - 1)
-  // The look under way has not seen them.
+  // The due poll in progress has not seen them.
   for (let i = 0; i < 2 * deadlinesMax; i += 1) schedule(dayMs - i)
   const near = [100, 200, 300].map(schedule)
   t.equal(known(), deadlinesMax)

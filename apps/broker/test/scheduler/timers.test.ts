@@ -1,4 +1,5 @@
-// What is due later comes when it is due: not earlier, and not much later. Slack is ten times what the bench asks for.
+// Messages are delivered when they are due: not earlier, and not much later. The slack is ten times the limit
+// of the bench.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -10,7 +11,7 @@ const node = await sharedBroker()
 const api = apiOf(node.url)
 const slackMs = 500
 
-test('two hundred due times over three seconds: none early, none lost, none very late', async (t) => {
+test('of two hundred due times within three seconds none is early, lost or very late', async (t) => {
   const queue = unique()
   const dueAt = new Map<number, number>()
   const arrivedAt = new Map<number, number>()
@@ -31,7 +32,7 @@ test('two hundred due times over three seconds: none early, none lost, none very
       dueAt.set(i, firstAt + i * 15)
       return { queue, partition: `p${i % 40}`, payload: i }
     })
-    // Most by absolute times in a few requests; the rest one by one, due when the database says.
+    // Most by absolute time in a few requests; the rest one by one, by a delay from the database's time.
     const absolute = items.slice(0, 160).map((item) => {
       return { ...item, runAt: new Date(dueAt.get(item.payload) ?? 0).toISOString() }
     })
@@ -48,15 +49,15 @@ test('two hundred due times over three seconds: none early, none lost, none very
   t.ok((sorted[0] ?? -1) >= 0, `the earliest came ${sorted[0]} ms after its time`)
   t.ok((sorted[197] ?? 0) < slackMs, `the 198th of 200 came ${sorted[197]} ms late`)
   t.ok((wakes.timer ?? 0) > 0, 'woken by timers')
-  t.equal(wakes.fallback, 0, 'not by fallback checks')
+  t.equal(wakes.fallback, 0, 'not by fallback polls')
 })
 
-test('a database whose clock is an hour ahead is met at its own time', async (t) => {
+test("delays follow the database's clock, even if it is an hour ahead", async (t) => {
   const database = await testDatabase(t)
   await database.advanceClock(3_600_000)
   const node = await startBroker(t, { database })
   const api = apiOf(node.url)
-  await api.push({ queue: 'q', payload: 'first', delayMs: 1 }) // both sides have done it once
+  await api.push({ queue: 'q', payload: 'first', delayMs: 1 }) // warms up both sides
   await api.pop('q', '?wait=true&timeout=5000&autoAck=true')
   const begun = performance.now()
   await api.push({ queue: 'q', payload: 'later', delayMs: 400 })
@@ -68,7 +69,7 @@ test('a database whose clock is an hour ahead is met at its own time', async (t)
   t.ok(Math.abs(skewMs - 3_600_000) < 1_000, `skew ${skewMs} ms`)
 })
 
-test('a clock that is set while the node runs is followed', async (t) => {
+test("delays follow the database's clock when it is set while the node runs", async (t) => {
   const database = await testDatabase(t)
   const node = await startBroker(t, { database })
   const api = apiOf(node.url)
@@ -76,7 +77,7 @@ test('a clock that is set while the node runs is followed', async (t) => {
   const waiting = api.pop('q', '?wait=true&timeout=20000&autoAck=true')
   await untilWaiting(node, 'q', 1)
   await database.advanceClock(600_000)
-  t.equal((await waiting).body.messages[0].data, 1, 'due by the new time')
+  t.equal((await waiting).body.messages[0].data, 1, 'due by the new clock')
   await database.advanceClock(-1_200_000)
   await eventually(async () => (await stateOf(node)).time.skewMs < -500_000)
   const begun = performance.now()
@@ -86,7 +87,7 @@ test('a clock that is set while the node runs is followed', async (t) => {
   t.ok(tookMs >= 300 && tookMs < 300 + slackMs, `after ${tookMs} ms`)
 })
 
-test('a retry comes back after its delay, by a timer', async (t) => {
+test('a retry is delivered after its delay, by a timer', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const { body } = await api.pop(queue)
@@ -101,7 +102,7 @@ test('a retry comes back after its delay, by a timer', async (t) => {
   t.match(wakes, { timer: 1, fallback: 0 })
 })
 
-test('a failed message comes back by the ladder of its queue', async (t) => {
+test('a failed message is redelivered after the retry delays of its queue', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { retryBackoffMs: [200, 400] } })
   await api.push({ queue, payload: 1 })
@@ -115,7 +116,7 @@ test('a failed message comes back by the ladder of its queue', async (t) => {
   }
 })
 
-test('a lease that runs out gives its message to the next at once', async (t) => {
+test('the message of an expired lease reaches a waiter at once', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const begun = performance.now()
@@ -126,7 +127,7 @@ test('a lease that runs out gives its message to the next at once', async (t) =>
   t.ok(tookMs >= 1_000 && tookMs < 1_000 + slackMs, `after ${tookMs} ms`)
 })
 
-test('a window buffer is quiet for its time and no longer, though the waiter came late', async (t) => {
+test('a window buffer is delivered at its end, even to a waiter that came late', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { windowBuffer: 1 } })
   await api.push({ queue, payload: 1 })
@@ -140,7 +141,7 @@ test('a window buffer is quiet for its time and no longer, though the waiter cam
   t.ok(tookMs >= 1_000 && tookMs < 1_000 + slackMs, `after ${tookMs} ms`)
 })
 
-test('a queue that delays everything delivers when its delay is over', async (t) => {
+test('a queue with delayedProcessing delivers a message after the delay', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { delayedProcessing: 1 } })
   const begun = performance.now()
@@ -151,7 +152,7 @@ test('a queue that delays everything delivers when its delay is over', async (t)
   t.ok(tookMs >= 1_000 && tookMs < 1_000 + slackMs, `after ${tookMs} ms`)
 })
 
-test('what was due while everything was down comes once, when a node is back', async (t) => {
+test('messages that became due while every node was down are delivered once, after a restart', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:20:00Z')
   const first = await startBroker(t, { database })
@@ -172,7 +173,7 @@ test('what was due while everything was down comes once, when a node is back', a
     const { status, body } = await back.pop(queue, '?wait=true&timeout=10000&batch=10')
     t.equal(status, 200, queue)
     t.equal(body.messages.length, 1, `${queue} once`)
-    t.equal((await back.pop(queue)).status, 204, `${queue} not twice`)
+    t.equal((await back.pop(queue)).status, 204, `${queue}: not twice`)
     await back.ack(body.messages[0])
   }
 })

@@ -1,4 +1,5 @@
-// The test plan of the first document on long polling, number by number. What takes minutes there runs in the bench.
+// The test plan of seed 000, long polling; a title ends with the number of its item. Items that take minutes
+// run in the bench.
 import { eventually } from '@rouse/testkit'
 import pg from 'pg'
 import { test } from 'tap'
@@ -12,7 +13,7 @@ const node = await sharedBroker()
 const api = apiOf(node.url)
 const { pool, url } = node.database
 
-test('000-1: both triggers are there after the migration', async (t) => {
+test('the migration creates both triggers (000-1)', async (t) => {
   const { rows } = await pool.query(
     `select tgname from pg_trigger where tgname in ('scheduled_notifies', 'freed_notifies') order by 1`,
   )
@@ -22,7 +23,7 @@ test('000-1: both triggers are there after the migration', async (t) => {
   )
 })
 
-test('000-2 and 3: a committed row notifies, and the payload is its due time in ms', async (t) => {
+test('a committed row notifies with its due time in ms (000-2, 000-3)', async (t) => {
   const listener = new pg.Client({ connectionString: url })
   await listener.connect()
   t.teardown(() => listener.end())
@@ -36,7 +37,7 @@ test('000-2 and 3: a committed row notifies, and the payload is its due time in 
   t.same(payloads, ['0', String(dueAtMs)])
 })
 
-test('000-4: immediate work wakes a waiter at once, by NOTIFY', async (t) => {
+test('a message that is due now wakes a waiter at once, by NOTIFY (000-4)', async (t) => {
   const queue = unique()
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
@@ -47,11 +48,11 @@ test('000-4: immediate work wakes a waiter at once, by NOTIFY', async (t) => {
     t.equal((await waiting).status, 200)
     tookMs = performance.now() - begun
   })
-  t.ok(tookMs < 500, `${tookMs} ms after the commit; the bench asks for less than 10`)
+  t.ok(tookMs < 500, `${tookMs} ms after the commit; the limit of the bench is 10 ms`)
   t.match(wakes, { notify: 1, fallback: 0 })
 })
 
-test('000-5: work that is due later wakes a waiter at its time, by a timer', async (t) => {
+test('a delayed message wakes a waiter when it is due, by a timer (000-5)', async (t) => {
   const queue = unique()
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
@@ -65,7 +66,7 @@ test('000-5: work that is due later wakes a waiter at its time, by a timer', asy
   t.match(wakes, { timer: 1, fallback: 0 })
 })
 
-test('000-6: four waiters and one item cost one query', async (t) => {
+test('one message for four waiters costs one pop, and one more that ends the chain (000-6)', async (t) => {
   const database = await countingDatabase(t)
   const env = { ROUSE_WORKERS: '4', NOTIFY_DELIVERY_TIMEOUT_MS: '10000' }
   const own = await startBroker(t, { database, env })
@@ -83,14 +84,14 @@ test('000-6: four waiters and one item cost one query', async (t) => {
   await database.pool.query(`select rouse.enqueue('q', '1')`)
   await eventually(() => answered === 1)
   const spent = (await popsOf(database)) - before
-  // Finding work wakes the next worker with waiters: one more pop, which ends the chain.
+  // A pop that finds a message wakes the next worker with waiters: one more pop, which ends the chain.
   t.ok(spent <= 2, `${spent} pops`)
   t.equal(answered, 1)
   gone.abort()
   await Promise.all(waiting)
 })
 
-test('000-7: with NOTIFY switched off a waiter still wakes', async (t) => {
+test('a waiter is woken although NOTIFY is switched off (000-7)', async (t) => {
   const own = await startBroker(t, { env: { ROUSE_NOTIFY: 'off' } })
   const waiting = apiOf(own.url).pop('q', '?wait=true&timeout=20000')
   await untilWaiting(own, 'q', 1)
@@ -101,7 +102,7 @@ test('000-7: with NOTIFY switched off a waiter still wakes', async (t) => {
   t.equal(wakes.notify, 0)
 })
 
-test('000-8: an earlier timer replaces a later one', async (t) => {
+test('an earlier timer replaces a later one (000-8)', async (t) => {
   const queue = unique()
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
@@ -114,7 +115,7 @@ test('000-8: an earlier timer replaces a later one', async (t) => {
   t.ok(tookMs >= 400 && tookMs < 1_000, `after ${tookMs} ms`)
 })
 
-test('000-9: a hundred items at once are drained by all, without a wake for each', async (t) => {
+test('a hundred messages at once are consumed by all waiters with few wake-ups (000-9)', async (t) => {
   const queue = unique()
   const gotten = new Set<number>()
   const consumers = Array.from({ length: 4 }, async () => {
@@ -138,8 +139,8 @@ test('000-9: a hundred items at once are drained by all, without a wake for each
   t.ok((wakes.notify ?? 0) <= 10, `${wakes.notify} wakes by NOTIFY`)
 })
 
-test('000-10: a node with waiters and no work asks PostgreSQL little', async (t) => {
-  // On a busy machine a grant may come late, and make the node watchful: here for a moment.
+test('a node with waiters and no messages sends few queries (000-10)', async (t) => {
+  // On a busy machine a late grant may make the node aggressive; here it lasts only a moment.
   const own = await startBroker(t, { env: { AGGRESSIVE_POLL_DURATION_MS: '500' } })
   const gone = new AbortController()
   const waiting = Array.from({ length: 20 }, (_, i) =>
@@ -154,9 +155,12 @@ test('000-10: a node with waiters and no work asks PostgreSQL little', async (t)
   const begun = performance.now()
   await eventually(() => performance.now() - begun > 4_000, { timeoutMs: 10_000 })
   const after = await stateOf(own)
-  // PostgreSQL's own count is in wait/wakes.test.ts; these are the two that could get out of hand.
-  t.ok(after.time.looks - before.time.looks <= 6, 'looks')
-  t.ok((after.counters.fallbackChecks ?? 0) - (before.counters.fallbackChecks ?? 0) <= 2, 'checks')
+  // wait/wakes.test.ts counts all queries in PostgreSQL; these two kinds could grow without bounds.
+  t.ok(after.time.looks - before.time.looks <= 6, 'due polls')
+  t.ok(
+    (after.counters.fallbackChecks ?? 0) - (before.counters.fallbackChecks ?? 0) <= 2,
+    'fallback polls',
+  )
   gone.abort()
   await Promise.all(waiting)
 })

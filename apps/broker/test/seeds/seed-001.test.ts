@@ -1,5 +1,5 @@
-// The test plan of the document on optimised polling, number by number, as far as 000 has not said it already. Its
-// state machine runs on a clock that the test moves; everything else on a real node.
+// The test plan of seed 001, optimised polling, except for items that seed 000 covers; a title ends with the
+// number of its item. The state machine is tested with a virtual clock, everything else on a real node.
 import { SharedStateManager } from '@rouse/shared-state'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -13,14 +13,14 @@ const node = await sharedBroker()
 const api = apiOf(node.url)
 const { pool } = node.database
 
-test('001-3: a waiter without work waits for its time', async (t) => {
+test('a waiting pop without messages is answered at its deadline (001-3)', async (t) => {
   const begun = performance.now()
   t.equal((await api.pop(unique(), '?wait=true&timeout=1500')).status, 204)
   const tookMs = performance.now() - begun
   t.ok(tookMs >= 1_500 && tookMs < 3_000, `${tookMs} ms`)
 })
 
-test('001-3: a waiter that finds work has it at once', async (t) => {
+test('a waiting pop that finds a message returns at once (001-3)', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const begun = performance.now()
@@ -28,7 +28,7 @@ test('001-3: a waiter that finds work has it at once', async (t) => {
   t.ok(performance.now() - begun < 1_000)
 })
 
-test('001-4 and 6: one notification wakes one of four, and one of four gets the item', async (t) => {
+test('one notification wakes one of four waiters, and one of them gets the message (001-4, 001-6)', async (t) => {
   const queue = unique()
   const answers = Array.from({ length: 4 }, () => api.pop(queue, '?wait=true&timeout=2000'))
   await untilWaiting(node, queue, 4)
@@ -40,7 +40,7 @@ test('001-4 and 6: one notification wakes one of four, and one of four gets the 
   t.equal(wakes.notify, 1)
 })
 
-test('001-7, refused: a node that is woken by NOTIFY stays healthy', async (t) => {
+test('a node that is woken by NOTIFY stays healthy, unlike in the seed (001-7)', async (t) => {
   const queue = unique()
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
@@ -49,7 +49,7 @@ test('001-7, refused: a node that is woken by NOTIFY stays healthy', async (t) =
   t.equal((await stateOf(node)).mode.mode, 'healthy')
 })
 
-test('001-8: a query that fails makes the node aggressive', async (t) => {
+test('a failed query makes the node aggressive (001-8)', async (t) => {
   const own = await startBroker(t)
   const waiting = apiOf(own.url).pop('q', '?wait=true&timeout=20000')
   await untilWaiting(own, 'q', 1)
@@ -62,10 +62,10 @@ test('001-8: a query that fails makes the node aggressive', async (t) => {
   t.equal((await stateOf(own)).mode.mode, 'aggressive')
   await own.database.pool.query(`alter function rouse.broken rename to groups_with_work`)
   await apiOf(own.url).push({ queue: 'q', payload: 1 })
-  t.equal((await waiting).status, 200, 'and goes on')
+  t.equal((await waiting).status, 200, 'the waiter is still served')
 })
 
-/** A manager with one waiter, on a clock that only the test moves. */
+/** A manager with one waiter and a virtual clock. */
 function aggressiveManager() {
   let now = 0
   const manager = new SharedStateManager(
@@ -80,7 +80,7 @@ function aggressiveManager() {
     advance: (ms: number) => {
       now += ms
     },
-    /** One fallback check, when the next is due. */
+    /** The next fallback poll, at its time. */
     check: (outcome: 'empty' | 'error' | 'work') => {
       now = Math.max(now, manager.nextWakeAt())
       manager.tick()
@@ -88,14 +88,14 @@ function aggressiveManager() {
       if (outcome === 'error') manager.fallbackFailed()
       else manager.fallbackResult(outcome === 'work' ? keys : [])
       if (outcome !== 'work') return
-      // The worker takes what was found, and the group is free again.
+      // The worker takes the message, and the group is free again.
       const grantId = manager.tryAcquireGroup(1, 'q/*/g')
       if (grantId !== undefined) manager.releaseGroup('q/*/g', grantId, 'messages')
     },
   }
 }
 
-test('001-9: errors in between keep the node aggressive, however long ago it began', async (t) => {
+test('errors between polls keep the node aggressive, however long ago it became so (001-9)', async (t) => {
   const { mode, advance, check } = aggressiveManager()
   for (let i = 0; i < 50; i += 1) {
     for (let quiet = 0; quiet < 4; quiet += 1) check('empty')
@@ -105,16 +105,16 @@ test('001-9: errors in between keep the node aggressive, however long ago it beg
   t.equal(mode(), 'aggressive')
 })
 
-test('001-10: five checks in a row that found nothing, after a minute, end it', async (t) => {
+test('after a minute, five empty polls in a row end aggressive mode (001-10)', async (t) => {
   const { mode, advance, check } = aggressiveManager()
   for (let i = 0; i < 20; i += 1) check('empty')
-  t.equal(mode(), 'aggressive', 'the minute is not over')
+  t.equal(mode(), 'aggressive', 'the minute has not passed')
   advance(60_000)
   check('empty')
   t.equal(mode(), 'healthy')
 })
 
-test('001-10: fewer than five do not', async (t) => {
+test('fewer than five empty polls do not end aggressive mode (001-10)', async (t) => {
   const { mode, advance, check } = aggressiveManager()
   advance(60_000)
   for (let i = 0; i < 4; i += 1) check('empty')
@@ -123,7 +123,7 @@ test('001-10: fewer than five do not', async (t) => {
   t.equal(mode(), 'healthy')
 })
 
-test('001-11: work that a check finds unannounced begins the count anew', async (t) => {
+test('a poll that finds an unannounced message restarts the count of empty polls (001-11)', async (t) => {
   const { mode, advance, check } = aggressiveManager()
   advance(60_000)
   for (let i = 0; i < 4; i += 1) check('empty')
@@ -132,7 +132,7 @@ test('001-11: work that a check finds unannounced begins the count anew', async 
   t.equal(mode(), 'aggressive')
 })
 
-test('001-11b: a wake that nobody takes within a tenth of a second makes the node aggressive', async (t) => {
+test('a grant that no worker takes within 100 ms makes the node aggressive (001-11b)', async (t) => {
   const own = await startBroker(t, { env: { ROUSE_WORKERS: '1' } })
   const client = apiOf(own.url)
   const waiting = client.pop('q', '?wait=true&timeout=20000')
@@ -147,14 +147,14 @@ test('001-11b: a wake that nobody takes within a tenth of a second makes the nod
   const begun = performance.now()
   await eventually(() => performance.now() - begun > 300)
   process.kill(worker, 'SIGCONT')
-  t.equal((await waiting).status, 200, 'the item is not lost')
+  t.equal((await waiting).status, 200, 'the message is not lost')
   const { mode, counters } = await stateOf(own)
   t.match(mode, { mode: 'aggressive' })
   t.ok(mode.why.includes('grant_untaken'))
   t.ok((counters.deliveryTimeouts ?? 0) >= 1)
 })
 
-test('001-14: without wait=true nothing waits', async (t) => {
+test('a pop without wait=true returns at once (001-14)', async (t) => {
   const begun = performance.now()
   t.equal((await api.pop(unique())).status, 204)
   t.ok(performance.now() - begun < 500)

@@ -1,4 +1,5 @@
-// The verification list of the document on job dispatch: an outbox in the user's transaction, leases, the retry ladder.
+// The verification list of seed 003, job dispatch: an outbox in the user's transaction, leases, retry delays.
+// A title ends with the number of its item.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -11,7 +12,7 @@ const node = await sharedBroker()
 const api = apiOf(node.url)
 const { pool } = node.database
 
-test('003-1, happy path: item and job in one transaction, NOTIFY, work, done', async (t) => {
+test("a job enqueued in the user's transaction is announced by NOTIFY, handled and completed (003-1)", async (t) => {
   const queue = unique()
   const user = await sqlUser(t, node.database.url)
   await user.query('create table if not exists items (id int primary key, state text)')
@@ -30,12 +31,12 @@ test('003-1, happy path: item and job in one transaction, NOTIFY, work, done', a
   t.equal((await api.pop(queue)).status, 204, 'completed')
 })
 
-test('003-2, missed NOTIFY: a row that nobody was told of is found by looking', async (t) => {
+test('a job without a NOTIFY is found by polling (003-2)', async (t) => {
   const queue = unique()
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
   const wakes = await wakesDuring(node, async () => {
-    // A row of the broker never notifies, and no worker told of this one.
+    // A row with the origin of the broker never notifies, and no worker sent a hint for this one.
     await pool.query(
       `insert into rouse.scheduled (queue, partition, due_at, message_id, payload, origin, created_at)
        values ($1, 'p', now(), gen_random_uuid(), '1', 'broker', now())`,
@@ -46,7 +47,7 @@ test('003-2, missed NOTIFY: a row that nobody was told of is found by looking', 
   t.match(wakes, { notify: 0, timer: 1 })
 })
 
-test('003-3, concurrent workers: no job is handled twice', async (t) => {
+test('concurrent workers handle no job twice (003-3)', async (t) => {
   const queue = unique()
   await pool.query(
     `select rouse.enqueue($1, to_json(n), partition => 'p' || n) from generate_series(1, 200) n`,
@@ -69,17 +70,17 @@ test('003-3, concurrent workers: no job is handled twice', async (t) => {
   t.equal(new Set(handled).size, 200)
 })
 
-test('003-4, crash recovery: a job whose worker died is given to another when its lease is over', async (t) => {
+test('a job whose worker died is redelivered when its lease expires (003-4)', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 'job' })
   const begun = performance.now()
-  t.equal((await api.pop(queue, '?leaseSeconds=1')).status, 200) // and is never heard of again
+  t.equal((await api.pop(queue, '?leaseSeconds=1')).status, 200) // and the worker dies
   const { body } = await api.pop(queue, '?wait=true&timeout=10000')
   t.match(body.messages, [{ data: 'job', attempt: 2 }])
   t.ok(performance.now() - begun >= 1_000, 'not before')
 })
 
-test('003-5, idempotency: a job that is handled twice has its effect once', async (t) => {
+test('a job that is handled twice has its effect once (003-5)', async (t) => {
   const queue = unique()
   const user = await sqlUser(t, node.database.url)
   await user.query('create table if not exists effects (job text)')
@@ -92,7 +93,7 @@ test('003-5, idempotency: a job that is handled twice has its effect once', asyn
   )
   const again = await api.pop(queue, '?wait=true&timeout=10000')
   t.equal(again.body.messages[0].attempt, 2)
-  // The first worker comes back late: its acknowledgement is refused, and takes its effect along.
+  // The first worker is late: its acknowledgement is refused, which rolls back its effect.
   await user.query('begin')
   await user.query(`insert into effects values ('by the first')`)
   await t.rejects(user.query('select rouse.ack_in($1)', [rows[0].id]))
@@ -110,7 +111,7 @@ test('003-5, idempotency: a job that is handled twice has its effect once', asyn
   t.same(effects.rows, [{ job: 'by the second' }])
 })
 
-test('003, producer: a job that is enqueued twice under one key is one job', async (t) => {
+test('a job enqueued twice with the same key is stored once (003)', async (t) => {
   const queue = unique()
   for (const n of [1, 2]) {
     await pool.query(`select rouse.enqueue($1, $2, transaction_id => 'item-1')`, [queue, `${n}`])
@@ -120,7 +121,7 @@ test('003, producer: a job that is enqueued twice under one key is one job', asy
   t.equal((await api.pop(queue, '?wait=true&timeout=1500')).status, 204)
 })
 
-test('003, retry ladder: at once, after thirty seconds, after five minutes, then dead', async (t) => {
+test('a job is retried at once, after 30 seconds and after 5 minutes, then dead-lettered (003)', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const own = await startBroker(t, { database })
@@ -147,7 +148,7 @@ test('003, retry ladder: at once, after thirty seconds, after five minutes, then
   t.same(rows, [{ attempts: 4, error_code: 'E1' }])
 })
 
-test('003, poison: a job that kills its worker is dead after four deliveries, and its lane goes on', async (t) => {
+test('a job that kills its worker is dead-lettered after four deliveries, and its lane continues (003)', async (t) => {
   const database = await testDatabase(t)
   await database.freezeClock('2030-01-01T00:00:00Z')
   const own = await startBroker(t, { database })
@@ -162,7 +163,7 @@ test('003, poison: a job that kills its worker is dead after four deliveries, an
   t.match(body.messages, [{ data: 'good', attempt: 1 }])
 })
 
-test('003, end to end: a hundred jobs enqueued at once are handled within five seconds', async (t) => {
+test('a hundred jobs enqueued at once are handled within five seconds (003)', async (t) => {
   const queue = unique()
   const handled = new Set<number>()
   const workers = Array.from({ length: 4 }, async () => {

@@ -1,4 +1,5 @@
-// The testing checklist of the document that POP_WAIT comes from, line by line, for one node.
+// The testing checklist of seed 004 (POP_WAIT) for one node. cluster/wakes.test.ts has the part about several
+// nodes.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -37,7 +38,7 @@ async function untilWaiting(queue: string, count: number, url = broker.url): Pro
   })
 }
 
-test('single node, no UDP: a push wakes a waiting pop', async (t) => {
+test('a push wakes a waiting pop on a single node without UDP', async (t) => {
   const queue = unique()
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(queue, 1)
@@ -46,10 +47,10 @@ test('single node, no UDP: a push wakes a waiting pop', async (t) => {
   const { status, body } = await waiting
   t.equal(status, 200)
   t.same(body.messages[0].data, 1)
-  t.ok(performance.now() - pushed < 2_000, 'long before any fallback check')
+  t.ok(performance.now() - pushed < 2_000, 'long before any fallback poll')
 })
 
-test('backoff grows after empty checks and a push resets it', async (t) => {
+test('the polling interval grows after empty polls, and a push resets it', async (t) => {
   const node = await startBroker(t, {
     env: {
       POP_WAIT_BASE_INTERVAL_MS: '20',
@@ -61,7 +62,7 @@ test('backoff grows after empty checks and a push resets it', async (t) => {
   const client = apiOf(node.url)
   const waiting = client.pop('slow', '?wait=true&timeout=30000')
   await untilWaiting('slow', 1, node.url)
-  // A lost connection is a fetch error: the node turns aggressive and walks the ladder.
+  // A lost connection counts as a failed query: the node becomes aggressive and backs off from there.
   await node.database.pool
     .query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()',
@@ -87,7 +88,7 @@ test('backoff grows after empty checks and a push resets it', async (t) => {
   await Promise.all([waiting, other])
 })
 
-test('the group lock keeps two workers from asking the same at once', async (t) => {
+test('the in-flight lock of a wait group keeps two workers from popping it at the same time', async (t) => {
   const database = await countingDatabase(t)
   const node = await startBroker(t, { database, env: { ROUSE_WORKERS: '4' } })
   const client = apiOf(node.url)
@@ -107,7 +108,7 @@ test('the group lock keeps two workers from asking the same at once', async (t) 
   t.ok(spent <= 8, `${spent} pops for 20 waiters on 4 workers`)
 })
 
-test('a waiting pop is answered 204 at its deadline', async (t) => {
+test('a waiting pop is answered with 204 at its deadline', async (t) => {
   const queue = unique()
   const begun = performance.now()
   const { status, body } = await api.pop(queue, '?wait=true&timeout=700')
@@ -126,7 +127,7 @@ test('a waiting pop returns early when there are messages', async (t) => {
   t.ok(performance.now() - begun < 5_000)
 })
 
-test('consumer groups do not wake each other out of a message', async (t) => {
+test('waiters of two consumer groups both get the message', async (t) => {
   const queue = unique()
   const waiting = ['a', 'b'].map((group) =>
     api.pop(queue, `?wait=true&timeout=20000&consumerGroup=${group}`),
@@ -150,12 +151,12 @@ test('a pop that waits for a partition is woken by that partition only', async (
   t.equal((await other).status, 204)
 })
 
-test('pops that wait and pops that do not are served side by side', async (t) => {
+test('pops with and without wait=true are served at the same time', async (t) => {
   const queue = unique()
   t.equal((await api.pop(queue)).status, 204)
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(queue, 1)
-  t.equal((await api.pop(queue)).status, 204, 'not waiting means an answer now')
+  t.equal((await api.pop(queue)).status, 204, 'without wait=true the answer is immediate')
   await api.push({ queue, partition: 'a', payload: 1 }, { queue, partition: 'b', payload: 2 })
   const first = await waiting
   const second = await eventually(async () => {

@@ -14,7 +14,7 @@ export interface RunningBroker {
   readonly url: string
   readonly child: ChildProcess
   readonly database: TestDatabase
-  /** What it logged so far, line by line. */
+  /** Its log entries so far. */
   readonly log: Record<string, unknown>[]
   readonly exited: Promise<{ readonly code: number | null; readonly signal: string | null }>
   readonly stop: () => Promise<{ readonly code: number | null; readonly signal: string | null }>
@@ -28,13 +28,13 @@ export interface BrokerOptions {
   readonly main?: string
 }
 
-/** What ships: it starts in a third of the time that the sources take. `npm test` has built it. */
+/** The built program: it starts in a third of the time that the sources take. */
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
 /** A start takes a second, unless every core is busy with other tests. */
 const patience = { timeoutMs: 30_000 }
 
-/** The real program on a database of the test's own. Resolves when it is ready; it ends with the test. */
+/** The real program on the test's own database. Resolves when it is ready; it ends with the test. */
 export async function startBroker(t: Test, options: BrokerOptions = {}): Promise<RunningBroker> {
   const database =
     options.database ?? (await testDatabase(t, { instrumented: options.instrumented ?? false }))
@@ -75,10 +75,10 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
   return { url, child, database, log, exited, stop }
 }
 
-/** By the server they stand before. */
+/** Poolers by the server behind them. */
 const poolers = new Map<string, Promise<Pgbouncer>>()
 
-/** With ROUSE_TEST_PGBOUNCER=1 every node works through pgbouncer and listens to PostgreSQL itself. */
+/** With ROUSE_TEST_PGBOUNCER=1 every node queries through pgbouncer and LISTENs on PostgreSQL directly. */
 async function databaseSettings(url: string): Promise<Record<string, string>> {
   if (process.env.ROUSE_TEST_PGBOUNCER !== '1') return { ROUSE_DATABASE_URL: url }
   const { host } = new URL(url)
@@ -88,8 +88,8 @@ async function databaseSettings(url: string): Promise<Record<string, string>> {
 }
 
 /**
- * Without the environment of the tests: only what is given, and what a program needs to run. By way of `env`, because
- * tap puts its loaders into every Node process that a test starts, and a node of three processes then takes ten
+ * Only with the given environment, and what a program needs to run. Started through `env`, because tap puts
+ * its loaders into every Node process that a test starts, and a node of three processes would take ten
  * seconds to start instead of one.
  */
 export function spawnBroker(

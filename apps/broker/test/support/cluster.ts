@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { type RunningBroker, startBroker } from './broker.ts'
 import { send } from './http.ts'
 
-/** Longer than a ring needs, and generous where every core is busy. */
+/** Longer than nodes need to find each other on a busy machine. */
 const patience = { timeoutMs: 20_000 }
 
 export interface ClusterOptions {

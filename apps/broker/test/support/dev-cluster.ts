@@ -12,32 +12,33 @@ export interface RunningDevCluster {
   readonly child: ChildProcess
   readonly dataDir: string
   readonly exited: Promise<number | null>
-  /** What it printed so far. */
+  /** Its output so far. */
   readonly output: () => string
   /** `cluster.json` as it is now. */
   readonly describe: () => Promise<ClusterDescription>
-  /** The words of every process that names the data folder: nodes, their workers, PostgreSQL, its watchdog. */
+  /** The command lines of all processes that name the data folder: nodes, workers, PostgreSQL, its
+   * watchdog. */
   readonly processes: () => string[]
-  /** The first of them with this word, too. */
+  /** The first of them that also has this word. */
   readonly pidOf: (word: string) => number | undefined
 }
 
 export interface DevClusterOptions {
   readonly nodes: number
   readonly port: number
-  /** Else a new one. */
+  /** Without it a new one is created. */
   readonly dataDir?: string
   readonly env?: Readonly<Record<string, string>>
 }
 
 const start = fileURLToPath(new URL('../../../../scripts/start.mjs', import.meta.url))
 
-/** A test that fails because the cluster does not end must not leave it behind. */
+/** A test that fails because the cluster does not end must not leave it running. */
 const stopMsMax = 40_000
 
 /**
- * Below those that systems hand out, or a connection of another test may have it by the time a node binds. Test files
- * that run at the same time have process numbers close to each other: the factor puts their ports far apart.
+ * Below the ephemeral ports, which a connection of another test may use by the time a node binds. Test files
+ * that run at the same time have close process ids: the factor puts their ports far apart.
  */
 export function freePortBase(): number {
   return 20_000 + ((process.pid * 617) % 1_000) * 10
@@ -59,7 +60,8 @@ export async function startDevCluster(
   }
 }
 
-/** What `npm start` runs, without the loaders that tap puts into every process. It ends with the test at the latest. */
+/** The program of `npm start`, without the loaders that tap puts into every process. It ends with the
+ * test. */
 export function runStart(
   t: Test,
   flags: readonly string[],
@@ -74,7 +76,7 @@ export function runStart(
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (bytes: Buffer) => (output += bytes.toString()))
   }
-  // Closed, not only ended: all that it said has been read then.
+  // Waits for close, not exit: then all output has been read.
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   t.teardown(async () => {
     child.kill('SIGTERM')
@@ -85,7 +87,8 @@ export function runStart(
   return { child, exited, output: () => output }
 }
 
-/** Open to PostgreSQL, which is no root: it would keep its data outside, where nobody removes them. */
+/** Readable by PostgreSQL, which does not run as root: else it would keep its data elsewhere, where
+ * nothing removes it. */
 export async function newDataFolder(t: Test): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
   await chmod(path, 0o755)

@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '@rouse/testkit'
 import { type Ackable, ackOf, apiOf } from './http.ts'
 
-/** What nobody heard of for so long comes again; short, so that a drain after a failover is. */
+/** The lease time, short so that a drain after a failover is short. */
 const leaseSeconds = 2
 const pushers = 4
-/** Enough to have some under way at any time, and little enough for a drain to be short. */
+/** Enough to have some in progress at any time, and few enough for a short drain. */
 const pauseMs = 20
 const drainMsMax = 120_000
 
@@ -14,13 +14,13 @@ export interface FailoverLoad {
   readonly acknowledged: ReadonlySet<number>
   /** Answers that are neither 201 nor 503. */
   readonly odd: readonly number[]
-  /** Resolves when one more push than now was answered. */
+  /** Resolves when the next push is answered. */
   answeredAgain(timeoutMs: number): Promise<void>
-  /** Stops pushing, goes on popping until nothing acknowledged is missing. Returns what is, in the end. */
+  /** Stops pushing, and pops until no acknowledged push is missing. Returns those that stay missing. */
   drain(): Promise<number[]>
 }
 
-/** Pushes and pops on and on, as clients do that ask again after a 503. */
+/** Pushes and pops continuously, like clients that retry after a 503. */
 export async function startFailoverLoad(url: string, queue: string): Promise<FailoverLoad> {
   const api = apiOf(url)
   const acknowledged = new Set<number>()

@@ -1,4 +1,5 @@
-// Runs every kind of call against a node whose database has settings that break a node which relies on the defaults.
+// Runs every kind of call against a node whose database has settings that would break a node that relies on
+// defaults.
 import { eventually, startPgbouncer, type TestDatabase, testDatabase } from '@rouse/testkit'
 import type { Test } from 'tap'
 import { startBroker } from './broker.ts'
@@ -23,7 +24,8 @@ export const hostileSettings: Readonly<Record<string, string>> = {
   transaction_timeout: `'100ms'`,
 }
 
-/** All at once, and one by one those that broke a node. ROUSE_TEST_SETTINGS=all takes each of the others alone, too. */
+/** All together, and those that once broke a node one by one. ROUSE_TEST_SETTINGS=all tests all of them
+ * alone. */
 const single =
   process.env.ROUSE_TEST_SETTINGS === 'all'
     ? Object.keys(hostileSettings)
@@ -53,7 +55,7 @@ export async function answersWith(
   const name = database.url.split('/').at(-1)
   await database.pool.query(trap)
   for (const setting of settings) {
-    // transaction_timeout is of PostgreSQL 17.
+    // transaction_timeout exists since PostgreSQL 17.
     const known = await database.pool.query('select from pg_settings where name = $1', [setting])
     if (known.rowCount === 0) continue
     await database.pool.query(`alter database ${name} set ${setting} = ${hostileSettings[setting]}`)
@@ -71,7 +73,7 @@ export async function answersWith(
   return answers
 }
 
-/** Every kind of call, with what differs from run to run taken out of the answers. */
+/** Every kind of call. Values that differ between runs are removed from the responses. */
 async function exercise(url: string, database: TestDatabase): Promise<Record<string, unknown>> {
   const api = apiOf(url)
   const answers: Record<string, unknown> = {}
@@ -121,7 +123,7 @@ async function exercise(url: string, database: TestDatabase): Promise<Record<str
   return answers
 }
 
-/** Makes a call that has to wait, and lets it go on when it has waited longer than any of the hostile limits. */
+/** Makes a call that has to wait, and releases it after longer than any of the hostile limits. */
 async function holdPartitions({ pool }: TestDatabase, call: () => Promise<unknown>): Promise<void> {
   const holder = await pool.connect()
   await holder.query(`begin; set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0;

@@ -5,7 +5,7 @@ export interface Answer {
   readonly body: any
 }
 
-/** One request; the answer's body parsed, or undefined where there is none. */
+/** One request; the body of the response is parsed, or undefined if it is empty. */
 export async function send(
   method: string,
   url: string,
@@ -27,7 +27,7 @@ export async function send(
   }
 }
 
-/** The calls of the message plane against one node. */
+/** The API of one node. */
 export function apiOf(url: string) {
   const at = (path: string) => `${url}/api/v1${path}`
   return {

@@ -1,11 +1,11 @@
-// The rule by which rolling restarts are judged: ask once more, only once, and only where nothing was answered.
+// The client for tests of rolling restarts: it retries once, and only if no byte of a response was received.
 import { createServer, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import { PatientClient } from './patient-client.ts'
 
 const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'
 
-/** A server that meets one request after another with these, and counts them. */
+/** A server that handles each request with the next of these, and counts the requests. */
 async function serverOf(t: Test, ...deeds: ((socket: Socket) => void)[]) {
   let asked = 0
   const server = createServer((socket) => {
@@ -32,7 +32,7 @@ const tellAndReset = (bytes: string) => (socket: Socket) => {
   socket.write(bytes, () => socket.resetAndDestroy())
 }
 
-test('a connection that closed before any byte of the answer is asked once more', async (t) => {
+test('a request whose connection closed before any byte of the response is retried', async (t) => {
   for (const close of [end, reset]) {
     const { client, asked } = await serverOf(t, close, tell)
     t.equal((await client.ask('GET', '/')).status, 200)
@@ -41,20 +41,20 @@ test('a connection that closed before any byte of the answer is asked once more'
   }
 })
 
-test('one that had answered before is, too: bytes of other answers do not count', async (t) => {
+test('bytes of earlier responses on the same connection do not prevent a retry', async (t) => {
   const { client, asked } = await serverOf(t, tell, end, tell)
   await client.ask('GET', '/')
   t.equal((await client.ask('GET', '/')).status, 200)
   t.equal(asked(), 3)
 })
 
-test('it is asked once more, not twice', async (t) => {
+test('a request is retried once, not twice', async (t) => {
   const { client, asked } = await serverOf(t, end, reset, tell)
   await t.rejects(client.ask('GET', '/'))
   t.equal(asked(), 2)
 })
 
-test('what was half answered is not asked again', async (t) => {
+test('a request with a partial response is not retried', async (t) => {
   const half = answer.slice(0, -1)
   const head = 'HTTP/1.1 200 OK\r\ncon'
   const deeds = [half, head, 'H'].map(tellAndReset)
@@ -66,7 +66,7 @@ test('what was half answered is not asked again', async (t) => {
   }
 })
 
-test('where nobody listens nobody is asked again', async (t) => {
+test('a refused connection is not retried', async (t) => {
   const client = new PatientClient('http://127.0.0.1:1')
   await t.rejects(client.ask('GET', '/'), { code: 'ECONNREFUSED' })
   t.equal(client.retries, 0)

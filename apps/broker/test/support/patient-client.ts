@@ -8,8 +8,8 @@ export interface PatientAnswer {
 }
 
 /**
- * A client that keeps its connections and asks once more, and only once, where a connection closed before any byte of
- * the answer. Whatever else goes wrong is thrown: a client cannot know what became of a request half answered.
+ * A client that keeps its connections and retries once, and only if a connection closed before any byte of
+ * the response. Every other failure is thrown: the outcome of a request with a partial response is unknown.
  */
 export class PatientClient {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 200 })
@@ -71,7 +71,7 @@ function codeOf(error: Error): string {
   return (error as NodeJS.ErrnoException).code ?? ''
 }
 
-/** Whether bytes came since. A connection that was kept has the bytes of earlier answers behind it. */
+/** Whether bytes were received since. A kept connection has already received earlier responses. */
 function sinceNow(socket: Socket): () => boolean {
   const before = socket.bytesRead
   return () => socket.bytesRead > before

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** Kills a process and all that it started, at one stroke: nobody gets to say goodbye. */
+/** Kills a process and all its children together, so that none can shut down cleanly. */
 export async function killTree(child: ChildProcess): Promise<void> {
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const pids = tree(child.pid as number)
@@ -10,7 +10,7 @@ export async function killTree(child: ChildProcess): Promise<void> {
   await exited
 }
 
-/** The processes that a process started and that live. */
+/** The running children of a process. */
 export function childrenOf(pid: number): number[] {
   const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
   return pids.filter((one) => one !== '').map(Number)

@@ -4,27 +4,27 @@ import { apiOf } from './http.ts'
 const queue = 'pushed'
 const partitions = 5
 const drainMsMax = 120_000
-/** Of every node that lives, after the others are gone. */
+/** Further pushes to each live node after the others died. */
 const moreEach = 20
 
 export interface Pushes {
-  /** How many were answered with 201 at this address. */
+  /** How many pushes this address answered with 201. */
   acknowledged(url: string): number
-  /** Goes on for a while, then pops at this address until nothing acknowledged is missing. */
+  /** Continues for a while, then pops at this address until no acknowledged push is missing. */
   drain(url: string): Promise<PushesAccount>
 }
 
 export interface PushesAccount {
   readonly acknowledged: number
-  /** Acknowledged and not delivered, in the end. */
+  /** Acknowledged but not delivered. */
   readonly missing: readonly string[]
-  /** Addresses that did not answer any more. */
+  /** Addresses that no longer answer. */
   readonly gone: readonly string[]
   /** Answers other than 201. */
   readonly odd: readonly number[]
 }
 
-/** Pushes one after another at each of these addresses, until its node is gone. What was under way then is unknown. */
+/** Pushes one after another at each address until its node dies. The outcome of its last push is unknown. */
 export function startPushes(urls: readonly string[]): Pushes {
   const acknowledged = new Map<string, Set<string>>(urls.map((url) => [url, new Set()]))
   const gone = new Set<string>()

@@ -2,8 +2,8 @@ import { type TestDatabase, testDatabase } from '@rouse/testkit'
 import type { Test } from 'tap'
 
 /**
- * A database that counts the pops it is asked for. PostgreSQL's own statistics come up to ten seconds late from a
- * session that has fallen idle; a sequence counts at once. Every pop passes this barrier, whatever it finds.
+ * A database that counts its pops. PostgreSQL's own statistics of an idle session are up to ten seconds late;
+ * a sequence counts at once. Every pop passes this barrier, whatever it finds.
  */
 export async function countingDatabase(t: Test): Promise<TestDatabase> {
   const database = await testDatabase(t)
@@ -19,7 +19,7 @@ export async function countingDatabase(t: Test): Promise<TestDatabase> {
   return database
 }
 
-/** How many pops came so far. */
+/** The number of pops so far. */
 export async function popsOf(database: TestDatabase): Promise<number> {
   const { rows } = await database.pool.query<{ pops: string }>(
     'select case when is_called then last_value else 0 end as pops from rouse_test.pops',

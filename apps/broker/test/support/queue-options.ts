@@ -10,7 +10,7 @@ export interface Popped {
   readonly leaseId: string
 }
 
-/** A node on a clock that tests move, and what the tests of options do with its queues. */
+/** A node on a clock that tests move, and what the tests of queue options share. */
 export async function optionsNode() {
   const node = await sharedBroker({ instrumented: true })
   const api = apiOf(node.url)
@@ -26,13 +26,13 @@ export async function optionsNode() {
   const pushAll = (queue: string, ...payloads: unknown[]) =>
     api.push(...payloads.map((payload) => ({ queue, payload })))
 
-  /** What a pop gets now. */
+  /** The messages of a pop now. */
   async function take(queue: string, query = ''): Promise<Popped[]> {
     const { body } = await api.pop(queue, query)
     return body?.messages ?? []
   }
 
-  /** What a pop gets in the end: the node has to notice that the clock moved. */
+  /** The messages of a pop soon: the node first has to notice that the clock moved. */
   async function takeSoon(queue: string, query = '?'): Promise<Popped[]> {
     return take(queue, `${query}&wait=true&timeout=15000`)
   }
@@ -45,7 +45,7 @@ export async function optionsNode() {
     return (await api.get(`/dlq?queue=${queue}`)).body.total
   }
 
-  /** How many messages are in the log. */
+  /** The number of stored messages. */
   async function kept(queue: string): Promise<number> {
     return (await api.get(`/messages?queue=${queue}&limit=1000`)).body.messages.length
   }

@@ -1,4 +1,4 @@
-// A copy of what ships, with migrations of its own: a node of another release.
+// A node of another release: a copy of the built program with its own migrations.
 import {
   cpSync,
   mkdtempSync,
@@ -24,7 +24,7 @@ export interface ReleaseOptions {
   readonly version?: number
 }
 
-/** The program of that release, gone at the end of the test. */
+/** The program of that release, removed at the end of the test. */
 export function releaseTree(t: Test, options: ReleaseOptions): string {
   const tree = mkdtempSync(join(tmpdir(), 'rouse-release-'))
   t.teardown(() => rmSync(tree, { recursive: true, force: true }))

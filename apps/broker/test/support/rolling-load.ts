@@ -5,22 +5,23 @@ import type { PatientAnswer, PatientClient } from './patient-client.ts'
 const queue = 'q'
 const producers = 6
 const consumers = 6
-/** So long that nothing comes back by itself before the test is over: what is lost or refused shows as left. */
+/** Longer than the test, so that no message is redelivered: a lost or refused one is visible in what is
+ * left. */
 const leaseSeconds = 600
 const patience = { timeoutMs: 60_000 }
 
 export interface RollingLoad {
-  /** By transaction id: pushes that were answered with 201. */
+  /** Transaction ids of the pushes that were answered with 201. */
   readonly pushed: ReadonlySet<string>
-  /** By transaction id, in the order in which they came. */
+  /** Transaction ids in the order of delivery. */
   readonly delivered: readonly string[]
-  /** Every request that failed and every ack that was refused, in words. */
+  /** A description of every failed request and refused ack. */
   readonly failures: readonly string[]
-  /** Resolves when so many more were pushed. */
+  /** Resolves when that many more messages were pushed. */
   morePushed(count: number): Promise<void>
-  /** Stops pushing, and popping when all that was pushed has come or does not come. */
+  /** Stops pushing, and stops popping when everything was delivered or nothing more arrives. */
   finish(): Promise<void>
-  /** What the queue says it holds for its consumers. */
+  /** What the queue still has for its consumers. */
   left(): Promise<Left>
 }
 
@@ -40,7 +41,7 @@ export const nothingLeft: Left = {
   dead: 0,
 }
 
-/** Pushes, pops and acknowledges on and on, as clients do who do not know that nodes are restarted. */
+/** Pushes, pops and acknowledges continuously, like clients that do not know of the restarts. */
 export async function startRollingLoad(client: PatientClient): Promise<RollingLoad> {
   const pushed = new Set<string>()
   const delivered: string[] = []

@@ -1,7 +1,7 @@
 import { type Test, t } from 'tap'
 import { type BrokerOptions, type RunningBroker, startBroker } from './broker.ts'
 
-/** One node for all tests of a file; each test uses queues of its own. */
+/** One node for all tests of a file; each test uses its own queues. */
 export function sharedBroker(options: BrokerOptions = {}): Promise<RunningBroker> {
   return startBroker(t as unknown as Test, options)
 }

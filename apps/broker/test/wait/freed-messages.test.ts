@@ -1,4 +1,4 @@
-// Whatever lets a message go wakes who waits for it: no fallback check is needed.
+// Everything that makes a message deliverable wakes its waiters, without a fallback poll.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { type Answer, apiOf, send } from '../support/http.ts'
@@ -19,7 +19,7 @@ const deletions: Readonly<Record<string, (queue: string) => string>> = {
 }
 
 for (const [where, path] of Object.entries(deletions)) {
-  test(`a group that is deleted ${where} begins anew at once for who waits for it`, async (t) => {
+  test(`a group that is deleted ${where} starts over at once for its waiters`, async (t) => {
     const queue = unique()
     await api.push({ queue, payload: 1 })
     t.equal((await api.pop(queue, `?consumerGroup=${queue}&autoAck=true`)).status, 200)
@@ -30,7 +30,7 @@ for (const [where, path] of Object.entries(deletions)) {
   })
 }
 
-/** Every way to end a lease, given what a pop answered. */
+/** Every way to end a lease, given the response to a pop. */
 const endings: Readonly<Record<string, (held: Answer['body']) => Promise<unknown>>> = {
   'an ack': ({ messages: [message] }) => api.ack(message),
   'an ack of the whole lease': ({ leaseId }) =>
@@ -38,10 +38,10 @@ const endings: Readonly<Record<string, (held: Answer['body']) => Promise<unknown
   'a failure': ({ messages: [message] }) => api.ack(message, 'failed'),
   'a retry': ({ messages: [message] }) => api.ack(message, 'retry'),
   'a dead letter': ({ messages: [message] }) => api.ack(message, 'dlq'),
-  'a lease given back': ({ leaseId }) => api.del(`/lease/${leaseId}`),
+  'a released lease': ({ leaseId }) => api.del(`/lease/${leaseId}`),
 }
 
-/** A queue whose only place in flight is taken in one partition, and somebody who waits for the other. */
+/** A queue with maxInFlight 1 and one leased message, and a waiter for the other partition. */
 async function startLimited(t: Test, query = '') {
   const queue = unique()
   await api.post('/configure', { queue, options: { maxInFlight: 1 } })
@@ -54,7 +54,7 @@ async function startLimited(t: Test, query = '') {
 }
 
 for (const [name, end] of Object.entries(endings)) {
-  test(`maxInFlight: ${name} in one partition wakes who waits for another`, async (t) => {
+  test(`maxInFlight: ${name} in one partition wakes a waiter for another`, async (t) => {
     const { queue, held, waiting } = await startLimited(t)
     await untilWaiting(node, queue, 1)
     await end(held.body)
@@ -62,12 +62,12 @@ for (const [name, end] of Object.entries(endings)) {
   })
 }
 
-test('maxInFlight: so does a lease that runs out', async (t) => {
+test('maxInFlight: an expired lease wakes a waiter for another partition', async (t) => {
   const { waiting } = await startLimited(t, '?leaseSeconds=1')
   t.equal((await within(5_000, waiting))?.body?.messages[0].data, 'b', 'woken')
 })
 
-test('maxInFlight: a part acknowledged by ack_in makes room', async (t) => {
+test('maxInFlight: acknowledging part of a lease by ack_in wakes a waiter', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { maxInFlight: 2 } })
   await api.push({ queue, partition: 'a', payload: 1 }, { queue, partition: 'a', payload: 2 })
@@ -81,7 +81,7 @@ test('maxInFlight: a part acknowledged by ack_in makes room', async (t) => {
   t.equal((await within(2_000, waiting))?.body?.messages[0].data, 3, 'woken')
 })
 
-test('windowBuffer taken away lets go what it held back', async (t) => {
+test('switching windowBuffer off wakes waiters for the messages it held back', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { windowBuffer: 3600 } })
   await api.push({ queue, payload: 1 })
@@ -93,7 +93,7 @@ test('windowBuffer taken away lets go what it held back', async (t) => {
 
 for (const options of [{ onFailure: 'skip' }, { ordering: 'none' }]) {
   const [[name, value]] = Object.entries(options) as [[string, string]]
-  test(`${name} ${value} lets go what a failed message held back`, async (t) => {
+  test(`setting ${name} to ${value} wakes waiters for messages behind a failed one`, async (t) => {
     const queue = unique()
     await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
     await api.push({ queue, payload: 1 }, { queue, payload: 2 })
@@ -106,7 +106,7 @@ for (const options of [{ onFailure: 'skip' }, { ordering: 'none' }]) {
   })
 }
 
-test('a ttl that is over lets go what a failed message held back', async (t) => {
+test('a push wakes a waiter once the ttl of the failed message before it has passed', async (t) => {
   const queue = unique()
   await api.post('/configure', { queue, options: { retryBackoffMs: [3_600_000] } })
   await api.push({ queue, payload: 1 })

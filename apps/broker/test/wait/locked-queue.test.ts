@@ -1,4 +1,4 @@
-// A queue that somebody keeps locked is a matter of its own waiters.
+// A queue or partition that a session keeps locked affects only its own clients.
 import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -10,12 +10,12 @@ import { sqlUser } from '../support/sql-user.ts'
 const node = await sharedBroker({ instrumented: true, env: { ROUSE_WORKERS: '1' } })
 const api = apiOf(node.url)
 
-test('a queue that an operator keeps busy does not keep waiters of other queues asleep', async (t) => {
+test('waiters of other queues are woken while an operator keeps a queue locked', async (t) => {
   await api.push({ queue: 'stuck', payload: 1 }, { queue: 'other', payload: 1 })
   await api.pop('other', '?autoAck=true')
   const other = api.pop('other', '?wait=true&timeout=30000')
   await untilWaiting(node, 'other', 1)
-  // As purge and configure do, for as long as they take.
+  // As purge and configure do while they run.
   const operator = await sqlUser(t, node.database.url)
   await operator.query('begin')
   await operator.query(`select from rouse.queues where name = 'stuck' for no key update`)
@@ -41,8 +41,7 @@ const operations: Record<string, (queue: string) => ReturnType<typeof api.post>>
   'a purge': (queue) => api.post(`/queues/${queue}/purge`),
   'the deletion of the queue': (queue) => api.del(`/resources/queues/${queue}`),
   'the deletion of the group': (queue) => api.del(`/consumer-groups/g/queues/${queue}`),
-  'a new limit of what is in flight': (queue) =>
-    api.post('/configure', { queue, options: { maxInFlight: 5 } }),
+  'a new maxInFlight': (queue) => api.post('/configure', { queue, options: { maxInFlight: 5 } }),
 }
 
 for (const [name, operation] of Object.entries(operations)) {
@@ -59,7 +58,7 @@ for (const [name, operation] of Object.entries(operations)) {
     await consumer.query('select rouse.ack_in($1)', [body.messages[0].leaseId])
     const begunMs = performance.now()
     const refused = operation(queue)
-    // Not one of these waits for it.
+    // None of these waits for the transaction.
     const pushed = await Promise.race([api.push({ queue, partition: 'p', payload: 3 }), delay(900)])
     const popped = await Promise.race([
       api.get(`/pop/queue/${queue}/partition/other?consumerGroup=g`),
@@ -85,7 +84,7 @@ for (const [name, operation] of Object.entries(operations)) {
   })
 }
 
-test("an operation waits for a consumer's transaction that ends in a moment", async (t) => {
+test("an operation waits for a consumer's transaction that ends within a moment", async (t) => {
   await api.push({ queue: 'brief', payload: 1 })
   const { body } = await api.pop('brief', '?consumerGroup=g')
   const consumer = await sqlUser(t, node.database.url)
@@ -99,7 +98,7 @@ test("an operation waits for a consumer's transaction that ends in a moment", as
   t.equal((await purged).status, 200)
 })
 
-test('a queue that is locked answers an operator with what to do', async (t) => {
+test('the error for a purge of a locked queue says what to do', async (t) => {
   await api.push({ queue: 'locked', payload: 1 })
   const holder = await sqlUser(t, node.database.url)
   await holder.query('begin')
@@ -111,7 +110,7 @@ test('a queue that is locked answers an operator with what to do', async (t) => 
   })
 })
 
-test('a push to a partition that a session keeps locked is told so, and other queues take theirs', async (t) => {
+test('a push to a locked partition is partition_locked, and pushes to other queues succeed', async (t) => {
   await api.push({ queue: 'kept', payload: 1 }, { queue: 'free', payload: 1 })
   const user = await sqlUser(t, node.database.url)
   await user.query('begin')
@@ -130,5 +129,5 @@ test('a push to a partition that a session keeps locked is told so, and other qu
   await user.query('commit')
   await eventually(async () => (await api.push({ queue: 'kept', payload: 3 })).status === 201)
   const { body } = await api.get('/resources/queues/kept')
-  t.equal(body.messages, 2, 'what was refused is not stored')
+  t.equal(body.messages, 2, 'refused pushes are not stored')
 })

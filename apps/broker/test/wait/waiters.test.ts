@@ -14,7 +14,7 @@ async function waiters(queue: string): Promise<number> {
   return groups.find(({ key }) => key.startsWith(`${queue}/`))?.waiting ?? 0
 }
 
-test('one message wakes one of many waiters, and the others wait on', async (t) => {
+test('one message wakes one of many waiters, and the others keep waiting', async (t) => {
   const queue = unique()
   const answers: number[] = []
   const pops = Array.from({ length: 20 }, () =>
@@ -28,7 +28,7 @@ test('one message wakes one of many waiters, and the others wait on', async (t) 
   t.equal(answers.filter((status) => status === 204).length, 19)
 })
 
-test('as many messages as waiters, in partitions of their own: each gets one', async (t) => {
+test('each of many waiters gets one message if every message has its own partition', async (t) => {
   const queue = unique()
   const pops = Array.from({ length: 20 }, () => api.pop(queue, '?wait=true&timeout=10000'))
   await eventually(async () => (await waiters(queue)) === 20)
@@ -43,7 +43,7 @@ test('as many messages as waiters, in partitions of their own: each gets one', a
   )
 })
 
-test('a waiter that leaves is removed', async (t) => {
+test('a waiter that disconnects is removed', async (t) => {
   const queue = unique()
   const gone = new AbortController()
   const waiting = fetch(api.at(`/pop/queue/${queue}?wait=true`), { signal: gone.signal })
@@ -53,7 +53,7 @@ test('a waiter that leaves is removed', async (t) => {
   await eventually(async () => (await waiters(queue)) === 0)
 })
 
-test('clients that leave while their messages are being popped lose none of them', async (t) => {
+test('messages popped for clients that disconnect meanwhile are not lost', async (t) => {
   const queue = unique()
   const count = 20
   await api.push(
@@ -83,7 +83,7 @@ test('clients that leave while their messages are being popped lose none of them
   t.ok(performance.now() - began < 2_000, `took ${performance.now() - began} ms`)
 })
 
-test('the log shows a message as claimed, and as completed or failed', async (t) => {
+test('the log has an event for each claimed, completed and failed message', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 'secret' })
   const first = await api.pop(queue)
@@ -104,7 +104,7 @@ test('the log shows a message as claimed, and as completed or failed', async (t)
   t.notMatch(JSON.stringify(log), /secret/)
 })
 
-test('the log shows this for an acknowledged lease and a transaction, too', async (t) => {
+test('the log has these events also for a whole lease and for a transaction', async (t) => {
   const [whole, part] = [unique(), unique()]
   await api.push({ queue: whole, payload: 1 }, { queue: whole, payload: 2 })
   await api.push({ queue: part, payload: 3 })
@@ -124,7 +124,7 @@ test('the log shows this for an acknowledged lease and a transaction, too', asyn
     )
     return ofLease.length > 0 && ofTransaction.length > 0 ? { ofLease, ofTransaction } : undefined
   })
-  // Two events where the worker that delivered them was asked, one where it was another.
+  // Two events if the worker that delivered the messages got the ack, one if another worker did.
   t.ok([1, 2].includes(endings.ofLease.length))
   t.ok(endings.ofLease.every(({ willRetry }) => willRetry === true))
   t.equal(endings.ofTransaction.length, 1)

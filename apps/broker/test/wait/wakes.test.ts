@@ -1,11 +1,12 @@
-// Who is woken, and what it costs, counted in PostgreSQL.
+// Which waiters are woken, and how many queries that costs, counted in PostgreSQL.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { type RunningBroker, startBroker } from '../support/broker.ts'
 import { apiOf, send } from '../support/http.ts'
 import { countingDatabase, popsOf } from '../support/query-count.ts'
 
-/** On a busy machine a worker may be slow to take a grant; then another gets it too, and counts would be off. */
+/** On a busy machine a worker may take a grant so late that another worker also gets it, which would be
+ * counted. */
 const fourWorkers = { ROUSE_WORKERS: '4', NOTIFY_DELIVERY_TIMEOUT_MS: '10000' }
 
 async function untilWaiting(node: RunningBroker, count: number): Promise<void> {
@@ -17,13 +18,13 @@ async function untilWaiting(node: RunningBroker, count: number): Promise<void> {
         (sum: number, group: { waiting: number }) => sum + group.waiting,
         0,
       )
-      return waiting === count && inFlight === 0 // the last to come have asked, too
+      return waiting === count && inFlight === 0 // the last ones have queried, too
     },
     { timeoutMs: 20_000 },
   )
 }
 
-test('one message and fifty waiters on four workers: one answer, at most two pops', async (t) => {
+test('one message for fifty waiters on four workers costs one delivery and at most two pops', async (t) => {
   const database = await countingDatabase(t)
   const node = await startBroker(t, { database, env: fourWorkers })
   const api = apiOf(node.url)
@@ -50,7 +51,7 @@ test('one message and fifty waiters on four workers: one answer, at most two pop
   await Promise.all(waiting)
 })
 
-test('fifty messages in fifty partitions answer fifty waiters, one each', async (t) => {
+test('fifty messages in fifty partitions wake fifty waiters, one each', async (t) => {
   const node = await startBroker(t, { env: { ROUSE_WORKERS: '4' } })
   const api = apiOf(node.url)
   const waiting = Array.from({ length: 50 }, () =>
@@ -64,7 +65,7 @@ test('fifty messages in fifty partitions answer fifty waiters, one each', async 
   t.ok(answers.every(({ status, body }) => status === 200 && body.messages.length === 1))
 })
 
-test('a burst of a hundred pushes does not cause a hundred wakes', async (t) => {
+test('a burst of a hundred pushes causes far fewer than a hundred pops', async (t) => {
   const database = await countingDatabase(t)
   const node = await startBroker(t, { database, env: fourWorkers })
   const api = apiOf(node.url)
@@ -82,9 +83,9 @@ test('a burst of a hundred pushes does not cause a hundred wakes', async (t) => 
   t.ok(spent < 50, `${spent} pops for 100 pushes and 8 waiters`)
 })
 
-/** It waits until the node's sessions have ended and told their counts; those of pgbouncer stay. */
+/** Waits until the node's sessions have ended and reported their counts; sessions of pgbouncer stay open. */
 const skip =
-  process.env.ROUSE_TEST_PGBOUNCER === '1' && 'the sessions are those of pgbouncer, and do not end'
+  process.env.ROUSE_TEST_PGBOUNCER === '1' && 'the sessions belong to pgbouncer and do not end'
 
 test('five hundred idle waiters in fifty groups cost at most two queries a second', {
   skip,
@@ -106,8 +107,8 @@ test('five hundred idle waiters in fifty groups cost at most two queries a secon
     return Number(rows[0]?.calls)
   }
   const { mode } = (await send('GET', `${node.url}/stats`)).body
-  t.match(mode, { mode: 'healthy', why: [] }, 'five hundred first queries at once lost no wake')
-  // A session tells its count when it ends: workers let go of connections that they do not use.
+  t.match(mode, { mode: 'healthy', why: [] }, 'five hundred first queries at once delayed no grant')
+  // A session reports its count when it ends: workers close idle connections.
   await eventually(
     async () => {
       const { rows } = await node.database.pool.query(
@@ -125,13 +126,13 @@ test('five hundred idle waiters in fifty groups cost at most two queries a secon
     intervalMs: 500,
   })
   const perSecond = ((await commits()) - before) / seconds
-  // The beat of the reaper, the promoter and the watch for what is due is in the figure.
+  // This includes the regular queries of the reaper, the promoter and the due poll.
   t.ok(perSecond <= 2, `${perSecond} transactions a second`)
   gone.abort()
   await Promise.all(waiting)
 })
 
-test('two thousand waiters on one node leave it light and awake', async (t) => {
+test('a node with two thousand waiters delivers a message within half a second', async (t) => {
   const node = await startBroker(t)
   const api = apiOf(node.url)
   const gone = new AbortController()
@@ -151,7 +152,7 @@ test('two thousand waiters on one node leave it light and awake', async (t) => {
   await Promise.all(waiting)
 })
 
-test('messages that come back together reach as many waiters, though no hint has counted them', async (t) => {
+test('messages redelivered together wake as many waiters, although no hint has their count', async (t) => {
   const never = '600000'
   const env = {
     POP_WAIT_IDLE_INTERVAL_MS: never,

@@ -89,11 +89,11 @@ test('a sender that restarts its count dropped us in between: one loss is report
   t.equal(inbox.compare({ countedFrom: 15, settledBatch: 19, batchesSent: 1 }), 0)
   for (const number of [40, 44]) inbox.accept(number)
   // It dropped us after 19, and its first messages after we returned were lost.
-  const anew = { countedFrom: 39, settledBatch: 47, batchesSent: 2 }
-  t.equal(inbox.compare(anew), 1)
+  const restarted = { countedFrom: 39, settledBatch: 47, batchesSent: 2 }
+  t.equal(inbox.compare(restarted), 1)
   t.ok(inbox.accept(20), 'sent before the restart')
-  t.equal(inbox.compare(anew), 0)
-  t.equal(inbox.compare({ ...anew, settledBatch: 51, batchesSent: 3 }), 1)
+  t.equal(inbox.compare(restarted), 0)
+  t.equal(inbox.compare({ ...restarted, settledBatch: 51, batchesSent: 3 }), 1)
 })
 
 test('a sender that knew us before we knew it may have sent hints: one loss is reported', async (t) => {

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { presets } from '../../src/index.ts'
 import { Candidates, candidatesMax, overheardMax } from '../../src/membership/candidates.ts'
 
-const nobody = () => false
+const noMember = () => false
 
 function addresses(count: number, from = 0): string[] {
   return Array.from({ length: count }, (_, i) => `10.0.0.1:${from + i + 1}`)
@@ -13,7 +13,7 @@ test('an address is tried as long as one source lists it', async (t) => {
   candidates.replace('database', ['a:1', 'b:1'], 0)
   candidates.replace('static', ['b:1'], 0)
   candidates.replace('database', [], 0)
-  t.same(candidates.take(0, nobody), ['b:1'])
+  t.same(candidates.take(0, noMember), ['b:1'])
   candidates.replace('static', [], 0)
   t.equal(candidates.size, 0)
 })
@@ -22,16 +22,16 @@ test('an address that a peer reported expires, a listed one never does', async (
   const candidates = new Candidates(presets.lan)
   candidates.learn('learned:1', 0)
   candidates.replace('database', ['listed:1'], 0)
-  candidates.take(1_000_000, nobody)
+  candidates.take(1_000_000, noMember)
   t.equal(candidates.size, 1)
-  t.same(candidates.take(2_000_000, nobody), ['listed:1'])
+  t.same(candidates.take(2_000_000, noMember), ['listed:1'])
 })
 
 test('an address that is known only from a datagram gets a few hellos and is forgotten', async (t) => {
   const candidates = new Candidates(presets.lan)
   let greetings = 0
   candidates.heardStranger('6.6.6.6:1', 0)
-  for (let now = 0; now < 600_000; now += 10) greetings += candidates.take(now, nobody).length
+  for (let now = 0; now < 600_000; now += 10) greetings += candidates.take(now, noMember).length
   t.ok(greetings >= 3 && greetings <= 5, `${greetings} greetings`)
   t.equal(candidates.size, 0)
 })
@@ -42,10 +42,10 @@ test('addresses known only from datagrams take a bounded part of the space', asy
   t.equal(candidates.size, overheardMax)
   candidates.learn('told:1', 0)
   t.equal(candidates.size, overheardMax + 1)
-  candidates.take(3_000, nobody)
+  candidates.take(3_000, noMember)
   t.equal(candidates.size, 1)
   candidates.heardStranger('10.0.0.1:1', 3_000)
-  t.same(candidates.take(3_000, nobody), ['10.0.0.1:1'], 'there is room again')
+  t.same(candidates.take(3_000, noMember), ['10.0.0.1:1'], 'there is room again')
 })
 
 test('an address that is overheard and then reported by a peer stays', async (t) => {
@@ -54,7 +54,7 @@ test('an address that is overheard and then reported by a peer stays', async (t)
   for (const address of addresses(overheardMax)) candidates.learn(address, 0)
   candidates.overhear('one-more:1', 0)
   t.equal(candidates.size, overheardMax + 1)
-  candidates.take(3_000, nobody)
+  candidates.take(3_000, noMember)
   t.equal(candidates.size, overheardMax)
 })
 
@@ -79,7 +79,7 @@ test('a listed address replaces one that was only reported or overheard', async 
   t.equal(candidates.size, candidatesMax)
   const greeted = new Set<string>()
   for (let now = 0; now < 2_000; now += 5) {
-    for (const address of candidates.take(now, nobody)) greeted.add(address)
+    for (const address of candidates.take(now, noMember)) greeted.add(address)
   }
   t.ok(listed.every((address) => greeted.has(address)))
   candidates.replace('static', addresses(candidatesMax, 60_000), 0)
@@ -96,12 +96,12 @@ test('an address is tried again when its owner falls silent, and rests when its 
     [],
   )
   candidates.retry('owner', 'a:1', 1_000)
-  t.same(candidates.take(1_000, nobody), [])
-  t.same(candidates.take(1_000 + helloFirstMs, nobody), ['a:1', 'b:1'])
+  t.same(candidates.take(1_000, noMember), [])
+  t.same(candidates.take(1_000 + helloFirstMs, noMember), ['a:1', 'b:1'])
   candidates.retry('owner', 'a:1', 2_000)
   candidates.rest('owner', 2_000)
-  t.same(candidates.take(1_999 + helloMaxMs, nobody), [])
-  t.same(candidates.take(2_000 + helloMaxMs, nobody), ['a:1', 'b:1'])
+  t.same(candidates.take(1_999 + helloMaxMs, noMember), [])
+  t.same(candidates.take(2_000 + helloMaxMs, noMember), ['a:1', 'b:1'])
 })
 
 test('a full list has room again when a source replaces its addresses', async (t) => {

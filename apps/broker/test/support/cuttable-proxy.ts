@@ -1,8 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
-/** A way to PostgreSQL that can be cut, or fall silent. */
-export async function cuttableWay(t: Test, target: string) {
+/** A proxy to PostgreSQL whose connections can be cut or silenced. */
+export async function cuttableProxy(t: Test, target: string) {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   let isCut = false
@@ -33,11 +33,11 @@ export async function cuttableWay(t: Test, target: string) {
       isCut = true
       for (const socket of sockets) socket.destroy()
     },
-    /** What stands stays open, and nothing is read from it or answered. */
-    hush() {
+    /** Connections stay open, and nothing is read from them or answered. */
+    silence() {
       for (const socket of sockets) socket.unpipe().pause()
     },
-    mend() {
+    restore() {
       isCut = false
     },
   }

@@ -8,7 +8,7 @@ const patience = { timeoutMs: 60_000 }
 const database = await testDatabase(rootTest as unknown as Test, { instrumented: false })
 const urls = await Promise.all([startNode(), startNode()])
 
-test('worker', async (t) => {
+test('the worker example handles its messages and stops on SIGTERM', async (t) => {
   const example = run(t, 'worker', urls)
   await eventually(() => example.lines().includes('sent welcome to bob@example.com'), patience)
   example.child.kill('SIGTERM')
@@ -20,25 +20,25 @@ test('worker', async (t) => {
   ])
 })
 
-test('pipeline', async (t) => {
+test('the pipeline example bills every order once', async (t) => {
   const example = run(t, 'pipeline', urls)
   t.equal(await example.exited, 0)
   t.same(example.lines().sort(), ['order 1: 10.50 EUR', 'order 2: 21.00 EUR', 'order 3: 31.50 EUR'])
 })
 
-test('fan-out', async (t) => {
+test('the fan-out example delivers every message to both groups', async (t) => {
   const example = run(t, 'fan-out', urls)
   t.equal(await example.exited, 0)
   t.same(example.lines().sort(), ['audit: ann', 'audit: bob', 'mailer: ann', 'mailer: bob'])
 })
 
-test('outbox', async (t) => {
+test('the outbox example delivers the message of a committed transaction only', async (t) => {
   const example = run(t, 'outbox', [urls[0] as string, database.url])
   t.equal(await example.exited, 0)
   t.same(example.lines(), ['welcome, ann'])
 })
 
-test('cron', async (t) => {
+test('the cron example gets each tick once', async (t) => {
   const example = run(t, 'cron', urls)
   t.equal(await example.exited, 0)
   const lines = example.lines()
@@ -47,7 +47,7 @@ test('cron', async (t) => {
   t.equal(new Set(lines).size, 3, 'no tick is delivered twice')
 })
 
-test('several-nodes', async (t) => {
+test('the several-nodes example works although one node is down', async (t) => {
   const down = `http://127.0.0.1:${await freePort()}`
   const example = run(t, 'several-nodes', [...urls, down])
   t.equal(await example.exited, 0)

@@ -18,17 +18,17 @@ for (const [name, key] of [
   ['q', 'q'],
   ['Ctrl-C', '\u0003'],
 ] as const) {
-  test(`top draws, draws again, and gives the screen back on ${name}`, options, async (t) => {
+  test(`top draws, redraws, and restores the screen on ${name}`, options, async (t) => {
     const top = liveOnTerminal(t, ['top'], { env })
     await eventually(() => draws(top.out()) >= 1 && top.out().includes('to quit'), patience)
-    t.ok(top.out().includes(enter), 'on a screen of its own')
+    t.ok(top.out().includes(enter), 'on the alternate screen')
     await node.call('POST', '/api/v1/push', { items: [{ queue: `drawn-${name}`, payload: 1 }] })
     await eventually(() => plain(top.out()).includes(`drawn-${name}`), patience)
     t.ok(draws(top.out()) >= 2)
     t.notOk(top.out().includes(leave))
     top.type(key)
     t.equal(await top.exited, 0)
-    t.ok(top.out().includes(leave), 'what was there before is back')
-    t.ok(top.out().includes('\u001b[?25h'), 'and so is the cursor')
+    t.ok(top.out().includes(leave), 'the previous screen is restored')
+    t.ok(top.out().includes('\u001b[?25h'), 'the cursor is visible again')
   })
 }

@@ -43,7 +43,7 @@ test('the package contains the built files, their types, the manifest and the RE
   t.same(odd, [])
 })
 
-test('its types need no other package', async (t) => {
+test('the types of the package need no other package', async (t) => {
   const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json'], {
     cwd: root,
   })

@@ -53,7 +53,7 @@ try {
   await cluster.stop()
 }
 if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)
-process.exit(flags.json ? 0 : verdict.tell(out))
+process.exit(flags.json ? 0 : verdict.report(out))
 
 /** Forged gossip: the nodes must accept none of it, and wake-ups must continue. */
 async function flood(): Promise<void> {

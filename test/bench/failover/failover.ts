@@ -38,7 +38,7 @@ interface Figures {
 const verdict = new Verdict()
 await measure('synchronous', ['killed', 'frozen'])
 await measure('asynchronous', ['killed', 'behind'])
-process.exitCode = verdict.tell(console.log)
+process.exitCode = verdict.report(console.log)
 
 async function measure(kind: 'synchronous' | 'asynchronous', losses: readonly Loss[]) {
   // Durable as in production, unlike the test servers.

@@ -56,7 +56,7 @@ try {
   await node.stop()
   await server.stop()
 }
-process.exit(verdict.tell(out))
+process.exit(verdict.report(out))
 
 async function pushes(): Promise<void> {
   for (const [batch, connections] of [

@@ -216,7 +216,7 @@ function judge(figures: readonly Figures[]): number {
       { what: `${what}: requests to others that failed`, value: failed, max: 0 },
     ])
   }
-  return verdict.tell(console.log)
+  return verdict.report(console.log)
 }
 
 function range(ms: readonly number[]): string {

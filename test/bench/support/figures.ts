@@ -16,7 +16,7 @@ export class Verdict {
   }
 
   /** Prints the exceeded limits and returns the exit code. */
-  tell(out: (line: string) => void): number {
+  report(out: (line: string) => void): number {
     for (const line of this.#missed) out(`missed: ${line}`)
     return this.#missed.length === 0 ? 0 : 1
   }

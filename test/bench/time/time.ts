@@ -46,7 +46,7 @@ try {
   await node.stop()
   await server.stop()
 }
-process.exit(verdict.tell(out))
+process.exit(verdict.report(out))
 
 async function delays(): Promise<void> {
   await lateness('warm', node, node, async () => {}, 1_000)

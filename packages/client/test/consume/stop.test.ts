@@ -81,7 +81,7 @@ test('a stop keeps its timeout when the cluster is unreachable', async (t) => {
   t.ok(tookMs < 4_000, `${Math.round(tookMs)} ms`)
   t.ok(
     errors.some((error) => error.startsWith('ack')),
-    `what could not be acknowledged is reported: ${errors.join(' | ')}`,
+    `failed acknowledgements are reported: ${errors.join(' | ')}`,
   )
 })
 
@@ -91,7 +91,7 @@ async function waiting(url: string): Promise<number> {
   return stats.waiting.total
 }
 
-/** Forwards bytes both ways; while it holds, answers pass only when the test says so. */
+/** Forwards bytes both ways; while it holds, responses pass only when the test releases them. */
 async function holdingProxy(t: Test, target: string) {
   const { hostname, port } = new URL(target)
   let holding = false

@@ -8,7 +8,7 @@ import { gate } from '../support/gate.ts'
 const cluster = await sharedCluster()
 const { urls } = cluster
 
-test('returning acknowledges', async (t) => {
+test('a handler that returns acknowledges its message', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
   const seen: unknown[] = []
@@ -19,7 +19,7 @@ test('returning acknowledges', async (t) => {
   t.same(await queue.pop(), [], 'nothing is left')
 })
 
-test('throwing retries with backoff until the message is dead-lettered with its error', async (t) => {
+test('a message whose handler throws is retried with backoff, then dead-lettered with its error', async (t) => {
   const rouse = clientOf(t, urls)
   const name = unique()
   const queue = rouse.queue(name)
@@ -45,7 +45,7 @@ test('throwing retries with backoff until the message is dead-lettered with its 
   await worker.stop()
 })
 
-test('retry redelivers after its delay without charging; deadLetter ends the message', async (t) => {
+test('context.retry redelivers after its delay without charging, and context.deadLetter ends the message', async (t) => {
   const name = unique()
   const queue = clientOf(t, urls).queue(name)
   await queue.push('later')
@@ -64,7 +64,7 @@ test('retry redelivers after its delay without charging; deadLetter ends the mes
   t.match(await deadLetters(cluster, name), [{ error_message: 'hard bounce' }])
 })
 
-test('ack with push is one transaction and passes on the trace', async (t) => {
+test('an ack with a push is one transaction and passes on the trace', async (t) => {
   const rouse = clientOf<Record<string, unknown>>(t, urls)
   const [source, target] = [unique('orders'), unique('receipts')]
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'

@@ -1,8 +1,8 @@
 // Runs test files (all of them by default), three at a time, each in a separate process, and prints `N
 // passed, M failed` over all such runs.
 //
-// The files are TAP programs. They run under tsx, not under the tap command, whose TypeScript loader costs a
-// second for every process that a test starts.
+// The files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second for
+// every process that a test starts; typescript/register.mjs loads them.
 //
 // A file that fails is run once more, alone: some tests compare a real clock with a machine whose cores are
 // shared. Only a file that fails both times counts as failed. One that passes the second time is listed as
@@ -67,7 +67,7 @@ async function runFiles(files, jobsMax, environment) {
 /** A file that fails as a whole (crash, timeout, or no test) counts as one failed test. */
 async function runFile(name, environment) {
   const begunMs = performance.now()
-  const loader = pathToFileURL(join(root, 'node_modules/tsx/dist/loader.mjs')).href
+  const loader = pathToFileURL(join(root, 'scripts/typescript/register.mjs')).href
   const child = spawn(
     process.execPath,
     ['--conditions=@rouse/source', `--import=${loader}`, name],

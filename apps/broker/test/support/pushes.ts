@@ -1,9 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '@rouse/testkit'
 import { apiOf } from './http.ts'
 
 const queue = 'pushed'
 const partitions = 5
 const drainMsMax = 120_000
+/** Leaves the cores to the nodes. */
+const pauseMs = 5
 /** Further pushes to each live node after the others died. */
 const moreEach = 20
 
@@ -43,6 +46,7 @@ export function startPushes(urls: readonly string[]): Pushes {
       if (answer === undefined) gone.add(url)
       else if (answer.status === 201) at(url).add(payload)
       else odd.push(answer.status)
+      await delay(pauseMs)
     }
   }
 

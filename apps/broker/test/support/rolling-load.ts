@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '@rouse/testkit'
 import { ackOf } from './http.ts'
 import type { PatientAnswer, PatientClient } from './patient-client.ts'
@@ -5,6 +6,8 @@ import type { PatientAnswer, PatientClient } from './patient-client.ts'
 const queue = 'q'
 const producers = 6
 const consumers = 6
+/** Leaves the cores to the nodes that restart; at any time some requests are in progress. */
+const pauseMs = 5
 /** Longer than the test, so that no message is redelivered: a lost or refused one is visible in what is
  * left. */
 const leaseSeconds = 600
@@ -64,6 +67,7 @@ export async function startRollingLoad(client: PatientClient): Promise<RollingLo
       const transactionId = `${partition}-${i}`
       const items = [{ queue, partition, payload: i, transactionId }]
       if ((await ask('POST', '/push', { items })).status === 201) pushed.add(transactionId)
+      await delay(pauseMs)
     }
   }
 

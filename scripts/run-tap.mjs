@@ -1,5 +1,5 @@
-// Runs test files (all of them by default), three at a time, each in a separate process, and prints `N
-// passed, M failed` over all such runs.
+// Runs test files, three at a time, each in a separate process, and prints `N passed, M failed` over all such
+// runs. The two longest ones, in which no time is measured, run one after the other beside the three.
 //
 // The files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second for
 // every process that a test starts; typescript/register.mjs loads them.
@@ -8,11 +8,11 @@
 // shared. Only a file that fails both times counts as failed. One that passes the second time is listed as
 // `unsteady` at the end; that is a defect to investigate, in the test or in Rouse.
 import { spawn } from 'node:child_process'
-import { readdirSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root, toolEnvironment } from './run.mjs'
 import { failureText, readTap } from './tap-report.mjs'
+import { inStartOrder, isUntimed } from './test-files.mjs'
 
 const jobs = 3
 const fileTimeoutSeconds = 480
@@ -20,10 +20,14 @@ const fileTimeoutSeconds = 480
 const runAgainMax = 5
 
 /** How many tests passed and failed, and the names of the unsteady files. */
-export async function runTap(names, environment = {}) {
-  const files =
-    names.length === 0 ? allFiles() : names.map((name) => relative(root, resolve(root, name)))
-  const first = await runFiles(files, jobs, environment)
+export async function runTap(files, environment = {}) {
+  const timed = inStartOrder(files.filter((file) => !isUntimed(file)))
+  const first = (
+    await Promise.all([
+      runFiles(timed, jobs, environment),
+      runFiles(files.filter(isUntimed), 1, environment),
+    ])
+  ).flat()
   const failedFiles = first.filter(({ failed }) => failed > 0).map(({ name }) => name)
   if (failedFiles.length === 0 || failedFiles.length > runAgainMax) return summary(first, [])
   console.log(`\nagain, alone: ${failedFiles.join(', ')}`)
@@ -101,27 +105,6 @@ async function runFile(name, environment) {
   console.log(`${report.failed > 0 ? '✗' : '✓'} ${name}: ${tests} (${seconds} s)`)
   for (const what of report.skipped) console.log(what)
   return { name, passed: report.passed, failed: report.failed }
-}
-
-function allFiles() {
-  const folders = ['apps', 'packages'].flatMap((top) =>
-    readdirSync(join(root, top)).map((name) => join(top, name, 'test')),
-  )
-  return [...folders, 'test'].flatMap((folder) => testFiles(folder))
-}
-
-function testFiles(folder) {
-  let entries = []
-  try {
-    entries = readdirSync(join(root, folder), { withFileTypes: true })
-  } catch (error) {
-    if (error.code !== 'ENOENT') throw error // a package without tests
-  }
-  return entries.flatMap((entry) => {
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : testFiles(path)
-    return entry.name.endsWith('.test.ts') ? [path] : []
-  })
 }
 
 function sum(numbers) {

@@ -1,25 +1,60 @@
-// `npm test [-- files]`: set-up, checks, then every suite in one tap run against one shared PostgreSQL of the
-// newest version, and the version-dependent suites on the oldest. The last line is `N passed, M failed`, over
-// both.
+// `npm test [-- --quick | files and folders]`: set-up, checks, then every suite in one tap run against one
+// shared PostgreSQL of the newest version, and the version-dependent suites on the oldest. The last line is
+// `N passed, M failed`, over both.
 import { oldestSuites, runOnPostgres } from './postgres-suites.mjs'
 import { run } from './run.mjs'
 import { reportRuns, runTap } from './run-tap.mjs'
 import { setup } from './setup.mjs'
+import {
+  allTestFiles,
+  checkLists,
+  namedTestFiles,
+  quickTestFiles,
+  TestFilesError,
+} from './test-files.mjs'
 
-await setup()
-if ((await run('npm', ['run', '--silent', 'check'])) === 0) {
-  process.exitCode = reportRuns(await runAll(process.argv.slice(2)))
-} else {
-  console.log('the checks failed, so no tests were run\n0 passed, 1 failed')
+try {
+  checkLists()
+  const { files, isWhole } = chooseFiles(process.argv.slice(2))
+  await setup()
+  process.exitCode = await checkAndRun(files, isWhole)
+} catch (error) {
+  if (!(error instanceof TestFilesError)) throw error
+  console.error(`npm test: ${error.message}`)
   process.exitCode = 1
 }
 
+function chooseFiles(args) {
+  const unknown = args.find((arg) => arg.startsWith('-') && arg !== '--quick')
+  if (unknown !== undefined) {
+    throw new TestFilesError(`unknown flag ${unknown}; it takes --quick, or test files and folders`)
+  }
+  const names = args.filter((arg) => arg !== '--quick')
+  const isQuick = args.length > names.length
+  if (isQuick && names.length > 0) {
+    throw new TestFilesError('--quick has its own list of files; give either --quick or files')
+  }
+  if (isQuick) {
+    return { files: [...quickTestFiles(), ...namedTestFiles(oldestSuites())], isWhole: false }
+  }
+  if (names.length > 0) return { files: namedTestFiles(names), isWhole: false }
+  return { files: allTestFiles(), isWhole: true }
+}
+
+async function checkAndRun(files, isWhole) {
+  if ((await run('npm', ['run', '--silent', 'check'])) === 0) {
+    return reportRuns(await runAll(files, isWhole))
+  }
+  console.log('the checks failed, so no tests were run\n0 passed, 1 failed')
+  return 1
+}
+
 /** A server or version given by the caller replaces both runs. */
-async function runAll(files) {
+async function runAll(files, isWhole) {
   if (process.env.ROUSE_TEST_DATABASE_URL) return [await runTap(files)]
   const { majorUnderTest, postgresMajors } = await import('../packages/testkit/dist/index.js')
   const runs = [await runOnPostgres(majorUnderTest(), files)]
-  if (files.length === 0 && !process.env.ROUSE_TEST_POSTGRES_MAJOR) {
+  if (isWhole && !process.env.ROUSE_TEST_POSTGRES_MAJOR) {
     const [oldest] = postgresMajors
     console.log(`\non PostgreSQL ${oldest}:`)
     runs.push(await runOnPostgres(oldest, oldestSuites()))

@@ -106,7 +106,7 @@ test('no folder of sources or tests has more than 22 files', async (t) => {
     if (!/^(apps|packages|test|scripts|migrations)\/.*\.(ts|mjs|sql)$/.test(path)) continue
     counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1)
   }
-  const full = [...counts].filter(([folder, count]) => {
+  const full = [...counts].filter(([, count]) => {
     return count > folderFilesMax
   })
   t.same(

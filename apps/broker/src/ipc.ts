@@ -3,8 +3,8 @@
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
 //                      scheduled · pollDue · hintsLost · outcomeUnknown · workerStats · askStats
 //   primary → worker   grant · configured · drain · stats
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import type { Grant, GrantOutcome, SidecarStats } from '@rouse/sidecar'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
+import type { Grant, SidecarStats } from '@rouse/sidecar'
 
 export type WorkerMessage =
   | { readonly type: 'ready'; readonly url: string }

@@ -1,7 +1,7 @@
 // Records the messages that a bench pushed and received.
 import { setTimeout as delay } from 'node:timers/promises'
 
-export interface Latency {
+export interface BenchLatency {
   readonly p50: number
   readonly p95: number
   readonly p99: number
@@ -14,8 +14,8 @@ export interface BenchStats {
   readonly consumed: number
   readonly pushPerSecond: number
   readonly consumePerSecond: number
-  readonly pushMs: Latency
-  readonly endToEndMs: Latency
+  readonly pushMs: BenchLatency
+  readonly endToEndMs: BenchLatency
   readonly lost: number
   readonly duplicated: number
   readonly outOfOrder: number
@@ -110,7 +110,7 @@ export class BenchRecord {
   }
 }
 
-function latencyOf(values: readonly number[]): Latency {
+function latencyOf(values: readonly number[]): BenchLatency {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (p: number): number => round(sorted[Math.floor((sorted.length - 1) * p)] ?? 0)
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }

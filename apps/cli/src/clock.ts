@@ -1,4 +1,4 @@
 /** The wall clock, for the age of messages and the clock skew of the database. */
-export function nowMs(): number {
+export function wallMs(): number {
   return Date.now()
 }

@@ -4,7 +4,7 @@ import type { GlobalOptions } from './config.ts'
 import { createOutput, type Output } from './output.ts'
 
 /** The dependencies of every verb. */
-export interface Session<Options> {
+export interface VerbSession<Options> {
   readonly api: Api
   readonly output: Output
   readonly options: Options & GlobalOptions
@@ -18,7 +18,7 @@ export function verb(parent: Command, name: string, description: string, example
     .addHelpText('after', `\nExample:\n  $ ${example.split('\n').join('\n  $ ')}`)
 }
 
-export function sessionOf<Options>(command: Command): Session<Options> {
+export function sessionOf<Options>(command: Command): VerbSession<Options> {
   const options = command.optsWithGlobals<Options & GlobalOptions>()
   return { api: new Api(options.url), output: createOutput(options), options }
 }

@@ -6,7 +6,7 @@
 //   nextTickAt()              when tick has work next; read it again after every call
 //   hint(), setInterest(), discovered(), leave(), fallSilent()   what the owner of the core asks for
 //
-// The parts: handshake.ts (joining), heartbeats.ts and silence-watch.ts (failure detection), hint-outbox.ts
+// The parts: handshake.ts (joining), heartbeats.ts and member-watch.ts (failure detection), hint-outbox.ts
 // and hint-inbox.ts (hints), own-interest.ts and peer-interest.ts (which peer gets which hints).
 
 import type { GossipParts } from './gossip-parts.ts'
@@ -20,10 +20,10 @@ import { Candidates } from './membership/candidates.ts'
 import { Handshake } from './membership/handshake.ts'
 import { Heartbeats } from './membership/heartbeats.ts'
 import type { Member } from './membership/member.ts'
+import { MemberWatch } from './membership/member-watch.ts'
 import { Members } from './membership/members.ts'
 import type { PeerView } from './membership/peer-view.ts'
 import { Roster } from './membership/roster.ts'
-import { SilenceWatch } from './membership/silence-watch.ts'
 import type { GossipCoreOptions, GossipPorts } from './ports.ts'
 import type { Address } from './transport/address.ts'
 import { Inbound } from './transport/inbound.ts'
@@ -48,7 +48,7 @@ export class GossipCore {
   readonly #parts: GossipParts
   readonly #heartbeats: Heartbeats
   readonly #handshake: Handshake
-  readonly #silence: SilenceWatch
+  readonly #silence: MemberWatch
   readonly #interest: InterestSync
   readonly #roster: Roster
   readonly #inbound: Inbound
@@ -65,7 +65,7 @@ export class GossipCore {
     this.#handshake = new Handshake(parts, this.#heartbeats, options)
     this.#interest = new InterestSync(parts, (version) => ports.onInterestEchoed?.(version))
     this.#roster = new Roster(parts, this.#interest, ports)
-    this.#silence = new SilenceWatch(parts, (member, verdict, now) =>
+    this.#silence = new MemberWatch(parts, (member, verdict, now) =>
       this.#roster.judged(member, verdict, now),
     )
     this.#inbound = new Inbound({

@@ -5,6 +5,8 @@
 // A group is due one interval after its last poll; the manager decides both (`shouldCheckGroup`,
 // `getGroupInterval`). A group in flight is not polled. What polls find decides how long the node stays
 // aggressive (poll-mode.ts).
+
+import type { GrantOutcome } from '@rouse/protocol'
 import {
   afterFault,
   afterFaultCleared,
@@ -15,7 +17,7 @@ import {
   startHealthy,
   withoutWaiters,
 } from './poll-mode.ts'
-import type { GrantOutcome, GroupKey } from './ports.ts'
+import type { GroupKey } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 import type { WakeCounters } from './stats.ts'
 import { afterEmpty, type GroupState, isWake } from './wait-group.ts'

@@ -15,8 +15,8 @@ import type { WakeCounters } from './stats.ts'
 import {
   afterPop,
   type Cause,
-  type Grant,
   type GroupState,
+  type HeldGrant,
   heldGrant,
   isWake,
   markDirty,
@@ -190,21 +190,21 @@ export class Grants {
     markDirty(group, cause, now)
   }
 
-  #held(group: GroupState, grantId: number): Grant | undefined {
+  #held(group: GroupState, grantId: number): HeldGrant | undefined {
     const grant = heldGrant(group)
     if (grant?.grantId === grantId) return grant
     this.#context.counters.late += 1
     return undefined
   }
 
-  #count({ cause, sidecarId }: Grant): void {
+  #count({ cause, sidecarId }: HeldGrant): void {
     const { counters } = this.#context
     const source = sourceFor(cause, sidecarId)
     if (source === 'request') counters.requests += 1
     else counters.wakes[source] += 1
   }
 
-  #noteLatency({ cause, sidecarId }: Grant, now: number): void {
+  #noteLatency({ cause, sidecarId }: HeldGrant, now: number): void {
     const source = sourceFor(cause, sidecarId)
     if (source === 'request') return
     this.#context.counters.latencies[source].record(now - (cause.at ?? now))
@@ -250,7 +250,7 @@ export class Grants {
   }
 
   /** Grants the next worker. If no other worker has waiters, the grant goes to the first that asks. */
-  #passOver(group: GroupState, grant: Grant, now: number): void {
+  #passOver(group: GroupState, grant: HeldGrant, now: number): void {
     const isWakeLate = isWake(grant.cause) || isWake(group.dirty)
     this.#silent.add(grant.sidecarId)
     const next = group.waiters.next(this.#silent)

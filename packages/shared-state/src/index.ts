@@ -1,7 +1,6 @@
 export { groupKey, sharedSelector } from './group-table.ts'
 export type { Fault, MomentaryFault, StandingFault } from './poll-mode.ts'
 export type {
-  GrantOutcome,
   GrantSource,
   GroupKey,
   SharedStatePorts,

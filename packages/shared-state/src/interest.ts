@@ -4,7 +4,7 @@ import type { GroupState } from './wait-group.ts'
  * The version of this node's interest that its peers hold. A group that some peer does not know cannot rely
  * on hints yet.
  */
-export class Interest {
+export class AdvertisedInterest {
   readonly #hasPeers: boolean
   #version = 0
   #echoed = 0

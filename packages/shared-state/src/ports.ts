@@ -16,12 +16,6 @@ export type WakeSource = (typeof wakeSources)[number]
 /** A waiter's own first query is also a grant, but not a wake-up. */
 export type GrantSource = WakeSource | 'request'
 
-/**
- * How a pop ended. `contended`: it found nothing, but skipped lanes that others held. `unused`: the worker
- * had no waiters left when the grant arrived, so it did not pop. A paused queue is `empty`.
- */
-export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'error' | 'unused'
-
 /** The side effects of the manager. It updates its own state before it calls them. */
 export interface SharedStatePorts {
   /** Monotonic milliseconds. */

@@ -14,13 +14,13 @@
 // The parts: wait-group.ts (a group and its lock), group-table.ts (the known groups), grants.ts (which worker
 // gets the lock), fallback-poll.ts (polls without hints), poll-mode.ts (whether hints are trusted),
 // interest.ts (what peers know).
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import { FallbackPoll } from './fallback-poll.ts'
 import { Grants } from './grants.ts'
 import { GroupTable, groupKey } from './group-table.ts'
-import { Interest } from './interest.ts'
+import { AdvertisedInterest } from './interest.ts'
 import { type Fault, leavesAt, type MomentaryFault, type StandingFault } from './poll-mode.ts'
-import type { GrantOutcome, GroupKey, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
+import type { GroupKey, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
 import { buildStats, type SharedStateStats, WakeCounters } from './stats.ts'
 import { type Cause, countOf, type GroupState, startBackoff } from './wait-group.ts'
@@ -33,7 +33,7 @@ export class SharedStateManager {
   readonly #settings: SharedStateSettings
   readonly #sidecars = new Set<SidecarId>()
   readonly #counters = new WakeCounters()
-  readonly #interest: Interest
+  readonly #interest: AdvertisedInterest
   readonly #table: GroupTable
   readonly #grants: Grants
   readonly #polls: FallbackPoll
@@ -41,7 +41,7 @@ export class SharedStateManager {
   constructor(ports: SharedStatePorts, settings: Partial<SharedStateSettings> = {}) {
     this.#ports = ports
     this.#settings = { ...sharedStateDefaults, ...settings }
-    this.#interest = new Interest(ports.interestChanged !== undefined)
+    this.#interest = new AdvertisedInterest(ports.interestChanged !== undefined)
     this.#table = new GroupTable(this.#settings)
     this.#polls = new FallbackPoll(this.#settings, this.#counters, ports.now())
     this.#grants = new Grants({

@@ -17,8 +17,8 @@
 //
 // A grant is `overdue` when its worker did not take it in time and no other responsive worker had waiters. It
 // stays with its worker, but the first other worker that asks or is heard gets a grant in its place.
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import type { GrantOutcome, GrantSource, GroupKey, SidecarId } from './ports.ts'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
+import type { GrantSource, GroupKey, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 
 export interface GroupState {
@@ -45,10 +45,10 @@ export interface GroupState {
 export type GroupLock =
   | { readonly state: 'free' }
   | { readonly state: 'retrying' }
-  | (Grant & { readonly state: 'granted'; readonly isOverdue: boolean })
-  | (Grant & { readonly state: 'popping' })
+  | (HeldGrant & { readonly state: 'granted'; readonly isOverdue: boolean })
+  | (HeldGrant & { readonly state: 'popping' })
 
-export interface Grant {
+export interface HeldGrant {
   readonly grantId: number
   readonly sidecarId: SidecarId
   readonly cause: Cause
@@ -98,7 +98,7 @@ export function createGroup(
   }
 }
 
-export function heldGrant(group: GroupState): Grant | undefined {
+export function heldGrant(group: GroupState): HeldGrant | undefined {
   const { lock } = group
   return lock.state === 'granted' || lock.state === 'popping' ? lock : undefined
 }

@@ -1,12 +1,6 @@
 // The node's SharedStateManager as one worker sees it. In the broker every call is a message to the primary,
 // and no call waits for an answer.
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
-
-/**
- * How a granted pop ended. `contended` differs from `empty`: another transaction held a lane, so the pop is
- * repeated at once. `unused`: the worker has no waiters left, so the grant goes to another worker.
- */
-export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'unused' | 'error'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 
 export interface Grant {
   readonly description: WaitGroup

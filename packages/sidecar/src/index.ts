@@ -1,4 +1,4 @@
-export type { Coordinator, Grant, GrantOutcome } from './coordinator.ts'
+export type { Coordinator, Grant } from './coordinator.ts'
 export type {
   AckOutcome,
   LeaveSignal,

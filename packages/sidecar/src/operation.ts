@@ -1,12 +1,12 @@
 // The operations of a SidecarDbPool and their results.
 import type {
   AckItem,
+  CommittedTransaction,
   Lease,
+  NewMessage,
   PopRequest,
-  PushedItem,
-  PushItem,
+  PushedMessage,
   TransactionRequest,
-  TransactionResult,
 } from '@rouse/storage'
 
 /**
@@ -32,7 +32,7 @@ export interface PopSpec {
 
 export type Operation =
   /** The messages of one request: all or nothing. Other requests may share the SQL call. */
-  | { readonly kind: 'PUSH'; readonly items: readonly PushItem[]; readonly bytes: number }
+  | { readonly kind: 'PUSH'; readonly items: readonly NewMessage[]; readonly bytes: number }
   | { readonly kind: 'POP'; readonly pop: PopSpec; readonly signal?: LeaveSignal | undefined }
   /**
    * Waits until a message arrives, the deadline passes, the client disconnects (signal), or the worker
@@ -72,12 +72,12 @@ export interface PopResponse {
 
 /** What `submit` resolves to, by kind. */
 export interface OperationResults {
-  PUSH: PushedItem[]
+  PUSH: PushedMessage[]
   POP: PopResponse
   POP_WAIT: PopResponse
   ACK: AckOutcome
   ACK_BATCH: AckOutcome[]
-  TRANSACTION: TransactionResult
+  TRANSACTION: CommittedTransaction
   /** The new expiry in ms since 1970, or null if the lease is lost. */
   RENEW_LEASE: number | null
   /** Whether the lease was still held. */

@@ -5,14 +5,14 @@ export { holdingsOf } from './delivery/holdings.ts'
 export { extend, release } from './delivery/lease.ts'
 export type { Lease, LeasedMessage, PopDemand, PopRequest, PopResult } from './delivery/pop.ts'
 export { pop, popBytesMaxDefault } from './delivery/pop.ts'
-export type { PushedItem, PushItem, PushResult } from './delivery/push.ts'
+export type { NewMessage, PushedMessage, PushResult } from './delivery/push.ts'
 export { push } from './delivery/push.ts'
 export { ackIn, enqueue } from './delivery/sql-producers.ts'
-export type { TransactionRequest, TransactionResult } from './delivery/transaction.ts'
+export type { CommittedTransaction, TransactionRequest } from './delivery/transaction.ts'
 export { transaction } from './delivery/transaction.ts'
 export type { Connections, Executor, Statement } from './executor.ts'
 export { countingQueries, poolExecutor, withoutPreparing } from './executor.ts'
-export type { DeadLetter, FailedAttempt } from './inspect/dead-letters.ts'
+export type { DeadLetterRow, FailedAttemptRow } from './inspect/dead-letters.ts'
 export { deadLetters, redrive } from './inspect/dead-letters.ts'
 export type {
   MessageFilter,
@@ -56,8 +56,8 @@ export {
   subscribe,
 } from './queues/queue-details.ts'
 export type { ConfiguredQueue } from './queues/queues.ts'
-export { configure, deleteQueue, pause, purge } from './queues/queues.ts'
-export type { GroupStats, QueueStats } from './queues/stats.ts'
+export { configure, deleteQueue, purge, setPaused } from './queues/queues.ts'
+export type { ConsumerGroupStats, QueueStats } from './queues/stats.ts'
 export { stats, statsPage } from './queues/stats.ts'
 export type { Pool, RoleSetting } from './server/health.ts'
 export {

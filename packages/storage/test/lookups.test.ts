@@ -4,9 +4,9 @@ import {
   dueTimes,
   type Executor,
   groupsWithWork,
-  pause,
   pop,
   push,
+  setPaused,
 } from '@rouse/storage'
 import { testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
@@ -25,7 +25,7 @@ test('the fallback poll finds groups with work by queue, partition, namespace an
   await configure(executor, { queue: 'paused', options: {} })
   await configure(executor, { queue: 'empty', options: {} })
   await push(executor, [message('full', { partition: 'p' }), message('paused')])
-  await pause(executor, 'paused', true)
+  await setPaused(executor, 'paused', true)
   const group = 'g'
   const groups = [
     { source: { queue: 'full' }, group },

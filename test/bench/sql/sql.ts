@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createPool, migrate, startEmbeddedPostgres } from '@rouse/database'
-import { ack, configure, type Executor, type PushItem, pop, push } from '@rouse/storage'
+import { ack, configure, type Executor, type NewMessage, pop, push } from '@rouse/storage'
 import pg from 'pg'
 import { familyCpuSeconds } from '../support/family-cpu.ts'
 
@@ -84,7 +84,7 @@ function connectionsName(connections: number | undefined): string {
 async function pushCase(options: PushCase): Promise<void> {
   const queue = randomUUID()
   let made = 0
-  const items = (): PushItem[] =>
+  const items = (): NewMessage[] =>
     Array.from({ length: options.batch }, () => {
       made += 1
       const partition = `p${made % options.partitions}`

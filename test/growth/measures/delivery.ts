@@ -8,7 +8,7 @@ import {
   enqueue,
   extend,
   type Lease,
-  type PushItem,
+  type NewMessage,
   pop,
   push,
   release,
@@ -17,7 +17,7 @@ import {
 import { type Measure, prepared } from '../support/measure.ts'
 import type { Probe } from '../support/touched.ts'
 
-function item(queue: string, partition: string, more: Partial<PushItem> = {}): PushItem {
+function item(queue: string, partition: string, more: Partial<NewMessage> = {}): NewMessage {
   return { queue, partition, id: randomUUID(), payload: '{"some": "payload"}', ...more }
 }
 

@@ -5,13 +5,13 @@ import {
   countLetters,
   deleteGroup,
   deleteQueue,
-  pause,
   purge,
   push,
   redrive,
   redriveStep,
   removalStep,
   seek,
+  setPaused,
   startRedrive,
 } from '@rouse/storage'
 import { type Measure, prepared, sql } from '../support/measure.ts'
@@ -123,7 +123,7 @@ export const removals: readonly Measure[] = [
       seek(probe, { queue: 'hot', group: 'g03', to: new Date(Date.now() - 3_600_000) }),
     grows: leasesRead,
   },
-  { name: 'a small queue paused', call: (probe) => pause(probe, 'q00070', true) },
+  { name: 'a small queue paused', call: (probe) => setPaused(probe, 'q00070', true) },
   {
     name: 'a small queue configured',
     call: (probe) => configure(probe, { queue: 'q00070', options: { leaseTime: 60 } }),

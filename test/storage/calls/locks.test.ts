@@ -3,8 +3,8 @@
 import {
   ack,
   type Lease,
+  type NewMessage,
   type PopResult,
-  type PushItem,
   pop,
   promoteDue,
   push,
@@ -178,7 +178,7 @@ function mixedCalls({ pool, rows, take }: Storage, random: Random) {
   const held: Lease[] = []
   let count = 0
 
-  function items(): PushItem[] {
+  function items(): NewMessage[] {
     return Array.from({ length: 1 + random.below(4) }, () => {
       sent.add((count += 1))
       return message(random.pick(queues), `p${random.below(5)}`, count)

@@ -6,8 +6,8 @@ import {
   type Executor,
   extend,
   type Lease,
+  type NewMessage,
   type PopDemand,
-  type PushItem,
   pop,
   promoteDue,
   push,
@@ -251,7 +251,7 @@ async function withLease(
   )
 }
 
-function items(queue: string, partitions: readonly number[]): PushItem[] {
+function items(queue: string, partitions: readonly number[]): NewMessage[] {
   return partitions.map((n) => ({
     queue,
     partition: `p${n}`,

@@ -11,8 +11,8 @@ import {
   enqueue,
   extend,
   type Lease,
+  type NewMessage,
   type PopRequest,
-  type PushItem,
   pop,
   promoteDue,
   purge,
@@ -201,7 +201,7 @@ async function configureQueues(pool: pg.Pool): Promise<void> {
   }
 }
 
-function someItem(random: Random): PushItem {
+function someItem(random: Random): NewMessage {
   const keyed = random.below(5) === 0
   const late = random.below(10) === 0
   return {
@@ -214,7 +214,7 @@ function someItem(random: Random): PushItem {
   }
 }
 
-function someItems(random: Random, most: number): PushItem[] {
+function someItems(random: Random, most: number): NewMessage[] {
   return Array.from({ length: 1 + random.below(most) }, () => someItem(random))
 }
 

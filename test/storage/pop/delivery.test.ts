@@ -1,5 +1,5 @@
 // What a pop delivers: to which waiter, from which lane, in which order, and what it holds back.
-import { ack, configure, type Lease, pause, pop, promoteDue, push } from '@rouse/storage'
+import { ack, configure, type Lease, pop, promoteDue, push, setPaused } from '@rouse/storage'
 import { test } from 'tap'
 import {
   demand,
@@ -176,20 +176,20 @@ test('a paused queue accepts pushes and acks but delivers nothing until resumed'
   const { lease, pool, send, take } = await openStorage(t)
   await send('q', 'p', [1])
   const held = await lease('q')
-  t.same(await pause(pool, 'q', true), [])
+  t.same(await setPaused(pool, 'q', true), [])
   await send('q', 'p', [2])
   t.equal((await take('q')).status, 'paused')
   t.same((await finish(pool, held)).rejected, [])
   t.equal((await take('q', { partition: 'p', batch: 9, partitions: 9 })).status, 'paused')
-  t.match(await pause(pool, 'q', false), [{ queue: 'q' }])
+  t.match(await setPaused(pool, 'q', false), [{ queue: 'q' }])
   t.same(payloads(await take('q')), [2])
-  t.match(await refusal(pause(pool, 'nowhere', true)), { state: 'RS404' })
+  t.match(await refusal(setPaused(pool, 'nowhere', true)), { state: 'RS404' })
 })
 
 test('a paused queue does not stop others of its namespace', async (t) => {
   const storage = await openStorage(t)
   await threeQueues(storage)
-  await pause(storage.pool, 'high', true)
+  await setPaused(storage.pool, 'high', true)
   const { leases } = await pop(storage.pool, {
     source: { namespace: 'shop' },
     group: 'g',

@@ -1,6 +1,6 @@
 // Rules 1, 2 and 4: the log, its order, and what a push must never do.
 import { randomUUID } from 'node:crypto'
-import { deleteQueue, type PushItem, push, retain } from '@rouse/storage'
+import { deleteQueue, type NewMessage, push, retain } from '@rouse/storage'
 import type pg from 'pg'
 import { test } from 'tap'
 import { finish, message, openStorage, payloads, refusal, start } from '../support/storage.ts'
@@ -100,7 +100,7 @@ for (const [what, queues] of [
     await push(pool, items.toReversed())
     await push(
       pool,
-      [items[1], items[2], items[0]].map((m) => ({ ...(m as PushItem), id: randomUUID() })),
+      [items[1], items[2], items[0]].map((m) => ({ ...(m as NewMessage), id: randomUUID() })),
     )
     for (const { queue, partition } of places) {
       const came = payloads(await take(queue, { partition, batch: 9 }))

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { migrate, migrationsDirectory, readMigrationFiles } from '@rouse/database'
-import { ack, type PushItem, pop, push } from '@rouse/storage'
+import { ack, type NewMessage, pop, push } from '@rouse/storage'
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
@@ -143,7 +143,7 @@ async function nextRelease(t: Test, files: Readonly<Record<string, string>> = {}
   return directory
 }
 
-function makeItem(): PushItem {
+function makeItem(): NewMessage {
   return { queue: 'orders', partition: 'Default', id: randomUUID(), payload: '{}' }
 }
 

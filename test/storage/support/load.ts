@@ -1,7 +1,7 @@
 // Producers and consumers with their own connections, and a record of the deliveries in order.
 import { randomUUID } from 'node:crypto'
 import { classifyPostgresError } from '@rouse/database'
-import { ack, type Executor, type PopDemand, type PushItem, pop, push } from '@rouse/storage'
+import { ack, type Executor, type NewMessage, type PopDemand, pop, push } from '@rouse/storage'
 import { type Random, seededRandom, type TestDatabase, testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import type { Test } from 'tap'
@@ -73,7 +73,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
       const { items } = await untilNoRetry(() => push(executor, batch))
       items.forEach((item, i) => {
         if (item.status !== 'queued') throw new Error(`a message was ${item.status}`)
-        appendTo(pushed, (batch[i] as PushItem).partition, item.messageId)
+        appendTo(pushed, (batch[i] as NewMessage).partition, item.messageId)
       })
       n += batch.length
       signal.raise()
@@ -127,7 +127,7 @@ function makeBatch(
   producer: number,
   from: number,
   count: number,
-): PushItem[] {
+): NewMessage[] {
   const size = Math.min(1 + random.below(pushBatchMax), count - from)
   return Array.from({ length: size }, (_, i) => ({
     queue,

@@ -8,10 +8,10 @@ import {
   configure,
   type Executor,
   type Lease,
+  type NewMessage,
   type PopDemand,
   type PopRequest,
   type PopResult,
-  type PushItem,
   type PushResult,
   pop,
   push,
@@ -131,8 +131,8 @@ export function message(
   queue: string,
   partition: string,
   payload: unknown,
-  rest: Partial<PushItem> = {},
-): PushItem {
+  rest: Partial<NewMessage> = {},
+): NewMessage {
   return { queue, partition, id: randomUUID(), payload: JSON.stringify(payload), ...rest }
 }
 

@@ -1,6 +1,15 @@
 // A group without a request retains messages for ROUSE_IDLE_GROUP_SECONDS; after that only while no other group
 // is in use.
-import { ack, deadLetters, pause, push, reapExpired, redrive, release, seek } from '@rouse/storage'
+import {
+  ack,
+  deadLetters,
+  push,
+  reapExpired,
+  redrive,
+  release,
+  seek,
+  setPaused,
+} from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
 import { retainRound } from '../support/retain-round.ts'
@@ -209,10 +218,10 @@ test('a seek marks its group as in use', async (t) => {
 
 test('a group of a paused queue is not idle', async (t) => {
   const { days, idle, kept, pool } = await watched(t)
-  await pause(pool, 'q', true)
+  await setPaused(pool, 'q', true)
   await days(30)
   t.same(await idle(), [])
-  await pause(pool, 'q', false)
+  await setPaused(pool, 'q', false)
   await days(2, 'alive')
   t.same(await kept(), [2, 3, 4, 5])
 })

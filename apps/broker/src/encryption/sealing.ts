@@ -2,7 +2,7 @@
 // its cache, and `rouse.push` rejects plaintext for an encrypted queue. So a stale cache costs a second call
 // and never stores a payload in the clear. Sealing for a queue that is no longer encrypted does no harm.
 import { type Operation, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
-import { type PushItem } from '@rouse/storage'
+import { type NewMessage } from '@rouse/storage'
 import type pg from 'pg'
 import type { Logger } from '../log.ts'
 import { EncryptedNames } from './encrypted-queue-cache.ts'
@@ -32,7 +32,7 @@ export function createEncryptedQueues(options: {
   if (!cipher.canSeal) return withoutKey
   const names = new EncryptedNames(options)
 
-  function seal(items: readonly PushItem[]): readonly PushItem[] {
+  function seal(items: readonly NewMessage[]): readonly NewMessage[] {
     if (!items.some(({ queue }) => names.has(queue))) return items
     return items.map((item) => {
       if (!names.has(item.queue)) return item

@@ -23,7 +23,7 @@ import {
 import {
   cancelRedrive,
   countLetters,
-  type DeadLetter,
+  type DeadLetterRow,
   deadLetterGroups,
   deadLetters,
   findRedrive,
@@ -168,7 +168,7 @@ function readNumber(
   return optional(query[field], (value) => parseDecimal(field, value, range))
 }
 
-function letterText(letter: DeadLetter, { cipher }: BrokerContext): string {
+function letterText(letter: DeadLetterRow, { cipher }: BrokerContext): string {
   const { payload, headers, group, history, createdAt, failedAt, transactionId, ...fields } = letter
   const { queue, messageId: id } = letter
   const { data, more } = dataOf(cipher, { queue, id }, payload)

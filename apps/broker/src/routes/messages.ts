@@ -1,6 +1,6 @@
 // Reads messages without taking them.
 import {
-  type FailedAttempt as FailedAttemptAnswer,
+  type FailedAttempt,
   fieldError,
   messageStatuses,
   parseBoolean,
@@ -16,7 +16,7 @@ import {
   transactionIdFor,
 } from '@rouse/protocol'
 import {
-  type FailedAttempt,
+  type FailedAttemptRow,
   findMessage,
   followMessages,
   listMessages,
@@ -172,7 +172,7 @@ function toGroup({ leaseExpiresAt, nextTryAt, history, ...group }: MessageInGrou
 }
 
 /** A failed attempt, as the API shows it. */
-export function toAttempt(attempt: FailedAttempt): FailedAttemptAnswer {
+export function toAttempt(attempt: FailedAttemptRow): FailedAttempt {
   return {
     ...attempt,
     deliveredAt: attempt.deliveredAt === null ? null : new Date(attempt.deliveredAt).toISOString(),

@@ -4,8 +4,8 @@ import {
   fieldError,
   type PushBody,
   PushBodySchema,
-  type PushedItem as PushedAnswer,
-  type PushItem as PushRequestItem,
+  type PushedItem,
+  type PushItem,
   parsePartitionName,
   parseQueueName,
   parseTime,
@@ -14,7 +14,7 @@ import {
   requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
-import { forgetfulQueue, type PushedItem, type PushItem } from '@rouse/storage'
+import { forgetfulQueue, type NewMessage, type PushedMessage } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { bodySchema, exactTextOf, withoutNulls } from '../http/json-body.ts'
@@ -51,10 +51,10 @@ function dropNulls(body: unknown): void {
 
 /** Validates the items of a request and builds the messages. `path` is their position in the body. */
 export function readPushItems(
-  items: readonly PushRequestItem[],
+  items: readonly PushItem[],
   context: BrokerContext,
   path = 'items',
-): PushItem[] {
+): NewMessage[] {
   if (items.length > context.limits.pushItemsMax) {
     throw fieldError(
       'invalid_request',
@@ -70,7 +70,7 @@ export function readPushItems(
 }
 
 /** Fields that are validated together. Each set is tried beside an otherwise valid item. */
-const itemParts: readonly (readonly (keyof PushRequestItem)[])[] = [
+const itemParts: readonly (readonly (keyof PushItem)[])[] = [
   ['queue'],
   ['partition'],
   ['payload'],
@@ -79,10 +79,10 @@ const itemParts: readonly (readonly (keyof PushRequestItem)[])[] = [
   ['headers'],
   ['delayMs', 'runAt'],
 ]
-const goodItem: PushRequestItem = { queue: 'q', payload: null }
+const goodItem: PushItem = { queue: 'q', payload: null }
 
 function* readsOf(
-  items: readonly PushRequestItem[],
+  items: readonly PushItem[],
   context: BrokerContext,
   path: string,
 ): Generator<() => unknown> {
@@ -94,7 +94,7 @@ function* readsOf(
   }
 }
 
-function readPushItem(item: PushRequestItem, context: BrokerContext, path: string): PushItem {
+function readPushItem(item: PushItem, context: BrokerContext, path: string): NewMessage {
   const { partition = requestDefaults.partition, traceId, headers } = item
   const { payloadBytesMax, messageHeadersBytesMax } = context.limits
   const id = context.newMessageId()
@@ -114,7 +114,7 @@ function readPushItem(item: PushRequestItem, context: BrokerContext, path: strin
 }
 
 /** A scheduled message has no seq yet to derive an id from, so it gets its final message id here. */
-function readTransactionId(item: PushRequestItem, id: string, path: string): string | undefined {
+function readTransactionId(item: PushItem, id: string, path: string): string | undefined {
   const { transactionId, delayMs = 0, runAt } = item
   if (transactionId !== undefined) {
     return parseTransactionId(transactionId, `${path}.transactionId`)
@@ -123,10 +123,10 @@ function readTransactionId(item: PushRequestItem, id: string, path: string): str
 }
 
 function readDelay(
-  item: PushRequestItem,
+  item: PushItem,
   { limits, clock }: BrokerContext,
   path: string,
-): Pick<PushItem, 'delayMs' | 'runAtMs'> {
+): Pick<NewMessage, 'delayMs' | 'runAtMs'> {
   if (item.runAt === undefined) return { delayMs: item.delayMs }
   if (item.delayMs !== undefined) {
     throw fieldError('invalid_delay', `${path}.runAt`, 'and delayMs are both given')
@@ -164,16 +164,16 @@ export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
 }
 
 /** An estimate, for the batch limits of the sidecar. */
-export function bytesOf(items: readonly PushItem[]): number {
+export function bytesOf(items: readonly NewMessage[]): number {
   return items.reduce((sum, item) => sum + item.payload.length + (item.headers?.length ?? 0), 0)
 }
 
 export function toPushedAnswer(
-  items: readonly PushItem[],
-  pushed: readonly PushedItem[],
-): PushedAnswer[] {
+  items: readonly NewMessage[],
+  pushed: readonly PushedMessage[],
+): PushedItem[] {
   return pushed.map((result, index) => {
-    const item = items[index] as PushItem
+    const item = items[index] as NewMessage
     return {
       index,
       status: result.status,
@@ -185,7 +185,7 @@ export function toPushedAnswer(
   })
 }
 
-function generatedTransactionId(result: PushedItem): string {
+function generatedTransactionId(result: PushedMessage): string {
   return result.status === 'queued'
     ? transactionIdFor(result.partitionId, result.seq)
     : result.messageId
@@ -198,7 +198,7 @@ function generatedTransactionId(result: PushedItem): string {
  * ago.
  */
 async function checkRepeat(
-  items: readonly PushRequestItem[],
+  items: readonly PushItem[],
   repeatAfterMs: number,
   { pool, config }: Pick<BrokerContext, 'pool' | 'config'>,
 ): Promise<void> {

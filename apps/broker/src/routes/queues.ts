@@ -16,16 +16,16 @@ import {
 } from '@rouse/protocol'
 import {
   type ConfiguredQueue,
+  type ConsumerGroupStats,
   configure,
   deleteQueue,
-  type GroupStats,
-  pause,
   purge,
   purgeUnderWay,
   type QueuePlace,
   type QueueStats,
   queueOptions,
   queuePlace,
+  setPaused,
   stats,
   statsPage,
 } from '@rouse/storage'
@@ -72,14 +72,14 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
 
   app.post('/api/v1/queues/:queue/pause', async (request): Promise<PausedAnswer> => {
     const queue = queueOf(request)
-    await runAdminQuery(pool, (executor) => pause(executor, queue, true))
+    await runAdminQuery(pool, (executor) => setPaused(executor, queue, true))
     return { queue, paused: true }
   })
 
   app.post('/api/v1/queues/:queue/resume', async (request): Promise<PausedAnswer> => {
     const queue = queueOf(request)
     coordinator.notifyPartitionFree(
-      await runAdminQuery(pool, (executor) => pause(executor, queue, false)),
+      await runAdminQuery(pool, (executor) => setPaused(executor, queue, false)),
     )
     return { queue, paused: false }
   })
@@ -143,7 +143,10 @@ function toQueue(queue: QueueStats): Queue {
   return { ...queue, groups: queue.groups.map((group) => toGroup(queue.queue, group)) }
 }
 
-export function toGroup(queue: string, { group, ...stats }: GroupStats): Queue['groups'][number] {
+export function toGroup(
+  queue: string,
+  { group, ...stats }: ConsumerGroupStats,
+): Queue['groups'][number] {
   return {
     consumerGroup: group,
     queue,

@@ -4,12 +4,12 @@ import {
   readEach,
   type TransactionAck,
   TransactionAckSchema,
-  type TransactionResult as TransactionAnswerResult,
   type TransactionBody,
   type TransactionPush,
   TransactionPushSchema,
+  type TransactionResult,
 } from '@rouse/protocol'
-import type { AckItem, PushItem, TransactionResult } from '@rouse/storage'
+import type { AckItem, CommittedTransaction, NewMessage } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { bodySchema, withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
@@ -63,7 +63,7 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
 
 interface Plan {
   readonly acks: TransactionAck[]
-  readonly pushes: PushItem[]
+  readonly pushes: NewMessage[]
   readonly group: string | undefined
 }
 
@@ -104,7 +104,7 @@ function checkFence(ack: TransactionAck, requiredLeases: readonly string[], i: n
 function logAcks(
   given: readonly TransactionAck[],
   acks: readonly AckItem[],
-  { deadLettered }: TransactionResult,
+  { deadLettered }: CommittedTransaction,
   context: BrokerContext,
 ): void {
   const dead = new Set(deadLettered)
@@ -116,9 +116,9 @@ function logAcks(
 
 function toResults(
   body: TransactionBody,
-  pushes: readonly PushItem[],
-  { pushed, deadLettered }: TransactionResult,
-): TransactionAnswerResult[] {
+  pushes: readonly NewMessage[],
+  { pushed, deadLettered }: CommittedTransaction,
+): TransactionResult[] {
   const dead = new Set(deadLettered)
   const answers = toPushedAnswer(pushes, pushed)
   let ackAt = 0

@@ -7,12 +7,12 @@ import type { Logger } from '../log.ts'
 
 const claimsMax = 10_000
 
-export interface Ending {
+export interface DeliveryEnding {
   readonly status: string
   readonly deadLettered: boolean
 }
 
-export interface EndedDelivery extends Ending {
+export interface EndedDelivery extends DeliveryEnding {
   readonly leaseId: string
   readonly partitionId: string
   readonly seq: number
@@ -26,7 +26,7 @@ export interface DeliveryLog {
   claimed(leases: readonly Lease[], group: string): void
   ended(delivery: EndedDelivery): void
   /** Every message that a lease still held. */
-  leaseEnded(leaseId: string, ending: Ending): void
+  leaseEnded(leaseId: string, ending: DeliveryEnding): void
 }
 
 interface Claim {
@@ -43,7 +43,11 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
   if (!log.isLevelEnabled('debug')) return undefined
   const claims = new Claims()
 
-  function logEnded(ids: Ids, { status, deadLettered }: Ending, claim: Claim | undefined): void {
+  function logEnded(
+    ids: Ids,
+    { status, deadLettered }: DeliveryEnding,
+    claim: Claim | undefined,
+  ): void {
     const event = status === 'completed' ? 'completed' : 'failed'
     log.debug(
       {

@@ -1,7 +1,7 @@
 // The worker's end of the channel to its primary: the SharedStateManager as the sidecar sees it, due notices,
 // and what the primary sends.
 import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
-import type { AckItem, PushedItem, PushItem } from '@rouse/storage'
+import type { AckItem, NewMessage, PushedMessage } from '@rouse/storage'
 import type { EncryptedQueues } from '../encryption/sealing.ts'
 import {
   createOutbox,
@@ -85,7 +85,7 @@ type FollowUp = (result: unknown, outbox: Outbox<WorkerMessage>) => void
 function followUpFor(operation: Operation): FollowUp | undefined {
   switch (operation.kind) {
     case 'PUSH':
-      return (result, outbox) => notifyScheduled(operation.items, result as PushedItem[], outbox)
+      return (result, outbox) => notifyScheduled(operation.items, result as PushedMessage[], outbox)
     case 'ACK':
       return isRedelivered(operation.item) ? requestDuePoll : undefined
     case 'ACK_BATCH':
@@ -94,7 +94,7 @@ function followUpFor(operation: Operation): FollowUp | undefined {
       const { acks, pushes } = operation.transaction
       if (acks.some(isRedelivered)) return requestDuePoll
       return (result, outbox) =>
-        notifyScheduled(pushes, (result as { pushed: PushedItem[] }).pushed, outbox)
+        notifyScheduled(pushes, (result as { pushed: PushedMessage[] }).pushed, outbox)
     }
     case 'POP':
     case 'POP_WAIT':
@@ -116,14 +116,14 @@ function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {
  * Sends a single known time as it is. Several times, or one that depends on queue options, need a due poll.
  */
 function notifyScheduled(
-  items: readonly PushItem[],
-  pushed: readonly PushedItem[],
+  items: readonly NewMessage[],
+  pushed: readonly PushedMessage[],
   outbox: Outbox<WorkerMessage>,
 ): void {
   let known: { readonly queue: string; readonly due: Due } | undefined
   for (const [i, { status }] of pushed.entries()) {
     if (status !== 'scheduled') continue
-    const item = items[i] as PushItem
+    const item = items[i] as NewMessage
     const due = dueOf(item)
     if (known !== undefined || due === undefined) return outbox.post({ type: 'pollDue' })
     known = { queue: item.queue, due }
@@ -131,7 +131,7 @@ function notifyScheduled(
   if (known !== undefined) outbox.post({ type: 'scheduled', ...known })
 }
 
-function dueOf({ delayMs, runAtMs }: PushItem): Due | undefined {
+function dueOf({ delayMs, runAtMs }: NewMessage): Due | undefined {
   if (runAtMs !== undefined) return { atMs: runAtMs }
   return delayMs === undefined || delayMs === 0 ? undefined : { inMs: delayMs }
 }

@@ -1,7 +1,7 @@
 // A worker's cache of encrypted queues, and how long it may be stale.
 import { randomBytes } from 'node:crypto'
 import type { Operation, SidecarDbPool } from '@rouse/sidecar'
-import type { PushItem } from '@rouse/storage'
+import type { NewMessage } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
@@ -32,7 +32,7 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
     everyMs,
   })
   t.teardown(() => queues.stop())
-  let stored: readonly PushItem[] = []
+  let stored: readonly NewMessage[] = []
   const sidecar = queues.wrap({
     submit: (async (operation: Operation) => {
       if (operation.kind === 'PUSH') stored = operation.items
@@ -54,9 +54,9 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
     },
     /** Whether a push to the queue is stored encrypted. */
     seals: async (queue: string): Promise<boolean> => {
-      const item = { queue, partition: 'p', id: 'i', payload: '1' } as unknown as PushItem
+      const item = { queue, partition: 'p', id: 'i', payload: '1' } as unknown as NewMessage
       await sidecar.submit({ kind: 'PUSH', items: [item], bytes: 1 })
-      return (stored[0] as PushItem).payload.startsWith(sealedPrefix)
+      return (stored[0] as NewMessage).payload.startsWith(sealedPrefix)
     },
   }
 }

@@ -5,7 +5,7 @@ import { segment } from '../api.ts'
 import { BenchRecord, type BenchStats } from '../bench-record.ts'
 import { CliError } from '../cli-error.ts'
 import { count, durationMs } from '../format.ts'
-import { type Session, sessionOf, verb } from '../verb.ts'
+import { sessionOf, type VerbSession, verb } from '../verb.ts'
 
 interface Options {
   readonly seconds: number
@@ -51,7 +51,7 @@ export function benchVerb(program: Command): void {
     })
 }
 
-async function run({ api, output, options }: Session<Options>): Promise<BenchStats> {
+async function run({ api, output, options }: VerbSession<Options>): Promise<BenchStats> {
   const name = options.queue ?? `rouse-bench-${randomUUID()}`
   const rouse = new Rouse<Record<string, Payload>>({ urls: [api.url] })
   const queue = rouse.queue(name)
@@ -109,7 +109,7 @@ function showProgress(
   )
 }
 
-function printStats({ output, options }: Session<Options>, stats: BenchStats): void {
+function printStats({ output, options }: VerbSession<Options>, stats: BenchStats): void {
   const { pushed, consumed, pushPerSecond, consumePerSecond } = stats
   output.line(
     `pushed    ${pushed.toLocaleString('en-US')}  ${pushPerSecond.toLocaleString('en-US')}/s`,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { type Json, query } from '../api.ts'
 import { CliError } from '../cli-error.ts'
-import { nowMs } from '../clock.ts'
+import { wallMs } from '../clock.ts'
 import { brief, count, since } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
 
@@ -43,7 +43,7 @@ function addList(dlq: Command): void {
       const { group: consumerGroup, limit, offset } = options
       const { body } = await api.get(`/api/v1/dlq${query({ queue, consumerGroup, limit, offset })}`)
       if (!output.isHuman) return output.json(body)
-      const now = nowMs()
+      const now = wallMs()
       output.table(
         body.messages as readonly Json[],
         [

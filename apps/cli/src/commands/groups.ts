@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { nowMs } from '../clock.ts'
+import { wallMs } from '../clock.ts'
 import { since } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
 
@@ -9,7 +9,7 @@ export function groupsVerb(program: Command): void {
       const { api, output } = sessionOf(command)
       const groups = await api.all('/api/v1/consumer-groups', 'groups')
       if (!output.isHuman) return output.json(groups)
-      const now = nowMs()
+      const now = wallMs()
       output.table(
         groups as readonly Record<string, never>[],
         [

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Json, query } from '../api.ts'
-import { nowMs } from '../clock.ts'
+import { wallMs } from '../clock.ts'
 import { brief, count, since } from '../format.ts'
 import { sessionOf, verb } from '../verb.ts'
 
@@ -30,7 +30,7 @@ export function messagesVerb(program: Command): void {
         `/api/v1/messages${query({ queue, partition, status, cursor, limit })}`,
       )
       if (!output.isHuman) return output.json(body)
-      const now = nowMs()
+      const now = wallMs()
       output.table(
         body.messages as readonly Json[],
         [

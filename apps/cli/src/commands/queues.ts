@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Json, segment } from '../api.ts'
-import { nowMs } from '../clock.ts'
+import { wallMs } from '../clock.ts'
 import { since } from '../format.ts'
 import type { TableColumn } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
@@ -18,7 +18,7 @@ rouse queues pause orders`,
     const { api, output } = sessionOf(command)
     const all = await api.all('/api/v1/resources/queues', 'queues')
     if (!output.isHuman) return output.json(all)
-    output.table(all, queueColumns(nowMs()), 'no queues yet')
+    output.table(all, queueColumns(wallMs()), 'no queues yet')
   })
 
   verb(queues, 'get <queue>', 'show one queue with its options', 'rouse queues get orders').action(
@@ -26,7 +26,7 @@ rouse queues pause orders`,
       const { api, output } = sessionOf(command)
       const { body } = await api.get(`/api/v1/resources/queues/${segment(queue)}`)
       if (!output.isHuman) return output.json(body)
-      output.table([body], queueColumns(nowMs()), '')
+      output.table([body], queueColumns(wallMs()), '')
       if (body.purging !== undefined)
         output.line(`purge in progress since ${body.purging.requestedAt}`)
       output.line()

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import colors from 'picocolors'
 import type { Json } from '../api.ts'
-import { nowMs } from '../clock.ts'
+import { wallMs } from '../clock.ts'
 import { absence, ago } from '../format.ts'
 import { formatTable } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
@@ -106,7 +106,7 @@ function screenOf(
       { title: 'BY FALLBACK', align: 'right', value: ({ wakes }) => wakes.fallback },
     ]),
     '',
-    ...(busiest.length === 0 ? ['no queues yet'] : formatTable(busiest, queueColumns(nowMs()))),
+    ...(busiest.length === 0 ? ['no queues yet'] : formatTable(busiest, queueColumns(wallMs()))),
     '',
     colors.dim('q or Ctrl-C to quit'),
   ].slice(0, Math.max(5, rows))

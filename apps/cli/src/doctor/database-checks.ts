@@ -6,7 +6,7 @@ import {
   readSetting,
   readSettingIfAny,
 } from '@rouse/storage'
-import { nowMs } from '../clock.ts'
+import { wallMs } from '../clock.ts'
 import { checkServerDefaults, type NodeDefaults } from './defaults-check.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 import { checkSession } from './session-checks.ts'
@@ -167,9 +167,9 @@ async function checkListen(url: string): Promise<Finding> {
 }
 
 async function checkClock(pool: Pool): Promise<Finding> {
-  const before = nowMs()
+  const before = wallMs()
   const databaseMs = await readClockMs(pool)
-  const skewMs = Math.round(databaseMs - (before + nowMs()) / 2)
+  const skewMs = Math.round(databaseMs - (before + wallMs()) / 2)
   if (Math.abs(skewMs) <= skewMsMax) {
     return fine('clock', 'this machine and the database agree on the time')
   }

@@ -7,9 +7,9 @@ import type { InterestSync } from '../interest/interest-sync.ts'
 import type { Handshake, Proof } from '../membership/handshake.ts'
 import type { Heartbeats } from '../membership/heartbeats.ts'
 import type { Member } from '../membership/member.ts'
+import type { MemberWatch } from '../membership/member-watch.ts'
 import { NodeIdConflict } from '../membership/node-id-conflict.ts'
 import type { Roster } from '../membership/roster.ts'
-import type { SilenceWatch } from '../membership/silence-watch.ts'
 import type { GossipPorts } from '../ports.ts'
 import { type DropReason, type Drops, noDrops } from '../wire/drops.ts'
 import { type Frame, openFrame, type Signer } from '../wire/frame.ts'
@@ -25,7 +25,7 @@ interface InboundOptions {
   readonly signer: Signer
   readonly handshake: Handshake
   readonly heartbeats: Heartbeats
-  readonly silence: SilenceWatch
+  readonly silence: MemberWatch
   readonly interest: InterestSync
   readonly roster: Roster
 }

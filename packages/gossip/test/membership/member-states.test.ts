@@ -3,8 +3,8 @@ import { test } from 'tap'
 import type { GossipParts } from '../../src/gossip-parts.ts'
 import { presets } from '../../src/index.ts'
 import { judge, Member } from '../../src/membership/member.ts'
+import { MemberWatch } from '../../src/membership/member-watch.ts'
 import { Members } from '../../src/membership/members.ts'
-import { SilenceWatch } from '../../src/membership/silence-watch.ts'
 import { headerBytes, tagBytes } from '../../src/wire/frame.ts'
 import { readMessages } from '../../src/wire/message-reader.ts'
 import { TokenClock } from '../../src/wire/token-clock.ts'
@@ -54,7 +54,7 @@ test('a vouch for an earlier incarnation does not count for the next one', async
   const options = { nodeId: 'one', sender: '12345678', address: one, sequence: 1, echoedAt: 0 }
   const member = new Member({ ...options, incarnation: 2 }, 0, 0)
   members.add(member)
-  const silence = new SilenceWatch(parts, () => {})
+  const silence = new MemberWatch(parts, () => {})
   const echo = tokens.issue(100)
   const word = { type: 'vouch', sender: member.sender, sinceHeardMs: 10, echo } as const
   silence.vouchedFor({ ...word, incarnation: 1 }, 110)

@@ -1,5 +1,5 @@
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import { type GrantOutcome, type GroupKey, groupKey } from '../../src/index.ts'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
+import { type GroupKey, groupKey } from '../../src/index.ts'
 import { hintOf, type ModelMessage, type Place } from './model-database.ts'
 import type { Simulation } from './simulation.ts'
 

@@ -1,6 +1,5 @@
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import {
-  type GrantOutcome,
   groupKey,
   SharedStateManager,
   type SharedStatePorts,

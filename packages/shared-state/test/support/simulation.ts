@@ -1,8 +1,7 @@
 // A model of a node: the real manager, model workers and a model database, on a seeded schedule. Every rule
 // is checked along the way; violations are recorded as sentences.
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import {
-  type GrantOutcome,
   type GroupKey,
   groupKey,
   type Origin,

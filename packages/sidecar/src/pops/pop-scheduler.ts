@@ -5,8 +5,8 @@
 // not wait queries PostgreSQL at once, together with the pops of its group that arrived during the previous
 // such call.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { WaitGroup } from '@rouse/protocol'
-import type { Coordinator, Grant, GrantOutcome } from '../coordinator.ts'
+import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
+import type { Coordinator, Grant } from '../coordinator.ts'
 import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
 import { SidecarError } from '../sidecar-error.ts'
 import { Semaphore } from '../slots.ts'

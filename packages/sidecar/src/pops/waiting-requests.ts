@@ -4,9 +4,8 @@
 // A waiter settles exactly once: messages, deadline, disconnect, failure or drain. A lease that arrives for a
 // settled waiter is released.
 
-import type { WaitGroup } from '@rouse/protocol'
+import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
 import { type Executor, type Lease, type PopRequest, type PopResult, pop } from '@rouse/storage'
-import type { GrantOutcome } from '../coordinator.ts'
 import type { PopResponse, PopSpec } from '../operation.ts'
 import type { SidecarError } from '../sidecar-error.ts'
 import { retrying } from '../writes/retry-split.ts'

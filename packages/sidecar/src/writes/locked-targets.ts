@@ -54,7 +54,7 @@ export interface Target<I, O> {
   refusedUntilMs: number
 }
 
-export interface Queue<I, O> {
+export interface TargetQueue<I, O> {
   joined: PendingWrite<I, O>[]
   readonly targets: Map<string, Target<I, O>>
   /** Targets with writes, ordered by their first one. */
@@ -66,7 +66,7 @@ export interface Queue<I, O> {
 export class LockedTargets<I, O> {
   readonly #options: LockedTargetsOptions<I, O>
   /** The isolated queues. Usually empty, which lets callers skip the lookup. */
-  readonly queues = new Map<string, Queue<I, O>>()
+  readonly queues = new Map<string, TargetQueue<I, O>>()
   #pending = 0
 
   constructor(options: LockedTargetsOptions<I, O>) {
@@ -83,7 +83,7 @@ export class LockedTargets<I, O> {
       this.moveIn([write])
       return true
     }
-    const queue = this.queues.get(home) as Queue<I, O>
+    const queue = this.queues.get(home) as TargetQueue<I, O>
     // Writes to several queues do not share a call: it would probably hit the lock again.
     if (!isOneQueue || targets.some(({ name }) => queue.targets.has(name))) {
       this.#addAlone(write, targets, queue)
@@ -126,7 +126,11 @@ export class LockedTargets<I, O> {
     }
   }
 
-  #addAlone(write: PendingWrite<I, O>, targets: readonly WriteTarget[], queue: Queue<I, O>): void {
+  #addAlone(
+    write: PendingWrite<I, O>,
+    targets: readonly WriteTarget[],
+    queue: TargetQueue<I, O>,
+  ): void {
     const name = nameOf(targets)
     let target = queue.targets.get(name)
     if (target === undefined) {
@@ -155,7 +159,7 @@ export class LockedTargets<I, O> {
     add()
   }
 
-  #run(name: string, queue: Queue<I, O>): void {
+  #run(name: string, queue: TargetQueue<I, O>): void {
     if (queue.running !== undefined || !hasWrites(queue)) return
     queue.running = this.#work(name, queue).finally(() => {
       queue.running = undefined
@@ -165,7 +169,7 @@ export class LockedTargets<I, O> {
     })
   }
 
-  async #work(name: string, queue: Queue<I, O>): Promise<void> {
+  async #work(name: string, queue: TargetQueue<I, O>): Promise<void> {
     while (hasWrites(queue)) {
       await this.#options.slots.use(
         () => (queue.joined.length > 0 ? this.#callJoined(queue) : this.#callAlone(queue)),
@@ -175,14 +179,14 @@ export class LockedTargets<I, O> {
     }
   }
 
-  async #callJoined(queue: Queue<I, O>): Promise<void> {
+  async #callJoined(queue: TargetQueue<I, O>): Promise<void> {
     const writes = this.#takeBatch(queue.joined)
     this.#pending -= writes.length
     if (await this.#options.call(writes, lockTimeoutsMs.shared)) return
     for (const write of writes) this.#addAlone(write, this.#options.targetsOf(write.input), queue)
   }
 
-  async #callAlone(queue: Queue<I, O>): Promise<void> {
+  async #callAlone(queue: TargetQueue<I, O>): Promise<void> {
     const [name] = queue.waiting
     const target = queue.targets.get(name as string) as Target<I, O>
     const writes = this.#takeBatch(target.writes)
@@ -232,7 +236,7 @@ export class LockedTargets<I, O> {
     return false
   }
 
-  #isNeeded(queue: Queue<I, O>): boolean {
+  #isNeeded(queue: TargetQueue<I, O>): boolean {
     return (
       queue.running !== undefined || hasWrites(queue) || this.#options.nowMs() < queue.apartUntilMs
     )
@@ -265,7 +269,7 @@ function nameOf(targets: readonly WriteTarget[]): string {
   return JSON.stringify(targets.map(({ queue, name }) => [queue, name]))
 }
 
-function hasWrites<I, O>(queue: Queue<I, O>): boolean {
+function hasWrites<I, O>(queue: TargetQueue<I, O>): boolean {
   return queue.joined.length > 0 || queue.waiting.size > 0
 }
 

@@ -4,15 +4,15 @@
 import {
   type AckItem,
   ack,
+  type CommittedTransaction,
   type Connections,
   type Executor,
   extend,
-  type PushedItem,
-  type PushItem,
+  type NewMessage,
+  type PushedMessage,
   push,
   release,
   type TransactionRequest,
-  type TransactionResult,
   transaction,
 } from '@rouse/storage'
 import type { Coordinator } from '../coordinator.ts'
@@ -33,7 +33,7 @@ export interface WriteOperationsOptions {
 }
 
 interface PushInput {
-  readonly items: readonly PushItem[]
+  readonly items: readonly NewMessage[]
 }
 
 interface AckInput {
@@ -71,9 +71,9 @@ interface WriteKind<I, O> {
 export class WriteOperations {
   readonly #options: WriteOperationsOptions
   readonly #lockedSlots = new Semaphore(lockedSlots, 1)
-  readonly #pushes: WriteQueue<PushInput, PushedItem[]>
+  readonly #pushes: WriteQueue<PushInput, PushedMessage[]>
   readonly #acks: WriteQueue<AckInput, AckOutcome[]>
-  readonly #transactions: WriteQueue<TransactionRequest, TransactionResult>
+  readonly #transactions: WriteQueue<TransactionRequest, CommittedTransaction>
   readonly #renewals: WriteQueue<RenewInput, number | null>
   readonly #releases: WriteQueue<string, boolean>
 
@@ -106,7 +106,7 @@ export class WriteOperations {
     })
   }
 
-  push(items: readonly PushItem[], bytes: number): Promise<PushedItem[]> {
+  push(items: readonly NewMessage[], bytes: number): Promise<PushedMessage[]> {
     return this.#pushes.submit({ items }, { count: items.length, bytes })
   }
 
@@ -114,7 +114,7 @@ export class WriteOperations {
     return this.#acks.submit({ items, group }, { count: items.length, bytes: 0 })
   }
 
-  transact(request: TransactionRequest): Promise<TransactionResult> {
+  transact(request: TransactionRequest): Promise<CommittedTransaction> {
     return this.#transactions.submit(request)
   }
 
@@ -190,7 +190,7 @@ export class WriteOperations {
     inputs: readonly PushInput[],
     executor: Executor,
     lockTimeoutMs: number,
-  ): Promise<PushedItem[][]> {
+  ): Promise<PushedMessage[][]> {
     const items = inputs.flatMap((input) => input.items)
     const pushed = await push(executor, items, { lockTimeoutMs })
     this.#options.coordinator.notifyMessageAvailable(pushed.woken)
@@ -213,7 +213,7 @@ export class WriteOperations {
   async #transact(
     [request]: readonly TransactionRequest[],
     executor: Executor,
-  ): Promise<TransactionResult[]> {
+  ): Promise<CommittedTransaction[]> {
     if (request === undefined) return []
     const result = await transaction(executor, request)
     this.#options.coordinator.notifyMessageAvailable(result.woken)
@@ -244,7 +244,7 @@ function splitResults<T>(
   })
 }
 
-function targetOfPush({ queue, partition }: PushItem): WriteTarget {
+function targetOfPush({ queue, partition }: NewMessage): WriteTarget {
   return { queue, name: partition }
 }
 

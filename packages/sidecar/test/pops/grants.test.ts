@@ -1,8 +1,8 @@
 // Grants that race with other events in a worker.
-import type { WaitGroup } from '@rouse/protocol'
+import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
-import type { Grant, GrantOutcome } from '../../src/index.ts'
+import type { Grant } from '../../src/index.ts'
 import { item, pushOne, spec, startSidecar } from '../support/start-sidecar.ts'
 
 /** A sidecar that gets its grants from the test, with existing lanes. */

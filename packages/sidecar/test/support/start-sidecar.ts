@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { PushItem } from '@rouse/storage'
+import type { NewMessage } from '@rouse/storage'
 import { poolExecutor } from '@rouse/storage'
 import type { TestDatabase } from '@rouse/testkit'
 import { testDatabase } from '@rouse/testkit'
@@ -30,11 +30,11 @@ export async function startSidecar(
   return { sidecar, coordinator, database }
 }
 
-export function item(queue: string, fields: Partial<PushItem> = {}): PushItem {
+export function item(queue: string, fields: Partial<NewMessage> = {}): NewMessage {
   return { queue, partition: 'Default', id: randomUUID(), payload: '{"n":1}', ...fields }
 }
 
-export async function pushOne(sidecar: SidecarDbPool, pushed: PushItem): Promise<void> {
+export async function pushOne(sidecar: SidecarDbPool, pushed: NewMessage): Promise<void> {
   await sidecar.submit({ kind: 'PUSH', items: [pushed], bytes: pushed.payload.length })
 }
 

@@ -1,5 +1,5 @@
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import type { Coordinator, Grant, GrantOutcome } from '../../src/index.ts'
+import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
+import type { Coordinator, Grant } from '../../src/index.ts'
 
 interface Group {
   description: WaitGroup

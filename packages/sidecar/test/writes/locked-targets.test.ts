@@ -1,7 +1,7 @@
 // A locked row delays only the writes that need it, and they fail with `partition_locked`.
 
 import { performance } from 'node:perf_hooks'
-import type { AckItem, PushItem } from '@rouse/storage'
+import type { AckItem, NewMessage } from '@rouse/storage'
 import { eventually, type TestDatabase } from '@rouse/testkit'
 import pg from 'pg'
 import { type Test, test } from 'tap'
@@ -156,7 +156,7 @@ for (const [name, submit] of [
     (sidecar, items) =>
       sidecar.submit({ kind: 'TRANSACTION', transaction: { acks: [], pushes: items } }),
   ],
-] as [string, (sidecar: SidecarDbPool, items: PushItem[]) => Promise<unknown>][]) {
+] as [string, (sidecar: SidecarDbPool, items: NewMessage[]) => Promise<unknown>][]) {
   test(`${name} to a free and a locked queue do not delay those to the free one`, async (t) => {
     const { sidecar, database } = await startSidecar(t)
     await pushOne(sidecar, item('a'))

@@ -17,7 +17,7 @@ export interface AckItem {
   readonly delayMs?: number | undefined
 }
 
-export interface AckResult {
+export interface AckedBatch {
   /** Positions of items whose lease did not hold the message. They changed nothing. */
   readonly rejected: number[]
   readonly deadLettered: number[]
@@ -46,7 +46,7 @@ export async function ack(
   executor: Executor,
   items: readonly AckItem[],
   group?: string,
-): Promise<AckResult> {
+): Promise<AckedBatch> {
   if (items.length === 0) return { rejected: [], deadLettered: [], woken: [] }
   const rows = await callRows(executor, ackCall, ackValues(items, group))
   const last = rows.pop() as unknown[]

@@ -4,8 +4,8 @@ import { hintFields, readWakeHint } from '../wake-hint.ts'
 import { type AckItem, ackParameters, ackValues } from './ack.ts'
 import {
   groupByTarget,
-  type PushedItem,
-  type PushItem,
+  type NewMessage,
+  type PushedMessage,
   pushParameters,
   pushValues,
   readPush,
@@ -14,12 +14,12 @@ import {
 
 export interface TransactionRequest {
   readonly acks: readonly AckItem[]
-  readonly pushes: readonly PushItem[]
+  readonly pushes: readonly NewMessage[]
   readonly group?: string | undefined
 }
 
-export interface TransactionResult {
-  readonly pushed: PushedItem[]
+export interface CommittedTransaction {
+  readonly pushed: PushedMessage[]
   readonly deadLettered: number[]
   readonly woken: WakeHint[]
 }
@@ -39,7 +39,7 @@ const transactionCall = {
 export async function transaction(
   executor: Executor,
   { acks, pushes, group }: TransactionRequest,
-): Promise<TransactionResult> {
+): Promise<CommittedTransaction> {
   const batch = groupByTarget(pushes)
   const values = [
     ...(acks.length > 0 ? ackValues(acks, group) : ackParameters.map(() => null)),

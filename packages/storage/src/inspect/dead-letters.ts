@@ -3,7 +3,7 @@ import { int8Array } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
 
-export interface DeadLetter {
+export interface DeadLetterRow {
   readonly id: string
   readonly messageId: string
   readonly transactionId: string | null
@@ -21,10 +21,10 @@ export interface DeadLetter {
   readonly createdAt: Date
   readonly failedAt: Date
   /** Every attempt that did not complete, oldest first. */
-  readonly history: readonly FailedAttempt[]
+  readonly history: readonly FailedAttemptRow[]
 }
 
-export interface FailedAttempt {
+export interface FailedAttemptRow {
   readonly attempt: number
   readonly outcome: 'failed' | 'expired' | 'retry' | 'dlq'
   readonly errorCode: string | null
@@ -58,7 +58,7 @@ const listCall = {
 export async function deadLetters(
   executor: Executor,
   { queue, group, limit = 100, offset = 0, ...others }: DeadLetterFilter = {},
-): Promise<{ readonly letters: DeadLetter[]; readonly total: number }> {
+): Promise<{ readonly letters: DeadLetterRow[]; readonly total: number }> {
   const where = JSON.stringify({ consumerGroup: group, ...others })
   const rows = await callRows(executor, listCall, [queue ?? null, where, limit, offset])
   if (rows.length === 0 && offset > 0) {
@@ -69,7 +69,7 @@ export async function deadLetters(
   return { letters: rows.map(readDeadLetter), total: Number(rows[0]?.[17] ?? 0) }
 }
 
-function readDeadLetter(row: readonly unknown[]): DeadLetter {
+function readDeadLetter(row: readonly unknown[]): DeadLetterRow {
   return {
     id: row[0] as string,
     messageId: row[1] as string,
@@ -87,7 +87,7 @@ function readDeadLetter(row: readonly unknown[]): DeadLetter {
     attempts: row[13] as number,
     createdAt: row[14] as Date,
     failedAt: row[15] as Date,
-    history: row[16] as FailedAttempt[],
+    history: row[16] as FailedAttemptRow[],
   }
 }
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
-import type { FailedAttempt } from './dead-letters.ts'
+import type { FailedAttemptRow } from './dead-letters.ts'
 
 export interface StoredMessage {
   /** Null until the message is in the log. */
@@ -111,7 +111,7 @@ export interface MessageInGroup {
   readonly nextTryAt: number | null
   readonly errorCode: string | null
   readonly errorMessage: string | null
-  readonly history: readonly FailedAttempt[]
+  readonly history: readonly FailedAttemptRow[]
 }
 
 export interface FoundMessage extends StoredMessage {

@@ -48,7 +48,7 @@ export async function configure(
 const pauseCall = { name: 'pause', columns: wakeHintColumns, parameters: ['text', 'boolean'] }
 
 /** Pauses or resumes delivery; resuming wakes the queue's waiters. */
-export async function pause(
+export async function setPaused(
   executor: Executor,
   queue: string,
   paused: boolean,

@@ -8,10 +8,10 @@ export interface QueueStats {
   readonly partitions: number
   readonly messages: number
   readonly scheduled: number
-  readonly groups: readonly GroupStats[]
+  readonly groups: readonly ConsumerGroupStats[]
 }
 
-export interface GroupStats {
+export interface ConsumerGroupStats {
   readonly group: string
   readonly pending: number
   readonly inFlight: number
@@ -48,7 +48,7 @@ export async function statsPage(
 }
 
 function readQueues(rows: readonly unknown[][]): QueueStats[] {
-  const queues = new Map<string, QueueStats & { groups: GroupStats[] }>()
+  const queues = new Map<string, QueueStats & { groups: ConsumerGroupStats[] }>()
   for (const row of rows) {
     const name = row[0] as string
     const known = queues.get(name) ?? readQueue(row)
@@ -58,7 +58,7 @@ function readQueues(rows: readonly unknown[][]): QueueStats[] {
   return [...queues.values()]
 }
 
-function readQueue(row: readonly unknown[]): QueueStats & { groups: GroupStats[] } {
+function readQueue(row: readonly unknown[]): QueueStats & { groups: ConsumerGroupStats[] } {
   return {
     queue: row[0] as string,
     namespace: row[1] as string | null,
@@ -71,7 +71,7 @@ function readQueue(row: readonly unknown[]): QueueStats & { groups: GroupStats[]
   }
 }
 
-function readGroup(row: readonly unknown[]): GroupStats {
+function readGroup(row: readonly unknown[]): ConsumerGroupStats {
   return {
     group: row[7] as string,
     pending: Number(row[8]),

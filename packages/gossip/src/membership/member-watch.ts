@@ -6,7 +6,7 @@ import { isTimeToAsk, judge, type Member, nextCheckAt, type Verdict } from './me
 
 const askedPeers = 3
 
-export class SilenceWatch {
+export class MemberWatch {
   readonly #parts: GossipParts
   readonly #onVerdict: (member: Member, verdict: Verdict, now: number) => void
   /** Members that are not alive. */

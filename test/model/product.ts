@@ -157,12 +157,25 @@ async function settle(
 async function retain(sql: Sql): Promise<void> {
   let after = '0'
   do {
-    const rows = await sql<{ kind: string; count: string }>(
-      'select kind, count from rouse.retain($1, $2, $3, $4, null, 1000, 10000, $5)',
-      [kept.completedMs, kept.deadMs, kept.tracesMs, kept.idlePartitionMs, after],
+    const rows = await unlessLockTimeout(() =>
+      sql<{ kind: string; count: string }>(
+        'select kind, count from rouse.retain($1, $2, $3, $4, null, 1000, 10000, $5)',
+        [kept.completedMs, kept.deadMs, kept.tracesMs, kept.idlePartitionMs, after],
+      ),
     )
     after = rows.find(({ kind }) => kind === 'next')?.count ?? '0'
   } while (after !== '0')
+}
+
+/** Repeats a step that lost a race for a lock, as a node does: even SKIP LOCKED can wait for one. */
+async function unlessLockTimeout<T>(step: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await step()
+    } catch (error) {
+      if ((error as { code?: string }).code !== '55P03' || tries === 10) throw error
+    }
+  }
 }
 
 async function begin(url: string, name: string): Promise<OpenTransaction> {

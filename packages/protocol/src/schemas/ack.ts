@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { limits } from '../limits.ts'
+import { type Static, Type } from '../typebox.ts'
 import { Name } from './name.ts'
 
 export const ackStatuses = ['completed', 'failed', 'retry', 'dlq'] as const

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../typebox.ts'
 import { Name } from './name.ts'
 
 /** Only `rouse.check_options` knows the options and their valid values. */

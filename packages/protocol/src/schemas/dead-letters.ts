@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { limits } from '../limits.ts'
+import { type Static, Type } from '../typebox.ts'
 import { Name, Nullable, Time } from './name.ts'
 
 /** The filter; an absent field matches everything. */

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../typebox.ts'
 import { Cursor, Name, Nullable, Time } from './name.ts'
 import { subscriptionModes } from './pop.ts'
 

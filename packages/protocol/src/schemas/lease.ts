@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { limits, requestDefaults } from '../limits.ts'
+import { type Static, Type } from '../typebox.ts'
 import { Time } from './name.ts'
 
 export const ExtendBodySchema = Type.Object({

@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { limits } from '../limits.ts'
+import { type Static, Type } from '../typebox.ts'
 import { FailedAttemptSchema } from './dead-letters.ts'
 import { Name, Nullable, Time } from './name.ts'
 

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { limits } from '../limits.ts'
+import { Type } from '../typebox.ts'
 
 /** For documentation and a first check; the parsers in names.ts enforce the full rule. */
 export function Name(description?: string) {

@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { limits, requestDefaults } from '../limits.ts'
+import { type Static, Type } from '../typebox.ts'
 import { AckResultSchema, AckSchema } from './ack.ts'
 import { Name, Nullable, Time } from './name.ts'
 

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../typebox.ts'
 
 /** The shape of `toProblem`. */
 export const ProblemSchema = Type.Object({

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../typebox.ts'
 import { GroupSchema } from './groups.ts'
 import { Cursor, Nullable } from './name.ts'
 

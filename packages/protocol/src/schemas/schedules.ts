@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { requestDefaults } from '../limits.ts'
+import { type Static, Type } from '../typebox.ts'
 import { Cursor, Name, Nullable, Time } from './name.ts'
 
 /** What happens to ticks that were missed while no node ran: skipped, only the last one pushed, or all of

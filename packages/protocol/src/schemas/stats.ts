@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../typebox.ts'
 import { Nullable, Time } from './name.ts'
 
 export const GroupBackoffSchema = Type.Object({

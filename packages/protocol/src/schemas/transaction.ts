@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { limits } from '../limits.ts'
+import { type Static, Type } from '../typebox.ts'
 import { AckResultSchema, AckSchema } from './ack.ts'
 import { Name } from './name.ts'
 import { PushBodySchema, PushedItemSchema } from './push.ts'

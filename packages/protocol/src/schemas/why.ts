@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../typebox.ts'
 import { Name } from './name.ts'
 
 export const whyCodes = [

@@ -1,4 +1,4 @@
-// The messages between a primary and its workers. Messages of one tick leave in one send.
+// The messages between a primary and its workers. All messages of one tick are sent together.
 //
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
 //                      scheduled · pollDue · hintsLost · outcomeUnknown · workerStats · askStats
@@ -26,13 +26,13 @@ export type WorkerMessage =
       readonly version: number
       readonly hasMoved: boolean
     }
-  /** A call made something fall due, at a time or after a delay. */
+  /** A call scheduled something that will be due at a known time or after a known delay. */
   | { readonly type: 'scheduled'; readonly queue: string; readonly due: Due }
-  /** A call may have made something fall due at a time that the worker does not know. */
+  /** A call may have scheduled something that will be due at a time that the worker does not know. */
   | { readonly type: 'pollDue' }
   /** The channel was full and hints were dropped: any queue may have messages. */
   | { readonly type: 'hintsLost' }
-  /** A connection was lost before the answer: the write may have been committed, or may still be. */
+  /** A connection was lost before the database answered. The write may be committed now, later or never. */
   | { readonly type: 'outcomeUnknown' }
   | { readonly type: 'workerStats'; readonly stats: WorkerStats }
   | { readonly type: 'askStats'; readonly id: number }
@@ -55,7 +55,7 @@ export interface WorkerStats extends SidecarStats {
 
 export type PrimaryMessage =
   | { readonly type: 'grant'; readonly grant: Grant }
-  /** Queue options have changed, here or elsewhere, or may have: the worker refreshes its caches. */
+  /** Queue options have changed, or may have changed, on some node. The worker refreshes its caches. */
   | { readonly type: 'configured' }
   | { readonly type: 'drain' }
   | {
@@ -71,7 +71,7 @@ export interface Outbox<Message> {
 
 export interface OutboxOptions<Message> {
   /**
-   * Sends one array and calls back when it has left. Throws or reports an error when the other side is gone.
+   * Sends one array, then calls `done`. If the other process has exited, throws or passes an error to `done`.
    */
   readonly send: (batch: readonly Message[], done: (error: Error | null) => void) => void
   readonly schedule?: (flush: () => void) => void
@@ -84,8 +84,8 @@ export interface OutboxOptions<Message> {
 export const outboxMessagesMax = 50_000
 
 /**
- * Collects messages until the end of the tick. While a send is in progress the next messages wait for it, so
- * a slow reader causes larger batches, not more memory.
+ * Collects messages until the end of the tick. While one send is in progress, new messages wait in the next
+ * batch. A slow reader therefore causes larger batches, not more pending sends.
  */
 export function createOutbox<Message>(options: OutboxOptions<Message>): Outbox<Message> {
   const { send, droppable, dropped, messagesMax = outboxMessagesMax } = options
@@ -104,7 +104,7 @@ export function createOutbox<Message>(options: OutboxOptions<Message>): Outbox<M
     lost = false
     sending = true
     send(batch, () => {
-      // The other side has exited; the disconnect event handles that.
+      // An error means that the other process has exited. The disconnect event handles that.
       sending = false
       if (waiting.length > 0) flush()
     })

@@ -14,7 +14,7 @@ export function checkAddresses(config: Addresses): void {
   if (advertiseUrl !== undefined) checkUrl(advertiseUrl)
 }
 
-/** Labels separated by dots. The last is not all digits, or a mistyped IP address would pass as a name. */
+/** Labels separated by dots. The last label is not all digits, so that no mistyped IP address matches. */
 const hostName = /^([a-z0-9_-]{1,63}\.)*(?=[^.]*[a-z_-])[a-z0-9_-]{1,63}\.?$/i
 
 function checkHost(name: string, host: string): void {
@@ -33,6 +33,6 @@ function checkAdvertised(advertise: string): void {
 
 function checkUrl(url: string): void {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return
-  const problem = 'is no address that begins with http:// or https://'
+  const problem = 'must be a URL that begins with http:// or https://'
   throw new ConfigError('ROUSE_ADVERTISE_URL', `${problem}: ${JSON.stringify(url)}`)
 }

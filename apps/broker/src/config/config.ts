@@ -34,7 +34,7 @@ export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly args: readonly string[]
   readonly readFile: (path: string) => string
-  /** A worker does not gossip, so it starts even while the secret file is being replaced. */
+  /** A worker does not read the gossip secret, so it can start while the secret file is being replaced. */
   readonly isWorker: boolean
 }
 

@@ -1,7 +1,7 @@
 // Divides a node's database connections among its processes.
 import type { Config } from './config.ts'
 
-/** One pool for the fallback poll, the node registry, the due poll and four jobs; LISTEN has its own. */
+/** The fallback poll, the node registry, the due poll and four jobs share a pool. LISTEN is not in it. */
 export const primaryPoolMax = 7
 export const primaryConnections = primaryPoolMax + 1
 
@@ -9,7 +9,7 @@ export const primaryConnections = primaryPoolMax + 1
 export const workerConnectionsWanted = 15
 export const workerConnectionsMin = 5
 
-/** By default a node uses at most this fraction of the server's max_connections. */
+/** By default a node uses at most max_connections of the server, divided by this number. */
 const serverShare = 4
 
 export interface NodeConnections {
@@ -28,7 +28,7 @@ export function nodeConnections(config: Wanted, serverMax?: number): NodeConnect
   return { node, worker: Math.floor((node - primaryConnections) / workers) }
 }
 
-/** Only the primary asks the server for max_connections, so it passes the result to its workers. */
+/** Only the primary reads max_connections from the server, so it passes the result to its workers. */
 export function workerEnvironment(
   { poolMax }: Wanted,
   { node }: NodeConnections,

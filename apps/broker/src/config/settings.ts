@@ -1,5 +1,5 @@
-// Every setting of a node: its name in the environment, bounds and default. The flag (`--pop-wait-base-interval-ms`)
-// and the name in a file (`popWaitBaseIntervalMs`) follow from these; `ROUSE_` is left out of both.
+// Every setting of a node: its name in the environment, bounds and default. The flag (`--log-level`) and the
+// name in a file (`logLevel`) are derived from the environment name, without `ROUSE_`.
 import { availableParallelism } from 'node:os'
 import { limits } from '@rouse/protocol'
 import { sidecarDefaults } from '@rouse/sidecar'
@@ -46,7 +46,7 @@ export const settings = {
   aggressivePollDurationMs: integer('AGGRESSIVE_POLL_DURATION_MS', 60_000, { min: 0, max: hourMs }),
   aggressiveExitThreshold: integer('AGGRESSIVE_EXIT_THRESHOLD', 5, { min: 1, max: 1_000 }),
 
-  /** How long a draining worker keeps answering, with `connection: close`, until balancers notice. */
+  /** A draining worker still serves for this long, with `connection: close`, so that balancers notice. */
   drainDelayMs: integer('ROUSE_DRAIN_DELAY_MS', 1_000, { min: 0, max: 5_000 }),
 
   /** Deadline of every request except a waiting pop. Statements already running in PostgreSQL continue. */
@@ -64,13 +64,13 @@ export const settings = {
   poolMax: integer<number | undefined>('ROUSE_POOL_MAX', undefined, { min: 2, max: 1_000 }),
   /** Interval between retention runs. */
   retentionIntervalMs: integer('ROUSE_RETENTION_INTERVAL_MS', 60_000, { min: 100, max: weekMs }),
-  /** For queues that do not set this option. */
+  /** Applies to queues that do not set this option themselves. */
   completedRetentionSeconds: seconds('ROUSE_COMPLETED_RETENTION_SECONDS', 86_400),
   deadLetterRetentionSeconds: seconds('ROUSE_DEAD_LETTER_RETENTION_SECONDS', 1_209_600),
   traceRetentionSeconds: seconds('ROUSE_TRACE_RETENTION_SECONDS', 604_800),
   /** A partition that stays empty this long is removed. The next push creates it again. */
   idlePartitionSeconds: seconds('ROUSE_IDLE_PARTITION_SECONDS', 604_800),
-  /** After this time without a request a group stops holding back retention. 0 means never. */
+  /** A consumer group without requests for this long no longer delays retention. 0: it always delays it. */
   idleGroupSeconds: integer('ROUSE_IDLE_GROUP_SECONDS', 1_209_600, {
     min: 0,
     max: centurySeconds,

@@ -1,11 +1,11 @@
-// Tracks queues whose namespace or task has changed. A push or ack that was in flight at that moment had
-// already read the old values, so its hint reaches the waiters of the old namespace and not those of the new
-// one. The end of the last such call is unknown, and locking against them would slow down every push.
-// Instead, the node that moved a queue hints its new location on all nodes, several times at growing
-// intervals, for much longer than a push takes.
+// Tracks queues whose namespace or task has changed. A push or ack that was in flight at that moment may have
+// read the old values. Its hint then reaches the waiters of the old namespace, but not those of the new one.
+// The node cannot know when the last such call ends, and a lock against these calls would slow down every
+// push. Instead, the node that moved a queue sends a hint with the new namespace and task to all nodes. It
+// repeats this hint at growing intervals, for much longer than a push takes.
 import type { WakeHint } from '@rouse/protocol'
 
-/** Hints in the 1st, 2nd, 4th, 8th and 16th round after the move. */
+/** The hint is sent in the 1st, 2nd, 4th, 8th and 16th round after the move. */
 const roundMs = 500
 const roundsMax = 16
 const queuesMax = 1_000

@@ -1,4 +1,4 @@
-// Composes a primary: workers and their wake path, peers, and the scheduler.
+// Composes a primary: the workers, the SharedStateManager, the link to peers, and the scheduler.
 
 import type { ClusterIdentity } from '@rouse/storage'
 import type pg from 'pg'
@@ -31,7 +31,7 @@ export interface NodePartsOptions {
   readonly log: Logger
 }
 
-/** Starts nothing yet. */
+/** Creates the parts without starting them. */
 export function createNodeParts(options: NodePartsOptions): NodeParts {
   const { config, identity, connections, pool, log } = options
   const clock = systemClock
@@ -82,6 +82,6 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
 function sharedId(id: string, gossipAddress: string): ConfigError {
   const problem =
     `is ${JSON.stringify(id)} here and in another process that started later (gossip address ${gossipAddress}): ` +
-    'give every node a unique id. This one stops'
+    'give every node a unique id. This node stops'
   return new ConfigError('ROUSE_NODE_ID', problem)
 }

@@ -27,9 +27,9 @@ export interface PreparedDatabase {
 }
 
 /**
- * Waits, without a time limit, for a database that is missing or failing over and for locks held by others.
- * Then migrates it, sets the queue defaults and registers the node. Every step is idempotent. Returns
- * undefined if it was stopped first.
+ * Migrates the database, writes the queue defaults and joins the cluster. While the database is unavailable
+ * or others hold locks on it, waits without a time limit. Every step is idempotent. Returns undefined if
+ * `stopped` resolves first.
  */
 export async function prepareDatabase(options: {
   readonly pool: pg.Pool
@@ -71,7 +71,7 @@ export async function prepareDatabase(options: {
   }
 }
 
-/** Logs the first wait of each kind at once, then one a minute. */
+/** Logs the first wait of each kind at once, then each kind at most once a minute. */
 function waitLog(log: Logger) {
   const loggedAtMs = new Map<string, number>()
   return {
@@ -84,7 +84,7 @@ function waitLog(log: Logger) {
   }
 }
 
-/** A migration error wraps the error of its statement. */
+/** Whether a retry may succeed. A migration error wraps the error of its statement. */
 function isPassing(error: unknown): boolean {
   const kind = classifyPostgresError(error)
   if (kind === 'unavailable' || kind === 'outcome_unknown') return true

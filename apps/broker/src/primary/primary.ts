@@ -27,7 +27,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   })
   if (config.poolMax !== undefined) {
     log.warn(
-      'ROUSE_POOL_MAX is deprecated: set ROUSE_CONNECTIONS_MAX, which counts for the whole node',
+      'ROUSE_POOL_MAX is deprecated: set ROUSE_CONNECTIONS_MAX, which applies to the whole node',
     )
   }
   let prepared: PreparedDatabase | undefined
@@ -65,15 +65,15 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const ending = await Promise.race([stopped, failed, superseded])
   if (ending instanceof ConfigError) log.fatal(ending.message)
   else log.info({ signal: ending }, 'draining')
-  // In parallel, so that neither a slow job nor a silent database delays the drain of the workers.
+  // In parallel, so that a slow job or an unresponsive database does not delay the drain of the workers.
   const [areJobsDone, areWorkersDone] = await Promise.all([
     atMost(drainMsMax, time.stop()),
     workers.drain(drainMsMax),
   ])
   if (!areJobsDone) host.outcomeUnknown()
   host.stop()
-  // Unfinished work may still commit without a hint. Without a leave message peers treat this node as crashed
-  // and poll for its messages.
+  // Unfinished work may still commit without a hint. If this node sends no leave message, its peers treat it
+  // as crashed and poll for its messages.
   const isDone = areJobsDone && areWorkersDone
   if (!isDone) log.warn('shutdown incomplete; exiting without a leave message')
   await atMost(
@@ -108,7 +108,7 @@ function renewSecret(link: ClusterLink, reload: () => Config, log: Logger): void
 function untilSignal(...signals: readonly NodeJS.Signals[]): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of signals) process.on(signal, () => resolve(signal))
-    // A node with an IPC channel to a supervisor must not outlive it.
+    // A node with an IPC channel to a supervisor must not outlive the supervisor.
     process.on('disconnect', () => resolve('supervisor exited'))
   })
 }

@@ -1,5 +1,5 @@
-// Connects the SharedStateManager to the outside: worker messages in, grants out, timers, and the fallback
-// poll.
+// Connects the SharedStateManager to the rest of the primary: it gets the messages of workers and hints of
+// peers, sends grants to workers, and runs timers and the fallback poll.
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
   type GroupKey,
@@ -30,13 +30,13 @@ export interface SharedStateHostOptions {
   ) => Readonly<Record<string, unknown>>
 }
 
-/** The parts of a node that know the host themselves. */
+/** The parts of a node that call the host and that the host calls. */
 export interface HostPartners {
   readonly link: Omit<ClusterLink, 'start' | 'stop' | 'stats' | 'replaceSecret'>
   readonly timers: Pick<Timers, 'expectDue' | 'pollDueTimes' | 'popFoundNothing'>
 }
 
-/** A waiter may have its own wait group and may just have left another, so no allowed waiter is rejected. */
+/** A waiter may be alone in its wait group and may just have left another one. Both groups count. */
 const groupsPerWaiter = 2
 /** Below the maximum of setTimeout. Waking up early costs nothing. */
 const timerMsMax = 60_000
@@ -56,7 +56,7 @@ export class SharedStateHost {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
-  /** An unavailable database is logged once. */
+  /** Whether the last fallback poll failed. Only the first of several failures is logged. */
   #failing = false
 
   constructor(options: SharedStateHostOptions) {
@@ -131,7 +131,7 @@ export class SharedStateHost {
     this.#schedule()
   }
 
-  /** Commits during the outage were not notified. */
+  /** The node got no notifications during the outage, so it checks all wait groups. */
   listenerBack(): void {
     this.#manager.clearFault('listener_lost')
     this.#manager.notifyEverything('notify')
@@ -139,8 +139,8 @@ export class SharedStateHost {
   }
 
   /**
-   * Another node has made contact and from now on counts our hints. Before, no node would get or miss them,
-   * so a node without peers sends none.
+   * Another node has made contact and counts our hints from now on. Until the first contact this node sends
+   * no hints, because no other node would receive or miss them.
    */
   peerMet(): void {
     this.#hasMetPeers = true
@@ -250,7 +250,7 @@ export class SharedStateHost {
   #setWaiting(workerId: number, description: WaitGroup, count: number): void {
     if (this.#manager.setWaiting(workerId, description, count)) return
     const group = groupKey(description)
-    this.#options.log.warn({ group }, 'too many wait groups: this one gets no wake-ups')
+    this.#options.log.warn({ group }, 'too many wait groups: this group gets no wake-ups')
   }
 
   /** One timer, for the earliest deadline. */
@@ -261,8 +261,8 @@ export class SharedStateHost {
     const nowMs = this.#options.clock.nowMs()
     this.#timerAtMs = atMs
     const inMs = Math.ceil(Math.min(timerMsMax, Math.max(1, atMs - nowMs)))
-    // After a stall, timers run before the channels are read. setImmediate lets the messages of workers in
-    // first; otherwise workers would be blamed for the primary's own delay.
+    // After a stall, timers run before the channels are read. With setImmediate the messages of workers are
+    // handled first. Otherwise workers would seem unresponsive because of the primary's own delay.
     this.#timer = setTimeout(() => setImmediate(() => this.#wake()), inMs)
   }
 

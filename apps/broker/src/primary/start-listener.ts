@@ -1,5 +1,5 @@
-// Serves `/live` and `/ready` while the database is being prepared: the process is live but not ready, and
-// gives the reason. Closes before the workers bind the port.
+// Serves `/live` and `/ready` while the database is being prepared. The process is live but not ready;
+// `/ready` gives the reason. The listener closes before the workers bind the port.
 import { randomUUID } from 'node:crypto'
 import type { Server, ServerResponse } from 'node:http'
 import { RouseError, toProblem } from '@rouse/protocol'
@@ -18,12 +18,12 @@ export interface StartListener {
   stop(): Promise<void>
 }
 
-/** Most nodes start faster than this, before the first request. */
+/** Most nodes have prepared their database by then and do not need this listener. */
 const startAfterMs = 250
 
 export function startListener({ config, log, reason }: StartListenerOptions): StartListener {
   let server: Server | undefined
-  /** Settles when it listens, or fails to. */
+  /** Settles when the server listens or has failed to listen. */
   let began = Promise.resolve()
   // With port 0 the address is not known yet.
   const timer =
@@ -34,7 +34,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
         }, startAfterMs)
 
   async function listen(): Promise<void> {
-    // Loaded late: a primary that starts quickly needs no HTTP server and saves its memory.
+    // Loaded only here, because a primary that starts quickly needs no HTTP server and saves the memory.
     const { createServer } = await import('node:http')
     const made = createServer((request, response) => {
       const path = request.url?.split('?', 1)[0]

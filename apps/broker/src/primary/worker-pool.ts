@@ -1,4 +1,4 @@
-// The workers of a node: forks them, carries their messages, and restarts them when they die.
+// Forks the workers of a node, passes messages to and from them, and restarts them when they die.
 import cluster, { type Worker } from 'node:cluster'
 import type { Clock } from '../clock.ts'
 import { ConfigError } from '../config/config-error.ts'
@@ -33,7 +33,7 @@ export interface WorkerProcessesOptions {
   readonly log: Logger
 }
 
-/** Gets what the workers send, and learns when they exit. */
+/** Receives the messages of the workers and is notified when one exits. */
 export interface WorkerHost {
   handle(workerId: number, messages: readonly WorkerMessage[]): void
   workerGone(workerId: number, how: 'died' | 'left'): void
@@ -61,7 +61,7 @@ export class WorkerProcesses {
     this.#options = options
   }
 
-  /** Forks all workers. The promise resolves only if they can never serve. */
+  /** Forks all workers. The promise resolves only if no worker can bind the port. */
   start(host: WorkerHost): Promise<ConfigError> {
     cluster.setupPrimary({ execArgv: [...process.execArgv, youngGeneration] })
     return new Promise((resolve) => {
@@ -79,8 +79,8 @@ export class WorkerProcesses {
   }
 
   /**
-   * Resolves when every worker has exited, with false if one that had served left work unfinished. Kills the
-   * remaining workers after the given time.
+   * Resolves when every worker has exited. The result is false if a worker that was ready left work
+   * unfinished. Kills the remaining workers after the given time.
    */
   async drain(msMax: number): Promise<boolean> {
     this.#draining = true
@@ -111,7 +111,7 @@ export class WorkerProcesses {
         if (worker.isConnected()) worker.send(batch, done)
         else done(null)
       },
-      // To a worker that is stalled, one such message says as much as many.
+      // Each of these messages only means "refresh your caches", so a stalled worker needs just one.
       droppable: ({ type }) => type === 'configured',
       dropped: { type: 'configured' },
     })
@@ -170,10 +170,10 @@ export class WorkerProcesses {
 
 /**
  * Closes the connections that were on their way to a worker when it died. `node:cluster` sends a connection
- * over the worker's channel and closes its own copy when the worker confirms it. If the worker is killed
- * first, Node 20 and 22 keep the copy open permanently, and the client waits on a connection that no process
- * serves. SCHED_NONE makes no such copies, but distributes badly: of 1,000 sequential connections it gave one
- * of four idle workers 523 and another 24, whereas round-robin gives each 250.
+ * over the worker's channel and closes its own copy when the worker confirms the connection. If the worker is
+ * killed first, Node 20 and 22 keep the copy open permanently, and the client waits on a connection that no
+ * process serves. SCHED_NONE makes no such copies, but distributes badly: of 1,000 sequential connections it
+ * gave one of four idle workers 523 and another 24, whereas round-robin gives each 250.
  */
 function closeUntaken(worker: Worker): void {
   const { process } = worker
@@ -184,10 +184,10 @@ function closeUntaken(worker: Worker): void {
     if (act === 'newconn' && handle) untaken.set(seq, handle as Connection)
     return send(message, handle, ...rest)
   }
-  // Runs after Node's own handler: by then a connection that the worker rejected belongs to another worker,
-  // under another number.
+  // Runs after Node's own handler. If the worker rejected the connection, that handler has already sent it to
+  // another worker under another number.
   process.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => untaken.delete(ack))
-  // Either event may come first, and Node still sends connections in between.
+  // Either event may come first, and Node still sends connections to the worker between the two.
   for (const event of ['exit', 'disconnect']) {
     process.on(event, () => {
       for (const connection of untaken.values()) connection.close()

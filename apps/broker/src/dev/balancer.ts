@@ -34,7 +34,7 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
   })
   await listen(server, options)
 
-  /** Ready backends first, then the least busy. The others are a last resort: their state may be stale. */
+  /** Ready backends first, then the others, which may have become ready meanwhile; each part by load. */
   function inOrder(): Backend[] {
     const { backends, isReady } = options
     const byLoad = [...backends].sort((a, b) => loadOf(a) - loadOf(b))
@@ -75,7 +75,7 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
 
   function track(socket: Socket): void {
     open.add(socket)
-    // A reset is handled like an end.
+    // A reset needs no handling of its own: `close` follows.
     socket.on('error', () => {})
     socket.once('close', () => open.delete(socket))
   }

@@ -38,7 +38,7 @@ export class ClusterFile {
     return this.#after(() => rm(this.#path, { force: true }))
   }
 
-  /** Without owning the folder: a file that names a living process may belong to a running cluster. */
+  /** Any process may call this. Keeps a file that names a living process: its cluster may be running. */
   removeIfDead(): Promise<void> {
     return this.#after(async () => {
       if (!(await namesLiving(this.#path))) await rm(this.#path, { force: true })

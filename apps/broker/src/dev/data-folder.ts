@@ -16,8 +16,8 @@ export async function makeDataFolder(path: string, logs: readonly string[]): Pro
 }
 
 /**
- * Creates the folder and its parents. `mkdir` with `recursive` does that too, but on Node 20 it loops without
- * end where a parent exists and rejects subfolders, as in /proc.
+ * Creates the folder and its parents. `mkdir` with `recursive` does that too, but on Node 20 it loops forever
+ * if a parent exists and rejects subfolders, as /proc does.
  */
 async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return
@@ -28,7 +28,7 @@ async function makeFolder(path: string): Promise<void> {
   })
 }
 
-/** A log that does not exist yet is created by the first write. */
+/** Accepts a log that does not exist yet: the first write creates it. */
 async function seeThatItCanBeWritten(path: string): Promise<void> {
   const file = await open(path, 'r+').catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error

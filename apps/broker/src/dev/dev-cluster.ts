@@ -14,7 +14,7 @@ import { readyBanner } from './ready-banner.ts'
 
 export interface DevClusterOptions {
   readonly nodes: number
-  /** The balancer's port. Each node's port is ten above the one before, its gossip port one above that. */
+  /** The balancer's port, P. Node n listens on port P + 10 n and uses port P + 10 n + 1 for gossip. */
   readonly port: number
   readonly dataDir: string
   readonly say: (line: string) => void
@@ -37,7 +37,7 @@ const portMax = 65_535
 const restartMs = 1_000
 /** Longer than any successful start. */
 const startingMsMaxDefault = 30_000
-/** Much longer than a start takes. After this time the file names a living node even if it is not ready. */
+/** After this time the cluster file names a restarted node even if it is not ready. Starts are faster. */
 const namedMsMax = 10_000
 
 export class DevCluster {
@@ -104,7 +104,7 @@ export class DevCluster {
     // If PostgreSQL never started, this process does not own the folder or the cluster file.
     if (this.#postgres !== undefined) await this.#file.remove()
     this.#watch?.stop()
-    // While the nodes drain they answer waiting pops, through the balancer.
+    // Draining nodes still answer waiting pops through the balancer, so its open connections stay.
     this.#balancer?.close()
     await Promise.all(this.#nodes.map((node) => node.process.stop()))
     await this.#balancer?.stop()
@@ -112,7 +112,7 @@ export class DevCluster {
     await this.#postgres?.stop()
   }
 
-  /** The caller of `start` gets its error. A start that hangs is abandoned; its children end with us. */
+  /** `start` itself reports its error. A start that hangs is abandoned; its processes end with this one. */
   async #untilStartIsOver(): Promise<void> {
     const { startingMsMax = startingMsMaxDefault } = this.#options
     const over = Promise.resolve(this.#started).then(isTrue, isTrue)
@@ -132,7 +132,7 @@ export class DevCluster {
     await this.#file.removeIfDead()
   }
 
-  /** PostgreSQL's lock decides who owns the folder. Until then the file may belong to another cluster. */
+  /** PostgreSQL's lock admits one server per folder. The cluster that starts it owns the cluster file. */
   async #startPostgres(): Promise<void> {
     this.#postgres = await startEmbeddedPostgres({
       dataDir: join(this.#options.dataDir, 'postgres'),
@@ -153,7 +153,7 @@ export class DevCluster {
     for (const node of this.#nodes) this.#watchNode(node)
   }
 
-  /** Restarts a node that was killed, as happens later, too. A node that exits by itself would fail again. */
+  /** Restarts a node that was killed. Rejects if a node exits by itself, because it would fail again. */
   async #untilServes(node: DevNode): Promise<void> {
     while (!(await node.process.ready.then(isTrue, isFalse))) {
       const { how, isKilled } = await node.process.exited
@@ -204,8 +204,9 @@ export class DevCluster {
   }
 
   /**
-   * The file names the old process until the new one is ready, because rolling restarts wait for a new pid.
-   * Without PostgreSQL no node gets ready, so a living node is named after a time in any case.
+   * The file names the old process until the new one is ready, because scripts for rolling restarts wait for
+   * the new pid. Without PostgreSQL no node becomes ready, so after `namedMsMax` the file names the new
+   * process in any case.
    */
   async #nameAgain(node: DevNode): Promise<void> {
     const { process } = node
@@ -252,7 +253,7 @@ export class DevCluster {
     return !signal.aborted
   }
 
-  /** Silent before everything is up and during shutdown. */
+  /** Writes the cluster file, but not before everything is up and not during shutdown. */
   async #describe(): Promise<void> {
     if (this.#postgres === undefined || this.#balancer === undefined) return
     if (this.#stopping.signal.aborted) return

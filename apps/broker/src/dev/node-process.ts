@@ -10,7 +10,7 @@ export interface NodeOptions {
   readonly gossipPort: number
   readonly databaseUrl: string
   readonly gossipSecretFile: string
-  /** The file of its JSON log. */
+  /** The file for the node's JSON log. */
   readonly logFile: string
   /** Called once, when the log can no longer be written. */
   readonly onLogLost: (error: Error) => void
@@ -18,7 +18,7 @@ export interface NodeOptions {
 
 export interface NodeProcess {
   readonly pid: number
-  /** Resolves when the node serves. Rejects if it exits first. */
+  /** Resolves when the node is ready. Rejects if it exits first. */
   readonly ready: Promise<void>
   readonly exited: Promise<NodeExit>
   stop(): Promise<void>
@@ -27,11 +27,11 @@ export interface NodeProcess {
 export interface NodeExit {
   /** The signal or the exit code. */
   readonly how: string
-  /** A signal ended it; it did not exit by itself. */
+  /** Whether a signal ended the node. */
   readonly isKilled: boolean
 }
 
-/** The broker's entry point, in the form of this file: TypeScript or built. */
+/** The broker's entry point: its TypeScript source if this file is TypeScript, otherwise the built file. */
 const main = fileURLToPath(
   new URL(`../main.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url),
 )
@@ -40,8 +40,8 @@ const stopMsMax = 12_000
 const complaintsMax = 3
 
 /**
- * Passes flags, so that the user's environment reaches the node unchanged. Addresses of nodes and database
- * are always set here: a development cluster is local, and its nodes must not share an address.
+ * Passes settings as flags, so that the user's environment reaches the node unchanged. The flags always set
+ * the addresses of node and database: a development cluster is local, and each node needs its own address.
  */
 export function startNode(options: NodeOptions): NodeProcess {
   const flags = [
@@ -77,11 +77,11 @@ export function startNode(options: NodeOptions): NodeProcess {
   }
 }
 
-/** Writes the log, and detects in it when the node is ready or why it failed. */
+/** Copies the node's output to the log file, and detects in it when the node is ready or why it failed. */
 function untilReady(child: ChildProcess, { id, logFile, onLogLost }: NodeOptions): Promise<void> {
   const file = createWriteStream(logFile, { flags: 'a' })
   file.once('error', onLogLost)
-  // Later errors add nothing.
+  // Only the first error is reported.
   file.on('error', () => {})
   const complaints = new Set<string>()
   return new Promise((resolve, reject) => {
@@ -111,7 +111,8 @@ function untilReady(child: ChildProcess, { id, logFile, onLogLost }: NodeOptions
 }
 
 /**
- * The reason in a fatal log line, or a line that is not JSON: an error of Node itself, or an invalid setting.
+ * Returns the reason of a fatal log line. A line that is not JSON is returned as it is: Node reports its own
+ * errors in plain text, and the broker reports invalid settings in plain text.
  */
 function complaintOf(line: string): string | undefined {
   try {

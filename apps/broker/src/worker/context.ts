@@ -29,18 +29,18 @@ export interface BrokerContext {
     'notifyMessageAvailable' | 'notifyPartitionFree' | 'notifyOutcomeUnknown'
   >
   /**
-   * The options of a queue have changed: every node wakes its waiters and refreshes what it has cached about
-   * queues. A queue has moved if its namespace or task changed.
+   * Announces that the options of a queue have changed. Every node then wakes its waiters of the queue and
+   * refreshes what it has cached about queues. `hasMoved`: the namespace or task of the queue has changed.
    */
   readonly tellConfigured: (hint: WakeHint, version: number, hasMoved: boolean) => void
-  /** Something may fall due earlier than the scheduler knows. */
+  /** Requests a due poll, because something may be due earlier than the scheduler knows. */
   readonly requestDuePoll: () => void
   /** The holder of a lease, shown to operators. */
   readonly holder: string
   readonly newMessageId: () => string
   readonly phase: WorkerPhase
   readonly counts: { requests: number }
-  /** Resolves when the node can accept messages. Otherwise rejects with the reason. */
+  /** Resolves if the node can accept messages. Otherwise rejects with the reason. */
   readonly checkReady: () => Promise<void>
   readonly stats: () => Promise<Readonly<Record<string, unknown>>>
 }

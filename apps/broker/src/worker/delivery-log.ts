@@ -1,6 +1,6 @@
-// Logs the events of a message's life at debug level: claimed, completed, failed. An ack names neither queue
-// nor attempt, and an ack of a whole lease not even its messages. So at debug level the worker remembers its
-// deliveries, up to a limit.
+// Logs the events of a message's life at debug level: claimed, completed, failed. An ack does not name the
+// queue and the attempt, and an ack of a whole lease does not name the messages. So the worker keeps a
+// limited number of its deliveries in memory, but only at debug level.
 import { transactionIdFor } from '@rouse/protocol'
 import type { Lease } from '@rouse/storage'
 import type { Logger } from '../log.ts'
@@ -25,7 +25,7 @@ type Ids = Pick<EndedDelivery, 'leaseId'> & Partial<EndedDelivery>
 export interface DeliveryLog {
   claimed(leases: readonly Lease[], group: string): void
   ended(delivery: EndedDelivery): void
-  /** Every message that a lease still held. */
+  /** Logs the end of every message that the lease still held. */
   leaseEnded(leaseId: string, ending: DeliveryEnding): void
 }
 
@@ -38,7 +38,7 @@ interface Claim {
   readonly transactionId: string
 }
 
-/** Undefined unless the log level is debug: then there is nothing to record. */
+/** Undefined unless the log level is debug. */
 export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog | undefined {
   if (!log.isLevelEnabled('debug')) return undefined
   const claims = new Claims()
@@ -91,13 +91,13 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
         const { transactionId, partitionId, seq } = claim
         logEnded({ transactionId, partitionId, seq, leaseId }, ending, claim)
       }
-      // Another worker delivered it, so its messages are not known here.
+      // Another worker delivered the lease, so its messages are not known here.
       if (held.length === 0) logEnded({ leaseId }, ending, undefined)
     },
   }
 }
 
-/** Delivered and unfinished messages, by lease. Above the limit the oldest leases are dropped. */
+/** Messages that were delivered and are not finished, by lease. Above the limit the oldest leases go. */
 class Claims {
   readonly #leases = new Map<string, Map<string, Claim>>()
   #count = 0

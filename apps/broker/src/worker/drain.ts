@@ -9,9 +9,9 @@ const drainMsMax = 9_000
 
 export interface WorkerDrain {
   /**
-   * From here on every response closes its connection, and the worker exits when all requests are done or its
-   * time is over. Its exit code tells whether it left work unfinished, which may still commit without a hint.
-   * Idempotent.
+   * From now on every response closes its connection. The worker exits when all requests are done or when
+   * `drainMsMax` is over. The exit code shows whether it left work unfinished: such work may still commit
+   * without a hint. Idempotent.
    */
   begin(): void
 }

@@ -1,5 +1,5 @@
-// The worker's end of the channel to its primary: the SharedStateManager as the sidecar sees it, due notices,
-// and what the primary sends.
+// The worker's end of the channel to its primary: the sidecar's calls of the SharedStateManager, notices of
+// due times, and the messages from the primary.
 import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
 import type { AckItem, NewMessage, PushedMessage } from '@rouse/storage'
 import type { EncryptedQueues } from '../encryption/sealing.ts'
@@ -59,7 +59,7 @@ export function handlePrimaryMessages(parts: {
 
 type Submit = SidecarDbPool['submit']
 
-/** Wraps the sidecar and notifies the primary's scheduler of everything that falls due later. */
+/** Wraps the sidecar, so that the primary's scheduler gets a notice of everything that will be due later. */
 export function withDueNotices(
   sidecar: Pick<SidecarDbPool, 'submit'>,
   outbox: Outbox<WorkerMessage>,
@@ -81,7 +81,7 @@ export function withDueNotices(
 
 type FollowUp = (result: unknown, outbox: Outbox<WorkerMessage>) => void
 
-/** The notice for an operation's result. Undefined if nothing can fall due. */
+/** Sends the notice for an operation's result. Undefined if the operation schedules nothing. */
 function followUpFor(operation: Operation): FollowUp | undefined {
   switch (operation.kind) {
     case 'PUSH':
@@ -113,7 +113,8 @@ function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {
 }
 
 /**
- * Sends a single known time as it is. Several times, or one that depends on queue options, need a due poll.
+ * Sends the due time if it is known and the only one. Otherwise requests a due poll: several messages are
+ * scheduled, or the time depends on queue options.
  */
 function notifyScheduled(
   items: readonly NewMessage[],

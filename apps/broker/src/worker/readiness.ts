@@ -2,7 +2,7 @@ import { RouseError } from '@rouse/protocol'
 import { type Readiness, readReadiness } from '@rouse/storage'
 import type pg from 'pg'
 
-/** Many load balancers poll often. The database is queried at most this often. */
+/** Several load balancers may poll often. Results are reused for this time. */
 const freshMs = 500
 const answerMsMax = 2_000
 
@@ -18,7 +18,7 @@ export function createReadiness(options: {
   let answer: Promise<RouseError | undefined> = Promise.resolve(undefined)
   let asking: Promise<Readiness> | undefined
 
-  /** One query at a time, with a timeout, so that a silent server cannot occupy every connection. */
+  /** One query at a time, with a timeout, so that an unresponsive server cannot occupy every connection. */
   function ask(): Promise<Readiness> {
     asking ??= readReadiness(pool, answerMsMax).finally(() => {
       asking = undefined

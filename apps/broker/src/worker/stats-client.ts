@@ -8,7 +8,7 @@ import type { Outbox, WorkerMessage, WorkerStats } from '../ipc.ts'
 type Stats = Readonly<Record<string, unknown>>
 
 const reportMs = 1_000
-/** The primary answers in a millisecond unless it is gone or very busy. Then the last answer is used. */
+/** The primary usually answers in a millisecond. After this time the last answer is used. */
 const answerMsMax = 250
 
 export interface StatsClient {

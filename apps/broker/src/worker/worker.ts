@@ -93,7 +93,8 @@ export async function runWorker(config: Config): Promise<void> {
     process.exit(cannotListenExitCode)
   })
   outbox.post({ type: 'ready', url })
-  // With two addresses to listen on, requests arrive on the first while the second is being resolved.
+  // Pops may already be waiting: if the worker listens on two addresses, the first one accepts requests while
+  // the second is being resolved.
   sidecar.registered()
   statsClient.start()
 }

@@ -1,5 +1,5 @@
-// Limits the administrative calls of a worker. They bypass the sidecar and may hang: few run at once, so that
-// they cannot take the connections that messages need.
+// Limits the administrative calls of a worker. These calls bypass the sidecar and may hang. Only a few run at
+// once, so that they do not take the connections that pushes, pops and acks need.
 import { RouseError } from '@rouse/protocol'
 import { WriteQueue } from '@rouse/sidecar'
 import type { FastifyInstance, RouteHandlerMethod } from 'fastify'
@@ -15,7 +15,7 @@ export interface AdminLimits {
   readonly onOutcomeUnknown: () => void
 }
 
-/** Fastify calls this hook for routes that are registered later, in `app` and in the plugins of `app`. */
+/** Limits all routes that are registered after this call, in `app` and in its plugins. */
 export function limitAdminCalls(app: FastifyInstance, limits: AdminLimits): void {
   const limitRead = createReadLimit(limits)
   const limitWrite = createWriteLimit(limits)
@@ -40,7 +40,7 @@ function createReadLimit({ timeoutMs }: AdminLimits): Limit {
     }
 }
 
-/** Writes also have a deadline: the client is answered even if the call hangs. */
+/** Writes also have a deadline, so that the client gets a response even if the call hangs. */
 function createWriteLimit({ timeoutMs, onOutcomeUnknown }: AdminLimits): Limit {
   const queue = new WriteQueue<() => Promise<unknown>, unknown>({
     slots: writesMax,
@@ -74,7 +74,7 @@ class ReadSlots {
     this.#timeoutMs = timeoutMs
   }
 
-  /** First come, first served. Rejects if too many callers wait or one has waited too long. */
+  /** First come, first served. Rejects if too many callers wait already or this one has waited too long. */
   async enter(): Promise<void> {
     if (this.#busy < readsMax) {
       this.#busy += 1

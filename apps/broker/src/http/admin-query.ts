@@ -6,18 +6,18 @@ import type pg from 'pg'
 import { toRouseError } from './errors.ts'
 
 const attemptsMax = 3
-/** Each try waits up to 0.7 s for a lock, and an operator gets an answer within a second. */
+/** No attempt starts after this time. An attempt waits up to 0.7 s for a lock, so a call ends within 1 s. */
 const tryAgainMsMax = 200
-/** A consumer's transaction usually ends soon. */
+/** Retries for this long while a consumer's transaction is open: it usually ends soon. */
 const openTransactionMsMax = 500
 const openTransactionPauseMs = 25
 
-/** Calls an administrative function without the sidecar. Retries if it lost a race in the database. */
+/** Calls an administrative function without the sidecar. Retries after a deadlock or a similar conflict. */
 export async function runAdminQuery<Result>(
   pool: pg.Pool,
   call: (executor: Executor) => Promise<Result>,
 ): Promise<Result> {
-  // These calls are rare and of many kinds. Preparing them would use memory on every connection without a benefit.
+  // These calls are rare and of many kinds. Prepared statements would only use memory on every connection.
   const executor = withoutPreparing(pool as unknown as Executor)
   const begunMs = performance.now()
   for (let attempt = 1; ; attempt += 1) {
@@ -40,7 +40,7 @@ function isLockTimeout(error: unknown): boolean {
 
 function lockedError(cause: unknown): RouseError {
   const detail =
-    'another call holds a lock that this one needs, for example to create a group in a large queue; nothing was changed: try again'
+    'another call holds a lock that this call needs, for example to create a group in a large queue; nothing was changed: try again'
   return new RouseError('overloaded', detail, { cause })
 }
 

@@ -1,9 +1,9 @@
-// Gives messages back when the client left before it can have read them.
+// Releases the leases of a response if the client disconnected before it can have read that response.
 //
-// Two events prove that: the connection closes while the pop still waits (the signal aborts), or before the
-// response was passed to the system. A later reset proves nothing: a proxy such as HAProxy may reset the
-// connection within a millisecond after it forwarded the response, while its client already processes the
-// message.
+// There are two such cases: the connection closes while the pop still waits (the signal aborts), or before
+// the whole response was passed to the operating system. A later reset proves nothing: a proxy such as
+// HAProxy may reset the connection within a millisecond after it forwarded the response, while its client
+// already processes the message.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { LeaveSignal } from '@rouse/sidecar'
@@ -14,7 +14,7 @@ interface Leases {
   release(leaseIds: readonly string[]): void
 }
 
-/** Watches one request until its response is sent. Thousands wait at once, so it is small. */
+/** Watches one request until its response is sent. Thousands of requests wait at once, so this is small. */
 export class ClientWatch implements LeaveSignal {
   readonly #socket: Socket
   readonly #response: ServerResponse
@@ -41,7 +41,7 @@ export class ClientWatch implements LeaveSignal {
     this.#onGone = undefined
   }
 
-  /** Call before sending these leases. False: the client has left, and the leases were given back. */
+  /** Call before sending these leases. False: the client has disconnected, and the leases are released. */
   async delivering(leases: readonly Lease[]): Promise<boolean> {
     // One turn of the event loop: a FIN that has already arrived is read before the response is written.
     await new Promise((resolve) => void setImmediate(resolve))

@@ -1,4 +1,4 @@
-// Maps every error that a route throws to the error registry, and that to a problem+json response.
+// Maps every error that a route throws to an error of the registry.
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
 import {
   type ErrorCode,

@@ -1,16 +1,16 @@
-// The JSON bodies of requests. They are parsed without losing precision in the user's own JSON.
+// Parses the JSON bodies of requests without losing precision in the user's own JSON.
 //
-// JavaScript cannot hold 12345678901234567890 or 1e999, but a payload with such a number must come back with
-// all its digits. The body is parsed normally, so that validation sees numbers. Only the members with the
-// user's own JSON (payload, headers, data) keep their source text when a number in them needs it, under a
-// symbol on the object that contains them. JSON text cannot create a symbol, so a client cannot forge that
-// text.
+// JavaScript cannot represent 12345678901234567890 or 1e999, but a payload with such a number must be
+// delivered with all its digits. The body is parsed normally, so that validation sees numbers. In addition,
+// members with the user's own JSON (payload, headers, data) keep their source text if it contains such a
+// number. The text is stored under a symbol on the object that contains the member. A client cannot forge it,
+// because JSON cannot express a symbol.
 import { isUtf8 } from 'node:buffer'
 import { RouseError } from '@rouse/protocol'
 
 const exactNames = new Set(['payload', 'headers', 'data'])
 
-/** No false negatives, but false positives: 16 digits, with or without a point, or a three-digit exponent. */
+/** Matches every number that may lose digits, and some others: 16 digits, or a three-digit exponent. */
 const mayLoseDigits = /\d{16}|[\d.]{17}|\d[eE][+-]?\d{3}/
 
 /** An item in a transaction is five levels deep: body, operations, operation, items, item. */
@@ -23,9 +23,9 @@ interface Holder {
 }
 
 /**
- * Fastify's own parser rejects the key `__proto__`, which is an ordinary key in a message. JSON.parse makes
- * it an own property and JSON.stringify writes it back, so the payload stays equal. An empty body is
- * undefined.
+ * Fastify's own parser rejects the key `__proto__`, but a payload may contain it. JSON.parse makes it an own
+ * property and JSON.stringify writes it back, so the payload does not change. Returns undefined for an empty
+ * body.
  */
 export function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) return undefined
@@ -41,7 +41,7 @@ export function parseJsonBody(body: Buffer): unknown {
   }
 }
 
-/** V8 quotes the text around the error. Bodies must not appear in responses that end up in logs. */
+/** Omits the text that V8 quotes from the body: responses may be logged, and bodies must not be. */
 function reason(error: unknown): string {
   const text = error instanceof Error ? error.message : ''
   return /at position \d+/.exec(text)?.[0] ?? 'it ends too early or is malformed'
@@ -64,7 +64,7 @@ export function withoutNulls(value: unknown, keep?: string): unknown {
   return record
 }
 
-/** The member's compact JSON text, numbers as written. Undefined if JSON.stringify gives the same. */
+/** The member as compact JSON, with numbers as written. Undefined if JSON.stringify gives the same text. */
 export function exactTextOf(holder: object, name: string): string | undefined {
   return (holder as Holder)[exactTexts]?.[name]
 }
@@ -99,7 +99,7 @@ class ExactTextScanner {
     this.#skipSpace()
   }
 
-  /** `value` is the parsed value at this position. If a name occurs twice, it is the last one's value. */
+  /** `value` is the parsed value at this position. For a name that occurs twice it is the last value. */
   walk(value: unknown, depth: number): void {
     const first = this.#text.charCodeAt(this.#at)
     if (depth > depthMax) this.#readText()
@@ -162,8 +162,8 @@ class ExactTextScanner {
       const start = this.#at
       switch (this.#text.charCodeAt(start)) {
         case code.quote:
-          // Written as JSON.stringify would: a six-byte escape for one letter would count against the size
-          // limit.
+          // Shortens escapes as JSON.stringify does: otherwise a letter that is written as a six-byte escape
+          // would count as six bytes for the size limit.
           if (this.#skipString()) {
             const string: unknown = JSON.parse(this.#text.slice(start, this.#at))
             text += this.#text.slice(from, start) + JSON.stringify(string)
@@ -228,7 +228,8 @@ class ExactTextScanner {
   }
 
   /**
-   * Cached, because most texts have no backslash and a new search for every string would take quadratic time.
+   * Caches the result: most texts have no backslash, and a new search for every string would take quadratic
+   * time.
    */
   #escapeAfter(at: number): number {
     if (this.#escapeAt < at) {

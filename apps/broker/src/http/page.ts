@@ -2,7 +2,7 @@
 import { fieldError, type Limits, parseDecimal, readFields } from '@rouse/protocol'
 
 export interface Page {
-  /** Absent: start at the first. */
+  /** Undefined: the page starts with the first name. */
   readonly after: string | undefined
   readonly limit: number
 }

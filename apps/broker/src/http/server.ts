@@ -30,7 +30,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     exposeHeadRoutes: false,
     requestIdHeader: 'x-request-id',
     genReqId: newRequestId,
-    // A name that is too long is an invalid name, not an unknown route. The header limit bounds it.
+    // A name that is too long must be reported as invalid, not as an unknown route. Headers are limited, too.
     routerOptions: { maxParamLength: config.headersMaxBytes },
     http: {
       maxHeaderSize: config.headersMaxBytes,
@@ -71,7 +71,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     throw new RouseError('method_not_allowed', `${path} takes ${allowed.join(', ')}`)
   })
   app.decorateRequest('principal')
-  // Callback hooks, because async hooks would cost every request a promise each.
+  // Callback hooks, because each async hook would cost every request a promise.
   app.addHook('onRequest', (request, _reply, done) => {
     request.principal = anonymous
     context.counts.requests += 1
@@ -109,8 +109,8 @@ function sendProblem(
 }
 
 /**
- * Closing a connection while bytes still arrive resets it, and the client never reads the error. So the rest
- * of a body that is too large is read and dropped, up to a limit. The request timeout bounds it, too.
+ * If a connection is closed while bytes still arrive, it is reset, and the client never reads the error. So
+ * the rest of a body that is too large is read and dropped, up to a limit of bytes and the request timeout.
  */
 function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
   if (Number(request.headers['content-length'] ?? 0) > swallowedBytesMax) return
@@ -118,7 +118,7 @@ function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
   request.raw.resume()
 }
 
-/** Node's parser rejected the bytes before there was a request, so the response is written by hand. */
+/** Node's parser rejected the bytes, so Fastify has no request. Writes the response to the socket itself. */
 function answerClientError(context: BrokerContext, error: Error, socket: Socket): void {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   if (code === 'ECONNRESET' || !socket.writable) {
@@ -155,9 +155,9 @@ function newRequestId(_request: IncomingMessage | object): string {
 }
 
 /**
- * Fastify keeps a query value that it cannot decode as it is: `%ff` would become a group of that name. So the
- * encoding is checked before the query is read; a URL without `%` costs one search. A `querystringParser`
- * cannot do this, because the router does not catch what it throws.
+ * Fastify does not reject a query value that it cannot decode: `%ff` would become a consumer group with the
+ * name `%ff`. So the encoding is checked before the query is read; a URL without `%` costs one search. A
+ * `querystringParser` cannot do this, because the router does not catch its errors.
  */
 function encodingFault(url: string): RouseError | undefined {
   if (!url.includes('%')) return undefined

@@ -1,8 +1,8 @@
-// Responses that carry payloads. A payload is stored as JSON text and sent unparsed, so that a number of
-// thirty digits keeps all of them.
+// Writes responses that contain payloads. A payload is stored as JSON text and sent without parsing it, so
+// that a number of thirty digits keeps all of them.
 import type { PayloadCipher, PayloadPlace } from '../encryption/payload-cipher.ts'
 
-/** The payload of a stored message, or null with an error if this node cannot decrypt it. */
+/** The payload of a stored message, or null and `undecrypted` if this node cannot decrypt it. */
 export function dataOf(
   cipher: Pick<PayloadCipher, 'open'>,
   place: PayloadPlace,

@@ -1,6 +1,7 @@
-// The validator stops at the first error, which is cheap and enough to reject a request. Only then the body
-// is walked beside its schema to find the other errors. The walk descends only into invalid parts and has a
-// limit on errors and on values, so a huge body with one error costs little more than a valid one.
+// Finds all validation errors of a body. Fastify's validator stops at the first error, which is cheap. Only a
+// rejected body is then walked together with its schema to find the other errors. The walk descends only into
+// invalid parts and limits the number of errors and values, so a huge body with one error costs little more
+// than a valid one.
 import { fieldErrorsMax } from '@rouse/protocol'
 import type { FastifyError, FastifyRequest } from 'fastify'
 
@@ -28,7 +29,7 @@ interface Schema {
 
 const valuesMax = 10_000
 
-/** `use` receives the validator once it exists. `complete` adds all other errors to a validation error. */
+/** `use` receives the validator when Fastify creates it. `complete` adds all other errors to an error. */
 export function createFaultFinder() {
   let compiler: Compiler | undefined
   return {
@@ -56,7 +57,7 @@ export function findFaults(compiler: Compiler, schema: Schema, body: unknown): S
   let valueCount = 0
   const isOver = () => faults.length >= fieldErrorsMax || valueCount >= valuesMax
 
-  /** A value that is invalid as a whole, without an invalid part, is one error. */
+  /** Adds an error for each invalid part of a value, or one for the value itself if all parts are valid. */
   function walk(part: Schema, value: unknown, path: string): void {
     if (isOver()) return
     valueCount += 1

@@ -5,11 +5,11 @@ import type { Logger } from '../log.ts'
 const memoryMsMax = 10_000
 
 /**
- * A worker's cache of the names of encrypted queues. Refreshed when options have changed or hints were lost,
- * and at the latest after ten seconds, which bounds the effect of a lost notification.
+ * A worker's cache of the names of encrypted queues. It is refreshed when queue options have changed, when
+ * hints were lost, and every ten seconds in case a notification was lost.
  */
 export class EncryptedNames {
-  /** Resolves after a query that started after this call. If the query fails the cache stays as it is. */
+  /** Resolves after a query that started after this call. If the query fails, the cache does not change. */
   readonly refresh: () => Promise<void>
   readonly #everyMs: number
   #names: ReadonlySet<string> = new Set()
@@ -39,7 +39,7 @@ export class EncryptedNames {
     return this.#names.has(queue)
   }
 
-  /** Holds until the database says otherwise. */
+  /** Adds queues until the next refresh. */
   add(queues: readonly string[]): void {
     this.#names = new Set([...this.#names, ...queues])
   }
@@ -57,8 +57,8 @@ export class EncryptedNames {
 }
 
 /**
- * Shares one read among concurrent callers, one read at a time. A caller that arrives during a read shares
- * the next one, because the current read may have started before the change that the caller wants to see.
+ * Runs one read at a time, for all callers. A caller that arrives during a read gets the result of the next
+ * read, because the current read may have started before the change that the caller wants to see.
  */
 export function sharedReads(read: () => Promise<void>): () => Promise<void> {
   let current: Promise<void> | undefined

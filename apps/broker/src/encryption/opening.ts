@@ -16,7 +16,8 @@ export interface UnreadableMessage {
 
 /**
  * Decrypts the payloads of encrypted queues. Throws `encryption_unavailable` if this node lacks the key,
- * because another one may have it. A damaged payload opens on no node and does not hold back the others.
+ * because another node may have it. A damaged payload cannot be decrypted on any node. It is returned as
+ * unreadable, so that the other messages can still be delivered.
  */
 export function openLeases(
   leases: readonly Lease[],

@@ -1,13 +1,13 @@
-// Encrypts the payloads of encrypted queues with AES-256-GCM, bound to queue and message. The stored form is
-// not valid JSON, so that it cannot be confused with a plain payload:
+// Encrypts the payloads of encrypted queues with AES-256-GCM. Each ciphertext is bound to its queue and
+// message. The stored form is not valid JSON, so that it cannot be confused with a plain payload:
 //
 //   enc1:<key id>:<base64 of nonce, ciphertext, tag>
 //
-// The first key seals. Any key opens, selected by its id.
+// The first key encrypts ("seals"). To decrypt ("open"), the key id selects the key.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { RouseError } from '@rouse/protocol'
 
-/** The message that a payload belongs to. With any other it cannot be decrypted. */
+/** The message that a payload belongs to. As the payload of any other message it cannot be decrypted. */
 export interface PayloadPlace {
   readonly queue: string
   readonly id: string
@@ -25,7 +25,7 @@ export interface PayloadCipher {
   open(place: PayloadPlace, stored: string): string
 }
 
-/** Begins every sealed payload. No JSON text begins like this. */
+/** Every sealed payload begins with this prefix. No JSON text does. */
 export const sealedPrefix = 'enc1:'
 
 const encryptionKeysMax = 3
@@ -82,7 +82,7 @@ export function createPayloadCipher(keys: readonly Buffer[]): PayloadCipher {
   }
 }
 
-/** Takes the setting's text. Without a key the cipher can neither seal nor open. */
+/** Takes the value of ROUSE_ENCRYPTION_KEY. Without a key the cipher cannot seal and cannot open. */
 export function payloadCipherOf(setting: string | undefined): PayloadCipher {
   return createPayloadCipher(setting === undefined ? [] : readEncryptionKeys(setting))
 }
@@ -91,7 +91,7 @@ function keyId(key: Buffer): string {
   return createHash('sha256').update(key).digest('hex').slice(0, 8)
 }
 
-/** Names contain no control characters, so every place has its own text. */
+/** Queue names contain no control characters, so different places have different texts. */
 function nameOf({ queue, id }: PayloadPlace): Buffer {
   return Buffer.from(`${queue}\u0000${id}`)
 }

@@ -1,6 +1,7 @@
-// The database knows which queues are encrypted; a worker caches it. The worker seals a push to a queue in
-// its cache, and `rouse.push` rejects plaintext for an encrypted queue. So a stale cache costs a second call
-// and never stores a payload in the clear. Sealing for a queue that is no longer encrypted does no harm.
+// Encrypts ("seals") the payloads of pushes to encrypted queues. The database knows which queues are
+// encrypted, and each worker caches their names. If the cache lacks a queue, the worker sends plaintext,
+// `rouse.push` rejects it, and the worker seals and sends it again. So a stale cache costs a second call, but
+// no payload is stored in the clear. A sealed payload in a queue that is no longer encrypted does no harm.
 import { type Operation, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
 import { type NewMessage } from '@rouse/storage'
 import type pg from 'pg'
@@ -28,7 +29,7 @@ export function createEncryptedQueues(options: {
   readonly everyMs?: number
 }): EncryptedQueues {
   const { cipher } = options
-  // Without a key there is nothing to seal, and the database rejects plaintext.
+  // Without a key the worker cannot seal. The database rejects plaintext for encrypted queues.
   if (!cipher.canSeal) return withoutKey
   const names = new EncryptedNames(options)
 
@@ -47,7 +48,7 @@ export function createEncryptedQueues(options: {
     return { ...operation, transaction: { ...transaction, pushes: seal(transaction.pushes) } }
   }
 
-  /** Each rejection names one queue. The next attempt seals for it. */
+  /** Each rejection names one queue. The next attempt also seals the payloads for that queue. */
   function attempt<O extends Operation>(
     sidecar: Pick<SidecarDbPool, 'submit'>,
     operation: O,
@@ -57,8 +58,8 @@ export function createEncryptedQueues(options: {
       const queue = refusedQueue(error)
       if (queue === undefined || refused.includes(queue)) throw error
       await names.refresh()
-      // Queues that the rejected push would have created are encrypted by default and not in the database
-      // yet.
+      // A queue that the rejected push would have created is not in the database yet, but is encrypted by
+      // default. The refresh does not find it.
       names.add([...refused, queue])
       return attempt(sidecar, operation, [...refused, queue])
     })

@@ -1,6 +1,7 @@
-// When a schedule ticks. A pattern has five fields, six with seconds in front, or is a nickname such as
-// @daily. When clocks go forward, a tick inside the missing hour fires at the end of it. When clocks go back,
-// a tick inside the repeated hour fires once, unless the pattern says every hour: then it fires in both.
+// Computes when a schedule ticks. A pattern has five fields, or six if it begins with seconds, or it is a
+// nickname such as @daily. When clocks go forward, a tick inside the missing hour fires at the end of that
+// hour. When clocks go back, a tick inside the repeated hour fires once. A pattern for every hour fires in
+// both hours.
 
 import type { CatchUp } from '@rouse/storage'
 import { Cron } from 'croner'
@@ -10,14 +11,14 @@ export interface CronPattern {
   readonly timeZone: string
 }
 
-/** Ticks up to this age count as late, not as missed: a node died, or the database was unavailable. */
+/** A tick up to this age is late, not missed, and always fires: a node or the database may have failed. */
 export const lateTickMsMax = 5_000
-/** Limit for `all` in one transaction. The rest follow at once. */
+/** The ticks that one transaction fires at most. The next transaction follows at once. */
 export const ticksMax = 500
 
 /** Throws with the reason if the pattern is invalid. */
 export function checkPattern(cron: string): void {
-  // Croner accepts a date as a pattern that ticks once.
+  // Croner would accept a date, as a pattern that ticks once.
   if (/^\s*\d{4}-/.test(cron)) throw new TypeError('must be a cron pattern, not a date')
   try {
     void new Cron(cron, { mode: '5-or-6-parts' })
@@ -46,7 +47,7 @@ function tickAfter({ cron, timeZone }: CronPattern, from: Date, everyHour: boole
   if (tick === undefined) return undefined
   const newOffset = offsetMinutes(timeZone, tick)
   if (newOffset === offset) return tick
-  // The clocks change in between. The pattern refers to the time on the clock, not to the elapsed time.
+  // The clocks change before the tick. The pattern means the time that the clock then shows.
   const moved = minutesLater(tick, offset - newOffset)
   if (offsetMinutes(timeZone, moved) !== newOffset) return tick // in the missing hour
   const repeated = everyHour ? nextAtOffset(cron, newOffset, from) : undefined
@@ -58,10 +59,10 @@ function nextAtOffset(cron: string, utcOffset: number, after: Date): Date | unde
   return new Cron(cron, { utcOffset, mode: '5-or-6-parts' }).nextRun(after) ?? undefined
 }
 
-/** The largest number of minutes by which clocks go back. */
+/** The numbers of minutes by which clocks go back. */
 const stepsBack = [30, 60, 120]
 
-/** Whether the clock showed the same time before, because it was set back since. */
+/** Whether the clock shows this time for the second time, because it was set back in between. */
 function isRepeated(timeZone: string, at: Date): boolean {
   const offset = offsetMinutes(timeZone, at)
   return stepsBack.some(
@@ -72,7 +73,7 @@ function isRepeated(timeZone: string, at: Date): boolean {
 export interface DueTicks {
   /** The ticks to fire now, in order. */
   readonly fire: readonly Date[]
-  /** When the schedule is due again: not after `now` if more ticks remain, undefined if it never is. */
+  /** The next tick. At or before `now` if more ticks are due than `fire` has. Undefined if there is none. */
   readonly next: Date | undefined
 }
 
@@ -91,7 +92,7 @@ export function dueTicks(
   return { fire: ticks, next }
 }
 
-/** The first tick that is not too old. If there is none up to now, `last` fires the last missed one. */
+/** Returns the first tick that is not missed. If it is not due yet, `last` fires the last missed tick. */
 function skipMissed(
   schedule: CronPattern & { readonly nextAt: Date; readonly catchUp: CatchUp },
   now: Date,
@@ -106,7 +107,7 @@ function skipMissed(
   return next
 }
 
-/** The last tick before a time, found by searching back in growing steps. A tick at `from` is known. */
+/** The last tick before a time. Searches back in growing steps, at most to `from`, which is a tick. */
 function lastTick(pattern: CronPattern, from: Date, before: Date): Date {
   let last = from
   for (let backMs = 60_000; ; backMs *= 4) {

@@ -7,7 +7,7 @@ import { type DueTicks, dueTicks } from './cron-ticks.ts'
 import type { Job } from './service.ts'
 
 const schedulesMax = 100
-/** Limits the queues that may fail in one run. Each may have waited a quarter of a second. */
+/** A run ends after this number of queues has failed. Each may have waited a quarter of a second. */
 const failedMax = 20
 
 export interface CronOptions {
@@ -20,7 +20,7 @@ export interface CronOptions {
   readonly onNext: (atMs: number) => void
 }
 
-/** Fires the schedules that are due. Every node tries; the lock on the schedule's row admits one. */
+/** Fires the schedules that are due. Every node tries; the lock on a schedule's row lets one succeed. */
 export function createCron(options: CronOptions): Job {
   const { pool, log, cipher, newMessageId, onWoken, onNext } = options
 
@@ -57,7 +57,8 @@ export function createCron(options: CronOptions): Job {
 
   return {
     async run() {
-      // A full or locked queue fails once per run: its other schedules would wait as long and delay the rest.
+      // A queue that is full or locked is tried once per run. Its other schedules would fail after the same
+      // wait and delay the schedules of other queues.
       const failed = new Set<string>()
       let isMore = false
       let due: DueSchedule[]
@@ -86,7 +87,10 @@ export function createCron(options: CronOptions): Job {
   }
 }
 
-/** A sealed payload is bound to its message, so each tick seals it again, with the newest key. */
+/**
+ * A sealed payload is bound to its message, so the payload is sealed again for each tick. The schedule's own
+ * payload is sealed again, too, with the newest key.
+ */
 function sealFiring(
   cipher: PayloadCipher,
   schedule: DueSchedule,

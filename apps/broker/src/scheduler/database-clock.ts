@@ -1,9 +1,10 @@
 // Estimates the database's time from this machine's clock, which may differ by any amount.
 //
-// A query that was sent at `sentAtMs`, read the database's clock and was answered at `receivedAtMs` (both by
-// our clock) proves that the database showed that time between the two. A shorter round trip is more precise,
-// so the sample with the shortest one wins; it ages, because clocks drift. A sample that contradicts it means
-// that a clock was set: then the new sample wins, whatever its round trip.
+// A query reads the database's clock. It is sent at `sentAtMs` and answered at `receivedAtMs`, both by our
+// clock, so the database's clock showed the result at some moment between the two. A shorter round trip is
+// more precise, so the sample with the shortest round trip is kept. It gets less precise with age, because
+// clocks drift. If a new sample contradicts it, one of the clocks was set: then the new sample replaces it,
+// whatever its round trip.
 
 export interface ClockSample {
   readonly sentAtMs: number
@@ -12,7 +13,7 @@ export interface ClockSample {
   readonly databaseMs: number
 }
 
-/** The most that two poor clocks drift apart, per millisecond. */
+/** An upper bound of how much two inaccurate clocks drift apart per millisecond. */
 const driftPerMs = 0.0002
 
 export class DatabaseClock {
@@ -44,7 +45,7 @@ export class DatabaseClock {
     return this.#best === undefined ? undefined : latest(this.#best, localMs)
   }
 
-  /** The moment by our clock from which the database has certainly reached that time. */
+  /** The time by our clock at which the database's clock has certainly reached `databaseMs`. */
   toLocal(databaseMs: number): number | undefined {
     if (this.#best === undefined) return undefined
     return this.#best.receivedAtMs + (databaseMs - this.#best.databaseMs)
@@ -63,7 +64,7 @@ function earliest({ receivedAtMs, databaseMs }: ClockSample, localMs: number): n
   return databaseMs + (localMs - receivedAtMs)
 }
 
-/** One more because of the truncation. */
+/** Adds 1 because `databaseMs` is truncated. */
 function latest({ sentAtMs, databaseMs }: ClockSample, localMs: number): number {
   return databaseMs + 1 + (localMs - sentAtMs)
 }

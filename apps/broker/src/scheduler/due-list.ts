@@ -1,5 +1,6 @@
 /**
- * More than the whole milliseconds in the few seconds that are kept. The due poll finds what does not fit.
+ * More than the number of milliseconds in the few seconds that the list covers. The due poll finds a time
+ * that does not fit.
  */
 export const deadlinesMax = 10_000
 
@@ -8,7 +9,7 @@ interface Deadline<Kind> {
   readonly kinds: Set<Kind>
 }
 
-/** The times at which something of a kind falls due, earliest first, without duplicates. */
+/** The times at which something of a kind is due, earliest first, without duplicates. */
 export class DeadlineList<Kind> {
   readonly #max: number
   /** A sorted array, not a heap: the latest entry is evicted, and most times arrive in order. */
@@ -27,7 +28,7 @@ export class DeadlineList<Kind> {
     return this.#deadlines[0]?.dueAt ?? Number.POSITIVE_INFINITY
   }
 
-  /** When the list is full, evicts the latest entry. Returns false if that is the new one. */
+  /** If the list is full, evicts the entry with the latest time. Returns false if that is the new entry. */
   add(dueAt: number, kind: Kind): boolean {
     const at = this.#firstNotBefore(dueAt)
     const next = this.#deadlines[at]

@@ -3,10 +3,10 @@ import type { FiredBy, Job } from './service.ts'
 
 export interface JobRunner {
   /**
-   * Runs the job now, or once more after the current run, which may have started too early for the new work.
+   * Runs the job now. During a run, requests one more run, because the current one may miss the new work.
    */
   run(firedBy: FiredBy): void
-  /** Resolves when nothing runs. No run starts afterwards. */
+  /** Resolves when the job is not running. No run starts afterwards. */
   stop(): Promise<void>
   readonly runs: number
 }
@@ -27,7 +27,7 @@ export function oneAtATime(name: string, job: Job, log: Logger): JobRunner {
         if (await job.run(firedBy)) waiting ??= firedBy
         failing = false
       } catch (error) {
-        // The database is unavailable, or the job lost a race for a lock: the next due poll retries.
+        // The database is unavailable, or the job did not get a lock. The next due poll runs it again.
         if (!failing && !stopped) {
           log.warn({ job: name, reason: (error as Error).message }, 'job failed')
         }
@@ -43,7 +43,7 @@ export function oneAtATime(name: string, job: Job, log: Logger): JobRunner {
       return runs
     },
     run(firedBy) {
-      // If both ask, the wake counters attribute the run to the notification.
+      // If a timer and a notification request the same run, the wake counters count it for the notification.
       if (waiting !== 'notify') waiting = firedBy
       running ??= runAll()
     },

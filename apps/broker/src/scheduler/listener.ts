@@ -1,8 +1,8 @@
 // The connection that LISTENs, so that messages from SQL producers are noticed at once.
 //
 //   down → connecting   after a pause that grows with every failure, with jitter
-//   connecting → up     LISTEN succeeded; poll for commits that were missed
-//   up → down           the connection broke, or a heartbeat did not come back
+//   connecting → up     LISTEN succeeded; the node polls for commits that it missed
+//   up → down           the connection broke, or the listener did not receive its own heartbeat
 import { type Connector, createConnector, isPooled } from '@rouse/database'
 import { beat, listen, scheduledChannel } from '@rouse/storage'
 import type pg from 'pg'
@@ -125,7 +125,7 @@ export class Listener implements Service {
     const before = this.#echoes
     await beat(client, echo)
     if (this.#echoes === before) {
-      throw new Error('a notification did not come back')
+      throw new Error('the listener did not receive its own notification')
     }
   }
 
@@ -153,8 +153,8 @@ export class Listener implements Service {
 
 /**
  * In transaction mode a pooler forwards a notification only while one of our transactions happens to use the
- * connection that LISTENs: our own heartbeat may arrive while notifications of others do not. Checked before
- * LISTEN, so that no LISTEN stays on a shared connection.
+ * connection that LISTENs. Our own heartbeat may then arrive while notifications of others do not. The check
+ * runs before LISTEN, so that no LISTEN stays on a shared connection.
  */
 async function refusePooler(client: pg.Client): Promise<void> {
   if (!(await isPooled(client))) return

@@ -1,4 +1,5 @@
-// Everything a node does without a request: due messages, expired leases, retention and cron.
+// Composes everything a node does without a request: due messages, expired leases, retention, redrives,
+// removals and cron.
 
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
@@ -99,7 +100,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   }
 }
 
-/** A job whose connection was lost before the answer may have released messages without a hint. */
+/** If a job loses its connection before the answer, it may have made messages deliverable without a hint. */
 function reportUnknownOutcome(job: Job, onOutcomeUnknown: () => void): Job {
   return {
     async run(firedBy) {
@@ -113,7 +114,7 @@ function reportUnknownOutcome(job: Job, onOutcomeUnknown: () => void): Job {
   }
 }
 
-/** Jobs that one node does for the cluster. Their rows share a table, so one due poll finds them all. */
+/** Jobs that one node at a time does for the cluster. One due poll reads the due times of all of them. */
 function createSharedJobs(
   { config, pool, log, clock, host }: TimeServicesOptions,
   onNext: (inMs: number) => void,

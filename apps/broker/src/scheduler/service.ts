@@ -1,4 +1,4 @@
-/** A loop of the primary. `start` resolves when it runs, `stop` when it has ended. Both are idempotent. */
+/** A loop of the primary. `start` resolves when the loop runs, `stop` when it has ended. Idempotent. */
 export interface Service {
   start(): Promise<void>
   stop(): Promise<void>
@@ -7,7 +7,7 @@ export interface Service {
 /** The trigger of a job: its due time, or a NOTIFY. */
 export type FiredBy = 'timer' | 'notify'
 
-/** A job of the scheduler. `run` resolves to whether there may be more work at once. */
+/** A job of the scheduler. `run` resolves to true if the job should run again at once. */
 export interface Job {
   run(firedBy: FiredBy): Promise<boolean>
 }

@@ -1,10 +1,11 @@
-// The timers of a node. Knows the times at which something falls due (by the database's clock) and runs the
+// The timers of a node. They know the times at which something is due (by the database's clock) and run the
 // job for each, never early and at most a few milliseconds late.
 //
-// Due times come from two sources. A due poll each second returns everything due within the next 1.5 s. For
-// earlier times, the worker, the NOTIFY or the peer that caused them sends a notice. The next poll replaces
-// inexact notices. Notices far ahead are not kept, because polls see them in time, on peers as well. A dead
-// node loses nothing: all nodes poll, all run the jobs, and row locks arbitrate.
+// Due times come from two sources. A due poll, once a second, returns everything that is due within the next
+// 1.5 s. What becomes due before the next poll arrives as a notice: from a worker, a NOTIFY or a peer. The
+// next poll replaces notices, which may be inexact. A notice for a time far ahead is not kept, because a
+// later poll returns that time soon enough, on peers as well. If a node dies, nothing is lost: all nodes poll
+// and run the jobs, and row locks decide which node handles a row.
 
 import type { DueTimes } from '@rouse/storage'
 import type { Clock } from '../clock.ts'
@@ -19,16 +20,17 @@ export const jobNames = ['reap', 'promote', 'cron', 'retain'] as const
 export type JobName = (typeof jobNames)[number]
 
 const pollEveryMs = 1_000
-/** More than the poll interval, so that a time one second ahead has been seen when it comes. */
+/** More than the poll interval, so that a poll returns each time before it comes. */
 const horizonMs = 1_500
 /**
- * Notices are kept this far ahead. Once the horizon would do, because later polls see everything committed.
- * Twice, because a poll may be slow or fail, and nodes know the database's clock only to within a round trip.
+ * Notices up to this far ahead are kept. In theory the horizon of a poll is enough, because later polls
+ * return everything that is committed. It is doubled because a poll may be slow or fail, and because a node
+ * knows the database's clock only to within a round trip.
  */
 const noticeHorizonMs = 2 * horizonMs
 /** Limits due polls to forty a second, however many are requested. */
 const pollGapMs = 25
-/** Something overdue that could not be moved is locked at the moment. */
+/** Rows that are still overdue after a job are locked. The next due polls follow at growing intervals. */
 const overdueAgainMs = 50
 const overdueAgainMsMax = 800
 const never = Number.POSITIVE_INFINITY
@@ -51,7 +53,7 @@ export class Timers implements Service {
   #pollAtMs = never
   #pollStartedMs = Number.NEGATIVE_INFINITY
   #polling: Promise<void> | undefined
-  /** Notices that arrived during a poll, which may not have seen them. */
+  /** Notices that arrived during a poll. The result of the poll may lack them. */
   #noticesMeanwhile = new DeadlineList<JobName>()
   #requestedMeanwhile = false
   #overdueMs = overdueAgainMs
@@ -87,7 +89,7 @@ export class Timers implements Service {
     await Promise.all(jobNames.map((job) => this.#runners[job].stop()))
   }
 
-  /** Something falls due at this time of the database's clock. False: too far ahead, left to polls. */
+  /** Something is due at this time of the database's clock. False: too far ahead, a later poll finds it. */
   expect(dueAtMs: number, job: JobName = 'promote'): boolean {
     if (this.#isFar(dueAtMs)) return false
     if (this.#polling !== undefined) this.#noticesMeanwhile.add(dueAtMs, job)
@@ -104,13 +106,13 @@ export class Timers implements Service {
     return this.expect(dueAtMs, job) ? dueAtMs : undefined
   }
 
-  /** A worker's notice. The result is for peers, which poll for themselves if it is far ahead. */
+  /** A worker's notice. Returns the due time to send to peers. Undefined if polls will find it in time. */
   expectDue(due: Due): number | undefined {
     if ('inMs' in due) return this.expectIn(due.inMs)
     return this.expect(due.atMs) ? due.atMs : undefined
   }
 
-  /** Something may be due, or fall due, at an unknown time. */
+  /** Requests a due poll, because something may be due now or later at an unknown time. */
   pollDueTimes(inMs = 0): void {
     this.#requestedMeanwhile = true
     const soonestMs = Math.max(this.#options.clock.nowMs() + inMs, this.#pollStartedMs + pollGapMs)
@@ -118,7 +120,7 @@ export class Timers implements Service {
     this.#arm()
   }
 
-  /** A pop that finds nothing may have closed a lane for the rest of its queue's window. */
+  /** A pop that finds nothing may have blocked a lane until the window of its queue ends. */
   popFoundNothing(): void {
     if (this.#hasWindows) this.pollDueTimes()
   }
@@ -141,7 +143,7 @@ export class Timers implements Service {
     }
   }
 
-  /** A job skips locked rows. A due poll afterwards shows whether it did, and repeats while it does. */
+  /** Jobs skip locked rows. A due poll after the job finds rows that were skipped and runs the job again. */
   #pollingAfter(name: JobName, job: Job): Job {
     return {
       run: async (firedBy) => {
@@ -153,7 +155,7 @@ export class Timers implements Service {
     }
   }
 
-  /** True only if it is certain: never before the database's clock is known. */
+  /** Whether the time is certainly far ahead. False until the database's clock is known. */
   #isFar(dueAtMs: number): boolean {
     const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
     return nowMs !== undefined && dueAtMs > nowMs + noticeHorizonMs

@@ -1,8 +1,9 @@
-// Promotes what is due: retries, lanes that were blocked or freed by SQL, and scheduled messages.
+// Makes due messages deliverable: retries, lanes that were blocked or freed by SQL, and scheduled messages.
 //
-// Retries and scheduled messages are two calls, so that neither waits for the other. Neither call waits for
-// locks. Locked partitions go to PatientPromotions, which waits for each lock on its own connection: a busy
-// partition is locked most of the time, and only a place in its lock queue gets there in time.
+// One call promotes retries and lanes, another one scheduled messages, so that neither waits for the other.
+// Both skip what is locked. PatientPromotions then promotes the scheduled messages of locked partitions: it
+// waits for each lock on a separate connection. A busy partition is locked most of the time, so only a call
+// that waits in its lock queue gets the lock soon.
 
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
@@ -25,7 +26,7 @@ export interface PromoterOptions {
   readonly executor: Executor
   readonly log: Pick<Logger, 'warn'>
   readonly onWoken: (woken: readonly WakeHint[], firedBy: FiredBy) => void
-  /** Called when a call failed that may have moved messages to the log. */
+  /** Called after a failed call that may still have made messages deliverable. */
   readonly onUnknown: () => void
 }
 
@@ -39,7 +40,7 @@ export function createPromoter(options: PromoterOptions): Promoter {
   const patient = new PatientPromotions(options)
   const failing = new Map<string, string>()
 
-  /** Logged once per reason, until the partition continues. */
+  /** Logs each reason of a partition once, until a run has no failures. */
   function report(failed: readonly (PartitionName & { readonly reason: string })[]): void {
     if (failed.length === 0) return failing.clear()
     for (const { queue, partition, reason } of failed) {
@@ -111,7 +112,7 @@ class PatientPromotions {
     try {
       onWoken(await promotePartition(executor, name, { limit: rowsMax, lockMs }), 'timer')
     } catch (error) {
-      // Still locked, or the database is unavailable: the next step finds it again.
+      // Still locked, or the database is unavailable: a later run of the job finds the partition again.
       if (!provesNotCommitted(error)) this.#options.onUnknown()
     }
     this.#running.delete(key)

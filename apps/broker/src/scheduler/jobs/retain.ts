@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Job } from '../service.ts'
 
-/** The limits of one step, which locks partitions. Usually its time limit of 50 ms ends it first. */
+/** The limits of one step, because a step locks partitions. Usually its time limit of 50 ms comes first. */
 const bounds = { rows: 10_000, partitions: 1_000 }
 /** Limits the idle groups in `/stats`, and the warnings after one step. */
 const groupsMax = 20
@@ -14,7 +14,7 @@ export interface Retention extends Job {
   readonly holding: readonly IdleGroup[]
 }
 
-/** Removes messages past their retention. One node at a time takes the step that is due. */
+/** Removes messages whose retention is over. One node at a time takes the step that is due. */
 export function createRetention(options: {
   readonly pool: pg.Pool
   readonly log: Logger
@@ -33,13 +33,13 @@ export function createRetention(options: {
     for (const group of await takeLetGoGroups(pool, groupsMax)) {
       log.warn(
         group,
-        'consumer group idle for ROUSE_IDLE_GROUP_SECONDS; it no longer holds messages that all other groups have completed',
+        'consumer group idle for ROUSE_IDLE_GROUP_SECONDS; messages that all other groups have completed may be removed before this group gets them',
       )
     }
   }
 
   /**
-   * Every node reads them, not only the one that took the step, because each answers `/stats` from memory.
+   * Every node reads the groups, not only the node that took the step, because each serves its own `/stats`.
    */
   async function readHolding(): Promise<void> {
     if (nowMs() - readAtMs < intervalMs) return

@@ -5,7 +5,7 @@ import type { Job } from '../service.ts'
 
 const leasesMax = 1_000
 
-/** Ends expired leases and hints the lanes that can continue. */
+/** Ends expired leases and reports wake hints for the lanes that are free again. */
 export function createReaper(options: {
   readonly executor: Executor
   readonly onWoken: (woken: readonly WakeHint[]) => void
@@ -25,7 +25,7 @@ interface Step {
   readonly nextInMs: number | null
 }
 
-/** A job that nodes share: progress is in the database, so any node can take the next step. */
+/** A job that nodes share. Its progress is stored in the database, so any node can take the next step. */
 export function createSharedJob(options: {
   /** Undefined: no step is due, or another node took it. */
   readonly takeStep: () => Promise<Step | undefined>

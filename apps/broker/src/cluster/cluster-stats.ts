@@ -1,4 +1,4 @@
-// One node's view of the cluster: its own stats, and those it requests from the other nodes.
+// One node's view of the cluster: its own stats, and the stats that it requests from the other nodes.
 
 type NodeStats = Readonly<Record<string, unknown>>
 
@@ -10,7 +10,7 @@ interface Peer {
   readonly wroteAgoMs?: number | null
 }
 
-/** A node answers quickly or not at all, and a user waits for the result. */
+/** A healthy node answers faster, and the user waits for the slowest one. */
 const answerMsMax = 1_000
 
 /** The body of `GET /api/v1/nodes`, taken from a node's own `/stats`. */
@@ -29,7 +29,8 @@ export async function clusterStats(
   own: NodeStats,
   ask: (url: string) => Promise<unknown> = fetchStats,
 ): Promise<NodeStats> {
-  // Skips nodes that left. A dead node is listed as unreachable without a request, which would only time out.
+  // Nodes that left are omitted. A dead node is listed as unreachable without a request, which would only
+  // time out.
   const peers = peersOf(own).filter(({ state }) => state !== 'left')
   const nodes = [own]
   const unreachable: NodeStats[] = []
@@ -61,7 +62,7 @@ export async function clusterStats(
   }
 }
 
-/** Dead, not only unreachable by gossip: otherwise it would keep writing to the database. */
+/** Whether the node is dead. A node that only gossip cannot reach still writes its row in the database. */
 function isGone({ state, heardAgoMs = 0, wroteAgoMs }: Peer): boolean {
   return state === 'dead' && (wroteAgoMs ?? Number.POSITIVE_INFINITY) >= heardAgoMs
 }
@@ -85,7 +86,7 @@ const expected: Readonly<Record<string, (value: unknown) => boolean>> = {
   group_backoff: (value) => isRecord(value) && isListOfGroups(value.groups),
 }
 
-/** A node's address may belong to anything: another version, a proxy, another server. */
+/** Checks the fields, because the address may belong to another version, a proxy or another server. */
 function readStats(answer: unknown): NodeStats {
   if (!isRecord(answer)) throw new Error('its response is not that of a node')
   const odd = Object.entries(expected).filter(([name, fits]) => !fits(answer[name]))
@@ -126,7 +127,7 @@ function total(nodes: readonly NodeStats[], field: string): number {
   return nodes.reduce((sum, node) => sum + Number(node[field]), 0)
 }
 
-/** Adds up numbers by name, including nested records of numbers. */
+/** Adds up numbers by name. Ignores other values. */
 function addUp(records: readonly NodeStats[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const record of records) {

@@ -3,7 +3,7 @@ import type { Logger } from '../log.ts'
 
 type Defaults = Readonly<Record<string, unknown>>
 
-/** By option. null is the built-in default. */
+/** The differences by option. null means that the node uses the built-in default. */
 export type Differences = Record<string, { readonly here: unknown; readonly there: unknown }>
 
 export function differencesOf(here: Defaults, there: Defaults): Differences {

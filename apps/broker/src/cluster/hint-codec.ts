@@ -1,8 +1,8 @@
-// Translates between wake hints and gossip, which knows nothing about queues. A hint carries the keys of all
-// waiters it may concern, and a node announces the keys of its own waiters as its interests:
+// Translates between wake hints and gossip, which knows nothing about queues. A node announces the keys of
+// its own waiters as its interests. A hint has the keys of all waiters that it may wake:
 //
 //   q/orders                    waiters for a queue, or for one partition of it
-//   namespace/shop/task/mail    waiters for a namespace and a task, with a star for one that is not given
+//   namespace/shop/task/mail    waiters for a namespace and a task; a star stands for any
 
 import type { Hint as GossipHint, OutgoingHint } from '@rouse/gossip'
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
@@ -32,14 +32,13 @@ export function toGossip(kind: QueueHintKind, hint: WakeHint): OutgoingHint {
 export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint): WakeHint {
   const [group = null, namespace, task] = labels
   const place = labels.length < 3 ? {} : { namespace: namespace ?? null, task: task ?? null }
-  // The number of messages that a free lane or new options release is unknown. The same holds for a hint that
-  // lost its labels on the way: it may have concerned the lanes of one group and now seems to concern
-  // messages for all.
+  // Count 0 means unknown. It is unknown how many messages a free lane or new options release. A hint that
+  // lost its labels on the way seems to be for all consumer groups, but may have been for one of them.
   const known = kind === 'MESSAGE_AVAILABLE' && labels.length > 0 ? count : 0
   return { queue: scope, partition: part ?? null, group, ...place, count: known }
 }
 
-/** Undefined if the hint may concern any waiter. */
+/** Undefined if the hint may wake any waiter. */
 export function keysOf(hint: WakeHint): string[] | undefined {
   const { queue, namespace, task } = hint
   if (!hasPlace(hint)) return undefined

@@ -1,5 +1,5 @@
-// Connects the primary to its peers: gossip and the node registry on one side, the wake path on the other. It
-// carries hints only; the fallback poll finds what a lost hint missed.
+// Connects the SharedStateHost and the timers of a primary to its peers, by gossip and the node registry.
+// Only hints pass through here; if one is lost, the fallback poll finds the messages.
 
 import { hostname } from 'node:os'
 import {
@@ -22,9 +22,9 @@ import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-co
 import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
 import { SilentPeers } from './silent-peers.ts'
 
-/** What the link tells the wake path of its node. */
+/** The part of the SharedStateHost that the link calls. */
 export interface LinkedHost {
-  /** Another node has made contact: from now on it counts our hints. */
+  /** Another node has made contact and counts our hints from now on. */
   peerMet(): void
   heard(hint: WakeHint): void
   /** The options of a queue have changed. The values are in the database. */
@@ -43,19 +43,19 @@ export interface ClusterLinkOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly host: LinkedHost
-  /** Something falls due at this time of the database's clock. */
+  /** `expect`: something is due at this time of the database's clock. */
   readonly timers: { expect(dueAtMs: number): void }
   /** Another process uses our node id and started later. */
   readonly onSuperseded: (by: SeenNode) => void
 }
 
-/** A peer as listed in the database and, if known there, in gossip. */
+/** A peer that the node registry or gossip knows, with the fields of both. */
 export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {
   readonly id: string
   readonly state: PeerView['state'] | 'unheard'
   readonly url: string | null
   readonly version: string | null
-  /** Time since it last wrote its row in the database. */
+  /** Time since the peer last wrote its row in the database. */
   readonly wroteAgoMs: number | null
 }
 
@@ -67,7 +67,7 @@ export interface ClusterStats {
 }
 
 const watchMs = 500
-/** After an unknown outcome peers poll again in the 1st, 2nd, 4th, 8th and 16th round. */
+/** After an unknown outcome, peers get a hint to poll in the 1st, 2nd, 4th, 8th and 16th round. */
 const unknownRoundsMax = 16
 
 export class ClusterLink {
@@ -130,14 +130,14 @@ export class ClusterLink {
     log.info({ peers }, 'joined the cluster')
   }
 
-  /** The workers serve, so peers may use our URL. */
+  /** A worker is ready, so peers may use our URL. */
   listening(url: string): void {
     const { config } = this.#options
     this.#httpUrl = config.advertiseUrl ?? reachable(url, config.host)
     this.#registry?.rewrite()
   }
 
-  /** Without a leave message peers count us as missing until our row expires, as after a kill. */
+  /** Without a leave message, peers consider this node missing until its row expires, as after a kill. */
   async stop({ leave = true }: { readonly leave?: boolean } = {}): Promise<void> {
     clearInterval(this.#watch)
     await Promise.all([this.#gossip.stop({ leave }), this.#registry?.stop({ leave })])
@@ -153,8 +153,8 @@ export class ClusterLink {
   }
 
   /**
-   * Writes of unknown outcome may be committed here, now or later: peers poll for all their waiters at once,
-   * and a few times more at growing intervals.
+   * A write with an unknown outcome may be committed now or later. Peers poll for all their waiters at once,
+   * and a few more times at growing intervals.
    */
   broadcastEverything(): void {
     this.#unknownRounds = 0
@@ -165,9 +165,9 @@ export class ClusterLink {
     this.#gossip.hint({ kind: 'SCHEDULED', scope: queue, count: 1, value: dueAtMs })
   }
 
-  /** Many waiters arrive together, so peers are notified once, after the last of them. */
+  /** Waiters often arrive together, so peers are notified once for all changes of one tick. */
   interestChanged(version: number): void {
-    // No peer needs to know.
+    // Without living peers there is no confirmation to wait for.
     if (this.#gossip.peers().every(isGone)) this.#options.host.interestEchoed(version)
     if (this.#interestIsDue) return
     this.#interestIsDue = true
@@ -279,7 +279,7 @@ function isGone({ state }: PeerView): boolean {
   return state === 'dead' || state === 'left'
 }
 
-/** A server that listens on all interfaces is advertised by its host name. */
+/** The URL for peers. A server that listens on all interfaces is advertised by its host name. */
 function reachable(url: string, host: string): string {
   if (host !== '0.0.0.0' && host !== '::') return url
   return `http://${hostname()}:${new URL(url).port}`

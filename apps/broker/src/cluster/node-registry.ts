@@ -1,6 +1,6 @@
-// The cluster's members according to the database: each node writes its row every few seconds and reads the
-// others. Gossip finds its peers here, and a node that writes but is unreachable by gossip shows that gossip
-// is broken.
+// The cluster's members according to the database: each node writes its own row every ten seconds and reads
+// the rows of the others. Gossip finds its peers here. If a node writes its row but gossip cannot reach it,
+// gossip is broken.
 
 import {
   exchangeNodes,
@@ -15,9 +15,9 @@ import type { Logger } from '../log.ts'
 import type { Service } from '../scheduler/service.ts'
 
 const roundMs = 10_000
-/** Two rounds may fail. */
+/** A node counts as alive even if it misses two rounds. */
 const freshMs = 3 * roundMs
-/** Used until a node knows its addresses, and while another process may have taken our id. */
+/** The interval while the URL of a node is not known, or while another process may use our id. */
 const unsettledMs = 500
 const deadMs = 3_600_000
 
@@ -35,11 +35,11 @@ export interface NodeRegistryOptions {
 export interface NodeRegistry extends Service {
   /** The nodes as of the last round, with the current age of their rows. */
   others(): readonly SeenNode[]
-  /** Without a leave message our row stays, and others count us as missing until it expires. */
+  /** Without `leave` our row stays, and the other nodes consider us missing until it expires. */
   stop(how?: { readonly leave: boolean }): Promise<void>
-  /** Our row has changed: writes it without waiting for the next round. */
+  /** Writes our row, which has changed, without waiting for the next round. */
   rewrite(): void
-  /** Gossip reports a later process with our id. Only the database decides, so it is queried soon. */
+  /** Gossip reports a later process with our id. Only the database can confirm that, so it is read soon. */
   recheckIdentity(): void
 }
 
@@ -67,7 +67,7 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
       failing = false
       if (running) onNodes(others)
     } catch (error) {
-      // Keeps the last result: an unavailable database says nothing about which nodes are alive.
+      // Keeps the last result: nodes may be alive although the database is unavailable.
       if (running && !failing) {
         log.warn({ reason: (error as Error).message }, 'could not update the node registry')
       }
@@ -91,7 +91,7 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
       if (running) round = round.then(runRound)
     },
     recheckIdentity() {
-      // Peers repeat the report, also about a process that is draining.
+      // Peers repeat the report, even while this process is already draining because of it.
       if (!running || inDoubt || namesakes.found) return
       inDoubt = true
       if (timer === undefined) return
@@ -114,19 +114,19 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
   }
 }
 
-/** Adds the time since they were read to the age of the rows. */
+/** Adds the time since the rows were read to their age. */
 function later(nodes: readonly SeenNode[], byMs: number): SeenNode[] {
   return nodes.map((node) => ({ ...node, silentMs: node.silentMs + byMs }))
 }
 
 /**
- * Detects a process that uses our id and started later. Its row alone proves nothing: in a database restored
- * from a backup the process may be long gone. A row that was written after ours proves that the process
- * lives, or lived beside us.
+ * Detects a process that uses our id and started later. Its row alone proves nothing: if the database was
+ * restored from a backup, the process of the row may have ended long ago. A row that was written after ours
+ * proves that the process has run at the same time as this one.
  */
 class DuplicateNodeDetector {
   found = false
-  /** When our row was last ours or, before that, when we first read it; by the database's clock. */
+  /** When we last wrote our row or, if we never could, when we first read it; by the database's clock. */
   #sinceMs: number | undefined
 
   /** Reports a conflict once. */

@@ -5,7 +5,7 @@ import type { SeenNode } from '@rouse/storage'
 const graceMs = 1_500
 
 /**
- * Detects nodes that write to the database but are unreachable by gossip in either direction, so that hints
+ * Detects nodes that write to the database, but with which gossip does not work in both directions. Hints
  * between them and this node are lost. A node that sent a leave message does not count.
  */
 export class SilentPeers {

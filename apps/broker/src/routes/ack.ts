@@ -1,4 +1,4 @@
-// Acks: one message, a list of messages, or all that a lease still holds.
+// Acks: of one message, of a list of messages, or of all messages that a lease still holds.
 import {
   type Ack,
   type AckBody,
@@ -22,7 +22,7 @@ import type { FastifyInstance } from 'fastify'
 import { bodySchema, withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
-/** Selects the schema by the receipt, so that errors refer to the intended form. */
+/** If the body has a receipt, only the schema for receipts applies, so that errors name the right fields. */
 const ackSchema = {
   if: { type: 'object', required: ['receipt'] },
   // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
@@ -30,7 +30,7 @@ const ackSchema = {
   else: bodySchema(AckBodySchema),
 }
 
-/** By the list, for the same reason. */
+/** If the body has a list, only the schema for lists applies, for the same reason. */
 const ackBatchSchema = {
   if: { type: 'object', required: ['acknowledgments'] },
   // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
@@ -106,7 +106,8 @@ async function ackLease(
 }
 
 /**
- * Acknowledges many messages independently. Invalid ones never reach the database. Results keep the order.
+ * Acknowledges several messages independently of each other. Invalid acks are not sent to the database.
+ * Results are in the order of the acks.
  */
 export async function submitAcks(
   acks: readonly Ack[],
@@ -139,7 +140,7 @@ function groupOf({ consumerGroup }: { readonly consumerGroup?: string | undefine
 
 type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
 
-/** Undefined if transactionId, partitionId and leaseId do not name one delivered message. Saves a query. */
+/** Undefined if transactionId, partitionId and leaseId do not belong together. Checked without a query. */
 export function readAck(ack: Ack): AckItem | undefined {
   const token = decodeLeaseToken(ack.leaseId)
   if (token === undefined || token.partitionId !== ack.partitionId) return undefined
@@ -166,7 +167,7 @@ export function readEnding(ending: Ending): Omit<AckItem, 'leaseId'> {
   }
 }
 
-/** PostgreSQL text holds neither NUL nor half a surrogate pair, and an error's text must not fail its ack. */
+/** Replaces NUL and lone surrogates, which PostgreSQL rejects: an error text must not make its ack fail. */
 function storable(text: string): string {
   return Buffer.from(text).toString().replaceAll('\0', '\uFFFD')
 }

@@ -39,7 +39,7 @@ type Subscription = PopOptions['subscription']
 export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, limits } = context
 
-  /** The limit counts queues; a page has all groups of each. */
+  /** The limit is a number of queues. A page has all groups of each of its queues. */
   app.get('/api/v1/consumer-groups', async (request): Promise<GroupsAnswer> => {
     const page = readPage(request.query, limits)
     const queues = await runAdminQuery(pool, (executor) => statsPage(executor, page))
@@ -86,7 +86,7 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
   subscriptionRoutes(app, context)
 }
 
-/** Sets where a group starts: creates it there, or moves the existing one. */
+/** Sets where a group starts: creates the group at that position, or moves an existing group there. */
 function subscriptionRoutes(app: FastifyInstance, context: BrokerContext): void {
   const preValidation = async (request: { body: unknown }) => {
     request.body ??= {}
@@ -133,7 +133,7 @@ function readSeek({ timestamp, toEnd }: SeekBody): Date | 'end' {
   return timestamp === undefined ? 'end' : new Date(parseTime('timestamp', timestamp))
 }
 
-/** A waiting pop creates the group again, and it gets every message that is kept. */
+/** Wakes the group's waiters: a waiting pop creates the group again and gets every message that is kept. */
 async function deleteFrom(target: Target, { pool, coordinator }: BrokerContext): Promise<boolean> {
   const { queue, group } = target
   const existed = await runAdminQuery(pool, (executor) => deleteGroup(executor, queue, group))
@@ -145,7 +145,7 @@ async function deleteFrom(target: Target, { pool, coordinator }: BrokerContext):
   return existed
 }
 
-/** An empty request is rejected, because it would move an existing group back to the start. */
+/** Rejects an empty request, because it would move an existing group back to the start. */
 function readSubscription(body: SubscriptionBody): Subscription {
   const { subscriptionMode, subscriptionFrom, subscriptionTimestamp } = body
   if (subscriptionFrom !== undefined && subscriptionTimestamp !== undefined) {
@@ -178,7 +178,7 @@ async function begin(
   if (!(await runAdminQuery(pool, () => subscribe(pool, target)))) throw noSuchQueue(queue)
 }
 
-/** Returns the queues in which the group was moved, without those that lost it in the meantime. */
+/** Returns the queues in which the group was moved. Skips queues in which it was deleted meanwhile. */
 async function moveEverywhere(
   group: string,
   subscription: Subscription,

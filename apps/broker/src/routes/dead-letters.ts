@@ -1,5 +1,5 @@
-// Dead letters: list them with their history, count them by error, delete them permanently, or redrive them:
-// deliver them again to their own group and partition, with attempts counted from zero.
+// Dead letters: list them with their history, count them by error, delete them permanently, or redrive them.
+// A redrive delivers them again to their own group and partition, with attempts counted from zero.
 import { randomUUID } from 'node:crypto'
 import {
   type DeadLetterGroupsAnswer,
@@ -84,7 +84,7 @@ export function deadLetterRoutes(app: FastifyInstance, context: BrokerContext): 
 
   app.delete('/api/v1/dlq', async (request): Promise<PurgedLettersAnswer> => {
     const query = request.query as Query
-    // Required here: a caller that forgets it would delete the letters of all queues.
+    // The queue is required here. Without it, a request would delete the dead letters of all queues.
     const { queue, where } = readFields({
       queue: () => parseQueueName(query.queue),
       where: () => readFilter(query),
@@ -137,7 +137,7 @@ function redriveRoutes(app: FastifyInstance, context: BrokerContext): void {
   })
 }
 
-/** `path` is the position of the conditions in a body. */
+/** `path` is the prefix of the field names in errors, such as `where.` for a body. */
 function readFilter(given: Query, path = ''): LetterFilter {
   type Parse = (value: unknown, field: string) => string
   const read = (field: string, parse: Parse) => () =>
@@ -200,7 +200,7 @@ const conditions: ReadonlySet<string> = new Set([
 
 function readWhere(where: NonNullable<RedriveBody['where']>, idsMax: number): LetterFilter {
   const unknown = Object.keys(where).find((name) => !conditions.has(name))
-  // Ignoring a condition would redrive more than intended.
+  // If an unknown condition were ignored, the request would redrive more than intended.
   if (unknown !== undefined) {
     throw fieldError('invalid_request', `where.${unknown}`, 'is an unknown condition')
   }

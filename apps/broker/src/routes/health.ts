@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { BrokerContext } from '../worker/context.ts'
 
 export function healthRoutes(app: FastifyInstance, context: BrokerContext): void {
-  /** The event loop runs. Does not query the database. */
+  /** Shows that the event loop runs. Does not query the database. */
   app.get('/live', async () => ({ status: 'live', node: context.config.nodeId }))
 
   /** Whether a load balancer should send requests here. */

@@ -13,7 +13,7 @@ import { leaseLost } from './ack.ts'
 
 type Params = { readonly leaseId: string }
 
-/** The leaseId of any message stands for all messages of its pop. */
+/** Extends or releases a lease. The leaseId of any message applies to all messages of its pop. */
 export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/lease/:leaseId/extend',

@@ -1,4 +1,4 @@
-// Reads messages without taking them.
+// Lists and shows messages without leasing them.
 import {
   type FailedAttempt,
   fieldError,
@@ -65,7 +65,7 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
   })
 }
 
-/** The largest bigint has 19 digits. No partition reaches that. */
+/** Accepts up to 18 digits. The largest bigint has 19, but no partition id gets that large. */
 export function isPartitionId(text: string): boolean {
   return /^[1-9]\d{0,17}$/.test(text)
 }
@@ -93,7 +93,7 @@ interface Page {
   readonly cursor: string | null
 }
 
-/** Lists the log first, then scheduled messages. */
+/** Lists messages in the log first, then scheduled messages. */
 async function list(filter: MessageFilter, cursor: unknown, context: BrokerContext): Promise<Page> {
   const { pool } = context
   const start = readCursor(cursor, /^(log)-(\d{1,18})-(\d{1,18})$|^(scheduled)-(\d{1,18})$/)

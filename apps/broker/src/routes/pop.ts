@@ -1,4 +1,4 @@
-// Pops: three paths, by GET and POST. A POST may acknowledge first: ack and fetch in one request.
+// Pops: three paths, each for GET and POST. A POST may contain acks, which are applied before the pop.
 
 import {
   type Ack,
@@ -140,12 +140,12 @@ async function answerPop(request: PopRequest): Promise<FastifyReply> {
   } catch (error) {
     await takeBack(leases, error, request)
     if (acks === undefined) throw error
-    request.context.log.warn({ err: error }, 'acknowledged, but could not return messages')
+    request.context.log.warn({ err: error }, 'acks were applied, but messages were not sent')
     return sendJson(reply, popJson([], request))
   }
 }
 
-/** Completed acks must be reported, so a fetch that fails after them counts as empty. */
+/** If the request had acks, their results must be reported, so a pop that then fails counts as empty. */
 function fetchMessages(request: PopRequest): Promise<PopResponse> {
   const { options, pop, watch, acks, context } = request
   const { timeoutMs } = options
@@ -155,7 +155,7 @@ function fetchMessages(request: PopRequest): Promise<PopResponse> {
       : context.sidecar.submit({ kind: 'POP', pop, signal: watch })
   if (acks === undefined) return fetched
   return fetched.catch((error: unknown) => {
-    context.log.warn({ err: error }, 'acknowledged, but could not pop messages')
+    context.log.warn({ err: error }, 'acks were applied, but the pop failed')
     return { leases: [], paused: false, draining: false }
   })
 }
@@ -181,7 +181,7 @@ async function open(leases: readonly Lease[], request: PopRequest): Promise<read
   return readable
 }
 
-/** The response could not be built or sent. */
+/** Releases the messages, or fails the unreadable ones, because the response could not be built or sent. */
 async function takeBack(
   leases: readonly Lease[],
   error: unknown,
@@ -191,7 +191,7 @@ async function takeBack(
     const messageIds = leases.flatMap(({ messages }) => messages.map(({ id }) => id))
     context.log.error(
       { err: error, messageIds },
-      'messages popped with autoAck could not be returned',
+      'messages popped with autoAck could not be sent and are lost for this consumer group',
     )
     return
   }
@@ -199,7 +199,7 @@ async function takeBack(
   await undelivered.giveBack(leases)
 }
 
-/** The messages that cannot be delivered even alone. */
+/** The messages for which a response cannot be built, even if it contains no other message. */
 function findUnreadable(leases: readonly Lease[], options: PopOptions): UnreadableMessage[] {
   return leases.flatMap((lease) =>
     lease.messages.flatMap((message) => {
@@ -217,7 +217,7 @@ function sendJson(reply: FastifyReply, json: string): FastifyReply {
   return reply.type('application/json; charset=utf-8').send(json)
 }
 
-/** The body of a response. Payloads are JSON text and are sent unparsed. */
+/** The body of a response. Payloads are JSON text and are copied without parsing. */
 function popJson(
   leases: readonly Lease[],
   { options: { consumerGroup, autoAck }, acks }: Pick<PopRequest, 'options' | 'acks'>,
@@ -239,7 +239,7 @@ function popJson(
   )
 }
 
-/** Each message is preceded by a comma. With autoAck nothing is left to acknowledge: no lease ids. */
+/** Writes a comma before each message. With autoAck the lease ids are null, because no ack is needed. */
 function leaseJson(lease: Lease, group: string, autoAck: boolean): string {
   const place =
     `,"partition":${JSON.stringify(lease.partition)},"partitionId":"${lease.partitionId}",` +

@@ -1,4 +1,4 @@
-// Pushes: turns the items of a request into messages and submits them to the sidecar together.
+// Pushes: turns the items of a request into messages and submits all of them to the sidecar in one operation.
 import {
   allFaults,
   fieldError,
@@ -20,7 +20,7 @@ import { runAdminQuery } from '../http/admin-query.ts'
 import { bodySchema, exactTextOf, withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
-/** Responds after COMMIT: the sidecar does not resolve earlier. */
+/** Responds after COMMIT, because the sidecar resolves only then. */
 export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/push',
@@ -69,7 +69,7 @@ export function readPushItems(
   }
 }
 
-/** Fields that are validated together. Each set is tried beside an otherwise valid item. */
+/** Fields that are validated together. To find all errors, each set is tried in an otherwise valid item. */
 const itemParts: readonly (readonly (keyof PushItem)[])[] = [
   ['queue'],
   ['partition'],
@@ -113,7 +113,7 @@ function readPushItem(item: PushItem, context: BrokerContext, path: string): New
   }
 }
 
-/** A scheduled message has no seq yet to derive an id from, so it gets its final message id here. */
+/** Ids are derived from seq. A scheduled message has no seq yet, so it gets its message id instead. */
 function readTransactionId(item: PushItem, id: string, path: string): string | undefined {
   const { transactionId, delayMs = 0, runAt } = item
   if (transactionId !== undefined) {
@@ -138,7 +138,7 @@ function readDelay(
   return { runAtMs }
 }
 
-/** A member of a parsed body as it is stored. null if it is absent. */
+/** A member of a parsed body as the JSON text that is stored. An absent member is stored as `null`. */
 export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
   holder: { readonly [name in Name]?: unknown },
   name: Name,
@@ -149,7 +149,7 @@ export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
   try {
     text = JSON.stringify(holder[name] ?? null)
   } catch {
-    // The only way to fail here: V8 parses any depth but serialises only as deep as its stack allows.
+    // Only the depth can cause this: V8 parses any depth, but serialises only as deep as its stack allows.
     const code = name === 'headers' ? 'invalid_headers' : 'invalid_payload'
     throw fieldError(code, field, 'is nested too deeply')
   }
@@ -192,10 +192,10 @@ function generatedTransactionId(result: PushedMessage): string {
 }
 
 /**
- * Checks a push that repeats one of unknown outcome. Its dedupe keys ensure that the message is stored once,
- * for as long as the queue remembers them. If the queue may have forgotten them the repeat is rejected: the
- * producer decides whether to risk a duplicate. `items` are as the client sent them, first `repeatAfterMs`
- * ago.
+ * Checks a push that repeats an earlier push with an unknown outcome. The client sent the same items for the
+ * first time `repeatAfterMs` ago. Their dedupe keys ensure that each message is stored once, as long as the
+ * queue remembers the keys. If the queue may have forgotten them, the repeat is rejected: the producer
+ * decides whether to risk a duplicate.
  */
 async function checkRepeat(
   items: readonly PushItem[],
@@ -205,7 +205,7 @@ async function checkRepeat(
   if (items.some(({ transactionId }) => transactionId === undefined)) {
     throw tooLate('an item has no transactionId')
   }
-  // This request may take until its own deadline to be stored.
+  // The repeat itself may be stored as late as its own deadline.
   const windowMs = repeatAfterMs + config.writeTimeoutMs
   const queues = [...new Set(items.map(({ queue }) => queue))]
   const queue = await runAdminQuery(pool, () => forgetfulQueue(pool, queues, windowMs))

@@ -114,7 +114,7 @@ async function configureQueue(
   return { configured: true, queueId: configured.queueId, options: configured.options }
 }
 
-/** JSON.parse reads 1e999 as Infinity, which JSON.stringify writes as null: "back to the default". */
+/** JSON.parse reads 1e999 as Infinity, and JSON.stringify writes that as null, which resets the option. */
 function checkNumbers(options: Readonly<Record<string, unknown>>) {
   for (const [name, value] of Object.entries(options)) {
     const numbers: readonly unknown[] = Array.isArray(value) ? value : [value]
@@ -125,7 +125,7 @@ function checkNumbers(options: Readonly<Record<string, unknown>>) {
   return options
 }
 
-/** Also true if another client changed the queue in between: it may have been elsewhere for a moment. */
+/** Also true if another client changed the queue in between, because that change may have moved it. */
 function hasMoved(before: QueuePlace | undefined, after: ConfiguredQueue): boolean {
   return (
     before === undefined ||

@@ -1,10 +1,11 @@
-// Old clients fence the acks of a transaction with a list of leases beside the operations. For the client a
-// pop is one lease: any of its leaseIds covers all its messages, in all its partitions.
+// Old clients do not name a lease in each ack of a transaction. Instead the request has a list of required
+// leases: the transaction is applied only if all of them are live. For such a client a pop is one lease: any
+// leaseId of the pop covers all its messages, in all partitions.
 //
-// A required lease is proved live by an ack that it fences, which the transaction itself checks. If it fences
-// no ack, or an ack names another message of its lease, the database is queried first. No SQL function checks
-// a lease inside the transaction without ending something, so a lease that fences no ack may still be lost
-// between the query and COMMIT.
+// If an ack is for the very message that a required lease names, the transaction itself checks the lease. For
+// other acks, and for leases without an ack, the database is queried before the transaction. The transaction
+// cannot check a lease without acknowledging something, so a lease without an ack may still be lost between
+// that query and COMMIT.
 import {
   decodeLeaseToken,
   hashTransactionId,
@@ -30,7 +31,7 @@ export type LeaseLookup = (
   names: readonly MessageName[],
 ) => Promise<Holdings>
 
-/** The acks, each with the lease that holds its message. 409 if one has none or a required lease is lost. */
+/** Adds to each ack the lease that holds its message. Throws if there is none or a required lease is lost. */
 export async function fenceAcks(
   acks: readonly TransactionAck[],
   requiredLeases: readonly string[],
@@ -51,7 +52,7 @@ export async function fenceAcks(
   return known as AckItem[]
 }
 
-/** By its own leaseId, or by the required lease of this message. Undefined if there is neither. */
+/** Uses the ack's own leaseId, or the required lease that names its message. Undefined if it has neither. */
 function fenceByToken(
   ack: TransactionAck,
   byMessage: ReadonlyMap<string, LeaseToken>,
@@ -74,7 +75,7 @@ function toItem(
   return { leaseId, message: { partitionId, seq }, ...readEnding(ack) }
 }
 
-/** An id may be used again after the dedup window. Then the older message ends first. */
+/** An id may be used again after the dedupe window. If two messages have it, the older one is used. */
 function firstByName(messages: readonly HeldMessage[]): Map<string, HeldMessage> {
   return new Map(messages.toReversed().map((message) => [nameKey(message), message]))
 }
@@ -95,8 +96,8 @@ const lookupsMax = 2
 const pendingMax = 1_000
 
 /**
- * Looks up leases before a transaction. Lookups bypass the sidecar, so few run at once: hanging ones must not
- * take the connections that messages need.
+ * Looks up leases before a transaction. Lookups bypass the sidecar. Only a few run at once, so that hanging
+ * lookups do not take the connections that pushes, pops and acks need.
  */
 export function createLeaseLookup({ pool, config }: BrokerContext): LeaseLookup {
   const limits = { timeoutMs: config.writeTimeoutMs }
@@ -107,7 +108,7 @@ export function createLeaseLookup({ pool, config }: BrokerContext): LeaseLookup 
     countMax: 1,
     bytesMax: 0,
     ...limits,
-    // Never marked as sent: a lookup changes nothing, so a late one is certain to have had no effect.
+    // Does not call `send()`: a lookup changes nothing, so its outcome after a timeout is not unknown.
     async run([lookup]) {
       if (lookup === undefined) return
       const [leaseIds, names] = lookup.input

@@ -16,7 +16,7 @@ import { traceRoutes } from './traces.ts'
 import { transactionRoute } from './transaction.ts'
 import { whyRoute } from './why.ts'
 
-/** They use the sidecar, or no connection at all. */
+/** These routes use the sidecar, or no database connection at all. */
 const unlimitedRoutes = [
   pushRoute,
   popRoutes,
@@ -27,7 +27,7 @@ const unlimitedRoutes = [
   statsRoutes,
 ]
 
-/** They query the database directly. */
+/** These routes query the database directly. */
 const adminRoutes = [
   queueRoutes,
   consumerGroupRoutes,
@@ -40,7 +40,7 @@ const adminRoutes = [
 
 export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {
   for (const register of unlimitedRoutes) register(app, context)
-  // In a plugin of their own, so that the limits apply to these routes and to no others.
+  // In a plugin of their own, so that the limits apply only to these routes.
   void app.register(async (admin) => {
     limitAdminCalls(admin, {
       timeoutMs: context.config.writeTimeoutMs,

@@ -30,11 +30,11 @@ import { jsonText } from './push.ts'
 
 type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
 
-/** Cron: one message per tick, once in the whole cluster. */
+/** Schedules: each tick of a cron pattern pushes one message, once in the whole cluster. */
 export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, cipher } = context
 
-  /** Seals the payload if the queue is encrypted, or would be when it is created. */
+  /** Seals the payload if the queue is encrypted, or will be encrypted when it is created. */
   async function sealed(schedule: NewSchedule): Promise<NewSchedule> {
     if (!(await runAdminQuery(pool, () => isEncrypted(pool, schedule.queue)))) return schedule
     return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }

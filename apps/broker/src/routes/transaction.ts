@@ -17,7 +17,7 @@ import { logEnded } from './ack.ts'
 import { readPushItems, toPushedAnswer } from './push.ts'
 import { createLeaseLookup, fenceAcks } from './required-leases.ts'
 
-/** Selects the schema by type, so that errors refer to the intended form. */
+/** The type of an operation selects its schema, so that errors name the right fields. */
 const transactionSchema = {
   type: 'object',
   required: ['operations'],
@@ -88,7 +88,7 @@ function readOperations(body: TransactionBody, context: BrokerContext): Plan {
   if (pushes.length > pushItemsMax) {
     throw fieldError('invalid_request', 'operations', `must push at most ${pushItemsMax} items`)
   }
-  // Acks of several groups are each fenced by their lease only.
+  // With acks of several groups, SQL checks only their leases and not the group.
   return { acks, pushes, group: groups.size === 1 ? [...groups][0] : undefined }
 }
 

@@ -1,21 +1,22 @@
-// Popped messages that do not reach their client: it has left, a payload cannot be read, or the response
-// cannot be sent. None of them stays leased.
+// Ends the leases of popped messages that do not reach their client: the client has disconnected, a payload
+// cannot be read, or the response cannot be sent.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Lease } from '@rouse/storage'
 import type { UnreadableMessage } from '../encryption/opening.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 export interface Undelivered {
-  /** Returns leases to their queue at once, without charging an attempt. */
+  /** Releases leases at once, without charging an attempt. */
   release(leaseIds: Iterable<string>): void
   /**
-   * Returns leases without charging an attempt, and with a delay; otherwise the next waiter would get them at
-   * once.
+   * Releases leases without charging an attempt, but after a delay. Otherwise the next waiter would get the
+   * messages at once.
    */
   giveBack(leases: readonly Lease[]): Promise<void>
   /**
-   * Fails messages that cannot be read: they are retried and dead-lettered like any other that cannot be
-   * processed. If that fails, they are retried when their lease expires. With autoAck they are lost.
+   * Fails messages that cannot be read, so that they are retried and then become dead letters, like any other
+   * message that cannot be processed. If this call fails, they are retried when their lease expires. With
+   * autoAck they are already completed, so they are lost.
    */
   fail(
     unreadable: readonly UnreadableMessage[],
@@ -46,7 +47,7 @@ export function createUndelivered(context: BrokerContext): Undelivered {
     async fail(unreadable, { autoAck }) {
       if (unreadable.length === 0) return
       const messageIds = unreadable.map(({ message }) => message.id)
-      log.error({ messageIds, autoAck }, 'stored messages cannot be read')
+      log.error({ messageIds, autoAck }, 'stored messages cannot be decrypted or sent')
       if (autoAck) return
       const items = unreadable.map(({ lease: { leaseId, partitionId }, message, error }) => ({
         leaseId,
@@ -68,10 +69,10 @@ const streakMs = 10_000
 const queuesMax = 1_000
 
 /**
- * How long a worker keeps messages that it cannot deliver (usually for lack of a key) before it gives them
- * back: not at all the first time, then twice as long each time. Otherwise its next waiter would get them
- * again at once, in a tight loop. No attempt is charged: that would dead-letter or drop a whole queue for a
- * key that is missing for an hour.
+ * How long a worker keeps messages that it cannot deliver, usually because it lacks a key, before it releases
+ * them: the first time not at all, then 50 ms, doubled each time. Without the delay its next waiter would get
+ * them again at once, in a tight loop. No attempt is charged. Otherwise a key that is missing for an hour
+ * could turn all messages of a queue into dead letters.
  */
 function createGiveBackPace(): (queue: string, nowMs: number) => number {
   const streaks = new Map<string, { readonly pauseMs: number; readonly atMs: number }>()

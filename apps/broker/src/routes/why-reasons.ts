@@ -1,4 +1,4 @@
-// Explains why nothing moves: turns facts into sentences, the likeliest reason first.
+// Explains why nothing is delivered: turns facts into sentences, the likeliest reason first.
 import type { WhyReason } from '@rouse/protocol'
 import type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from '@rouse/storage'
 
@@ -6,7 +6,7 @@ export interface WhyOptions {
   readonly queue: string
   /** The number of waiters of this consumer group, on all nodes that answered. */
   readonly waitingFor: (group: string) => number
-  /** After how many ms without a request a group no longer holds messages back. 0 means never. */
+  /** A group without requests for this long no longer delays retention. 0: it always delays it. */
   readonly idleGroupMs: number
 }
 
@@ -48,7 +48,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   if (ready === 0 && group.behindLeases > 0) reasons.push(explainLeased(group))
   if (group.gatheringLanes > 0) {
     const until = iso(group.gatheringUntil)
-    const text = `${partitions(group.gatheringLanes)} gathering messages until quiet for ${facts.windowMs / 1_000} s (windowBuffer), the first until ${until}.`
+    const text = `${partitions(group.gatheringLanes)} gathering messages until no message has arrived for ${facts.windowMs / 1_000} s (windowBuffer), the first until ${until}.`
     reasons.push({ code: 'gathering', text, partitions: group.gatheringLanes, until })
   }
   const stepped = group.retries - group.heldLanes
@@ -71,11 +71,11 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   return reasons
 }
 
-/** What the group holds back from retention, or no longer holds back. */
+/** Which messages an idle group keeps from being removed by retention, or that it no longer keeps them. */
 function explainIdle(group: GroupFacts, idle: IdleFacts, options: WhyOptions): Reason[] {
   const lastSeenAt = iso(group.lastSeenAt)
   if (idle.letGoAt !== null) {
-    const text = `No request since ${lastSeenAt}, longer than ROUSE_IDLE_GROUP_SECONDS: this group no longer holds messages that all other groups have completed.`
+    const text = `No request since ${lastSeenAt}, longer than ROUSE_IDLE_GROUP_SECONDS: messages that all other groups have completed may be removed before this group gets them.`
     return [{ code: 'idle_group', text, lastSeenAt, letGoAt: iso(idle.letGoAt) }]
   }
   if (idle.messages === 0) return []
@@ -132,17 +132,17 @@ function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
   const lastSeenAt = iso(group.lastSeenAt)
   const { ready } = group
   if (waiting > 0) {
-    const text = `${messages(ready)} ready and ${waiting} waiting for them: they should be delivered any moment.`
+    const text = `${messages(ready)} ready and ${waiting} waiting for them: they should be delivered at any moment.`
     return { code: 'ready', text, ready, waiting }
   }
   const text = `${messages(ready)} ready, but no consumer is waiting for them; the last request of this group was around ${lastSeenAt}.`
   return { code: 'no_consumers', text, ready, lastSeenAt }
 }
 
-/** Reasons that are reported but do not explain why nothing moves. */
+/** Reasons that are reported but do not explain why nothing is delivered. */
 const besides: readonly string[] = ['dead_letters', 'idle_group', 'holds_retention']
 
-/** Reasons on the queue level, if none of its groups explains why nothing moves. */
+/** Reasons that concern the whole queue, if no reason of a group explains why nothing is delivered. */
 function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyOptions): Reason[] {
   const isExplained = known.some(({ code }) => !besides.includes(code))
   if (facts.groups.length === 0 && facts.messages > 0) {

@@ -193,7 +193,7 @@ test('a group that holds back retention is named, and so is one that no longer d
   await eventually(async () =>
     (await of('gone')).some(({ code }: { code: string }) => code === 'idle_group'),
   )
-  t.match((await of('gone'))[0], { code: 'idle_group', text: /no longer holds messages/ })
+  t.match((await of('gone'))[0], { code: 'idle_group', text: /may be removed before this group/ })
 })
 
 test('an unreachable database is reported as the reason', async (t) => {

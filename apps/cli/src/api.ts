@@ -99,7 +99,7 @@ function parseJson(text: string): Json {
   try {
     return parseExact(text)
   } catch {
-    throw new CliError('server', 'the answer is no JSON; is this a node of Rouse?')
+    throw new CliError('server', 'the response is not JSON; is this a Rouse node?')
   }
 }
 

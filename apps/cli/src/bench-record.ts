@@ -95,7 +95,8 @@ export class BenchRecord {
   }
 
   /**
-   * The client batches pushes in call order, so the numbers within a partition increase.
+   * Counts the messages that arrived after a later message of their partition. The client sends pushes in
+   * call order, so the numbers within a partition must increase.
    */
   #outOfOrder(): number {
     let count = 0

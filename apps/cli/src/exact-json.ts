@@ -1,17 +1,18 @@
-// JSON whose numbers keep all their digits. JavaScript reads 12345678901234567890 as 12345678901234567000 and 1e400 as
-// Infinity, which it writes as null; a payload must neither be stored nor shown like that. While parsed, a number
-// that would lose digits is a string with a random prefix that no other process knows.
+// Parses and writes JSON so that numbers keep all their digits. JavaScript reads 12345678901234567890 as
+// 12345678901234567000, and it reads 1e400 as Infinity, which it writes as null. A payload must not change
+// like that. `parseExact` therefore turns a number that would lose digits into a string with a random prefix
+// that no other process knows, and `stringifyExact` turns it back.
 import { randomUUID } from 'node:crypto'
 
 const mark = `${randomUUID()} `
 const marked = new RegExp(`"${mark}([^"]*)"`, 'g')
 
-/** A cheap test with false positives but no false negatives. */
+/** A cheap test. It matches every number that may lose digits, and some others. */
 const mayLoseDigits = /[\d.]{16}|\d[eE][+-]?\d{3}/
 
 const numberAt = /-?\d[\d.eE+-]*/y
 
-/** Like JSON.parse, but numbers that JavaScript cannot hold become values for `stringifyExact` only. */
+/** Like JSON.parse, but numbers that would lose digits become strings for `stringifyExact`. */
 export function parseExact(text: string): unknown {
   // Throws on invalid JSON first, so that the text is known to be well-formed.
   const value: unknown = JSON.parse(text)

@@ -37,7 +37,7 @@ export function since(time: string | null | undefined, nowMs: number): string {
 
 /** Describes a node that is missing from the cluster stats. */
 export function absence({ id, state, error }: Json): string {
-  return `${id} ${state === 'dead' ? 'is dead' : 'does not answer'}: ${error}`
+  return `${id} ${state === 'dead' ? 'is dead' : 'is unavailable'}: ${error}`
 }
 
 /** Formats a value on one line, cut to a maximum length. */

@@ -11,7 +11,7 @@ export interface Output {
   /** Prints a line of text. */
   line(text?: string): void
   table<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[], nothing: string): void
-  /** Prints to standard error, apart from the data. */
+  /** Prints to standard error, so that standard output contains only data. */
   note(text: string): void
 }
 

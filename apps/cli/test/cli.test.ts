@@ -264,7 +264,7 @@ test('an error is one line and an exit code', { timeout }, async (t) => {
   for (const [args, code, err] of [
     [['pusch', 'q', '1'], 1, /unknown command 'pusch'\n\(Did you mean push\?\)/],
     [['push', 'q'], 1, /missing required argument 'json'/],
-    [['push', 'q', 'text'], 1, /not JSON; a string needs quotes/],
+    [['push', 'q', 'text'], 1, /not JSON; a string needs double quotes/],
     [['pop', 'q', '--wait', 'long'], 1, /Write a duration/],
     [['pop', 'q', '--btach', '3'], 1, /unknown option '--btach'/],
     [['ack', 'x', '--status', 'done'], 1, /--status must be one of/],

@@ -16,7 +16,7 @@ test('the doctor distinguishes a dead node from one that does not answer', async
   )
   t.match(
     findings.find(({ check }) => check === 'http'),
-    { state: 'problem', what: 'node-3 does not answer over HTTP: it answered 500' },
+    { state: 'problem', what: 'node-3 is unavailable over HTTP: it answered 500' },
   )
   t.match(err, /1 problem found/, 'the dead node is a warning only')
 })
@@ -28,7 +28,7 @@ test('top and stats show a dead node', { skip }, async (t) => {
   ]) {
     const shown = plain((await rouseOnTerminal(args, { env })).out)
     t.match(shown, words, args.join(' '))
-    t.match(shown, 'node-3 does not answer: it answered 500')
+    t.match(shown, 'node-3 is unavailable: it answered 500')
   }
 })
 

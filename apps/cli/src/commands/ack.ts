@@ -18,7 +18,7 @@ export function ackVerb(program: Command): void {
 rouse ack LEASE_ID --all --status failed`,
   )
     .argument('<leaseId>', 'the lease id that pop printed')
-    .option('--all', 'acknowledge everything that the pop of this message still holds')
+    .option('--all', 'acknowledge all messages that the pop of this message still holds')
     .option('-s, --status <status>', statuses.join(', '), 'completed')
     .action(async (leaseId: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
@@ -32,7 +32,7 @@ rouse ack LEASE_ID --all --status failed`,
           : await api.post('/api/v1/ack', { receipt: leaseId, status })
       const failed = body.filter(({ success }: { success: boolean }) => !success)
       if (!output.isHuman) output.json(body)
-      else if (options.all === true) output.line(`everything that the pop still held: ${status}`)
+      else if (options.all === true) output.line(`all messages that the pop still held: ${status}`)
       else output.line(`${body.length - failed.length} of ${body.length} ${status}`)
       if (failed.length > 0) throw new CliError('server', failed[0].error ?? 'lease lost')
     })

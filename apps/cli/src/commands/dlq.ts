@@ -37,7 +37,7 @@ function addList(dlq: Command): void {
   verb(dlq, 'list [queue]', 'list dead letters, newest first', 'rouse dlq list orders --limit 10')
     .option('-g, --group <name>', 'only this consumer group')
     .option('-n, --limit <count>', 'maximum number', count, 50)
-    .option('--offset <count>', 'skip this many', count, 0)
+    .option('--offset <count>', 'number to skip', count, 0)
     .action(async (queue: string | undefined, _options: ListOptions, command: Command) => {
       const { api, output, options } = sessionOf<ListOptions>(command)
       const { group: consumerGroup, limit, offset } = options
@@ -91,10 +91,10 @@ function addRedrive(dlq: Command): void {
 rouse dlq redrive orders --error E_TIMEOUT --rate 100`,
   )
     .option('-g, --group <name>', 'only this consumer group')
-    .option('--id <id>', 'only this one: the ID that dlq list shows, or the id of the message')
+    .option('--id <id>', 'only this dead letter: its ID in dlq list, or the id of its message')
     .option('--error <code>', 'only this error code')
-    .option('--rate <count>', 'maximum per second', count)
-    .option('--dry-run', 'show how many')
+    .option('--rate <count>', 'maximum number per second', count)
+    .option('--dry-run', 'only show how many dead letters match')
     .action(async (queue: string, _options: RedriveOptions, command: Command) => {
       const { api, output, options } = sessionOf<RedriveOptions>(command)
       const { group: consumerGroup, id, error: errorCode, rate, dryRun } = options
@@ -112,7 +112,7 @@ rouse dlq redrive orders --error E_TIMEOUT --rate 100`,
 
 const letterOrMessageId = /^(?:[1-9]\d{0,17}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
 
-/** A dead letter's number, a message's UUID, or the transactionId of its push. */
+/** `id` is the number of a dead letter, the UUID of its message, or the transactionId of its message. */
 function whereId(id: string | undefined): Json {
   if (id === undefined) return {}
   return letterOrMessageId.test(id) ? { ids: [id] } : { transactionId: id }

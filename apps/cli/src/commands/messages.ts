@@ -22,7 +22,7 @@ export function messagesVerb(program: Command): void {
     .option('-p, --partition <name>', 'only this partition')
     .option('-s, --status <status>', 'only this status')
     .option('-n, --limit <count>', 'maximum number', count)
-    .option('--cursor <cursor>', 'continue after the last page')
+    .option('--cursor <cursor>', 'continue after the page that printed this cursor')
     .action(async (queue: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const { partition, status, cursor, limit } = options

@@ -22,7 +22,7 @@ export function nodesVerb(program: Command): void {
         ],
         'there are no nodes',
       )
-      output.note('* answered this request; the states of the others are its view')
+      output.note('* this node answered the request; it reports the states of the others')
     },
   )
 }

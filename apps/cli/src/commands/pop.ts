@@ -19,7 +19,7 @@ export function popVerb(program: Command): void {
   verb(
     program,
     'pop',
-    'take messages',
+    'get messages from a queue',
     `rouse pop orders --wait 30 --ack
 rouse pop orders -n 10 --group billing --json`,
   )

@@ -12,7 +12,7 @@ interface Options {
   readonly header?: readonly string[]
 }
 
-/** The default limits of a push. A character takes at most three bytes of the 4 MiB. */
+/** Within the default limits of a push. A request may have 4 MiB, a character takes at most three bytes. */
 const itemsMax = 1_000
 const requestCharsMax = 1_000_000
 
@@ -30,7 +30,7 @@ cat orders.ndjson | rouse push orders -`,
       'the payload; @FILE reads it from a file, - reads one per line from standard input',
     )
     .option('-p, --partition <name>', 'messages of a partition keep their order')
-    .option('-d, --delay <duration>', 'deliver it after this time', durationMs)
+    .option('-d, --delay <duration>', 'deliver the message after this time', durationMs)
     .option('--dedupe <key>', 'a second push with the same key stores nothing')
     .option('-H, --header <name=value>', 'may be repeated', collect)
     .action(async (queue: string, json: string, _options: Options, command: Command) => {
@@ -76,7 +76,7 @@ function requestsOf<Item>(items: readonly Item[]): Item[][] {
   return requests
 }
 
-/** Reports how many were stored, because repeating the whole input would store those twice. */
+/** Reports how many messages were stored: a repeat of the whole input would store these twice. */
 function partly(error: unknown, stored: number, count: number): unknown {
   if (!(error instanceof CliError) || stored === 0) return error
   return new CliError(
@@ -103,7 +103,7 @@ function parse(text: string, what: string): unknown {
   try {
     return parseExact(text)
   } catch {
-    throw new CliError('usage', `${what} is not JSON; a string needs quotes of its own: '"hello"'`)
+    throw new CliError('usage', `${what} is not JSON; a string needs double quotes: '"hello"'`)
   }
 }
 

@@ -45,7 +45,7 @@ rouse queues pause orders`,
   for (const [name, description] of [
     ['pause', 'stop delivery'],
     ['resume', 'resume delivery'],
-    ['purge', 'delete its messages'],
+    ['purge', 'delete all messages of the queue'],
   ] as const) {
     verb(queues, `${name} <queue>`, description, `rouse queues ${name} orders`).action(
       async (queue: string, _options: object, command: Command) => {
@@ -69,11 +69,11 @@ rouse queues pause orders`,
 
 function purgedLine(queue: string, { purged, purging }: Json): string {
   return purging === true
-    ? `${queue}: the queue is large and is purged in the background; "rouse queues get ${queue}" shows when that is done`
+    ? `${queue}: the queue is large and is purged in the background; "rouse queues get ${queue}" shows whether the purge is still in progress`
     : `${purged} messages deleted`
 }
 
-/** One row per queue: the sum of its groups, and the lag of the slowest. */
+/** One row per queue: the sums of its consumer groups, and the lag of the slowest group. */
 export function queueColumns(now: number): TableColumn<Json>[] {
   const sum = (field: string) => (queue: Json) =>
     queue.groups.reduce((total: number, group: Json) => total + group[field], 0)

@@ -17,7 +17,7 @@ const listenMsMax = 1_000
 /** The settings that make a commit durable. */
 const durability = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' }
 
-/** The configuration of a node: its defaults and connection limit. Undefined if an older node does not report them. */
+/** The queue defaults and the connection limit of a node. Undefined if an older node does not report them. */
 export interface ConfiguredNode extends NodeDefaults {
   readonly connections: number | undefined
 }

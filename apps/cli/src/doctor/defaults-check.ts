@@ -1,5 +1,5 @@
-// The node that started last writes the defaults of queue options to the database. They stay after it is
-// gone, so new queues may get defaults that no running node has.
+// Each node writes its defaults of queue options to the database when it starts. The values stay there after
+// the node has stopped, so new queues may get defaults that no running node has.
 import { type Pool, readServerDefaults } from '@rouse/storage'
 import { type Finding, warning } from './finding.ts'
 
@@ -9,13 +9,13 @@ export interface NodeDefaults {
   readonly defaults: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Differences between nodes are reported by the node checks. */
+/** Reports defaults in the database that no node has. The node checks report differences between nodes. */
 export async function checkServerDefaults(
   pool: Pool,
   nodes: readonly NodeDefaults[],
 ): Promise<Finding[]> {
   const known = nodes.filter(({ defaults }) => defaults !== undefined)
-  // An unreadable schema is reported by another check.
+  // Another check reports a schema that cannot be read.
   const written =
     known.length === 0 ? undefined : await readServerDefaults(pool).catch(() => undefined)
   if (written === undefined) return []
@@ -30,7 +30,7 @@ export async function checkServerDefaults(
     return [
       warning(
         'defaults',
-        `new queues get ${isSet(written[name]) ? value : 'the built-in default'} for ${name}, which a former node left in the database (${nodesSay})`,
+        `new queues get ${isSet(written[name]) ? value : 'the built-in default'} for ${name}, which an earlier node wrote to the database (${nodesSay})`,
         'restart a node: the one that starts last writes its ROUSE_DEFAULT_*',
       ),
     ]

@@ -94,7 +94,7 @@ function checkAbsent({ id, state, error }: Json): Finding {
   }
   return problem(
     'http',
-    `${id} does not answer over HTTP: ${error}`,
+    `${id} is unavailable over HTTP: ${error}`,
     'check that it is running and that its ROUSE_ADVERTISE_URL is right',
   )
 }
@@ -138,7 +138,7 @@ function checkSkew({ node, database_clock: clock }: Json): Finding[] {
   ]
 }
 
-/** Merges the reports: every node lists the same groups, read at most a minute ago. */
+/** Every node reports the same groups, as of its last retention run, so each group is listed once. */
 function checkRetention(nodes: readonly Json[]): Finding[] {
   const groups = new Map<string, Json>()
   for (const group of nodes.flatMap(({ retention }) => retention?.held_by ?? [])) {
@@ -153,7 +153,7 @@ function checkHolding(group: Json): Finding {
   return warning(
     'retention',
     `consumer group "${consumerGroup}" of queue "${queue}" has made no request since ${lastSeenAt} and keeps ` +
-      `${isPartial ? 'at least ' : ''}${messages} messages from retention, the oldest of ${oldestAt}, ${end}`,
+      `${isPartial ? 'at least ' : ''}${messages} messages that retention would remove, the oldest of ${oldestAt}, ${end}`,
     'start its consumers, or delete the group if it is not needed; ROUSE_IDLE_GROUP_SECONDS limits how long it keeps them',
   )
 }

@@ -7,7 +7,7 @@ import { ConfigError } from './config/config-error.ts'
 const request = loadOrExit()
 if (request.checkOnly) process.stdout.write(`${describeConfig(request.config)}\n`)
 else if (cluster.isPrimary) {
-  // Each process loads only what it needs: the primary has no HTTP server.
+  // Each process loads only what it needs: the primary does not load Fastify.
   const { runPrimary } = await import('./primary/primary.ts')
   process.exit(await runPrimary(request.config, () => loadConfig().config))
 } else {

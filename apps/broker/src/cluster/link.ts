@@ -247,7 +247,7 @@ export class ClusterLink {
 
   #peerChanged(peer: PeerView, event: PeerEvent): void {
     const { log, host } = this.#options
-    log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer')
+    log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer changed state')
     if (event === 'joined') this.#registry?.rewrite()
     if (mayHaveMissed.has(event)) host.heardEverything()
     this.#checkSilentPeers()

@@ -5,8 +5,8 @@ import type { SeenNode } from '@rouse/storage'
 const graceMs = 1_500
 
 /**
- * Detects nodes that write to the database, but with which gossip does not work in both directions. Hints
- * between them and this node are lost. A node that sent a leave message does not count.
+ * Detects nodes that write to the database although gossip with them fails in at least one direction. Hints
+ * between them and this node may be lost. A node that sent a leave message does not count.
  */
 export class SilentPeers {
   readonly #firstSeenAt = new Map<string, number>()

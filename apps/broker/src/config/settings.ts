@@ -70,7 +70,7 @@ export const settings = {
   traceRetentionSeconds: seconds('ROUSE_TRACE_RETENTION_SECONDS', 604_800),
   /** A partition that stays empty this long is removed. The next push creates it again. */
   idlePartitionSeconds: seconds('ROUSE_IDLE_PARTITION_SECONDS', 604_800),
-  /** A consumer group without requests for this long no longer delays retention. 0: it always delays it. */
+  /** A consumer group without requests for this long no longer delays retention. 0 disables this. */
   idleGroupSeconds: integer('ROUSE_IDLE_GROUP_SECONDS', 1_209_600, {
     min: 0,
     max: centurySeconds,

@@ -54,7 +54,7 @@ export function bodySchema(schema: object): object {
   ) as object
 }
 
-/** Old clients send null for an absent field. Only a payload may be null. */
+/** Removes fields that are null: old clients send null for an absent field. The field `keep` may be null. */
 export function withoutNulls(value: unknown, keep?: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const record = value as Record<string, unknown>

@@ -30,7 +30,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     exposeHeadRoutes: false,
     requestIdHeader: 'x-request-id',
     genReqId: newRequestId,
-    // A name that is too long must be reported as invalid, not as an unknown route. Headers are limited, too.
+    // With a smaller limit, a name that is too long would be reported as an unknown route, not as invalid.
     routerOptions: { maxParamLength: config.headersMaxBytes },
     http: {
       maxHeaderSize: config.headersMaxBytes,
@@ -68,7 +68,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     const allowed = methods(path)
     if (allowed.length === 0) throw new RouseError('route_not_found', `there is no ${path}`)
     reply.header('allow', allowed.join(', '))
-    throw new RouseError('method_not_allowed', `${path} takes ${allowed.join(', ')}`)
+    throw new RouseError('method_not_allowed', `${path} supports ${allowed.join(', ')}`)
   })
   app.decorateRequest('principal')
   // Callback hooks, because each async hook would cost every request a promise.

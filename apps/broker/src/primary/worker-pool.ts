@@ -14,7 +14,7 @@ import type { Logger } from '../log.ts'
 /** Exit code of a worker that cannot listen. Restarting it would not help. */
 export const cannotListenExitCode = 98
 
-/** Exit code of a worker whose drain timed out. Its unfinished statements may still commit. */
+/** Exit code of a worker whose drain timed out or failed. Its unfinished statements may still commit. */
 export const unfinishedExitCode = 97
 
 /** By default V8 lets the young generation grow to 48 MB in each worker and keeps it. Much less is enough. */
@@ -61,7 +61,7 @@ export class WorkerProcesses {
     this.#options = options
   }
 
-  /** Forks all workers. The promise resolves only if no worker can bind the port. */
+  /** Forks all workers. The promise resolves only if the port cannot be bound. */
   start(host: WorkerHost): Promise<ConfigError> {
     cluster.setupPrimary({ execArgv: [...process.execArgv, youngGeneration] })
     return new Promise((resolve) => {

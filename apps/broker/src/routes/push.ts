@@ -113,7 +113,7 @@ function readPushItem(item: PushItem, context: BrokerContext, path: string): New
   }
 }
 
-/** Ids are derived from seq. A scheduled message has no seq yet, so it gets its message id instead. */
+/** A missing transactionId is derived from seq. A scheduled message has no seq yet, so its id is used. */
 function readTransactionId(item: PushItem, id: string, path: string): string | undefined {
   const { transactionId, delayMs = 0, runAt } = item
   if (transactionId !== undefined) {

@@ -6,7 +6,7 @@ export interface WhyOptions {
   readonly queue: string
   /** The number of waiters of this consumer group, on all nodes that answered. */
   readonly waitingFor: (group: string) => number
-  /** A group without requests for this long no longer delays retention. 0: it always delays it. */
+  /** A group without requests for this long no longer delays retention. 0 disables this. */
   readonly idleGroupMs: number
 }
 

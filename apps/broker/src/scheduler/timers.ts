@@ -2,10 +2,10 @@
 // job for each, never early and at most a few milliseconds late.
 //
 // Due times come from two sources. A due poll, once a second, returns everything that is due within the next
-// 1.5 s. What becomes due before the next poll arrives as a notice: from a worker, a NOTIFY or a peer. The
-// next poll replaces notices, which may be inexact. A notice for a time far ahead is not kept, because a
-// later poll returns that time soon enough, on peers as well. If a node dies, nothing is lost: all nodes poll
-// and run the jobs, and row locks decide which node handles a row.
+// 1.5 s. If something is scheduled after a poll and due before the next one, a notice announces it: from a
+// worker, a NOTIFY or a peer. Notices may be inexact; the next poll replaces them. A notice for a time far
+// ahead is not kept, because a later poll returns that time soon enough, on peers as well. If a node dies,
+// nothing is lost: all nodes poll and run the jobs, and row locks decide which node handles a row.
 
 import type { DueTimes } from '@rouse/storage'
 import type { Clock } from '../clock.ts'

@@ -7,7 +7,7 @@ import type { PayloadCipher } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
 import type { DeliveryLog } from './delivery-log.ts'
 
-/** Whether the worker accepts new clients. A field, not a function, because every response reads it. */
+/** Whether the worker is draining. A field, not a function, because every response reads it. */
 export interface WorkerPhase {
   readonly isDraining: boolean
 }

@@ -97,7 +97,7 @@ export function createDeliveryLog(log: Logger, nowMs: () => number): DeliveryLog
   }
 }
 
-/** Messages that were delivered and are not finished, by lease. Above the limit the oldest leases go. */
+/** Delivered messages that are not finished, by lease. Above the limit the oldest leases are dropped. */
 class Claims {
   readonly #leases = new Map<string, Map<string, Claim>>()
   #count = 0

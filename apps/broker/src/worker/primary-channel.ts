@@ -81,7 +81,7 @@ export function withDueNotices(
 
 type FollowUp = (result: unknown, outbox: Outbox<WorkerMessage>) => void
 
-/** Sends the notice for an operation's result. Undefined if the operation schedules nothing. */
+/** Returns a function that sends the notice for the result. Undefined if the operation schedules nothing. */
 function followUpFor(operation: Operation): FollowUp | undefined {
   switch (operation.kind) {
     case 'PUSH':

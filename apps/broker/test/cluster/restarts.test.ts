@@ -23,7 +23,7 @@ const peerOf = async (node: RunningBroker, id: string) =>
 /** When a node last logged this event about the killed node. */
 function loggedAt({ log }: RunningBroker, event: string): number {
   const news = log.findLast((one) => {
-    return one.msg === 'peer' && one.peer === 'node-1' && one.event === event
+    return one.msg === 'peer changed state' && one.peer === 'node-1' && one.event === event
   })
   return Date.parse(news?.time as string)
 }

@@ -121,7 +121,7 @@ test('a push that commits after its node gave up draining wakes a waiter of anot
   await eventually(async () => (await statsOf(b.url)).mode.why.includes('peer_silent'), {
     timeoutMs: 20_000,
   })
-  const news = b.log.filter(({ msg, peer }) => msg === 'peer' && peer === 'node-1')
+  const news = b.log.filter(({ msg, peer }) => msg === 'peer changed state' && peer === 'node-1')
   t.notOk(
     news.some(({ event }) => event === 'left'),
     'it sent no leave message',

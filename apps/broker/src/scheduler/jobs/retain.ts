@@ -54,7 +54,7 @@ export function createRetention(options: {
     async run() {
       const gone = await retentionStep(pool, { holder, intervalMs, ...keep, ...bounds })
       if (gone !== undefined) {
-        log.debug({ gone: Object.fromEntries(gone) }, 'retention')
+        log.debug({ gone: Object.fromEntries(gone) }, 'retention step done')
         onNext(gone.get('wait') ?? intervalMs)
         if ((gone.get('let_go') ?? 0) > 0) await warnOfLetGo()
       }

@@ -113,6 +113,29 @@ test('the doctor names a consumer group that holds back retention', {
   ])
 })
 
+test('the doctor compares the clock of each node with the database', {
+  timeout: 60_000,
+}, async (t) => {
+  const database = await testDatabase(t, { instrumented: true })
+  const skewed = await sharedNode(['--node-id=node-9'], database)
+  const clockOf = async (url: string) => {
+    const { out } = await rouse(['doctor', '--url', url])
+    const all = JSON.parse(out) as { check: string; state: string; what: string }[]
+    return all.find(({ check }) => check === 'clock')
+  }
+  const agrees = { state: 'ok', what: /^node-9 and the database agree on the time$/ }
+  t.match(await clockOf(skewed.url), agrees)
+  await database.freezeClock(Date.now() + 3_600_000)
+  // A due poll reads the clock.
+  await skewed.call('POST', '/api/v1/push', { items: [{ queue: 'q', payload: 1, delayMs: 1 }] })
+  const isSkewed = async () => (await skewed.call('GET', '/stats')).time.skewMs > 1_000
+  await eventually(isSkewed, { timeoutMs: 30_000 })
+  t.match(await clockOf(skewed.url), {
+    state: 'warning',
+    what: /^the clock of node-9 differs by 3[56]\d{5} ms from the database$/,
+  })
+})
+
 test('the doctor names every setting that nodes must override, and how to reset it', async (t) => {
   const { url, pool } = await testDatabase(t, { instrumented: false })
   const name = url.split('/').at(-1)

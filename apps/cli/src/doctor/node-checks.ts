@@ -123,9 +123,9 @@ function checkDefaults(nodes: readonly Json[]): Finding[] {
   })
 }
 
-/** Skips nodes that do not report their clock skew. */
-function checkSkew({ node, database_clock: clock }: Json): Finding[] {
-  const skewMs = Number(clock?.offsetMs ?? Number.NaN)
+/** Skips nodes that have not compared their clock with the database yet. */
+function checkSkew({ node, time }: Json): Finding[] {
+  const skewMs = Number(time?.skewMs ?? Number.NaN)
   if (Number.isNaN(skewMs)) return []
   if (Math.abs(skewMs) <= skewMsMax)
     return [fine('clock', `${node} and the database agree on the time`)]

@@ -1,6 +1,6 @@
 -- Raises an error of Rouse. SQLSTATEs: RS001 retry the whole call, RS400 bad input, RS404 not found, RS409
 -- conflict (a lease is lost), RS429 queue full. The detail is JSON: the code, and the item or field if known.
--- Parameters: SQLSTATE, code from the registry, text for people, further detail as jsonb.
+-- Parameters: SQLSTATE, code from the error registry, message for people, further fields of the detail.
 -- Result: never returns. Locks: none.
 create or replace function rouse.raise(p_state text, p_code text, p_message text, p_detail jsonb default '{}')
 returns void
@@ -12,7 +12,7 @@ begin
 end $$;
 
 -- Refuses a name that is empty, longer than 255 bytes, `.` or `..`, or contains a control character.
--- Parameters: what it names (for the error), the name, its 1-based position in the call. Result: nothing.
+-- Parameters: the kind of name (for the error), the name, its 1-based position in the call. Result: nothing.
 -- Locks: none.
 create or replace function rouse.check_name(p_what text, p_name text, p_item integer default null) returns void
 language plpgsql immutable

@@ -1,6 +1,6 @@
--- Privileges: producers may call enqueue and ack_in, nothing else. This file is applied last. Roles that may
--- call the enqueue for json, once the only one, may call the other two as well: a call with a literal
--- resolves to the one for text.
+-- Privileges: producers may call enqueue and ack_in, nothing else. This file is applied last. Earlier
+-- releases had only the enqueue for json. A role that was granted it gets the other two as well, because a
+-- call with a literal payload resolves to the one for text.
 -- Parameters: none. Result: none. Locks: none.
 revoke execute on all functions in schema rouse from public;
 do $$

@@ -1,6 +1,7 @@
--- Refuses every isolation level except read committed. The functions that nodes call lock a row and then read
--- what others committed before the lock. With an older snapshot a push would not see that a pop has settled
--- its lane, and its messages would not be delivered. rouse.enqueue and rouse.ack_in work at every level.
+-- Refuses every isolation level except read committed. The functions that nodes call lock a row, then read
+-- what other transactions committed before the lock. With a snapshot older than the lock, a push would not
+-- see that a pop has settled a lane: it would not set `ready` again, and its messages would not be delivered.
+-- rouse.enqueue and rouse.ack_in work at every level.
 -- Parameters: none.
 -- Result: nothing, or RS400 (wrong_isolation); a node then repeats the call in a transaction of its own.
 -- Locks: none.

@@ -1,13 +1,14 @@
--- The only clock of the storage layer: the database's, in milliseconds. Tests replace this function to freeze
--- it.
--- Parameters: none. Result: the current time at each call, not the start of the transaction. Locks: none.
+-- The only clock of the storage layer: the database's time, truncated to milliseconds. Tests replace this
+-- function to freeze the time.
+-- Parameters: none. Result: the time of the call, not of the start of the transaction. Locks: none.
 create or replace function rouse.now() returns timestamptz
 language sql volatile parallel safe
 as $$ select date_trunc('milliseconds', clock_timestamp()) $$;
 
--- A UUID of version 7 on every server; PostgreSQL has uuidv7() from 18 on. As there, the twelve bits after
--- the milliseconds are the fraction of the millisecond, so that the ids of one session ascend with its clock.
--- The rest is random. It reads the real clock, as uuidv7() does: tests that freeze time need different ids.
+-- Generates a UUID of version 7 on every supported server; PostgreSQL itself has uuidv7() from 18 on. As in
+-- uuidv7(), the twelve bits after the milliseconds hold the fraction of the millisecond, so that the ids of
+-- one session ascend with the clock. The rest is random. The function reads the real clock, not rouse.now(),
+-- which tests freeze.
 -- Parameters: none. Result: the id. Locks: none.
 create or replace function rouse.uuid_v7() returns uuid
 language plpgsql volatile parallel safe

@@ -1,11 +1,12 @@
--- Creates a queue, or merges options into those it has.
--- Parameters: queue, namespace and task (null: unchanged), the options to change (null value: the current
---   default).
--- Result: one row: the queue's id, its version, all its options, namespace and task. Messages may become
---   deliverable, so the caller makes a wake hint of it. Or RS409 consumer_transaction_open.
--- Locks: the queue row; its lanes by (partition, group) if the ordering or an option that blocks lanes
---   changes, so that no pop is about to lease by the old ordering or to block a lane by the old rule; its
---   leases and their lanes if the in-flight limit begins or ends.
+-- Creates a queue, or merges options into those of an existing queue.
+-- Parameters: queue, namespace and task (null: unchanged), the options to change (a null value resets an
+--   option to the current default).
+-- Result: one row: the queue's id, its version, all its options, namespace and task. The caller builds a wake
+--   hint from it, because messages may become deliverable. Or RS409 consumer_transaction_open or
+--   queue_in_use.
+-- Locks: the queue row. If the ordering or an option that blocks lanes changes: the queue's lanes by
+--   (partition, group), so that no pop in progress leases or blocks a lane by the old options. If an
+--   in-flight limit is added or removed: the queue's leases and their lanes.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
@@ -26,8 +27,8 @@ begin
   end if;
   perform rouse.check_options(p_options);
   perform rouse.raise_durability();
-  -- Locked at once as strongly as needed: raising the lock later would deadlock with calls that share the
-  -- queue.
+  -- Takes the strongest lock that is needed at once: raising a weaker one later would deadlock with calls
+  -- that hold a shared lock.
   select * into v_queue from rouse.queues where name = p_queue for update;
   if not found then
     perform rouse.write_queue(p_queue, null, null, '{}', false);
@@ -56,7 +57,8 @@ begin
   end if;
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true, v_new);
   if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
-    -- Acks lock leases with SKIP LOCKED. Without these locks they would find theirs locked and be rejected.
+    -- The update below locks leases, and an ack that finds its lease locked is rejected. With the locks taken
+    -- here, acks wait before they look at their lease.
     v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue.id);
     perform rouse.lock_leased_lanes(v_group_ids);
     -- barrier: configure-lanes-locked

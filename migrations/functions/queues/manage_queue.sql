@@ -1,8 +1,9 @@
--- Operations on whole queues, for operators. None waits for a lock longer than its lock_timeout, and none
--- takes long: removal_step does the rest.
+-- Operations on whole queues, for operators. None waits for a lock longer than its lock_timeout. None takes
+-- long: what would take long is left to removal_step.
 
 -- Stops or resumes delivery. Pushes continue, and leases stay valid.
--- Parameters: queue, whether to pause. Result: a wake hint, meant for a queue that is resumed; or RS404.
+-- Parameters: queue, whether to pause. Result: a wake hint, which matters only if the queue is resumed; or
+--   RS404.
 -- Locks: the queue row.
 create or replace function rouse.pause(p_queue text, p_paused boolean)
 returns setof rouse.wake_hint
@@ -19,14 +20,15 @@ begin
   end if;
 end $$;
 
--- Removes all messages of a queue, in the log and scheduled, with their leases, redeliveries and dedupe keys.
--- Dead letters stay. It raises `tail`; the rows below are deleted in steps. A queue that is too large for one
--- transaction is purged in steps, too: what was pushed before the call is gone after the last step, what is
--- pushed later stays.
+-- Removes all messages of a queue, both in the log and scheduled, with their leases, redeliveries and dedupe
+-- keys. Dead letters stay. The call raises the `tail` of each partition; removal_step later deletes the rows
+-- below it. If the queue is too large for one transaction, removal_step does the whole purge: messages pushed
+-- before the call are gone after the last step, and messages pushed later stay.
 -- Parameters: queue.
--- Result: the number of messages, or null if steps will do it; or RS404, or RS409 consumer_transaction_open.
--- Locks: the queue row (no partition is created meanwhile), partitions by id, lanes by (partition, group),
---   leases by id; then the removal and its chore.
+-- Result: the number of messages removed, or null if removal_step will remove them; or RS404, or RS409
+--   consumer_transaction_open.
+-- Locks: the queue row (so that no partition is created meanwhile), partitions by id, lanes by (partition,
+--   group), leases by id; then as begin_removal.
 create or replace function rouse.purge(p_queue text) returns bigint
 language plpgsql
 set lock_timeout = '700ms'
@@ -61,13 +63,13 @@ begin
   update rouse.partitions p set tail = p.head, keys_from = p.head where p.id = any (v_ids) and p.keys_from < p.head;
   perform rouse.drop_leases(v_group_ids);
   delete from rouse.redeliveries r where r.partition_id = any (v_ids);
-  -- Pops start at `tail`, and a ready lane without messages does no harm: with many lanes, only leased and
-  -- blocked ones are written.
+  -- Pops never start below `tail`, so the cursors stay as they are. A ready lane without messages does no
+  -- harm: if the queue has many partitions, only leased and blocked lanes are written.
   update rouse.lanes l set lease_id = null, blocked_until = null, ready = l.ready and cardinality(v_ids) > v_settled_max
   where l.partition_id = any (v_ids)
     and (l.lease_id is not null or l.blocked_until is not null or (l.ready and cardinality(v_ids) <= v_settled_max));
-  -- Promotion needs the partitions that we hold, so a scheduled message is either in the log by now or still
-  -- here.
+  -- Promotion needs the partition locks that this call holds, so a scheduled message is either in the log
+  -- already or still in rouse.scheduled.
   v_scheduled := rouse.delete_scheduled(v_queue_id, array(select s.id from rouse.scheduled s where s.queue = p_queue));
   perform rouse.begin_removal('purge', p_queue, v_queue_id, '{}', 'partitions');
   return v_count + v_scheduled;
@@ -110,11 +112,12 @@ begin
   return v_count;
 end $$;
 
--- Deletes a queue with its contents and dead letters. Its name is free at once: the next push creates a queue
--- with a new id. The contents of the old one can no longer be reached, and are deleted in steps.
+-- Deletes a queue with its contents and dead letters. The name can be used again at once: the next push
+-- creates a queue with a new id. The contents of the deleted queue can no longer be reached, and removal_step
+-- deletes them.
 -- Parameters: queue. Result: whether it existed; or RS409 consumer_transaction_open.
--- Locks: the queue row, scheduled messages, lanes that have a lease by (partition, group), leases by id; then
---   the removal and its chore. A push that found its partition before this commits counts as earlier: its
+-- Locks: the queue row, scheduled messages, lanes with a lease, by (partition, group), leases by id; then as
+--   begin_removal. A push that has found its partition before this call commits counts as earlier: its
 --   message is deleted with the queue.
 create or replace function rouse.delete_queue(p_queue text) returns boolean
 language plpgsql
@@ -131,7 +134,7 @@ begin
   if not found then
     return false;
   end if;
-  -- Before the lanes, in the order of promotion.
+  -- Scheduled messages come before lanes, because promotion locks them in this order.
   v_scheduled := array(select s.id from rouse.scheduled s where s.queue = p_queue limit v_scheduled_max + 1);
   if cardinality(v_scheduled) <= v_scheduled_max then
     perform rouse.delete_scheduled(v_queue_id, v_scheduled);
@@ -149,11 +152,11 @@ begin
   return true;
 end $$;
 
--- Deletes a consumer group of a queue, with its leases, redeliveries and dead letters. Its name is free at
--- once; its lanes can no longer be reached, and are deleted in steps.
+-- Deletes a consumer group of a queue, with its leases, redeliveries and dead letters. The name can be used
+-- again at once. The lanes of the deleted group can no longer be reached, and removal_step deletes them.
 -- Parameters: queue, group. Result: whether it existed; or RS409 consumer_transaction_open.
--- Locks: the queue row, the group, lanes that have a lease by (partition, group), leases by id; then the
---   removal and its chore.
+-- Locks: the queue row, the group, lanes with a lease, by (partition, group), leases by id; then as
+--   begin_removal.
 create or replace function rouse.delete_group(p_queue text, p_group text) returns boolean
 language plpgsql
 set lock_timeout = '700ms'

@@ -1,4 +1,4 @@
--- Queue options: rules, defaults, and how they resolve.
+-- Queue options: their rules, their defaults, and how they are resolved.
 
 -- Every option with its kind, bounds and built-in default, by its name in the API.
 -- Parameters: none. Result: one row per option. Locks: none.
@@ -78,8 +78,8 @@ as $$
   end
 $$;
 
--- All options of a queue created now: built-in defaults, then the server's, then the queue's own. The two old
--- names are resolved to the options that replaced them.
+-- All options of a queue created now: built-in defaults, then the server's, then the queue's own. The two
+-- deprecated names (retryDelay, dlqAfterMaxRetries) also set the options that replaced them.
 -- Parameters: the queue's own options. Result: a complete set. Locks: none.
 create or replace function rouse.resolve_options(p_options jsonb) returns jsonb
 language sql stable
@@ -105,9 +105,9 @@ as $$
   select (rouse.resolve_options('{}') ->> 'encryptionEnabled')::boolean
 $$;
 
--- The options of a queue. They were resolved when it was created, and only configure changes them: later
--- server defaults apply to later queues. An old name that was set is shown beside the option that replaced
--- it.
+-- The options of a queue. They were resolved when it was created, and only configure changes them: a change
+-- of the server's defaults applies only to queues created later. A deprecated name that was set is shown
+-- beside the option that replaced it.
 -- Parameters: the queue. Result: a complete set. Locks: none.
 create or replace function rouse.options_in_force(p_queue rouse.queues) returns jsonb
 language sql stable
@@ -124,8 +124,8 @@ as $$
                  where o.key in ('retryDelay', 'dlqAfterMaxRetries')), '{}')
 $$;
 
--- The options of a queue after a change: named ones get their new value, or with null the current default.
--- The others stay.
+-- The options of a queue after a change: an option in the change gets its new value, or the current default
+-- if that is null. The others stay.
 -- Parameters: the queue, the options to change. Result: a complete set. Locks: none.
 create or replace function rouse.options_after(p_queue rouse.queues, p_changes jsonb) returns jsonb
 language sql stable

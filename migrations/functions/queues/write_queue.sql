@@ -1,6 +1,6 @@
 -- Creates a queue, or overwrites the options of an existing one whose row the caller has locked.
 -- Parameters: name, namespace, task (null: unchanged), the queue's own options, whether to overwrite an
---   existing one, the resolved options from now on (null: its own options resolved with the current
+--   existing queue, the complete set of resolved options (null: the own options resolved with the current
 --   defaults).
 -- Result: the queue's id, or null if it exists already and p_replace is false. Locks: the queue row.
 create or replace function rouse.write_queue(

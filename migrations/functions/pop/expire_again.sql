@@ -1,9 +1,10 @@
--- The age of messages to be redelivered: ttl and maxWaitTimeSeconds apply to them as to fresh ones.
+-- The age limit of redeliveries: ttl and maxWaitTimeSeconds apply to them as to fresh messages.
 
--- The first moment at which a message is too old to be redelivered. A redriven letter has none: an operator
--- asked for it, and it is no longer a dead letter. It has an attempt with outcome `redriven`; older ones are
--- recognised by the first redelivery after the redrive, or by the attempt at which they became a dead letter,
--- if the retry limit has not changed since.
+-- The time from which a message is too old to be redelivered. A redriven message has no such time: an
+-- operator requested its delivery, and because it is no longer a dead letter, dropping it would lose it. A
+-- redriven message has an attempt with outcome `redriven`. Messages redriven by an older release do not: they
+-- are recognised by their first redelivery after the redrive (alone, attempt 0), or by the attempt that made
+-- them a dead letter, unless the retry limit was raised since.
 -- Parameters: the redelivery, its queue. Result: the time; null if age does not matter. Locks: none.
 create or replace function rouse.ends_at(p rouse.redeliveries, p_queue rouse.queues) returns timestamptz
 language sql stable
@@ -17,10 +18,11 @@ as $$
         and (a.outcome in ('redriven', 'dlq') or (a.outcome in ('failed', 'expired') and a.attempt > p_queue.retry_limit)))
 $$;
 
--- Deletes redeliveries that are too old. As with fresh messages that are skipped, nothing is counted and
--- there is no dead letter: the message stays in the log until retention removes it.
+-- Deletes redeliveries that are too old. As for fresh messages that are too old, no attempt is recorded and
+-- no dead letter is created. The message stays in the log until retention removes it.
 -- Parameters: the queue, group and partition, the first seq to check, the time now.
--- Result: nothing. A call checks at most v_rows_max rows, because all rows after them may be young.
+-- Result: nothing. A call checks at most v_rows_max rows, because the rows behind them may all be young
+--   enough.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.expire_again(
   p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_seq bigint, p_now timestamptz

@@ -1,9 +1,9 @@
 -- The fallback poll of a node: which of its wait groups have something to pop, in one query.
 -- Parameters: per wait group a queue and one of its partitions (null: any), or no queue and a namespace and /
 --   or task; and the consumer group's name.
--- Result: the 1-based positions of those that have a lane to pop, or whose consumer group does not exist yet
---   on a queue with messages. A paused queue has nothing to pop, nor has a group that has reached its
---   in-flight limit.
+-- Result: the 1-based positions of the wait groups that have a lane to pop, or whose consumer group does not
+--   exist yet on a queue with messages. Paused queues, and groups that have reached their in-flight limit,
+--   have nothing to pop.
 -- Locks: none.
 create or replace function rouse.groups_with_work(
   p_queues text[], p_partitions text[], p_namespaces text[], p_tasks text[], p_groups text[]
@@ -28,7 +28,8 @@ begin
     where (q.in_flight_max = 0 or g.id is null or q.in_flight_max > (
         select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = g.id and s.limited))
       and case
-      -- OFFSET 0: otherwise PostgreSQL may read the ready lanes of all groups once and search among them.
+      -- OFFSET 0 keeps this an index lookup. Without it PostgreSQL may read the ready lanes of all groups and
+      -- search among them.
       when g.id is not null and t.partition is null then exists (
         select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null offset 0)
       when g.id is not null then exists (

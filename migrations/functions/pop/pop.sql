@@ -1,18 +1,19 @@
 -- Leases messages to the waiters of one consumer group, oldest waiter first.
--- Parameters: a queue, with one of its partitions or null for any; or null and a namespace and / or task
---   (queues of the highest priority first); the group; per waiter the maximum of messages and of partitions,
---   the lease in ms (null: the queue's), whether delivery acknowledges, and the holder's name; where a new
---   group begins ('all', 'new', or 'from' a time); the partition id after which the search starts (callers
---   rotate it); whether the lease must survive a crash of the database; the maximum bytes of payload and
---   headers per waiter, whose first message is always included.
--- Result: one row per message by lease and seq, with its waiter, lease and partition id; queue, partition,
---   attempt and expiry only on the first row of each lease. Only returned rows are leased. The last row has
---   only the database's time and the status: messages, empty (no lane has messages), contended (a lane with
---   messages was locked: retry within 5 ms) or paused.
--- Locks: the group if in-flight is limited; lanes and then partitions with SKIP LOCKED, so a pop waits for no
---   other call. SKIP LOCKED can wait in one race (see pop_general). A pop must not wait while it holds lanes,
---   so it then fails with 55P03, to be repeated, before PostgreSQL checks for a deadlock and ends a call that
---   has done more work.
+-- Parameters: either a queue and one of its partitions (null: any), or a null queue and a namespace and / or
+--   task (queues of the highest priority first); the group; per waiter the maximum of messages and of
+--   partitions, the lease in ms (null: the queue's), whether delivery acknowledges, and the holder's name;
+--   where a new group begins ('all', 'new', or 'from' a time); the partition id after which the search starts
+--   (callers rotate it); whether the lease must survive a crash of the database; the maximum bytes of payload
+--   and headers per waiter. The first message of a waiter is always included, whatever its size.
+-- Result: one row per message, ordered by lease and seq, with its waiter, lease and partition id. Queue,
+--   partition, attempt and expiry may be set only on the first row of each lease. Only returned rows are
+--   leased. The last row has only the database's time and the status: messages, empty (no lane has messages),
+--   contended (a lane with messages was locked: retry within 5 ms) or paused.
+-- Locks: the group if it has an in-flight limit; lanes and then partitions with SKIP LOCKED, so that a pop
+--   does not wait for other calls. In one race SKIP LOCKED waits after all (see pop_general), and the pop may
+--   deadlock because it holds lanes. Its lock_timeout is therefore shorter than deadlock_timeout: the pop
+--   fails with 55P03 and is repeated, before PostgreSQL checks for a deadlock and ends another call that has
+--   done more work.
 create or replace function rouse.pop(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
@@ -38,8 +39,8 @@ declare
   v_setting text;
 begin
   -- The short path: one waiter, fresh messages of one lane, an ordered queue without limits. plpgsql prepares
-  -- every expression again in each transaction, so with one message per call the number of expressions is the
-  -- cost.
+  -- every expression again in each transaction, so the cost of a call with one message is the number of its
+  -- expressions.
   if p_partition is null and cardinality(p_batches) = 1 and p_lane_limits[1] = 1 and p_auto_acks is null and p_holders[1] is not null
      and current_setting('transaction_isolation') = 'read committed' then
     select q.id, q.version, q.name, g.id as group_id, coalesce(p_leases_ms[1], q.lease_ms) as lease_ms into v
@@ -48,8 +49,8 @@ begin
       and q.in_flight_max = 0 and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
       and g.last_seen_at > rouse.now() - interval '1 minute';
     if found then
-      -- This statement locks a lane. The next one reads it, and sees everything that was committed before the
-      -- lock.
+      -- This statement locks a lane. The next statement reads it, and sees everything that was committed
+      -- before the lock.
       select l.partition_id into v_lane_id from rouse.lanes l
       where l.group_id = v.group_id and l.ready and l.lease_id is null and l.blocked_until is null and l.partition_id > p_after
       order by l.group_id, l.partition_id limit 1
@@ -76,7 +77,8 @@ begin
   end if;
 
   -- barrier: pop-lane-offered
-  -- Rows come first, and only returned rows are leased. The lane is locked, so no other call delivers them.
+  -- Rows are returned before they are leased, and only returned rows are leased. The lane is locked, so no
+  -- other call delivers them meanwhile.
   if v_lane.next = v_lane.from_seq + 1 then
     return query
     select null::text, 1, v_lane.lease_id, v.name, v_lane_id, v_lane.name, 1, date_part('epoch', v_lane.now) * 1000 + v.lease_ms,
@@ -111,13 +113,14 @@ begin
   if not p_durable then
     v_setting := set_config('synchronous_commit', 'off', true);
   end if;
-  -- Settle: a drained lane is no longer ready, unless its partition is locked: then a push is in progress.
+  -- Settle: clears `ready` of a drained lane, unless its partition is locked, because then a push may be in
+  -- progress.
   if v_lane.next = v_lane.head then
     perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
     v_settles := found;
   end if;
   -- barrier: pop-lane-settling
-  -- A new statement: it sees the head of every push that held the partition before.
+  -- A new statement, so that it sees the head of every push that held the partition before.
   with leased as (
     insert into rouse.leases
     values (v_lane.lease_id, v_lane_id, v.group_id, v_lane.from_seq, v_lane.next - 1,

@@ -19,7 +19,7 @@ declare
   v_waiters constant integer := cardinality(p_batches);
   v_now constant timestamptz := rouse.now();
   v_setting text;
-  v_queue_ids integer[];                -- by priority, unless one queue is named
+  v_queue_ids integer[];                -- by priority; null if the call names a queue
   v_queue rouse.queues;
   v_group record;
   v_group_id integer;
@@ -31,7 +31,7 @@ declare
   v_allowed bigint;                     -- what in_flight_max still permits
   v_call_bytes bigint := greatest(67108864, p_bytes_max);  -- the bytes that the call may still return
   v_bytes bigint[];                     -- per waiter, the bytes it may still get; only if it can get several leases
-  v_budget bigint;                      -- the smaller of both
+  v_budget bigint;                      -- the smaller of v_bytes and v_call_bytes
   v_must boolean;                       -- the waiter's first message is included, whatever its size
   v_used bigint;
   v_left integer[] := p_batches;        -- per waiter, the messages it still wants
@@ -40,7 +40,7 @@ declare
   v_turn integer := 1;                  -- the waiter whose turn it is
   v_tried integer;
   v_wanted integer;
-  v_more integer;                       -- how many times the wanted number of lanes a round reads
+  v_more integer;                       -- a round reads this many times the wanted number of lanes
   v_is_end boolean;                     -- all lanes with messages were seen
   v_lanes bigint[];
   v_seen bigint[];
@@ -69,8 +69,8 @@ begin
   end if;
   if p_queue is null then
     v_queue_ids := rouse.queues_to_pop(p_namespace, p_task, p_group, v_now);
-    -- Queues and groups before any lane: a call that creates a partition may hold a later queue and need the
-    -- partitions of our lanes.
+    -- Queues and groups are locked before any lane. Otherwise this pop could wait for a queue while it holds
+    -- partitions, and the call that holds the queue (to create a partition) could wait for one of these.
     for v_queue in select * from rouse.queues q where q.id = any (v_queue_ids) and not q.paused order by q.id loop
       v_group := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
       v_created := v_created or v_group.created;
@@ -113,12 +113,13 @@ begin
     for v_round in 1..v_rounds_max loop
       v_wanted := case when v_allowed > 0 and v_call_bytes > 0 then rouse.lanes_wanted(v_left, v_lanes_left, p_batches) else 0 end;
       exit when v_wanted = 0;
-      -- Lanes without an offer (held, or waiting for their window to end) are skipped in ever larger steps.
+      -- Lanes that offer nothing (held by a failed message, or waiting for their window buffer) are skipped
+      -- in ever larger steps.
       v_wanted := least(v_wanted * v_more, 1000);
       v_more := case when v_found = 0 then v_more * 2 else 1 end;
-      -- This statement locks lanes. Later ones read them, and see everything that was committed before the
-      -- lock. Drained lanes that are still ready, as all lanes of a new group are, are skipped without a
-      -- lock.
+      -- This statement locks lanes. Later statements read them, and see everything that was committed before
+      -- the lock. Drained lanes may still be ready, for example in a new group, where all lanes are. They are
+      -- skipped without a lock.
       v_lanes := array(
         select l.partition_id from rouse.lanes l
         cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p
@@ -130,8 +131,8 @@ begin
         limit v_wanted
         for no key update of l skip locked);
       -- barrier: pop-locked
-      -- configure locks the lanes before it changes the ordering, so the queue's options are fixed from here
-      -- on.
+      -- configure locks the lanes before it changes the ordering. So if the version is unchanged here, the
+      -- ordering stays the same until this pop ends.
       if cardinality(v_lanes) > 0 and not exists (select from rouse.queues q where q.id = v_queue.id and q.version = v_queue.version) then
         perform rouse.raise('RS001', 'retry', 'the queue was configured while it was popped');
       end if;
@@ -150,8 +151,8 @@ begin
             v_budget := least(coalesce(v_bytes[v_turn], p_bytes_max), v_call_bytes);
             v_must := v_found = 0 or (v_left[v_turn] = p_batches[v_turn] and v_call_bytes >= p_bytes_max);
             v_lease_id := coalesce(v_ids[v_turn], gen_random_uuid());
-            -- Rows come first, and only returned rows are leased. The lane is locked, so no other call
-            -- delivers them.
+            -- Rows are returned before they are leased, and only returned rows are leased. The lane is
+            -- locked, so no other call delivers them meanwhile.
             if v_lane.again_seq is not null then
               select a.from_seq, a.to_seq, a.members, a.taken, a.bytes into v_from, v_to, v_bits, v_take, v_used
               from rouse.take_again(v_group_id, v_lane_id, v_lane.again_seq, v_lane.attempt, v_take,
@@ -197,7 +198,8 @@ begin
               v_lane.offered := case when v_ordered or v_take = 0 then 0 else least(v_lane.head - v_next, 1000000) end;
             end if;
             if v_take = 0 then
-              -- Nothing more fits, or rows are missing from the log: the next call takes what is behind them.
+              -- Either nothing more fits, or rows are missing from the log. The next call continues behind
+              -- them.
               v_contended := true;
               v_lease_id := null;
               if v_found > 0 then
@@ -230,12 +232,14 @@ begin
           v_turn := v_turn % v_waiters + 1;
         end loop;
 
-        -- Settle: a drained lane is no longer ready, unless its partition is locked: then a push is in
-        -- progress. Partitions are locked in ascending order only, as pushes lock them. SKIP LOCKED waits in
-        -- one race: the row's updater commits and the next one locks the new version. Then only the order
-        -- prevents a deadlock, or the pop gives up: it may hold a lane that another call locked first,
-        -- because a row is locked before it is checked again. A skipped lane stays ready, which does no harm:
-        -- another pop settles it.
+        -- Settle: clears `ready` of a drained lane, unless its partition is locked, because then a push may
+        -- be in progress. Partitions are locked in ascending order only, as pushes lock them, because SKIP
+        -- LOCKED waits in one race: the call that updated the row commits, and another call locks the new
+        -- version before this one does. The order prevents most deadlocks in that race. One is left, because
+        -- PostgreSQL locks a row before it checks it again: the pop may hold a lane that was just leased to
+        -- another consumer. The lock_timeout of the pop ends it
+        -- (docs/decisions/0006-skip-locked-can-wait.md). A lane that is not settled stays ready, which does
+        -- no harm: another pop settles it.
         v_settled := false;
         if v_next >= v_lane.head and v_lane.blocked_until is null and v_lane_id > v_settled_to then
           perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
@@ -243,7 +247,7 @@ begin
           v_settled_to := v_lane_id;
         end if;
         -- barrier: pop-settling
-        -- A new statement: it sees the head of every push that held the partition before.
+        -- A new statement, so that it sees the head of every push that held the partition before.
         update rouse.lanes l
         set next = v_next, lease_id = case when v_ordered then v_lease_id end, blocked_until = v_lane.blocked_until,
           ready = not (v_settled
@@ -267,8 +271,8 @@ begin
       v_contended := v_contended or v_round = v_rounds_max;
     end loop;
 
-    -- Ready lanes that were not seen are drained, or another call holds them, which does not prove that they
-    -- are empty.
+    -- A ready lane that was not seen is either drained, or held by another call. In the second case it may
+    -- have messages.
     if v_is_end and exists (
       select from rouse.lanes l
       where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null

@@ -5,7 +5,7 @@
 create or replace function rouse.queues_of(p_namespace text, p_task text) returns integer[]
 language sql stable
 as $$
-  -- Two queries, so that a plan for all namespaces uses the index.
+  -- Two queries, so that a generic plan can use the index by namespace.
   select case
     when p_namespace is not null then array(
       select q.id from rouse.queues q where q.namespace = p_namespace and (p_task is null or q.task = p_task)
@@ -14,7 +14,8 @@ as $$
     else '{}' end
 $$;
 
--- Those that a pop must visit: the group has a lane to pop, does not exist yet, or was not seen for a minute.
+-- The queues of a namespace and / or task that a pop must visit: those in which the group has a lane to pop,
+-- does not exist yet, or was not seen for a minute.
 -- Parameters: namespace, task, the group's name, the time now. Result: queue ids, highest priority first.
 -- Locks: none.
 create or replace function rouse.queues_to_pop(p_namespace text, p_task text, p_group text, p_now timestamptz) returns integer[]
@@ -26,14 +27,15 @@ begin
     select t.id from unnest(rouse.queues_of(p_namespace, p_task)) with ordinality t(id, n)
     left join lateral (
       select g.id, g.last_seen_at from rouse.groups g where g.queue_id = t.id and g.name = p_group offset 0) g on true
-    -- OFFSET 0: otherwise PostgreSQL may read the ready lanes of all groups and search among them.
+    -- OFFSET 0 keeps this an index lookup. Without it PostgreSQL may read the ready lanes of all groups and
+    -- search among them.
     where g.id is null or g.last_seen_at < p_now - interval '1 minute' or exists (
       select from rouse.lanes l where l.group_id = g.id and l.ready and l.lease_id is null and l.blocked_until is null offset 0)
     order by t.n);
 end $$;
 
--- The group of a pop, created by its first pop. last_seen_at is updated at most once a minute, without
--- waiting.
+-- Finds the consumer group of a pop, or creates it at its first pop. Updates last_seen_at at most once a
+-- minute, without waiting for a lock.
 -- Parameters: the queue's id, the group's name, the subscription of a new group and its time, the time now.
 -- Result: the group's id, and whether it was created.
 -- Locks: the queue row if the group is new, otherwise none.
@@ -51,7 +53,8 @@ begin
     if p_subscription not in ('all', 'new', 'from') or (p_subscription = 'from' and p_from is null) then
       perform rouse.raise('RS400', 'invalid_request', 'a subscription is all, new, or from a time', '{"field": "subscriptionMode"}');
     end if;
-    -- A crash must not lose the start of a subscription: it would start again, later.
+    -- A crash must not lose the start of a subscription: the next pop would create the group again with a
+    -- later start.
     perform rouse.raise_durability();
     id := rouse.subscribe(p_queue_id, p_group, case p_subscription when 'new' then coalesce(p_from, p_now) when 'from' then p_from end);
     created := true;
@@ -64,7 +67,7 @@ begin
   created := false;
 end $$;
 
--- Locks the group in those queues that limit its messages in flight, however long other pops hold it.
+-- Locks the group in those queues that limit messages in flight. Waits as long as other pops hold it.
 -- Parameters: queue ids, the group's name. Result: nothing. Locks: those groups by id.
 create or replace function rouse.lock_limited_groups(p_queue_ids integer[], p_group text) returns void
 language plpgsql
@@ -94,9 +97,9 @@ begin
 end $$;
 
 -- What a locked lane offers: fresh messages from `next`, or, if again_seq is set, messages to redeliver. A
--- lane that must wait (a failed message holds it, or its window buffer is not quiet yet) offers nothing and
--- returns the time until which it is blocked. Messages older than the queue's ttl or maximum wait are
--- skipped, fresh or failed.
+-- lane that must wait (a failed message holds it, or its window buffer has not ended) offers nothing, and the
+-- result has the time until which it is blocked. Messages older than the queue's ttl or maxWaitTimeSeconds
+-- are skipped, both fresh messages and redeliveries.
 -- Parameters: the queue, the group's id, the partition's id, the time now. Result: one row.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.lane_offer(
@@ -122,7 +125,7 @@ begin
   where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
   offered := 0;
   while v_has_again loop
-    -- If a failed message holds its lane, the first one counts even if it is not due yet.
+    -- If a failed message holds its lane, the first redelivery counts even if it is not due yet.
     select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at,
       case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
     from rouse.redeliveries r
@@ -135,7 +138,7 @@ begin
     elsif v.due then
       again_seq := v.seq;
       attempt := v.attempt;
-      -- A message without an age limit comes alone: those behind it may be too old.
+      -- A message without an age limit is delivered alone, because those behind it may be too old.
       offered := case when v_oldest_ms > 0 and v.ends_at is null then 1 else 1000000 end;
     else
       blocked_until := least(v.due_at, v.ends_at);
@@ -152,11 +155,11 @@ begin
   offered := least(head - next, 1000000);
 end $$;
 
--- Takes messages to redeliver from `redeliveries`: one that must come alone, or a run of those with the same
--- number of attempts, in seq order. Deletes redeliveries whose message is no longer in the log.
+-- Takes rows from `redeliveries`: either one message that must be delivered alone, or several in seq order
+-- that have the same number of attempts. Also deletes rows whose message is no longer in the log.
 -- Parameters: group and partition; the first seq; the attempt of this delivery; the maximum of messages;
---   whether a message that is not due yet ends the run (it holds its lane); the maximum bytes of the first
---   message (null: any) and of all.
+--   whether a message that is not due yet holds the lane, so that none behind it is taken; the maximum bytes
+--   of the first message (null: any) and of all.
 -- Result: the first and the last seq, which seqs of the range are included, their number and bytes; nothing
 --   is taken if the first message does not fit or no message is left.
 -- Locks: none beyond the lane, which the caller holds.
@@ -209,12 +212,12 @@ begin
   from generate_series(from_seq, to_seq) s;
 end $$;
 
--- What a pop returned of a range of fresh messages: as many as fit, without rows that are missing from the
--- log.
+-- Computes which messages of a range of fresh messages a pop returned: as many as fit, except rows that are
+-- missing from the log.
 -- Parameters: partition, the range's first and last seq, the maximum bytes, and whether the first message is
 --   included whatever its size.
--- Result: the last seq that is done (the whole range if it has no rows), which seqs up to there were
---   returned, and their bytes. If the first row did not fit: the seq before the range.
+-- Result: the last seq that the pop has handled (the last of the range if the range has no rows; the seq
+--   before the range if the first row did not fit), which seqs up to there were returned, and their bytes.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.part_taken(
   p_partition_id bigint, p_from bigint, p_to bigint, p_bytes_max bigint, p_must boolean,
@@ -249,7 +252,7 @@ begin
   end if;
 end $$;
 
--- Whether a lane that a pop has not seen has messages: another call holds it.
+-- Whether a lane that a pop has not seen has messages, which means that another call holds it.
 -- Parameters: the group, one partition or null for any, the partitions whose lanes were seen.
 -- Result: a boolean. Locks: none.
 create or replace function rouse.is_lane_passed_over(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns boolean
@@ -267,9 +270,9 @@ begin
         select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = p_group_id)));
 end $$;
 
--- Settles drained lanes of a group by the thousand: all lanes of a new group start ready, and every pop would
--- skip them again. A lane whose partition is locked stays ready, because a push may be in progress; so do
--- lanes that other calls hold.
+-- Settles drained lanes of a group, v_step at a time. All lanes of a new group start ready, and every pop
+-- would have to skip the drained ones again. A lane whose partition is locked stays ready, because a push may
+-- be in progress; so do lanes that other calls hold.
 -- Parameters: the group, one partition or null for any, the partitions whose lanes the call has handled.
 -- Result: the number of lanes. Locks: lanes, then their partitions by id, all with SKIP LOCKED.
 create or replace function rouse.settle_drained(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns integer
@@ -299,7 +302,7 @@ begin
     v_partitions := array(
       select p.id from rouse.partitions p where p.id = any (v_lanes) order by p.id for no key update skip locked);
     -- barrier: settle-drained-locked
-    -- A new statement: it sees the head of every push that held the partition before.
+    -- A new statement, so that it sees the head of every push that held the partition before.
     update rouse.lanes l set ready = false
     from unnest(v_partitions) i(id)
     cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = i.id offset 0) p

@@ -1,20 +1,20 @@
--- Ends deliveries: completed, failed (retried with the queue's delays, then a dead letter), retry (returned
--- without charging the attempt) or dlq (a dead letter at once). The lease is the fence of each item: if it
--- expired or does not hold the message, the item is rejected and changes nothing.
+-- Acknowledges messages as completed, failed (retried with the queue's delays, a dead letter after the last
+-- attempt), retry (redelivered without charging the attempt) or dlq (a dead letter at once). If the lease of
+-- an item has expired or does not hold the message, the item is rejected and changes nothing.
 -- Parameters: per item the lease id, the partition id and seq (both null: everything that the lease still
 --   holds); status, error code, error text and delay in ms, each null if no item has one (no status:
 --   completed); a group to which all leases must belong, or null.
 -- Result: a wake hint for each lane that was freed; then a last row with the 1-based items that were rejected
 --   and dead-lettered.
--- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED (a lease that an open ack_in holds
---   is rejected).
+-- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED (an item is rejected if an open
+--   ack_in has locked its lease).
 create or replace function rouse.ack(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[],
   p_statuses text[] default null, p_error_codes text[] default null, p_error_messages text[] default null,
   p_delays_ms bigint[] default null, p_group text default null
 ) returns table (rejected integer[], dead integer[], hint rouse.wake_hint)
 language plpgsql
-set lock_timeout = '250ms'  -- then 55P03: the node retries such calls in a queue of their own
+set lock_timeout = '250ms'  -- then the call fails with 55P03, and the node retries it in a separate queue
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
@@ -30,7 +30,8 @@ begin
     if found then
       perform from rouse.lanes l where l.partition_id = v.partition_id and l.group_id = v.group_id for no key update;
       -- barrier: ack-lane-locked
-      -- Read again under the lane's lock. A lease over several lanes takes the general form.
+      -- Reads the lease again under the lock of its lane. A lease over several lanes is left to the general
+      -- form.
       select s.* into v from rouse.leases s
       where s.id = p_lease_ids[1] and s.partition_id = v.partition_id and s.expires_at > rouse.now()
         and not exists (select from rouse.leases o where o.id = p_lease_ids[1] and o.partition_id <> v.partition_id)

@@ -84,7 +84,7 @@ end $$;
 
 -- Updates a lane after a lease on it ended or a message returned to it.
 -- Parameters: the lease, whether it ended, whether a message is redelivered. Result: a wake hint, or null.
--- Locks: the lane; the caller already holds it if it changes.
+-- Locks: none beyond the lane, which the caller holds if it changes.
 create or replace function rouse.free_lane(p_lease rouse.leases, p_ended boolean, p_again boolean) returns rouse.wake_hint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -99,7 +99,7 @@ begin
   elsif not p_lease.limited then
     return null;
   end if;
-  -- With an in-flight limit the group has room again, in any of its lanes.
+  -- With an in-flight limit the hint names no partition, because the group may now pop from any of its lanes.
   select q.name, case when not p_lease.limited then p.name end, g.name, q.namespace, q.task,
     greatest(p.head - l.next, case when p_again then 1 else 0 end)
   into v_hint

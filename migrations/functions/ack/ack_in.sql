@@ -1,6 +1,6 @@
 -- Completes messages inside a consumer's own transaction, so that its effects and the acknowledgement commit
--- together. It locks and changes only the lease; promote_ready opens the lane after COMMIT. A lease cannot
--- expire while it is locked here.
+-- together. This function locks and changes only the lease; promote_ready opens the lane after COMMIT. A
+-- lease cannot expire while it is locked here.
 -- Parameters: the lease id, and one of its messages by partition id and seq, or both null for everything it
 --   still holds.
 -- Result: the number of completed messages. A lost lease raises RS409 and nothing changes.
@@ -41,7 +41,8 @@ begin
     else
       update rouse.leases s set unacked = v_bits where s.id = v.id and s.partition_id = v.partition_id;
       if v.limited then
-        -- The group has room again. No lease has this id, so the lane does not change.
+        -- The group may pop again, so nodes need a wake hint. No lease has this id, so promote_freed does not
+        -- change the lane.
         insert into rouse.freed (partition_id, group_id, lease_id)
         values (v.partition_id, v.group_id, '00000000-0000-0000-0000-000000000000');
       end if;

@@ -2,12 +2,12 @@
 -- hours, so operations of operators do not wait for it: they are refused and change nothing.
 
 -- Refuses an operation that needs the leases of these groups if a consumer's transaction has locked one of
--- them. Called before locking anything that pushes need. The operation itself locks the leases later, because
--- one may be locked in between. Unordered leases are left to that step: checking them here would reject acks
--- that arrive meanwhile.
+-- them. Operations call this function before they lock anything that pushes need. They lock the leases
+-- themselves later (take_leases), because a consumer may lock one in between. Unordered leases are checked
+-- only then: locking them here would reject acks that arrive meanwhile.
 -- Parameters: the queue's name, for the error; group ids.
 -- Result: nothing, or RS409 consumer_transaction_open.
--- Locks: lanes with a lease by (partition, group), leases by id; released before it returns.
+-- Locks: lanes with a lease, by (partition, group), leases by id; all are released before it returns.
 create or replace function rouse.check_consumers(p_queue text, p_group_ids integer[]) returns void
 language plpgsql
 as $$
@@ -16,13 +16,13 @@ begin
   perform rouse.take_leases(p_queue, p_group_ids, true);
   perform rouse.raise('RS002', 'internal', 'undo');
 exception
-  -- A code that ends in 000 would match its whole class and hide the refusal.
+  -- Not RS000: a code that ends in 000 matches its whole class, so this would also catch the refusal, RS409.
   when sqlstate 'RS002' then
-    null;  -- ends the block and releases its locks
+    null;  -- leaving the block by an error has released its locks
 end $$;
 
--- Waits for acks of these groups' leases that are in progress.
--- Parameters: group ids. Result: nothing. Locks: lanes that have a lease, by (partition, group).
+-- Locks the lanes in which these groups have leases, and so waits for acks that are in progress.
+-- Parameters: group ids. Result: nothing. Locks: those lanes, by (partition, group).
 create or replace function rouse.lock_leased_lanes(p_group_ids integer[]) returns void
 language plpgsql
 as $$
@@ -34,8 +34,9 @@ begin
   for no key update of l;
 end $$;
 
--- Locks the leases of these groups. The caller has locked their lanes, and the advisory locks keep out acks
--- of unordered leases. So a lease that is still locked belongs to a consumer's transaction.
+-- Locks the leases of these groups. The caller has locked their lanes, so no ack of an ordered lease is in
+-- progress; advisory locks exclude acks of unordered leases. So a lease that is still locked is held by a
+-- consumer's transaction.
 -- Parameters: the queue's name, for the error; group ids; whether to leave out unordered leases.
 -- Result: nothing, or RS409 consumer_transaction_open with the number of such leases and the age of the
 --   oldest.

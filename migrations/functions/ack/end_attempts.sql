@@ -1,10 +1,10 @@
--- Records attempts that did not complete and decides what happens to their messages: redelivery, or at the
--- retry limit a dead letter, or nothing if the queue keeps no dead letters. An ack with status dlq makes a
--- dead letter in any queue.
+-- Records attempts that did not complete, and decides what happens to their messages. Below the retry limit
+-- they are redelivered. At the limit they become dead letters, or are dropped if the queue keeps no dead
+-- letters. An ack with status dlq makes a dead letter in any queue.
 -- Parameters: the lease that held them; the messages' seqs; how the attempt ended: failed, expired, retry or
 --   dlq; error code and text; a delay in ms that replaces the queue's; the time now.
--- Result: whether they are dead letters now. False also for a message that is dropped, as if it were
---   redelivered: that costs one check of its lane and does no harm.
+-- Result: whether they are dead letters now. It is false for dropped messages, too: the caller treats them as
+--   redelivered, which costs one check of the lane and does no harm.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.end_attempts(
   p_lease rouse.leases, p_seqs bigint[], p_outcome text, p_error_code text, p_error_message text, p_delay_ms bigint, p_now timestamptz
@@ -27,7 +27,7 @@ begin
   select q.* into v_queue
   from rouse.groups g join rouse.queues q on q.id = g.queue_id where g.id = p_lease.group_id;
   if not found then
-    return false;  -- the group was deleted during a pop: its messages need nothing
+    return false;  -- the group was deleted during a pop: nothing to do
   end if;
   insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, error_code, error_message, holder, delivered_at, ended_at)
   select p_lease.partition_id, s, p_lease.group_id, p_lease.attempt, p_outcome, p_error_code, left(p_error_message, 10000), p_lease.holder, p_lease.delivered_at, p_now
@@ -55,7 +55,8 @@ begin
   select p_lease.partition_id, p_lease.group_id, s, p_lease.attempt - case when p_outcome = 'retry' then 1 else 0 end,
     p_outcome = 'expired', v_due_at, v_due_at <= p_now, p_error_code, left(p_error_message, 10000)
   from unnest(p_seqs) s
-  -- A redrive may have inserted it while it was delivered again after a seek: it comes back once.
+  -- A row exists if the message was delivered again after a seek and a redrive inserted it meanwhile. One
+  -- redelivery is enough.
   on conflict on constraint redeliveries_pkey do nothing;
   -- A failed message holds its lane: nothing behind it is delivered until it is due, or too old.
   if v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold' then
@@ -68,7 +69,7 @@ begin
       and not exists (select from rouse.redeliveries r  -- an earlier one that is deliverable now
         where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq < p_seqs[1] and r.announced);
   elsif v_due_at <= p_now then
-    -- It may be delivered before the message that the lane waits for. The next pop blocks the lane again if
+    -- This message may come before the one that the lane waits for. The next pop blocks the lane again if
     -- needed.
     update rouse.lanes l set blocked_until = null
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and l.blocked_until is not null;

@@ -1,12 +1,12 @@
 -- Extends leases that are still held; never shortens one.
--- Parameters: lease ids and, per lease, the ms from now that it should last.
+-- Parameters: lease ids; per lease, how many ms from now it lasts.
 -- Result: one row per lease with its expiry in ms since 1970, or null if it is lost. A lease that an open
---   ack_in holds cannot expire and keeps its expiry.
+--   ack_in has locked is not extended, and cannot expire while it is locked.
 -- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED.
 create or replace function rouse.extend(p_lease_ids uuid[], p_durations_ms bigint[])
 returns table (lease_id uuid, expires_ms double precision)
 language plpgsql
-set lock_timeout = '250ms'  -- then 55P03: the node retries such calls in a queue of their own
+set lock_timeout = '250ms'  -- then the call fails with 55P03, and the node retries it in a separate queue
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare

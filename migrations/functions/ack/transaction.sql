@@ -2,8 +2,8 @@
 -- Parameters: the acknowledgements as for ack, then the messages as for push; either part may be absent
 --   (null).
 -- Result: the rows of ack (kind `ack`), then the rows of push (kind `push`).
--- Locks: the queues and partitions of the push first, then the lanes of both in one statement, then what ack
---   and push lock.
+-- Locks: the queues and partitions of the push; then the lanes of the ack and of the push in one statement;
+--   then what ack and push lock.
 create or replace function rouse.transaction(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[],
   p_error_messages text[], p_delays_ms bigint[], p_group text,
@@ -14,7 +14,7 @@ create or replace function rouse.transaction(
   target integer, partition_id bigint, first_seq bigint, duplicates integer[], originals uuid[], scheduled integer[]
 )
 language plpgsql
-set lock_timeout = '250ms'  -- then 55P03: the node retries such calls in a queue of their own
+set lock_timeout = '250ms'  -- then the call fails with 55P03, and the node retries it in a separate queue
 as $$
 declare
   v record;
@@ -50,8 +50,8 @@ end $$;
 
 -- Creates missing targets and locks all of them, so that nothing later in the transaction waits for a
 -- partition while it holds a lane.
--- Parameters: queue and partition names, position by position; per message its target, to name it in an
---   error.
+-- Parameters: parallel arrays of queue and partition names; per message its target, so that an error can name
+--   the message.
 -- Result: the partition ids.
 -- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE; partitions by id.
 create or replace function rouse.lock_targets(p_queues text[], p_partitions text[], p_targets integer[]) returns bigint[]
@@ -65,7 +65,7 @@ begin
     perform rouse.create_targets(p_queues, p_partitions, p_targets);
     v_targets := rouse.find_targets(p_queues, p_partitions);
   else
-    -- Otherwise the push could meet a new size limit and wait for its queue while it holds partitions.
+    -- If a size limit were set later, the push would wait for its queue while it holds partitions.
     perform rouse.lock_queues(p_queues);
   end if;
   with locked as (
@@ -80,8 +80,8 @@ end $$;
 
 -- Locks the lanes that the acks of a transaction will lock and those that its pushes will wake, in one sorted
 -- statement. Otherwise two transactions that each consume what the other produces would deadlock.
--- Parameters: locked partitions (so their lanes cannot stop being ready); lease ids; whether to include the
---   lanes of unordered leases.
+-- Parameters: partitions that the caller has locked (so that no pop can settle their lanes); lease ids;
+--   whether to include the lanes of unordered leases.
 -- Result: nothing. Locks: lanes by (partition, group).
 create or replace function rouse.lock_lanes(p_partition_ids bigint[], p_lease_ids uuid[], p_lanes_too boolean) returns void
 language plpgsql

@@ -1,6 +1,7 @@
--- Creates the missing queues and partitions of a call, with a lane for every group. New lanes start ready: a
--- push that ran before they were visible did not see them, and a ready lane without messages does no harm.
--- Parameters: queue and partition names, position by position; the target of each message, if there are
+-- Creates the missing queues and partitions of a call, with a lane for every group. New lanes start ready,
+-- because a concurrent push that does not see them yet cannot set them ready. A ready lane without messages
+-- does no harm.
+-- Parameters: parallel arrays of queue and partition names; the target of each message, if there are
 --   messages.
 -- Result: nothing; the caller resolves the targets again in a new statement. The error for a bad name gives
 --   the number of the first message that uses it.
@@ -46,8 +47,8 @@ begin
 end $$;
 
 -- Keeps queues unchanged until the transaction ends: no group is created, no option changes. A queue with a
--- size limit is locked as push_general locks it. Each queue is locked once: two calls that first share queues
--- and then raise their locks would deadlock.
+-- size limit is locked as push_general locks it. Each queue is locked once: two calls that first take shared
+-- locks and then raise them would deadlock.
 -- Parameters: queue names. Result: nothing; queues that do not exist are ignored.
 -- Locks: queues FOR SHARE by id, those with a size limit FOR NO KEY UPDATE.
 create or replace function rouse.lock_queues(p_queues text[]) returns void
@@ -63,8 +64,8 @@ begin
   loop
     perform from rouse.queues q where q.id = v.id and q.size_max > 0 for no key update;
     if not found then
-      -- Not filtered by the limit: the filter would be evaluated before the lock, and nothing would be
-      -- locked.
+      -- No filter on the limit: it would be evaluated before the lock, and a queue that just got a limit
+      -- would not be locked.
       select q.size_max into v_size_max from rouse.queues q where q.id = v.id for share;
       if v_size_max > 0 then
         perform rouse.raise('RS001', 'retry', 'the queue got a size limit while a call waited for it');

@@ -1,7 +1,7 @@
 -- Enqueues a message inside a user's own transaction: delivered after COMMIT, never after ROLLBACK. It does
--- not lock the queue or the partition, so the transaction may stay open for any time. There is one function
--- per type of the payload. A literal or an untyped parameter resolves to the one for text, because PostgreSQL
--- prefers it. Headers are json, or jsonb if the payload is jsonb.
+-- not lock the queue or the partition, so the transaction may stay open as long as it likes. There is one
+-- function per payload type: text, json and jsonb. A literal or an untyped parameter resolves to the one for
+-- text, because PostgreSQL prefers that type. Headers are json, or jsonb if the payload is jsonb.
 -- Parameters: queue, payload, partition, a delay or an absolute time, transaction id (the dedupe key),
 --   headers, trace id.
 -- Result: the message's id. Locks: none.
@@ -52,8 +52,9 @@ begin
 end $$;
 
 -- Checks a message of a SQL producer and stores it until promotion. Only enqueue calls it, with a pinned
--- search path. Messages of one transaction keep the order of their calls even if the clock steps back: the
--- time of a call is never before that of the previous one, which a setting keeps until the transaction ends.
+-- search path. Messages of one transaction keep the order of their calls even if the clock steps back: a call
+-- never uses an earlier time than the previous call. The setting rouse.enqueued_us keeps that time until the
+-- transaction ends.
 -- Parameters: as enqueue, with payload and headers as JSON text. Result: the message's id. Locks: none.
 create or replace function rouse.schedule_message(
   p_queue text, p_payload text, p_partition text, p_delay interval, p_run_at timestamptz, p_transaction_id text, p_headers text,
@@ -109,8 +110,8 @@ begin
 end $$;
 
 -- Notifies listening nodes that SQL producers scheduled something: one NOTIFY per statement, with the
--- earliest due time in ms since 1970 (0: now), so that PostgreSQL merges equal ones. Rows of the broker never
--- notify.
+-- earliest due time in ms since 1970. If that time has come, the payload is 0, so that PostgreSQL merges
+-- equal notifications. Rows that nodes insert (origin `broker`) do not notify.
 -- Parameters: none (trigger). Result: none. Locks: none.
 create or replace function rouse.notify_scheduled() returns trigger
 language plpgsql security definer
@@ -126,7 +127,7 @@ begin
   return null;
 end $$;
 
--- Notifies listening nodes, unless the server is configured not to (ROUSE_NOTIFY=off).
+-- Notifies listening nodes, unless ROUSE_NOTIFY=off.
 -- Parameters: the due time as text, 0 for now. Result: nothing. Locks: none.
 create or replace function rouse.notify_nodes(p_due text) returns void
 language plpgsql

@@ -1,7 +1,7 @@
 -- Looks up the partitions of a call and the queue options that affect a push.
--- Parameters: queue and partition names, position by position (a target).
--- Result: one row of arrays in the order in which partitions are locked, by id: the target of each and its
---   properties. Partitions that do not exist are null and come last.
+-- Parameters: parallel arrays of queue and partition names; each pair is a target.
+-- Result: one row of arrays, sorted by partition id, the order in which partitions are locked: for each
+--   partition its target and its properties. Partitions that do not exist have a null id and come last.
 -- Locks: none.
 create or replace function rouse.find_targets(
   p_queues text[], p_partitions text[],
@@ -9,14 +9,14 @@ create or replace function rouse.find_targets(
   out delays_ms bigint[], out dedup_ms bigint[], out limited boolean
 )
 language plpgsql
--- Without nested loops: a planner that expects ten names would compare each name with each.
+-- Nested loops are off: the planner expects ten names, and would compare each name with each.
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = on set enable_nestloop = off
 as $$
 declare
   v_queue_id integer;
 begin
-  -- Before 17 PostgreSQL probes the index for each name anyway, or reads all partitions of the queue if the
-  -- statistics are old.
+  -- Before version 17, PostgreSQL probes the index for each name anyway, or reads all partitions of the queue
+  -- if the statistics are old.
   if p_queues[1] = all (p_queues) and current_setting('server_version_num')::integer >= 170000 then
     select q.id, array_fill(q.id, q.c), array_fill(q.namespace, q.c), array_fill(q.task, q.c), array_fill(q.delay_ms, q.c),
       array_fill(q.dedup_window_ms, q.c), q.size_max > 0 or q.encryption
@@ -44,7 +44,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 set enable_nestloop = on
 as $$
 begin
-  -- The fences keep each lookup an index probe, whatever the planner assumes about the size of the tables.
+  -- OFFSET 0 keeps each lookup an index probe, whatever the planner assumes about the size of the tables.
   select array_agg(r.n::integer order by r.id), array_agg(r.queue_id order by r.id), array_agg(r.id order by r.id),
     array_agg(r.namespace order by r.id), array_agg(r.task order by r.id), array_agg(r.delay_ms order by r.id),
     array_agg(r.dedup_window_ms order by r.id), bool_or(r.size_max > 0 or r.encryption)
@@ -64,7 +64,7 @@ language plpgsql
 as $$
 begin
   if exists (select from unnest(p_partition_ids) i group by i having count(*) > 1) then
-    perform rouse.raise('RS400', 'invalid_request', 'a push names each queue and partition once as a target');
+    perform rouse.raise('RS400', 'invalid_request', 'a push must name each target only once');
   end if;
   perform rouse.raise('RS001', 'retry', 'a partition was deleted while the call waited for it');
 end $$;

@@ -1,12 +1,13 @@
--- Appends messages to the log and creates missing queues and partitions. All or nothing.
--- Parameters: the targets (queue and partition names, position by position); per message, grouped by target,
+-- Appends messages to the log and creates missing queues and partitions. Either all messages are stored or
+-- none.
+-- Parameters: the targets, as parallel arrays of queue and partition names; per message, grouped by target,
 --   the 1-based target, its id and its payload as JSON text; transaction ids, trace ids, headers as JSON
 --   text, delays in ms and absolute due times, each null if no message has one; the maximum wait for a lock.
 -- Result: one row per target: partition, first seq, messages added, namespace and task (the caller knows the
---   rest of the wake hint); by 1-based position in the call the duplicates with the ids of their originals,
---   and the scheduled messages.
--- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition,
---   group).
+--   rest of the wake hint); the duplicates, with the ids of their originals, and the scheduled messages, both
+--   by their 1-based position in the call.
+-- Locks: queues with a size limit by id, partitions by id, then those of their lanes that are not ready, by
+--   (partition, group).
 create or replace function rouse.push(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[] default null, p_trace_ids text[] default null, p_headers text[] default null,
@@ -50,7 +51,8 @@ begin
   if current_setting('synchronous_commit') in ('off', 'local') then
     v_setting := set_config('synchronous_commit', 'on', true);
   end if;
-  -- The time is read after the lock: for a consumer that subscribed meanwhile this message must be newer.
+  -- The time is read after the lock, so that this message is newer than any subscription that was made while
+  -- the call waited.
   v_last_created_at := greatest(rouse.now(), v_last_created_at);
   update rouse.partitions p set head = first_seq + v_count, last_created_at = v_last_created_at where p.id = v_id;
   -- barrier: push-head-moved

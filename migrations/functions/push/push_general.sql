@@ -4,8 +4,8 @@
 -- distance of a message from the first one that the call adds to its partition: its seq is the partition's
 -- head plus its offset.
 -- Parameters and result: as push.
--- Locks: queues with a size limit by id, partitions by id, then their lanes that are not ready by (partition,
---   group).
+-- Locks: queues with a size limit by id, partitions by id, then those of their lanes that are not ready, by
+--   (partition, group).
 create or replace function rouse.push_general(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[], p_trace_ids text[], p_headers text[], p_delays_ms bigint[], p_due_at timestamptz[]
@@ -43,7 +43,7 @@ begin
   if current_setting('synchronous_commit') in ('off', 'local') or current_setting('transaction_isolation') <> 'read committed' then
     v_setting := rouse.raise_durability();
   end if;
-  -- Where the target changes, it must become the next one, beginning with the first.
+  -- Wherever the target changes, it must increase by one, starting with 1.
   select array_agg(m.n) || cardinality(p_targets) + 1, bool_and(m.target is not distinct from m.previous + 1)
   into v_starts, v_well_formed
   from (
@@ -66,8 +66,9 @@ begin
   end if;
   -- barrier: push-general-resolved
 
-  -- A concurrent push to the same partitions waits here for the first of them. The next statement then sees
-  -- the others in their current version: following updated rows one by one costs more than locking them.
+  -- A concurrent push to the same partitions waits here, for the first of them. The next statement then sees
+  -- the current versions of the others. Without this, PostgreSQL would follow each updated row to its new
+  -- version, which costs more than locking it.
   perform from rouse.partitions p where p.id = v_ids[1] for no key update;
   select array_agg(p.head), array_agg(p.last_created_at), array_agg(p.ctid) into v_heads, v_lasts, v_rows
   from (
@@ -94,14 +95,16 @@ begin
     v_counts := array(select v_starts[t.target + 1] - v_starts[t.target]
       from unnest(v_targets.targets) with ordinality t(target, slot) order by t.slot);
   end if;
-  -- Not earlier: a duplicate uses no space, and duplicates are known only under the partitions' locks. A
-  -- queue that got its limit meanwhile is ignored: waiting for it now would break the lock order.
+  -- The size is not checked earlier, because duplicates use no space and are known only under the locks of
+  -- the partitions. A queue that got its limit meanwhile is ignored: waiting for it now would break the lock
+  -- order.
   if cardinality(v_limited) > 0 then
     perform rouse.check_size(v_targets.queue_ids, array(
       select i.slot from unnest(coalesce(v_slots, rouse.slots_of(v_targets.targets, p_targets)), v_originals) i(slot, original)
       where i.original is null and v_targets.queue_ids[i.slot] = any (v_limited)));
   end if;
-  -- Scheduled messages and duplicates do not count as activity: a window buffer would wait for nothing.
+  -- Scheduled messages and duplicates do not change last_created_at: a window buffer would wait although
+  -- nothing was added.
   update rouse.partitions p
   set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)
   where p.ctid = any (v_rows) and v_counts[width_bucket(p.id, v_ids)] > 0;
@@ -127,7 +130,7 @@ begin
   end if;
   if v_any_scheduled then
     insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
-    -- Without a key its id becomes its transaction id: its seq is not known yet.
+    -- Without a dedupe key, the message's id becomes its transaction id, because its seq is not known yet.
     select p_queues[m.target], p_partitions[m.target], m.due_at, m.id, coalesce(m.transaction_id, m.id::text), m.trace_id, m.payload,
       m.headers, 'broker', v_now
     from unnest(p_targets, v_due_at, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)

@@ -1,7 +1,7 @@
--- A push or an ack is answered only when it is on disk: raises synchronous_commit to `on` if the session has
--- less, and never lowers it. It runs in the body, because a function's SET clause ends before COMMIT. Writing
--- calls of nodes begin with it, so it also refuses wrong isolation levels; ack_in sets the same without that
--- check.
+-- Raises synchronous_commit to `on` if the session has a lower level, so that a push or an ack is answered
+-- only when it is on disk. Never lowers it. Functions call this in their body, because their SET clause would
+-- end before COMMIT. Functions that nodes call to write begin with it, so it also refuses wrong isolation
+-- levels; ack_in raises the level itself, without that check.
 -- Parameters: none. Result: the setting in force. Locks: none.
 create or replace function rouse.raise_durability() returns text
 language plpgsql

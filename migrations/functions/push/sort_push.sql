@@ -2,7 +2,7 @@
 -- lookup.
 -- Parameters: per slot (see push_general) partition id, dedupe window in ms, head, position of its first
 --   message; per message its slot, id and key; the time now.
--- Result: whether all keys were new. If not, nothing is stored: sort_push decides.
+-- Result: whether all keys were new. If not, nothing is stored, and sort_push finds the duplicates.
 -- Locks: none; the caller holds the partitions, so no other call can add a key.
 create or replace function rouse.remember_keys(
   p_partition_ids bigint[], p_dedup_ms bigint[], p_heads bigint[], p_starts bigint[], p_slots integer[], p_ids uuid[],
@@ -74,7 +74,7 @@ begin
       ) d on true
     ) k;
   end if;
-  -- A due time in the past is no delay: the message goes straight into the log.
+  -- A message whose due time is in the past goes straight into the log.
   select array_agg(case when d.original is null and d.due > p_now then d.due end order by d.n),
     coalesce(bool_or(d.original is null and d.due > p_now), false)
   into due_at, any_scheduled

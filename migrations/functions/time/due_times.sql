@@ -1,10 +1,11 @@
--- What falls due within the horizon, without doing it. A node calls this once a second and sets its timers
--- accordingly, so that an idle node costs one cheap query and nothing waits for the next second.
+-- Lists the times at which something falls due within the horizon. A node calls this once a second and sets
+-- its timers accordingly. So an idle node costs one cheap query a second, and work that falls due in between
+-- is done on time.
 -- Parameters: the horizon in ms, the maximum of rows to read of each kind.
--- Result: one row, times in ms since 1970: the database's now; the time up to which the lists are complete;
+-- Result: one row, times in ms since 1970: the database's time; the time up to which the lists are complete;
 --   when leases expire; when scheduled messages, blocked lanes and redeliveries are due (now, if ack_in freed
---   a lane); when schedules are; when chores are; and whether any queue has a window buffer, whose times only
---   pops find.
+--   a lane); when schedules are due; when jobs in rouse.chores are due; and whether any queue has a window
+--   buffer. The end of a window buffer is known only after a pop.
 -- Locks: none.
 create or replace function rouse.due_times(p_horizon_ms integer, p_rows integer default 200)
 returns table (
@@ -21,7 +22,8 @@ declare
 begin
   select v_now into v_freed from rouse.freed limit 1;
   return query
-  -- One overdue row of each kind is enough: it may stay locked for long, and must not hide later ones.
+  -- Only one overdue row of each kind is read: overdue rows may stay locked for long, and must not crowd out
+  -- later ones.
   with due as (
     (select 'reap' as kind, s.expires_at as at from rouse.leases s where s.expires_at <= v_now order by s.expires_at limit 1)
     union all

@@ -1,12 +1,13 @@
--- Groups that are no longer used, and the messages that they retain. A group is idle after a day without a
--- request: a pop updates last_seen_at. A group with a lease, or whose queue is paused, is not idle. After the
--- limit it no longer retains messages that every other group has completed, provided that another group is in
--- use. It is then let go.
+-- Idle consumer groups and the messages that they retain. A group is idle after a day without a request (a
+-- pop updates last_seen_at). A group that has a lease, or whose queue is paused, is not idle. After the
+-- limit, if another group of the queue is in use, an idle group no longer retains messages that all other
+-- groups have completed. This is recorded in let_go_at; comments call such a group "let go".
 
--- Updates rouse.idle_groups: which groups are idle, which are let go, and, within a time budget, what they
--- retain.
+-- Updates rouse.idle_groups: which groups are idle, which are let go, and what they retain. The last part has
+-- a time budget.
 -- Parameters: the idle ms after which a group is let go (null: never); how long no node ran before this call.
--- Result: nothing. Locks: rows of idle_groups; only the holder of the chore `retention` calls it.
+-- Result: nothing. Locks: rows of idle_groups. Nodes call it only while they hold the row `retention` of
+--   rouse.chores.
 create or replace function rouse.watch_idle_groups(p_idle_group_ms bigint, p_down interval) returns void
 language plpgsql
 as $$
@@ -18,7 +19,7 @@ declare
   v_groups_max constant integer := 1000;
   v_group_id integer;
 begin
-  -- Seen again, deleted, at work, or in a paused queue: its idle time starts again.
+  -- A group is no longer idle if it made a request, was deleted, has a lease, or its queue is paused.
   delete from rouse.idle_groups i
   where not exists (
     select from rouse.groups g join rouse.queues q on q.id = g.queue_id
@@ -27,7 +28,8 @@ begin
   if p_down > interval '0' then
     update rouse.idle_groups i set since = least(i.since + p_down, v_now) where i.let_go_at is null;
   end if;
-  -- At first at most a day counts: what the group did while no node ran or watched is unknown.
+  -- A newly found group counts as idle for at most a day: whether it was used while no node was running is
+  -- unknown.
   insert into rouse.idle_groups (group_id, since)
   select g.id, greatest(g.last_seen_at, v_now - v_named_after)
   from rouse.groups g join rouse.queues q on q.id = g.queue_id and not q.paused
@@ -88,10 +90,10 @@ begin
   where i.group_id = p_group_id;
 end $$;
 
--- The groups that retain messages, or did before they were let go; those with the most messages first.
+-- Idle groups that retain messages, or did until they were let go, most messages first.
 -- Parameters: the maximum of groups; the limit as in watch_idle_groups.
--- Result: one row per group: its last request; what it retains; until when (null: permanently), or since when
---   it does not. If all groups of a queue are idle, the last one is not let go.
+-- Result: one row per group: its last request; what it retains; until when (null: permanently), or when it
+--   was let go. If all groups of a queue are idle, the last one is not let go.
 -- Locks: none.
 create or replace function rouse.idle_groups(p_limit integer, p_idle_group_ms bigint)
 returns table (
@@ -110,7 +112,7 @@ begin
   limit p_limit;
 end $$;
 
--- The groups that were let go and not yet reported: each idle period once, to one node.
+-- The groups that were let go and not reported yet. Each is returned once per idle period, to one node.
 -- Parameters: the maximum. Result: one row per group. Locks: their rows, with SKIP LOCKED.
 create or replace function rouse.warn_idle_groups(p_limit integer)
 returns table (queue text, consumer_group text, last_seen_at timestamptz, messages bigint)
@@ -126,7 +128,7 @@ begin
   returning q.name, g.name, g.last_seen_at, i.messages;
 end $$;
 
--- The groups that no longer retain messages.
+-- The groups that are let go.
 -- Parameters: the queue (null: all). Result: group ids. Locks: none.
 create or replace function rouse.let_go_groups(p_queue_id integer) returns integer[]
 language plpgsql stable
@@ -137,7 +139,7 @@ begin
     where i.let_go_at is not null and g.last_seen_at <= i.let_go_at and (p_queue_id is null or g.queue_id = p_queue_id));
 end $$;
 
--- Marks groups as in use without a pop: an operator who redrives or seeks expects a consumer.
+-- Marks groups as in use without a pop: after a redrive or a seek, the operator expects a consumer.
 -- Parameters: group ids. Result: nothing. Locks: those groups, with SKIP LOCKED: a locked one is in use.
 create or replace function rouse.see_groups(p_ids integer[]) returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- Opens lanes whose block is over or that ack_in freed, and announces redeliveries that are due.
+-- Opens lanes whose block has ended or that ack_in freed, and marks redeliveries that are due as announced.
 -- Parameters: the maximum of rows of each kind. Result: wake hints.
 -- Locks: lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_ready(p_limit integer)
@@ -12,7 +12,7 @@ begin
   return query select * from rouse.promote_freed(p_limit);
 end $$;
 
--- Opens lanes whose block is over, and announces redeliveries that are due.
+-- Opens lanes whose block has ended, and marks redeliveries that are due as announced.
 -- Parameters: the maximum of rows of each kind. Result: wake hints.
 -- Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_lanes(p_limit integer)
@@ -45,7 +45,7 @@ begin
     for no key update skip locked
   ) l;
   -- barrier: promote-lanes-locked
-  -- By key, and only those found above: a lane may have any number of them.
+  -- Updates only the redeliveries found above, by key: a lane may have any number of others.
   update rouse.redeliveries r set announced = true
   from unnest(v_due.partitions, v_due.groups, v_due.seqs) t(p, g, s)
   where r.partition_id = t.p and r.group_id = t.g and r.seq = t.s and not r.announced and r.due_at <= v_now
@@ -80,7 +80,7 @@ begin
   if v_rows.ids is null then
     return;
   end if;
-  -- Locked lanes are left for later: waiting for them while holding others would deadlock.
+  -- Locked lanes are left for later: waiting for them while holding others could deadlock.
   select array_agg(l.partition_id) as partitions, array_agg(l.group_id) as groups into v_lanes
   from (
     select l.partition_id, l.group_id from rouse.lanes l
@@ -100,7 +100,8 @@ begin
     from done d
     where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
   )
-  -- A hint for every lane, opened or not: with an in-flight limit the group has room again.
+  -- Every lane gets a hint, opened or not: with an in-flight limit the group may now pop from any of its
+  -- lanes.
   select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
   from (select distinct d.partition_id, d.group_id from done d) d
   join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id

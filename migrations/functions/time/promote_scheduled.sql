@@ -1,11 +1,11 @@
 -- Moves scheduled messages into the log, by partition and in order of (due time, id), for at most v_ms_max.
--- Any node may call it at any time; row locks prevent conflicts. It does not wait: it skips and names a
--- locked partition or queue, and promote_partition waits for it. Of a backlog it takes the oldest and the
--- newest rows: after a burst of one queue, messages of other queues that fall due later wait one step at
--- most.
+-- Any node may call it at any time; row locks prevent conflicts. It does not wait for locks: it skips locked
+-- partitions and queues and returns their names, and promote_partition waits for those. From a backlog it
+-- takes the oldest and the newest rows, so that after a burst in one queue, messages of other queues that
+-- fall due later wait for at most one step.
 -- Parameters: the maximum of rows.
--- Result: one row per partition, named by its hint: `promoted` with the number added, `locked`, or `failed`
---   with the reason; and a row `more` if the limit or the time ended the step.
+-- Result: one row per partition, which its hint names: `promoted` with the number of messages added,
+--   `locked`, or `failed` with the reason; and a row `more` if the limit or the time ended the step.
 -- Locks: queues of missing partitions, partitions by id with SKIP LOCKED, their scheduled rows and lanes.
 create or replace function rouse.promote_scheduled(p_limit integer)
 returns table (outcome text, hint rouse.wake_hint, reason text)
@@ -53,7 +53,7 @@ begin
     ) d;
     exit when v_due.queues is null;
     v_more := v_due.total >= v_each_end;
-    -- A locked queue fails alone: its missing partitions are not created, and are skipped.
+    -- If a queue is locked, only its own missing partitions are skipped.
     for v_queue in
       select distinct d.queue from unnest(v_due.queues, v_due.partitions) d(queue, partition)
       left join rouse.queues q on q.name = d.queue
@@ -77,8 +77,8 @@ begin
     end loop;
     -- barrier: promote-resolved
     for v_target in
-      -- The ids first, one by one: if queues have few partitions on average, a join may read all partitions
-      -- of a queue for each.
+      -- Looks up the ids first, one by one. A join may read all partitions of a queue for each of them if
+      -- queues have few partitions on average.
       select p.id, p.name, t.queue, t.rows, t.namespace, t.task
       from (
         select i.id, d.queue, d.rows, q.namespace, q.task
@@ -124,7 +124,7 @@ begin
     where (d.queue, d.partition) not in (select e.queue, e.partition from unnest(v_done_queues, v_done_partitions) e(queue, partition))
       and (p.id is null or p.id < v_target.id or not v_is_over);
     v_more := v_more or v_is_over;
-    -- Rows of locked partitions may hide others.
+    -- Rows of locked partitions may have used up the limit, so the next pass looks for other rows.
     exit when v_is_over or not (v_more and v_is_any_passed);
   end loop;
   return query
@@ -136,8 +136,8 @@ begin
   end if;
 end $$;
 
--- Moves scheduled messages of one partition into the log and waits for its lock: a busy partition is locked
--- most of the time.
+-- Moves scheduled messages of one partition into the log. It waits for the partition's lock, because a busy
+-- partition is locked most of the time.
 -- Parameters: queue, partition, the maximum of rows, how long to wait in ms.
 -- Result: as promote_scheduled; 55P03 if the wait was too short.
 -- Locks: the queue if the partition is missing, the partition, its scheduled rows and lanes.
@@ -169,10 +169,10 @@ begin
   return next;
 end $$;
 
--- Whether anything is due for a missing partition. First deletes what was scheduled for a deleted queue,
--- which must not be created again for it.
+-- Whether anything is due for a partition that does not exist. First deletes messages that were scheduled for
+-- a deleted queue: they must not create the queue again.
 -- Parameters: queue, partition, the maximum of rows to delete, the time.
--- Result: a boolean; false if rows to delete may be left. Locks: the rows that it deletes.
+-- Result: a boolean; also false if rows to delete may be left. Locks: the rows that it deletes.
 create or replace function rouse.is_due_for_promotion(p_queue text, p_partition text, p_limit integer, p_now timestamptz) returns boolean
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -193,14 +193,14 @@ begin
     and exists (select from rouse.scheduled x where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now);
 end $$;
 
--- Moves the due rows of a partition that the caller has locked. They are read in a new statement under the
--- lock, so that two promoters never interleave in a partition.
+-- Moves the due rows of a partition that the caller has locked. A new statement reads them under the lock, so
+-- that two concurrent promotions never mix their messages in a partition.
 -- Parameters: the partition's id, its queue and name, the maximum of rows, the time.
 -- Result: the number of messages added to the log. Locks: the scheduled rows, the lanes that are not ready.
 create or replace function rouse.promote_rows(p_id bigint, p_queue text, p_partition text, p_limit bigint, p_now timestamptz) returns bigint
 language plpgsql
--- Without sorts the planner must use the index by partition. The index by due time would be read past all due
--- rows of other partitions.
+-- With sorts off the planner must use the index by partition. With the index by due time it would read all
+-- due rows of other partitions, too.
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_sort = off set enable_incremental_sort = off
 as $$
 declare
@@ -222,7 +222,7 @@ begin
     array_agg(t.trace_id order by t.due_at, t.id) as traces, array_agg(t.payload order by t.due_at, t.id) as payloads,
     array_agg(t.headers order by t.due_at, t.id) as headers, array_agg(t.origin order by t.due_at, t.id) as origins,
     count(*) as total
-  into v from taken t where not t.in_vain;  -- of a queue that is being purged or was deleted
+  into v from taken t where not t.in_vain;  -- in_vain: its queue is being purged or was deleted
   -- barrier: promote-taken
   if v.total = 0 then
     return 0;
@@ -264,13 +264,14 @@ begin
       where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))
   where d.key is null and (m.key is null or m.nth = 1 or m.origin = 'broker' or v_window_ms = 0);
   get diagnostics v_added = row_count;
-  -- Duplicates do not count as activity: a window buffer would wait for nothing.
+  -- Duplicates do not change last_created_at: a window buffer would wait although nothing was added.
   if v_added > 0 then
     update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;
   end if;
   if v_window_ms > 0 then
     insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
-    -- One row per key: a key whose window ended while its message waited may be in the batch twice.
+    -- One row per key: if the window of a key ended while its message was scheduled, the batch may contain
+    -- the key twice.
     select distinct on (m.transaction_id) p_partition_id, m.transaction_id, m.id, m.seq, v_now + v_window_ms * interval '1 millisecond'
     from rouse.messages m
     where m.partition_id = p_partition_id and m.seq >= v_first and m.transaction_id is not null

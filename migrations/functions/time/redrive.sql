@@ -1,10 +1,10 @@
--- Redrives dead letters: redelivers each to its own group, at its own position in its partition, and counts
--- attempts from the start.
+-- Redrives dead letters: each is redelivered to its own group, at its old position in its partition, and its
+-- attempts count from the start again.
 
 -- Redrives in one step.
--- Parameters: queue; group, error code and letter ids (null: any); the maximum of letters; whether only to
---   count them.
--- Result: wake hints, whose count is the number of letters moved (or that would be).
+-- Parameters: queue; group, error code and ids of dead letters (null: any); the maximum of dead letters;
+--   whether only to count them.
+-- Result: wake hints, whose count is the number of dead letters moved, or that would be moved.
 -- Locks: as redrive_letters.
 create or replace function rouse.redrive(
   p_queue text, p_group text default null, p_error_code text default null, p_ids bigint[] default null,
@@ -37,7 +37,7 @@ begin
   return query select * from rouse.redrive_letters(v_queue, v_ids);
 end $$;
 
--- Refuses a redrive during a purge in steps, which would remove the redriven messages.
+-- Refuses a redrive while a purge in steps is running, because the purge would remove the redriven messages.
 -- Parameters: the queue's id and name. Result: nothing, or RS409 queue_in_use. Locks: none.
 create or replace function rouse.refuse_redrive(p_queue_id integer, p_queue text) returns void
 language plpgsql
@@ -48,9 +48,10 @@ begin
   end if;
 end $$;
 
--- Moves these letters. If retention has removed the message from the log, it is restored from the letter.
--- Parameters: the queue, letters of it. Result: wake hints, whose count is the number of letters moved.
--- Locks: groups with SKIP LOCKED, partitions by id, lanes by (partition, group), the letters.
+-- Moves these dead letters back. If retention has removed a message from the log, it is restored from its
+-- dead letter.
+-- Parameters: the queue, ids of its dead letters. Result: wake hints, whose count is the number moved.
+-- Locks: groups with SKIP LOCKED, partitions by id, lanes by (partition, group), the dead letters.
 create or replace function rouse.redrive_letters(p_queue rouse.queues, p_ids bigint[])
 returns setof rouse.wake_hint
 language plpgsql
@@ -67,8 +68,8 @@ begin
   order by l.partition_id, l.group_id for no key update;
   -- barrier: redrive-locked
   if v_oldest_ms > 0 then
-    -- After a seek back the cursor may be before a letter's message, and pops would skip that as too old. So
-    -- the cursor moves past it now.
+    -- After a seek back the cursor may be before the message of a dead letter. When the cursor reaches that
+    -- message, a pop would skip it as too old. So the cursor moves past it now.
     update rouse.lanes l
     set next = rouse.seq_at(p.id, greatest(l.next, p.tail), p.head, rouse.now() - v_oldest_ms * interval '1 millisecond')
     from (
@@ -93,7 +94,7 @@ begin
     select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true
     from letters d join rouse.partitions p on p.id = d.partition_id
     join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
-    where d.seq < greatest(l.next, p.tail)  -- after a seek back the cursor delivers it, once
+    where d.seq < greatest(l.next, p.tail)  -- otherwise the cursor, after a seek back, delivers it
     on conflict on constraint redeliveries_pkey do nothing
   ), marked as (
     -- Redriven messages have no age limit (pop/expire_again.sql), and a release must not move the cursor back
@@ -104,7 +105,7 @@ begin
     update rouse.lanes l set ready = true, blocked_until = null
     where (not l.ready or l.blocked_until is not null) and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
   ), unswept as (
-    -- Retention searches for rows from here on.
+    -- Retention searches for rows to delete from here on.
     update rouse.partitions p set swept_to = d.seq
     from (select o.partition_id, min(o.seq) as seq from letters o group by o.partition_id) d
     where p.id = d.partition_id and p.swept_to > d.seq
@@ -114,7 +115,7 @@ begin
   group by p.name, g.name;
 end $$;
 
--- The number of letters that a redrive would move, without moving any.
+-- Counts the dead letters that a redrive would move.
 -- Parameters: queue, a filter as in letter_fits. Result: one row per partition and group; or RS404.
 -- Locks: none.
 create or replace function rouse.count_letters(p_queue text, p_where jsonb)
@@ -136,9 +137,10 @@ begin
   order by p.name, g.name;
 end $$;
 
--- Starts a redrive of the letters that exist now. Nodes run its steps; it continues if one of them dies.
--- Parameters: its id, queue, a filter as in letter_fits, letters per second (null: unlimited).
--- Result: the redrive; or RS404. Locks: the chore.
+-- Starts a redrive of the dead letters that exist now. Nodes run its steps; if a node dies, others continue
+-- it.
+-- Parameters: its id, queue, a filter as in letter_fits, dead letters per second (null: unlimited).
+-- Result: the redrive; or RS404. Locks: the row `redrive` of rouse.chores.
 create or replace function rouse.start_redrive(p_id uuid, p_queue text, p_where jsonb, p_rate integer) returns setof rouse.redrives
 language plpgsql
 as $$
@@ -163,7 +165,7 @@ begin
   update rouse.chores c set next_at = least(c.next_at, v_now) where c.name = 'redrive';
 end $$;
 
--- Cancels a redrive; moved letters stay moved.
+-- Cancels a redrive. Dead letters that it has moved stay moved.
 -- Parameters: its id. Result: the redrive as it is now; no row if there is none. Locks: the redrive.
 create or replace function rouse.cancel_redrive(p_id uuid) returns setof rouse.redrives
 language plpgsql
@@ -174,13 +176,14 @@ begin
   return query select r.* from rouse.redrives r where r.id = p_id;
 end $$;
 
--- Runs one step of the redrive that is due first. The first node to lock the chore's row runs it. A step of a
--- redrive with a rate moves the letters of a tenth of a second, at least one. A redrive whose partitions are
--- locked continues a second later, so that others get their turn.
+-- Runs one step of the redrive that is due first. The first node to lock the row `redrive` of rouse.chores
+-- runs it. With a rate, a step moves the dead letters of a tenth of a second, at least one. If partitions of
+-- a redrive are locked, it continues a second later, so that other redrives get their turn.
 -- Parameters: the node.
 -- Result: wake hints; then a last row without a hint, with the ms until the next step, null if nothing is
 --   left. No row if no step is due or another node runs it.
--- Locks: the chore with SKIP LOCKED, the redrive, then as redrive_letters; 100 ms per lock at most.
+-- Locks: the row of rouse.chores with SKIP LOCKED, the redrive, then as redrive_letters. It waits at most 100
+--   ms for each lock.
 create or replace function rouse.redrive_step(p_holder text)
 returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql
@@ -215,7 +218,8 @@ begin
     update rouse.redrives r set next_at = v_now + interval '1 second', updated_at = v_now where r.id = v.id;
   elsif v.id is not null then
     v_ids := rouse.letters_meant(v_queue.id, v.criteria, v.position, v.up_to, v_batch);
-    -- From its due time, not from now: a late step does not slow down the rest.
+    -- The next step is due relative to the due time of this one, not to now, so that a late step does not
+    -- slow down the redrive.
     v_next := coalesce(greatest(v_now, v.next_at + v_batch * interval '1 second' / v.rate_per_second), v_now);
     begin
       for hint in

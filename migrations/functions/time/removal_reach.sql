@@ -1,9 +1,9 @@
--- What a removal in progress covers before its steps have reached it.
+-- Which messages and keys a removal in progress covers, before its steps have reached them.
 
--- Whether a removal covers a scheduled message: it existed when the operator called. The broker's
--- transactions are short, so the time decides. A SQL producer's transaction may have been open then, and what
--- it commits later must stay: its rows are covered only if they are older than every transaction that was
--- open.
+-- Whether a removal covers a scheduled message, which means that the message existed when the operator
+-- called. For messages from nodes the creation time decides, because their transactions are short. The
+-- transaction of a SQL producer may have been open during the call, and what it commits later must stay. So
+-- its rows are covered only if they are older than every transaction that was open during the call.
 -- Parameters: the removal; the message's origin, the time it was scheduled, and its xmin. Result: a boolean.
 -- Locks: none.
 create or replace function rouse.is_removed(p rouse.removals, p_origin text, p_created_at timestamptz, p_xmin xid) returns boolean
@@ -24,8 +24,8 @@ as $$
       and rouse.is_removed(r, p_origin, p_created_at, p_xmin))
 $$;
 
--- Whether the message of a dedupe key belongs to a purge in steps. The key must not count any more: a message
--- pushed after the purge would be a duplicate of one that the purge removes.
+-- Whether the message of a dedupe key belongs to a purge in steps. Such a key no longer counts. Otherwise a
+-- message pushed after the purge would be a duplicate of one that the purge removes.
 -- Parameters: the purge, the key. Result: a boolean. Locks: none.
 create or replace function rouse.is_key_purged(p rouse.removals, p_key rouse.dedup) returns boolean
 language plpgsql stable
@@ -38,8 +38,8 @@ begin
     select t.* into v from rouse.partitions t where t.id = p_key.partition_id;
     return p_key.seq < rouse.purged_to(v, p.requested_at);
   end if;
-  -- A scheduled message, whose row no index finds by key. The broker scheduled it one dedupe window before
-  -- the key expires.
+  -- The message is scheduled, and no index finds its row by key. It was scheduled one dedupe window before
+  -- its key expires.
   return p_key.expires_at <= p.requested_at + (select q.dedup_window_ms from rouse.queues q where q.id = p.queue_id) * interval '1 millisecond';
 end $$;
 

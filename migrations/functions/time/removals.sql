@@ -10,7 +10,7 @@
 
 -- Starts a removal. A second purge of a queue replaces the first.
 -- Parameters: kind, the queue's name and id, the groups that are deleted, the first phase. Result: nothing.
--- Locks: the removal that it replaces, then the chore; a step holds both only briefly.
+-- Locks: the removal that it replaces, then the row `removal` of rouse.chores. Steps hold both only briefly.
 create or replace function rouse.begin_removal(
   p_kind text, p_queue text, p_queue_id integer, p_group_ids integer[], p_phase text
 ) returns void
@@ -28,13 +28,13 @@ begin
   update rouse.chores c set next_at = least(c.next_at, v_now) where c.name = 'removal';
 end $$;
 
--- Runs one step of the removal that is due first. The first node to lock the chore's row runs it. The pause
--- between two steps is as long as the step took.
+-- Runs one step of the removal that is due first. The first node to lock the row `removal` of rouse.chores
+-- runs it. The pause after a step is as long as the step took.
 -- Parameters: the node.
 -- Result: one row: a wake hint if the step opened lanes that may have messages, and the ms until the next
 --   step, null if nothing is left. No row if no step is due or another node runs it.
--- Locks: the chore with SKIP LOCKED, the removal; then one partition after the other, each with its lanes and
---   leases, for no longer than v_ms_max and one partition. It waits briefly for each.
+-- Locks: the row of rouse.chores with SKIP LOCKED, the removal; then one partition after the other, each with
+--   its lanes and leases, until v_ms_max is over. It waits at most v_lock_ms_max for each lock.
 create or replace function rouse.removal_step(p_holder text)
 returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql
@@ -82,8 +82,8 @@ begin
   return next;
 end $$;
 
--- The smallest piece of a removal: some rows of one kind, or of one partition.
--- Parameters: the removal. Result: the removal as it is then, in phase `done` if nothing is left.
+-- Runs the smallest unit of a removal: removes some rows of one kind, or of one partition.
+-- Parameters: the removal. Result: the updated removal, in phase `done` if nothing is left.
 -- Locks: as removal_step.
 create or replace function rouse.remove_some(p rouse.removals) returns rouse.removals
 language plpgsql
@@ -110,7 +110,7 @@ begin
     return p;
   end if;
 
-  -- By name: there is no index by queue and id.
+  -- Partitions are visited by name, because there is no index by queue and id.
   select t.id, t.name into v from rouse.partitions t
   where t.queue_id = p.queue_id and t.name > p.position order by t.name limit 1;
   if not found then
@@ -209,8 +209,8 @@ begin
   update rouse.partitions p set tail = greatest(p.tail, v_to), keys_from = greatest(p.keys_from, v_to) where p.id = p_id;
 end $$;
 
--- Deletes rows of messages that a purge removed, then their dedupe keys. A dead letter that was redriven
--- since is back at its old position below `tail`: it stays.
+-- Deletes the rows of messages that a purge removed, then their dedupe keys. A dead letter that was redriven
+-- after the purge is at its old position again, below `tail`, and stays.
 -- Parameters: the partition, the removal (with the key to continue after; null: messages first), the maximum
 --   of rows.
 -- Result: whether nothing is left, and the key to continue after.
@@ -230,10 +230,11 @@ begin
   done := false;
   select t.keys_from into v_below from rouse.partitions t where t.id = p_id;
   if p.key_position is null and exists (select from rouse.messages m where m.partition_id = p_id and m.seq < v_below) then
-    -- As redrives do: a redrive may rely on a row that would be deleted here.
+    -- Redrives take the same lock: a redrive may rely on a row that would be deleted here.
     perform from rouse.partitions t where t.id = p_id for no key update;
     -- barrier: sweep-locked
-    -- In one statement: a pop between two statements would hide both the redelivery and the lease.
+    -- All in one statement: with two, a pop in between could turn a redelivery into a lease, and both would
+    -- miss it.
     v_held := array(
       select r.seq from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_below
       union all
@@ -268,7 +269,7 @@ as $$
 declare
   v_gone bigint;
 begin
-  -- A push that waits for it finds it gone, and creates the queue again.
+  -- A push that waits for the partition finds that it is gone, and creates the queue again.
   perform from rouse.partitions t where t.id = p_id for update;
   delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
     select x.seq from rouse.messages x where x.partition_id = p_id order by x.seq limit p_rows));
@@ -302,7 +303,8 @@ end $$;
 
 -- Deletes the lane of a deleted group on a partition, with its redeliveries, and its lease if a pop in
 -- progress created one after the group was deleted.
--- Parameters: the partition, the group, whether lanes name their leases, the maximum of redeliveries.
+-- Parameters: the partition, the group, whether the queue is ordered (then lanes name their leases), the
+--   maximum of redeliveries.
 -- Result: whether it is gone.
 -- Locks: the lane, its leases. If a consumer's transaction holds one, it raises lock_not_available.
 create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_ordered boolean, p_rows integer) returns boolean

@@ -2,12 +2,12 @@
 -- kinds: partitions (messages, and partitions that are empty and idle), dedupe keys, history (dead letters,
 -- attempts, traces).
 
--- A step over partitions and, when it completes the round, a step of each other kind.
+-- Runs a step over partitions and, if that completes the round, a step of each other kind.
 -- Parameters: server-wide ms to keep consumed messages, dead letters and attempts, traces, idle partitions;
 --   the ms without a request after which a group no longer retains messages (null: never); the maximum of
 --   partitions to lock and rows to delete per call; the partition to continue after.
 -- Result: the number deleted, by kind; kind `next` is the partition to continue after, 0 when the round is
---   complete; kind `passed` counts partitions that were locked for too long.
+--   complete; kind `passed` counts partitions that were skipped because they were locked for too long.
 -- Locks: as retain_partitions, retain_keys and retain_history.
 create or replace function rouse.retain(
   p_completed_ms bigint default 86400000, p_dead_ms bigint default 1209600000, p_traces_ms bigint default 604800000,

@@ -1,9 +1,9 @@
 -- Deletes old dead letters, attempts and traces, oldest first.
--- Parameters: ms to keep dead letters and attempts, and traces; the maximum of rows of each kind, 2,000 if
---   that is less.
--- Result: kinds `dead_letters`, `attempts` and `traces`, and `next`: 1 if one of them may have more,
---   otherwise 0.
--- Locks: those rows, with SKIP LOCKED: a redrive may be moving a letter.
+-- Parameters: ms to keep dead letters and attempts; ms to keep traces; the maximum of rows of each kind
+--   (never more than 2,000).
+-- Result: the number deleted of kinds `dead_letters`, `attempts` and `traces`; kind `next` is 1 if there may
+--   be more to delete, otherwise 0.
+-- Locks: those rows, with SKIP LOCKED, because a redrive may be moving a dead letter.
 create or replace function rouse.retain_history(p_dead_ms bigint, p_traces_ms bigint, p_rows integer)
 returns table (kind text, count bigint)
 language plpgsql

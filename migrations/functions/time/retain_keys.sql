@@ -1,12 +1,12 @@
--- Deletes expired dedupe keys in a sweep over the table's pages. No index finds expired keys: a BRIN index
--- stops helping once vacuumed space is reused, and a btree would cost every push with a key, which is every
--- push of the client. A sweep reads all keys of the table, so retention_step pauses until enough have
--- expired.
+-- Deletes expired dedupe keys in a sweep over the table's pages. There is no index by expiry: a BRIN index
+-- stops helping once vacuumed space is reused, and a btree would slow down every push with a key, which
+-- includes every push of the client. A sweep reads all keys of the table, so retention_step pauses between
+-- sweeps until enough keys have expired.
 -- Parameters: the maximum of rows, the page to continue at.
 -- Result: kinds `dedup` (keys deleted), `pages` (of the whole table), `next` (the page to continue at, 0 when
---   the sweep is complete), `passed` (chunks left for the next sweep, because a key was locked for too long).
--- Locks: the expired keys, for v_ms_max and one chunk of pages at most; it waits v_lock_ms_max for a key that
---   a push renews.
+--   the sweep is complete), `passed` (chunks that were skipped because a key was locked for too long).
+-- Locks: the expired keys, for at most 50 ms and one chunk of pages. It waits at most v_lock_ms_max for a key
+--   that a push is renewing.
 create or replace function rouse.retain_keys(p_rows integer, p_page bigint) returns table (kind text, count bigint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off
@@ -28,8 +28,8 @@ begin
   perform set_config('lock_timeout', v_lock_ms_max::text, true);
   while v_page < least(v_pages, v_end) loop
     begin
-      -- One statement with the condition in it: a key that a push renews meanwhile is checked again and
-      -- stays.
+      -- The condition is in the delete itself, so that a key which a push renews meanwhile is checked again
+      -- and stays.
       delete from rouse.dedup d
       where d.ctid >= format('(%s,0)', v_page)::tid and d.ctid < format('(%s,0)', v_page + v_chunk)::tid and d.expires_at <= v_now;
       get diagnostics v_count = row_count;

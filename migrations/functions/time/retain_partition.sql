@@ -1,8 +1,9 @@
--- Deletes messages of one partition that may go.
+-- Deletes those messages of one partition that no longer have to be kept.
 -- Parameters: the partition, ms to keep consumed messages, groups that were let go, the maximum of rows, the
 --   time now, when to end.
--- Result: the number of rows deleted; whether there is more, because rows or time ran out; whether it was
---   skipped, because it, its queue, or a lane with affected messages was locked.
+-- Result: the number of rows deleted; whether there is more to delete because the limit of rows or the time
+--   was reached; whether the partition was skipped because it, its queue, or a lane with affected messages
+--   was locked.
 -- Locks: the partition, its queue, lanes: see retain_partitions.
 create or replace function rouse.retain_partition(
   p_id bigint, p_completed_ms bigint, p_let_go integer[], p_rows integer, p_now timestamptz, p_ends timestamptz,
@@ -24,7 +25,7 @@ begin
   gone := 0;
   is_more := false;
   passed := false;
-  -- A subtransaction only if it must wait: PostgreSQL does not cache enough of them for every partition.
+  -- Uses a subtransaction only if it must wait: PostgreSQL caches 64 of them, too few for every partition.
   perform from rouse.partitions p where p.id = p_id for no key update skip locked;
   if not found then
     begin
@@ -45,7 +46,8 @@ begin
   end if;
   -- barrier: retain-locked
   if cardinality(p_let_go) > 0 then
-    v_let_go := rouse.let_go_groups(v.queue_id);  -- a redrive or seek that held the partition before marked its group as in use
+    -- Read again: a redrive or seek that held the partition before may have marked its group as in use.
+    v_let_go := rouse.let_go_groups(v.queue_id);
   end if;
   if v.retention_enabled then
     v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
@@ -54,15 +56,15 @@ begin
   end if;
   v_goal := greatest(v_limit.tail, v.tail);
   if v_goal > v_limit.free_to and v_goal > v.swept_to then
-    -- Messages are deleted that a group has not completed. A pop that holds its lane may have read them
-    -- already.
+    -- This deletes messages that a group has not completed. A pop that holds the lane of that group may have
+    -- read them already.
     perform from rouse.lanes l
     where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))
     order by l.group_id for no key update skip locked;
     get diagnostics v_count = row_count;
     if v_count = (select count(*) from rouse.lanes l where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))) then
       -- barrier: retain-lanes-locked
-      -- A new statement: it sees what pops delivered before the lanes were locked.
+      -- A new statement, so that it sees what pops delivered before the lanes were locked.
       v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
       v_goal := greatest(least(v_goal, v_limit.tail), v.tail);
     else
@@ -70,12 +72,12 @@ begin
       passed := true;
     end if;
   end if;
-  -- If a message below tail (it was redriven) is held, the rows behind it wait as well.
+  -- A redriven message may be leased below tail. The rows behind it then stay, too.
   v_goal := least(v_goal, v_limit.held_from);
   v_from := v.swept_to;
   while v_from < v_goal loop
     if v_from < v.tail then
-      -- There may be few rows below tail, and many seqs.
+      -- Below tail there may be few rows over a wide range of seqs, so gaps are skipped.
       select m.seq into v_to from rouse.messages m
       where m.partition_id = v.id and m.seq >= v_from and m.seq < least(v.tail, v_goal) order by m.seq limit 1;
       v_from := coalesce(v_to, least(v.tail, v_goal));
@@ -101,9 +103,9 @@ end $$;
 -- How far a partition's tail may rise.
 -- Parameters: partition, its queue, tail and head; ms to keep consumed messages (null: permanently) and
 --   unconsumed ones (null: permanently); groups that were let go; the time.
--- Result: the new tail; the seq up to which no lane of any group holds or waits for anything; the first seq
---   that stays because it is leased or to be redelivered. Of groups that were let go only leases count,
---   unless all groups were let go.
+-- Result: the new tail; the seq up to which every group has completed everything; the first seq that stays
+--   because it is leased or to be redelivered. For groups that were let go only leases count, unless all
+--   groups were let go.
 -- Locks: none.
 create or replace function rouse.retention_limit(
   p_id bigint, p_queue_id integer, p_tail bigint, p_head bigint, p_completed_ms bigint, p_evict_ms bigint, p_let_go integer[],
@@ -115,8 +117,8 @@ as $$
 declare
   v record;
 begin
-  -- In one statement: a pop or a release between two would hide both the lease and the cursor below it. A
-  -- group without a lane here has completed nothing.
+  -- All in one statement: with two, a pop or a release in between could move a message between cursor and
+  -- lease, and both would miss it. A group without a lane in this partition has completed nothing.
   select min(coalesce(l.next, p_tail)) as next, min(coalesce(l.next, p_tail)) filter (where g.id <> all (p_let_go)) as held_next,
     rouse.held_from(p_id, '{}') as held, rouse.held_from(p_id, p_let_go) as held_by_others
   into v
@@ -135,8 +137,9 @@ begin
   end if;
 end $$;
 
--- The lowest seq of a partition that is leased or to be redelivered; above every seq if there is none. Lanes
--- name ordered leases, the others are found by their index: leases have no index by partition.
+-- The lowest seq of a partition that is leased or to be redelivered; the maximum bigint if there is none.
+-- There is no index of all leases by partition: ordered leases are found through their lanes, and unordered
+-- ones have their own index.
 -- Parameters: the partition, groups whose redeliveries do not count. Result: a seq. Locks: none.
 create or replace function rouse.held_from(p_id bigint, p_let_go integer[]) returns bigint
 language sql stable

@@ -1,15 +1,18 @@
--- A step over partitions by id: deletes messages, then partitions that are empty and idle. Partitions are
--- first read in chunks and without a lock, with one lookup of the message at `tail` each; only those with
--- something to delete are locked. Messages are deleted by ranges of seq from swept_to on, and tail rises no
--- further than rows are deleted, so that a step costs what it removes.
--- Parameters: ms to keep consumed messages and idle partitions; whether groups may have been let go; the
---   maximum of partitions to lock and rows to delete; the partition to continue after.
+-- Runs a step over partitions in order of id: deletes messages, then partitions that are empty and idle.
+-- Partitions are first read in chunks and without a lock, and each costs one lookup of the message at `tail`;
+-- only those with something to delete are locked. Messages are deleted by ranges of seq, starting at
+-- swept_to, and tail rises only as far as rows are deleted, so that the cost of a step depends on what it
+-- deletes.
+-- Parameters: ms to keep consumed messages and idle partitions; whether groups may have been let go (see
+--   idle_groups.sql); the maximum of partitions to lock and of rows to delete; the partition to continue
+--   after.
 -- Result: kinds `messages`, `partitions`, `next` and `passed`, as retain.
--- Locks: partitions by id, each with its queue FOR KEY SHARE (no group is created meanwhile), for v_ms_max
---   and one chunk of rows at most. It waits v_lock_ms_max for a partition, because on a busy queue every
---   partition is locked most of the time; it skips a locked queue. If tail passes messages that a group has
---   not completed, that group's lanes with SKIP LOCKED: a pop that holds one of them may be about to return
---   those messages. Then idle partitions with SKIP LOCKED, their queues FOR SHARE, and their lanes.
+-- Locks: partitions by id, each with its queue FOR KEY SHARE (so that no group is created meanwhile), for at
+--   most 50 ms and one chunk of rows. It waits at most v_lock_ms_max for a partition, because on a busy queue
+--   every partition is locked most of the time; it skips a locked queue. If messages are deleted that a group
+--   has not completed: the lanes of that group with SKIP LOCKED, because a pop that holds one of them may be
+--   about to return those messages. Then idle partitions with SKIP LOCKED, their queues FOR SHARE, and their
+--   lanes.
 create or replace function rouse.retain_partitions(
   p_completed_ms bigint, p_idle_partition_ms bigint, p_lets_go boolean, p_partitions integer, p_rows integer, p_after bigint
 ) returns table (kind text, count bigint)
@@ -22,7 +25,7 @@ declare
   v_lock_ms_max constant integer := 30;
   v_chunk_max constant integer := 512;
   v_looked_max constant integer := 20000;
-  v_chunk integer := 8;     -- small at first: the partition of the last step may use up this one, too
+  v_chunk integer := 8;     -- small at first: the first partition alone may use up the step
   v_looked integer := 0;
   v_locked integer := 0;
   v_let_go integer[] := '{}';
@@ -66,8 +69,8 @@ begin
       ) l on true
     ) c;
     foreach v_id in array coalesce(v_found.due, '{}') loop
-      -- Checked before the lock: a partition that cannot be locked takes time, too. Each step visits at least
-      -- one.
+      -- Checks the limits before the lock, because waiting for a locked partition takes time, too. Each step
+      -- visits at least one partition.
       v_is_over := v_locked > 0 and (v_messages >= p_rows or v_locked >= p_partitions or clock_timestamp() > v_ends);
       exit when v_is_over;
       v_locked := v_locked + 1;
@@ -101,10 +104,10 @@ begin
   return query values ('messages', v_messages), ('partitions', v_partitions), ('next', v_next), ('passed', v_passed);
 end $$;
 
--- Deletes those of these partitions that are empty and idle and have neither keys nor dead letters (a redrive
--- needs the partition).
+-- Deletes those of the given partitions that are empty and idle and have neither dedupe keys nor dead letters
+-- (a redrive needs the partition).
 -- Parameters: the partitions, the ms they must have been idle, the time now. Result: the number deleted.
--- Locks: partitions by id and their queues FOR SHARE, with SKIP LOCKED, then their lanes.
+-- Locks: partitions by id and their queues FOR SHARE, all with SKIP LOCKED; then their lanes.
 create or replace function rouse.remove_partitions(p_ids bigint[], p_idle_ms bigint, p_now timestamptz) returns integer
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off

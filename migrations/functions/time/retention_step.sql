@@ -1,12 +1,12 @@
--- Runs one step of retention. The first node to lock the row of chore `retention` runs it, and holds it for
--- the step. Three chores have rounds: `retention` (partitions), `dedup` and `history`; the one that is
--- overdue longest goes first. The pause between steps of a round is as long as the step took, so that pushes
--- are hardly affected.
+-- Runs one step of retention. The first node to lock the row `retention` of rouse.chores runs it, and holds
+-- that lock during the step. There are three jobs, each a row of rouse.chores: `retention` (partitions),
+-- `dedup` and `history`. The job that is overdue longest runs first. The pause after a step is as long as the
+-- step took, so that pushes are hardly affected.
 -- Parameters: the node; ms between rounds; then as retain.
--- Result: as retain_partitions, retain_keys or retain_history; kind `let_go`, the number of idle groups not
---   yet reported; and kind `wait`, the ms until the next step of any chore. No row if none is due or another
---   node runs it.
--- Locks: the fence with SKIP LOCKED, the chore, then as those.
+-- Result: as retain_partitions, retain_keys or retain_history; kind `let_go`, the number of groups that were
+--   let go (see idle_groups.sql) and not reported yet; and kind `wait`, the ms until the next step of any
+--   job. No row if no job is due or another node runs a step.
+-- Locks: the row `retention` with SKIP LOCKED, then as retain_partitions, retain_keys or retain_history.
 create or replace function rouse.retention_step(
   p_holder text, p_interval_ms bigint, p_completed_ms bigint, p_dead_ms bigint, p_traces_ms bigint, p_idle_partition_ms bigint,
   p_idle_group_ms bigint, p_partitions integer, p_rows integer
@@ -18,7 +18,7 @@ declare
   v_again_ms constant bigint := 1000;      -- after a round that skipped something
   v_turns_max constant integer := 20;      -- steps in a row for one partition
   v_rest_ms_max constant bigint := 3600000;
-  v_keys_per_page constant integer := 4;   -- a sweep that deletes fewer came too soon
+  v_keys_per_page constant integer := 4;   -- if a sweep deletes fewer, the next pause is longer
   v_chore rouse.chores;
   v_begun constant timestamptz := clock_timestamp();
   v_now constant timestamptz := rouse.now();
@@ -37,7 +37,7 @@ begin
   if not found then
     return;
   end if;
-  -- A new statement: another node may have run the step before the fence was locked.
+  -- A new statement, because another node may have run the step before this call got the lock.
   select c.* into v_chore from rouse.chores c
   where c.name = any (v_chores) and c.next_at <= v_now order by c.next_at limit 1;
   if not found then
@@ -61,7 +61,7 @@ begin
   v_chore.gone := v_chore.gone + coalesce((v_result->>'dedup')::bigint, 0);
   v_chore.turns := case when v_next <> 0 and v_next = v_chore.position then v_chore.turns + 1 else 0 end;
   if v_chore.turns >= v_turns_max then
-    -- Other partitions get their turn; the next round comes soon.
+    -- The other partitions get their turn. The next round starts soon, because this one counts as skipped.
     v_next := case when v_next < 0 then 1 else v_next + 1 end;
     v_chore.turns := 0;
     v_chore.passed := v_chore.passed + 1;

@@ -1,9 +1,11 @@
--- Cron. Nodes know patterns and time zones; the database has the clock and decides which node is first.
+-- Cron schedules. Nodes evaluate patterns and time zones; the database has the clock, and decides which node
+-- fires a tick.
 
 -- The schedules that are due.
 -- Parameters: the maximum, and queues whose schedules are left out.
--- Result: one row per schedule, with the database's time, and the payload if the node must encrypt it: the
---   queue is encrypted, or would be if it were created now, or the schedule is.
+-- Result: one row per schedule, with the database's time. The payload is included only if the node must
+--   encrypt it: because the queue is encrypted, would be encrypted if it were created now, or the stored
+--   payload is encrypted.
 -- Locks: none.
 create or replace function rouse.due_schedules(p_limit integer default 100, p_without text[] default '{}')
 returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz,
@@ -22,12 +24,13 @@ begin
 end $$;
 
 -- Fires ticks of a schedule, once in the whole cluster: pushes a message for each and advances the schedule,
--- atomically. A second caller finds another next_at, or the row locked, and does nothing.
+-- atomically. A second caller finds that next_at has changed or that the row is locked, and does nothing.
 -- Parameters: the schedule, the next_at that the caller read, per tick the message's id and the tick's time,
 --   and the new next_at. With encryption: the stored payload that the caller read, the payload of each tick,
---   and the payload to store from now on. A schedule that was changed meanwhile stays due.
+--   and the payload to store from now on. If the payload was changed meanwhile, nothing happens and the
+--   schedule stays due.
 -- Result: wake hints; no row if another call was first or there was no tick to fire.
--- Locks: the schedule with SKIP LOCKED, then as push; 250 ms per lock at most.
+-- Locks: the schedule with SKIP LOCKED, then as push. It waits at most 250 ms for each lock.
 create or replace function rouse.fire_schedule(
   p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz,
   p_seen_payload text default null, p_payloads text[] default null, p_stored text default null

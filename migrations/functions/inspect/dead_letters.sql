@@ -2,8 +2,8 @@
 
 -- Lists dead letters, newest first.
 -- Parameters: queue (null: any), a filter as in letter_fits, the maximum of rows, how many to skip.
--- Result: the letters, each with the list of its failed attempts. Every row has the total that matches,
---   counted up to 10,000 beyond this page: a list must not read all letters.
+-- Result: the dead letters, each with the list of its failed attempts. Every row has the total number that
+--   matches. It is counted only up to 10,000 beyond this page, so that a list does not read all dead letters.
 -- Locks: none.
 create or replace function rouse.dead_letters(
   p_queue text, p_where jsonb default '{}', p_limit integer default 100, p_offset integer default 0
@@ -18,7 +18,7 @@ as $$
 #variable_conflict use_column
 declare
   v_counted_max constant integer := 10000;
-  -- The names are looked up once, not for every letter. A name that does not exist matches nothing.
+  -- The names are looked up once, not for every dead letter. A name that does not exist matches nothing.
   v_queue integer := (select q.id from rouse.queues q where q.name = p_queue);
   v_groups integer[] := array(select g.id from rouse.groups g
     where g.name = p_where ->> 'consumerGroup' and (p_queue is null or g.queue_id = v_queue));
@@ -55,10 +55,11 @@ begin
   order by d.id desc;
 end $$;
 
--- Whether a letter matches a filter.
--- Parameters: the letter; any of consumerGroup, partition, errorCode, errorMessage, transactionId, and ids (a
---   list of texts, of letters or of messages). Absent fields match everything.
--- Result: true, false or null. Locks: none.
+-- Whether a dead letter matches a filter.
+-- Parameters: the dead letter; a filter with any of consumerGroup, partition, errorCode, errorMessage,
+--   transactionId and ids (a list of ids of dead letters or messages, as texts). Absent fields match
+--   everything.
+-- Result: true if it matches, otherwise false or null. Locks: none.
 create or replace function rouse.letter_fits(p_letter rouse.dead_letters, p_where jsonb) returns boolean
 language sql stable
 as $$
@@ -73,10 +74,10 @@ as $$
     and (p_where -> 'ids' is null or p_where -> 'ids' ? p_letter.id::text or p_where -> 'ids' ? p_letter.message_id::text)
 $$;
 
--- The first letters of a queue that match a filter, by id. The letters of each group are read in order and no
--- further than needed: there is no index by queue and id, and sorting all letters in every step would cost
--- more the more there are.
--- Parameters: the queue's id, a filter as in letter_fits, the letter to continue after, the last letter to
+-- The first dead letters of a queue that match a filter, by id. Those of each group are read in order, and no
+-- further than needed. There is no index by queue and id, and sorting all dead letters in every step would
+-- cost more the more there are.
+-- Parameters: the queue's id, a filter as in letter_fits, the dead letter to continue after, the last one to
 --   include, the maximum.
 -- Result: their ids, in order. Locks: none.
 create or replace function rouse.letters_meant(p_queue_id integer, p_where jsonb, p_after bigint, p_up_to bigint, p_limit integer)
@@ -95,7 +96,7 @@ as $$
     order by o.id limit p_limit)
 $$;
 
--- Every attempt at a message that did not complete, oldest first, as a list. Times are ms since 1970.
+-- The attempts at a message that did not complete, oldest first, as a list. Times are ms since 1970.
 -- Parameters: the message's partition and seq, the group. Result: the list, possibly empty. Locks: none.
 create or replace function rouse.attempts_of(p_partition_id bigint, p_seq bigint, p_group_id integer) returns jsonb
 language sql stable
@@ -107,7 +108,8 @@ as $$
   where a.partition_id = p_partition_id and a.seq = p_seq and a.group_id = p_group_id and a.outcome <> 'redriven'
 $$;
 
--- The errors of dead letters, most frequent first. Without an error code, the text distinguishes errors.
+-- The errors of dead letters, most frequent first. Dead letters without an error code are grouped by their
+-- error text.
 -- Parameters: queue and group (null: any), the maximum of rows. Result: one row per error. Locks: none.
 create or replace function rouse.dead_letter_groups(p_queue text, p_group text, p_limit integer)
 returns table (
@@ -126,9 +128,10 @@ as $$
 $$;
 
 -- Deletes dead letters permanently, in bounded steps.
--- Parameters: queue, a filter as in letter_fits, the last letter to include (null: all), the maximum of
+-- Parameters: queue, a filter as in letter_fits, the last dead letter to include (null: all), the maximum of
+--   dead letters.
+-- Result: the number deleted, and the last dead letter to include in the next step; or RS404. Locks: the dead
 --   letters.
--- Result: the number deleted, and the last letter to include in the next step; or RS404. Locks: the letters.
 create or replace function rouse.purge_letters(
   p_queue text, p_where jsonb, p_up_to bigint, p_limit integer, out purged bigint, out up_to bigint
 )

@@ -1,7 +1,7 @@
 -- Reads messages without leasing them.
 
--- The leases of a lane. The lane names an ordered one; the others are found by their index. Leases have no
--- index by group.
+-- The leases of a lane. The lane names its lease if the queue is ordered; unordered leases have their own
+-- index. There is no index of all leases by group.
 -- Parameters: partition and group. Result: the leases. Locks: none.
 create or replace function rouse.leases_of_lane(p_partition_id bigint, p_group_id integer) returns setof rouse.leases
 language sql stable
@@ -36,8 +36,8 @@ $$;
 
 -- A page of a queue's log, by partition and seq.
 -- Parameters: queue; partition (null: all); the group whose statuses are shown; a status, or null for all;
---   the partition and seq to continue after (0, 0: from the start); the maximum of messages and of partitions
---   to read.
+--   the partition and seq to continue after (0, 0: from the start); the maximum of messages and the maximum
+--   of partitions to read.
 -- Result: the messages; then a last row without a seq: the partition to continue in, null at the end. RS404
 --   if there is no such queue.
 -- Locks: none.
@@ -73,7 +73,7 @@ begin
   for v_lane in
     select p.id, p.name, p.head, p.tail, coalesce(l.next, 1) as next
     from (
-      -- There is no index by queue and id, and the index by id alone might read all partitions of other
+      -- There is no index by queue and id, and a scan of the index by id could read all partitions of other
       -- queues.
       select o.* from (select * from rouse.partitions where queue_id = v_queue_id and name = any (v_names) offset 0) o
       where o.id >= p_after_partition
@@ -82,7 +82,7 @@ begin
       where o.id >= p_after_partition
       order by id limit p_partitions + 1
     ) p
-    -- Looked up one by one: a page may end at the first of them.
+    -- Lanes are looked up one by one, because the page may end in the first partition.
     left join lateral (select x.next from rouse.lanes x where x.partition_id = p.id and x.group_id = v_group_id offset 0) l on true
     order by p.id
   loop
@@ -128,12 +128,13 @@ begin
   return next;
 end $$;
 
--- Messages of all partitions in the order of their creation, for callers that follow a queue. The newest
--- fifth of a second is left for the next call, so that messages that are being committed are not skipped.
+-- Messages of all partitions in the order of their creation, for callers that follow a queue. Messages of the
+-- last 200 ms are left for the next call, so that messages whose transaction has not committed yet are not
+-- missed.
 -- Parameters: queue; partition (null: all); the time, partition and seq to continue after (a null time: from
 --   now on); the maximum of messages.
--- Result: the messages; then a last row without a seq, whose created_at is the time to continue after if
---   there was no message. RS404 if there is no such queue.
+-- Result: the messages; then a last row without a seq, whose created_at is the time to continue after if no
+--   message was returned. RS404 if there is no such queue.
 -- Locks: none.
 create or replace function rouse.follow_messages(
   p_queue text, p_partition text, p_after timestamptz, p_after_partition bigint, p_after_seq bigint, p_limit integer

@@ -1,7 +1,8 @@
 -- One message and its history.
 
--- Finds a message by its transaction id. The log has no index by it. The id itself may contain the position;
--- otherwise a dedupe key or a dead letter has it, or the newest messages of the partition are searched.
+-- Finds a message by its transaction id, by which the log has no index. The id itself may contain the
+-- position (`partition-seq`). Otherwise the seq comes from the dedupe key or a dead letter, or from a search
+-- through the newest messages of the partition.
 -- Parameters: the partition, the transaction id. Result: the seq, or null if it was not found. Locks: none.
 create or replace function rouse.seq_of(p_partition_id bigint, p_transaction_id text) returns bigint
 language plpgsql stable

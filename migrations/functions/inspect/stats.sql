@@ -1,4 +1,5 @@
--- The contents of queues and groups. Depth is head minus next: nothing is counted on the hot path.
+-- Stats of queues and groups. The depth of a lane is head minus next, so pushes and pops maintain no
+-- counters.
 
 -- Stats of one queue or of all; nodes call stats_page.
 -- Parameters: queue (null: all). Result: as stats_of. Locks: none.
@@ -28,8 +29,8 @@ as $$
     select q.id from rouse.queues q where p_after is null or q.name > p_after order by q.name limit p_limit))
 $$;
 
--- Stats of these queues. Each table is read once for all of them. Leases are read completely, because an
--- index by group would cost every pop; the others by index.
+-- Stats of these queues. Each table is read once for all of them: leases completely, because an index by
+-- group would slow down every pop; the other tables by index.
 -- Parameters: the queue ids.
 -- Result: one row per queue and group, or one row without a group for a queue that has none. Locks: none.
 create or replace function rouse.stats_of(p_queue_ids integer[])
@@ -39,12 +40,12 @@ returns table (
   dead bigint, oldest_pending_at timestamptz, last_seen_at timestamptz
 )
 language plpgsql stable
--- Custom plans know the number of queues, and read small pages by index.
+-- With custom plans the planner knows the number of queues, and reads small pages by index.
 set plan_cache_mode = force_custom_plan set jit = off
 as $$
 #variable_conflict use_column
 declare
-  -- As a value, so that the planner knows whether they have many scheduled messages.
+  -- A value instead of a join, so that the planner knows whether these queues have many scheduled messages.
   v_names constant text[] := array(select q.name from rouse.queues q where q.id = any (p_queue_ids));
 begin
   return query

@@ -15,7 +15,7 @@ as $$
   returning id
 $$;
 
--- Events, newest first: of a message, or of all messages by name.
+-- Events, newest first: those of one message, or those of all messages that have a name.
 -- Parameters: partition and transaction id, or a name; the event to continue before (null: the newest); the
 --   maximum.
 -- Result: the events. Locks: none.
@@ -50,7 +50,7 @@ as $$
   order by a.id
 $$;
 
--- The names of events, those of the latest events first.
+-- The names of events, ordered by their latest event, newest first.
 -- Parameters: the maximum. Result: one row per name. Locks: none.
 create or replace function rouse.trace_names(p_limit integer)
 returns table (name text, events bigint, last_at timestamptz)

@@ -1,4 +1,4 @@
--- Facts that explain why a queue does not move; the caller makes sentences of them.
+-- Facts that explain why a queue does not move; the caller turns them into sentences.
 
 -- The facts of a queue and of its groups.
 -- Parameters: queue, group (null: all).
@@ -15,7 +15,7 @@ begin
   if not found then
     return null;
   end if;
-  -- Both in one query: PostgreSQL might search for the minimum alone among the due times of all queues.
+  -- One query for both: for the minimum alone, PostgreSQL might search through the due times of all queues.
   select count(*) as count, min(s.due_at) as next_at into v_scheduled from rouse.scheduled s where s.queue = v.name;
   return jsonb_build_object(
     'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,
@@ -30,7 +30,7 @@ begin
 end $$;
 
 -- The facts of one group. A lane with messages is ready, leased, held by a failed message, or gathering (its
--- window buffer is not quiet yet).
+-- window buffer has not ended).
 -- Parameters: the queue, the group, the time. Result: an object. Locks: none.
 create or replace function rouse.why_group(p_queue rouse.queues, p_group rouse.groups, p_now timestamptz) returns jsonb
 language sql stable
@@ -48,7 +48,7 @@ as $$
     ) h on true
     where p.queue_id = p_queue.id
   ), held as (
-    -- By lane: leases have no index by group.
+    -- Leases are found by lane, because they have no index by group.
     select s.* from lane l cross join lateral (
       select o.* from rouse.leases o where o.id = l.lease_id and o.partition_id = l.id offset 0) s
     where l.lease_id is not null

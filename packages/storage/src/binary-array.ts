@@ -1,6 +1,6 @@
 // PostgreSQL arrays in binary wire format. pg sends a Buffer as a binary parameter, so a batch of texts needs
-// no quoting on this side and no unquoting on the server: at 100 messages per call that costs a third of an
-// array literal on both sides.
+// no quoting on this side and no unquoting on the server. At 100 messages per call this costs a third as much
+// as an array literal, on both sides.
 
 const oids = { text: 25, int4: 23, int8: 20, uuid: 2950, bool: 16, timestamptz: 1184 } as const
 
@@ -112,7 +112,7 @@ const hexDigits = Int16Array.from({ length: 128 }, (_, code) => {
   return Number.isNaN(digit) ? -256 : digit
 })
 
-/** The byte of two hexadecimal digits, negative if invalid. Half the cost of Buffer's own hex. */
+/** The byte of two hexadecimal digits, negative if invalid. Takes half the time of Buffer's hex decoding. */
 function hexByte(text: string, at: number): number {
   return (
     (hexDigits[text.charCodeAt(at)] ?? -256) * 16 + (hexDigits[text.charCodeAt(at + 1)] ?? -256)

@@ -1,7 +1,7 @@
 // How statements reach PostgreSQL. A statement is prepared by name, once per connection. A pooler in
-// transaction mode (pgbouncer before 1.21) gives every transaction another server connection: there a name is
-// missing or already taken, and the statement fails before it begins. So a connection through a pooler uses
-// no names, and neither does one that fails like that.
+// transaction mode (pgbouncer before 1.21) may give every transaction another server connection. There the
+// name is missing or already taken, and the statement fails before it begins. So a connection through a
+// pooler uses no names, and neither does a connection on which a statement has failed this way.
 import { isPooled, OutcomeUnknownError } from '@rouse/database'
 import type pg from 'pg'
 
@@ -18,7 +18,7 @@ export interface Executor {
   query(statement: Statement): Promise<{ rows: unknown[][] }>
 }
 
-/** Gives each statement a connection, and callers of `use` one for several statements. */
+/** Uses a connection for each statement, and in `use` the same one for several statements. */
 export interface Connections extends Executor {
   /** Rejects without calling `work` if no connection is available. */
   use<T>(work: (executor: Executor) => Promise<T>): Promise<T>

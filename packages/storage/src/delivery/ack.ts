@@ -41,7 +41,7 @@ const ackCall = {
   parameters: ackParameters,
 }
 
-/** Ends deliveries. With a group, rejects leases of any other group. */
+/** Acknowledges messages. If a group is given, leases of other groups are rejected. */
 export async function ack(
   executor: Executor,
   items: readonly AckItem[],

@@ -18,7 +18,10 @@ export interface Holdings {
   readonly messages: readonly HeldMessage[]
 }
 
-/** Which of these messages the leases still hold. A read only: a later write must check the lease again. */
+/**
+ * Finds which of these messages the leases still hold. This only reads: a later write must check the lease
+ * again.
+ */
 export async function holdingsOf(
   pool: pg.Pool,
   leaseIds: readonly string[],

@@ -9,7 +9,7 @@ export interface PopDemand {
   /** Absent: the queue's lease time. */
   readonly leaseMs?: number | undefined
   readonly autoAck?: boolean | undefined
-  /** The caller, for operators: node, worker, consumer. */
+  /** Who holds the lease (node, worker, consumer), to be shown to operators. */
   readonly holder: string
 }
 

@@ -41,7 +41,10 @@ export const pushParameters = [
 ] as const
 
 export interface PushLimits {
-  /** How long to wait for a partition that another transaction holds; then SQLSTATE 55P03. */
+  /**
+   * How long to wait for a partition that another transaction has locked, before it fails with SQLSTATE
+   * 55P03.
+   */
   readonly lockTimeoutMs?: number | undefined
 }
 
@@ -52,7 +55,7 @@ const pushCall = {
   parameters: [...pushParameters, 'integer'],
 }
 
-/** Appends messages, all or nothing. */
+/** Appends either all messages or none. */
 export async function push(
   executor: Executor,
   items: readonly NewMessage[],

@@ -24,7 +24,9 @@ export interface CommittedTransaction {
   readonly woken: WakeHint[]
 }
 
-/** After the acknowledgement's columns come those that `readPush` reads. */
+/**
+ * The index of the first column that `readPush` reads. The columns before it belong to the acknowledgement.
+ */
 const pushColumnsAt = 8
 const transactionCall = {
   name: 'transaction',

@@ -54,7 +54,7 @@ const listCall = {
   parameters: ['text', 'jsonb', 'integer', 'integer'],
 }
 
-/** Newest first, with the count of all that match. */
+/** Newest first, with the number that match, counted up to 10,000 beyond the page. */
 export async function deadLetters(
   executor: Executor,
   { queue, group, limit = 100, offset = 0, ...others }: DeadLetterFilter = {},
@@ -62,7 +62,7 @@ export async function deadLetters(
   const where = JSON.stringify({ consumerGroup: group, ...others })
   const rows = await callRows(executor, listCall, [queue ?? null, where, limit, offset])
   if (rows.length === 0 && offset > 0) {
-    // Past the end there is no row to carry the total.
+    // Past the end there is no row that has the total, so it is read from the first page.
     const [first] = await callRows(executor, listCall, [queue ?? null, where, 1, 0])
     return { letters: [], total: Number(first?.[17] ?? 0) }
   }

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { callStatement } from '../call.ts'
 import { hintFields, readWakeHint } from '../wake-hint.ts'
 
-/** Selects dead letters, in the terms of the API. */
+/** Selects dead letters. The field names are those of the API. */
 export interface LetterFilter {
   readonly consumerGroup?: string | undefined
   readonly partition?: string | undefined
@@ -135,7 +135,7 @@ export async function cancelRedrive(pool: pg.Pool, id: string): Promise<RedriveR
   return row === undefined ? undefined : readRedrive(row)
 }
 
-/** One step; the first node to call runs it. Undefined: none is due, or another node took it. */
+/** Runs one step, unless another node is running one. Undefined: none is due, or another node runs it. */
 export async function redriveStep(
   pool: pg.Pool,
   holder: string,

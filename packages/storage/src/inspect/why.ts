@@ -14,7 +14,7 @@ export interface HeldLane {
   readonly dueAt: number
 }
 
-/** A group without a request for a day or longer, as retention found it at most ten minutes ago. */
+/** A group without a request for a day or longer. Retention measures it every ten minutes. */
 export interface IdleFacts {
   /** The start of its idle time. */
   readonly since: number

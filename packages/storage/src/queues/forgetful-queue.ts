@@ -2,8 +2,8 @@ import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
 /**
- * One of these queues whose dedupe window is shorter than this. A queue that does not exist has no stored
- * messages and does not count.
+ * Finds one of these queues whose dedupe window is shorter than `windowMs`. A queue that does not exist has
+ * no stored messages, and does not count.
  */
 export async function forgetfulQueue(
   pool: pg.Pool,

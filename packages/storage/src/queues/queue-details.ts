@@ -16,8 +16,8 @@ export async function queueOptions(
 }
 
 /**
- * Whether payloads of a queue are encrypted, or would be if it were created now, by the defaults in the
- * database.
+ * Whether payloads of a queue are encrypted. If the queue does not exist, the defaults in the database
+ * decide.
  */
 export async function isEncrypted(pool: pg.Pool, queue: string): Promise<boolean> {
   const [row] = await callStatement(

@@ -59,7 +59,9 @@ export async function setPaused(
 
 const purgeCall = { name: 'purge', columns: 'purge', parameters: ['text'] }
 
-/** Deletes every message of the queue; resolves to their number, or to null if background steps do it. */
+/**
+ * Deletes every message of the queue. Resolves to their number, or to null if a background job deletes them.
+ */
 export async function purge(executor: Executor, queue: string): Promise<number | null> {
   const rows = await callRows(executor, purgeCall, [queue])
   const purged = rows[0]?.[0] ?? null
@@ -68,7 +70,7 @@ export async function purge(executor: Executor, queue: string): Promise<number |
 
 const deleteQueueCall = { name: 'delete_queue', columns: 'delete_queue', parameters: ['text'] }
 
-/** Deletes the queue and its contents; its name is free at once. Resolves to whether it existed. */
+/** Deletes the queue and its contents; the name can be used again at once. Resolves to whether it existed. */
 export async function deleteQueue(executor: Executor, queue: string): Promise<boolean> {
   const rows = await callRows(executor, deleteQueueCall, [queue])
   return rows[0]?.[0] === true

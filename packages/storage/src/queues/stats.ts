@@ -23,7 +23,8 @@ export interface ConsumerGroupStats {
   readonly lastSeenAt: Date
 }
 
-// Times in milliseconds: a list has thousands of rows, and time texts are slow to format and to parse.
+// Times are read as milliseconds: a list has thousands of rows, and timestamps are slow to format and to
+// parse.
 const columns =
   'queue, namespace, task, paused, partitions, messages, scheduled, consumer_group, pending, ' +
   'in_flight, redeliveries, blocked_lanes, leased_lanes, dead, ' +

@@ -12,8 +12,8 @@ export async function readSetting(pool: Pool, name: string): Promise<string> {
 type Client = Parameters<typeof shadowsBuiltIns>[0]
 
 /**
- * Runs in a transaction without the timeouts of the role and the database, so that a pooler keeps no
- * settings.
+ * Runs `ask` without the timeouts of the role and the database. It does so inside a transaction, so that no
+ * setting stays on a connection of a pooler.
  */
 export async function withoutTimeouts<Result>(
   pool: Pool,
@@ -36,14 +36,14 @@ export interface RoleSetting {
   readonly value: string
   /** The source as in pg_settings: database, user, database user, global, configuration file, default. */
   readonly source: string
-  /** Both are quoted. */
+  /** Quoted as an identifier, and so is `database`. */
   readonly role: string
   readonly database: string
 }
 
 /**
  * The settings that a new session gets. If this session has changed a setting, pg_settings no longer shows
- * its source: then the catalogue does, or else the source is `session`.
+ * its original source. It is then read from the catalogue, or is `session` if the catalogue does not have it.
  */
 export async function readRoleSettings(
   client: Client,
@@ -100,8 +100,8 @@ export async function isBehindPooler(pool: Pool): Promise<boolean> {
 }
 
 /**
- * Whether a connection receives its own notifications. Called without a pooler: a pooler may deliver
- * notifications that come from the same connection.
+ * Whether a connection receives its own notifications. Called only without a pooler, because a pooler may
+ * deliver notifications that come from the same connection.
  */
 export async function isListenHeard(pool: Pool, withinMs: number): Promise<boolean> {
   const client = await pool.connect()

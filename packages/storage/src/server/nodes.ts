@@ -38,7 +38,7 @@ export async function joinCluster(pool: pg.Pool): Promise<ClusterIdentity> {
 export interface NodeExchange {
   /** The time of the exchange by the database clock, in ms since 1970. */
   readonly atMs: number
-  /** False: a process with our id and a higher incarnation keeps its row. */
+  /** False: a process with our id and a higher incarnation owns the row. */
   readonly written: boolean
   /** That process, unless it wrote its row at the same moment. */
   readonly namesake: SeenNode | undefined
@@ -47,10 +47,10 @@ export interface NodeExchange {
 }
 
 /**
- * Writes our row and reads those of the others, in one round trip. A later process with our id keeps its row
- * while the row is fresh. A stale row may belong to a process long gone, after a restore from a backup or a
- * failover to a replica whose sequence is behind. The sequence is then corrected, so that the next process
- * gets a higher number.
+ * Writes our row and reads those of the others, in one round trip. A fresh row of a later process with our id
+ * is not overwritten. A stale one is: after a restore from a backup, or a failover to a replica whose
+ * sequence is behind, it may belong to a process that is long gone. The sequence is then corrected, so that
+ * the next process gets a higher number.
  */
 export async function exchangeNodes(
   pool: pg.Pool,
@@ -120,8 +120,8 @@ function readNode(row: readonly unknown[]): SeenNode {
 }
 
 /**
- * Deletes only our own row: a process that took over our id keeps its row. Also deletes rows of nodes long
- * dead.
+ * Deletes only our own row: a process that took over our id keeps its row. Also deletes rows of nodes that
+ * are long dead.
  */
 export async function removeNode(
   pool: pg.Pool,

@@ -2,8 +2,8 @@ import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
 /**
- * Whether commits of SQL producers notify. Disabled on servers whose nodes do not listen, because it has a
- * cost.
+ * Sets whether commits of SQL producers send a NOTIFY. It is disabled if the nodes do not listen, because
+ * each NOTIFY has a cost.
  */
 export async function writeNotifySetting(pool: pg.Pool, notify: boolean): Promise<void> {
   await callStatement(

@@ -1,7 +1,8 @@
 import type pg from 'pg'
 
 /**
- * The channel of the triggers on `scheduled` and `freed`: the earliest due time in ms since 1970, 0 for now.
+ * The channel on which the triggers of `scheduled` and `freed` notify. The payload is the earliest due time
+ * in ms since 1970, or 0 for now.
  */
 export const scheduledChannel = 'rouse_scheduled'
 

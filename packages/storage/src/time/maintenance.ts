@@ -14,7 +14,7 @@ const reapCall = {
   parameters: ['integer'],
 }
 
-/** Reclaims expired leases; their messages are redelivered one per lease. */
+/** Ends expired leases. Each of their messages is redelivered under its own lease. */
 export async function reapStep(executor: Executor, limit = 1000): Promise<Step> {
   const rows = await callRows(executor, reapCall, [limit])
   return {
@@ -29,7 +29,9 @@ export async function reapExpired(executor: Executor, limit?: number): Promise<W
 
 const readyCall = { name: 'promote_ready', columns: wakeHintColumns, parameters: ['integer'] }
 
-/** Opens lanes whose delay is over or that ack_in freed, and releases redeliveries that are due. */
+/**
+ * Opens lanes whose block has ended or that ack_in freed, and makes redeliveries that are due deliverable.
+ */
 export async function promoteReady(executor: Executor, limit = 1000): Promise<Step> {
   const woken = (await callRows(executor, readyCall, [limit])).map((row) => readWakeHint(row))
   return { woken, isMore: woken.length >= limit }
@@ -63,7 +65,7 @@ export async function promoteScheduled(executor: Executor, limit = 1000): Promis
   return readPromoted(await callRows(executor, scheduledCall, [limit]))
 }
 
-/** The same for one partition, waiting for its lock: rejects with 55P03 if it times out. */
+/** The same for one partition, but waits for its lock. Rejects with 55P03 if that takes too long. */
 export async function promotePartition(
   executor: Executor,
   { queue, partition }: PartitionName,

@@ -4,13 +4,13 @@ import { callStatement } from '../call.ts'
 import { hintFields, readWakeHint } from '../wake-hint.ts'
 
 export interface RemovalStep {
-  /** The queues in which the step opened partitions: messages may be waiting there. */
+  /** The queue in which the step may have made messages deliverable. */
   readonly woken: readonly WakeHint[]
   /** Null: nothing is left to remove. */
   readonly nextInMs: number | null
 }
 
-/** One step; the first node to call runs it. Undefined: not due, or another node took it. */
+/** Runs one step, unless another node is running one. Undefined: none is due, or another node runs it. */
 export async function removalStep(pool: pg.Pool, holder: string): Promise<RemovalStep | undefined> {
   const [row] = await callStatement(
     pool,

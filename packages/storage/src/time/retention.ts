@@ -9,8 +9,8 @@ export interface RetentionStep extends Omit<RetainOptions, 'after'> {
 }
 
 /**
- * One step; the first node to call runs it. Resolves to removals by kind; undefined: not due, or taken by
- * another node.
+ * Runs one step, unless another node is running one. Resolves to the number removed by kind. Undefined: none
+ * is due, or another node runs it.
  */
 export async function retentionStep(
   pool: pg.Pool,
@@ -47,7 +47,8 @@ export interface IdleGroup {
   /** When the oldest of these messages was created. */
   readonly oldestAt: string | null
   /**
-   * How long it retains them; null: permanently. It stops only while another group of its queue is in use.
+   * Until when it retains them; null: permanently. It stops retaining them only while another group of its
+   * queue is in use.
    */
   readonly until: string | null
 }

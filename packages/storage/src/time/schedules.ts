@@ -91,7 +91,7 @@ export interface DueSchedule {
   readonly toSeal: string | null
 }
 
-/** Excludes schedules of the named queues. */
+/** Leaves out schedules of the queues in `without`. */
 export async function dueSchedules(
   pool: pg.Pool,
   limit: number,
@@ -118,7 +118,7 @@ export async function dueSchedules(
 
 export interface Firing {
   readonly id: string
-  /** The `next_at` that was read: a faster node has changed it. */
+  /** The `next_at` that was read. If another node was faster, it has changed, and nothing is fired. */
   readonly seen: Date
   readonly messageIds: readonly string[]
   readonly ticks: readonly Date[]

@@ -10,7 +10,8 @@ import type {
 } from '@rouse/storage'
 
 /**
- * Fires when a client disconnects. An AbortSignal fits; with thousands of waiters a lighter object is better.
+ * Fires when a client disconnects. An AbortSignal can be used; with thousands of waiters a lighter object is
+ * better.
  */
 export interface LeaveSignal {
   readonly aborted: boolean
@@ -31,7 +32,7 @@ export interface PopSpec {
 }
 
 export type Operation =
-  /** The messages of one request: all or nothing. Other requests may share the SQL call. */
+  /** The messages of one request: either all are stored or none. Other requests may share the SQL call. */
   | { readonly kind: 'PUSH'; readonly items: readonly NewMessage[]; readonly bytes: number }
   | { readonly kind: 'POP'; readonly pop: PopSpec; readonly signal?: LeaveSignal | undefined }
   /**

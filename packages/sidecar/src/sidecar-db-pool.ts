@@ -41,7 +41,8 @@ export const sidecarDefaults = {
 } as const
 
 /**
- * The most connections in use at once: pushes, acks, transactions 2 each, pops, renewals, releases, a probe.
+ * The maximum of connections in use at once: two each for pushes, acks and transactions, those for pops, and
+ * one each for renewals, releases and the probe.
  */
 export const sidecarConnections = 2 * 3 + popSlots + 3
 
@@ -79,7 +80,7 @@ export class SidecarDbPool {
       waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,
       bytesMax: options.popBytesMax ?? sidecarDefaults.popBytesMax,
-      // If this fails, the lease expires.
+      // If the release fails, the lease ends when it expires.
       release: (leaseId) => void this.#writes.release(leaseId).catch(() => {}),
       onUnavailable,
     })

@@ -1,4 +1,4 @@
-// Schedules pops, waiting and not.
+// Schedules pops, both those that wait for messages and those that do not.
 //
 // A waiting pop registers first, so that no later push can miss it. It then requests the group's in-flight
 // lock from the primary. On a grant this worker pops once for all its waiters of the group. A pop that does
@@ -29,8 +29,9 @@ export interface PopSchedulerOptions extends WaitingRequestsOptions {
 }
 
 /**
- * Pop calls at once, in all and per queue. More would only contend for the same lanes. The limit per queue
- * keeps a slot for other queues when all pops of one queue hang, for example during a purge.
+ * The maximum of concurrent pop calls, in total and per queue. More would only contend for the same lanes.
+ * The limit per queue keeps a slot for other queues when all pops of one queue hang, for example during a
+ * purge.
  */
 export const popSlots = 4
 const popSlotsPerQueue = 3
@@ -50,7 +51,7 @@ export class PopScheduler {
   readonly #reportedCount = new Map<string, number>()
   /** Groups of `#asking` that run a pop or wait for a slot. */
   readonly #asked = new Set<string>()
-  /** The same, of `#waiting`. */
+  /** Groups of `#waiting` that run a pop or wait for a slot. */
   readonly #popping = new Set<string>()
   readonly #running = new Set<Promise<void>>()
   #draining = false
@@ -134,12 +135,14 @@ export class PopScheduler {
     const { coordinator } = this.#options
     coordinator.grantTaken(grant)
     if (group === undefined || this.#draining) coordinator.releaseGroup(grant, 'unused', 0)
-    // The primary took back an older grant, but its pop still runs for these waiters.
+    // The primary took back an older grant, but the pop of that grant still runs for these waiters.
     else if (this.#popping.has(group.key)) coordinator.releaseGroup(grant, 'contended', 0)
     else this.#track(this.#popGranted(group, grant))
   }
 
-  /** PostgreSQL is back. No hint was sent for messages committed meanwhile, so every group pops. */
+  /**
+   * PostgreSQL answers again. Messages may have been committed meanwhile without a hint, so every group pops.
+   */
   recheckAll(): void {
     for (const group of this.#waiting.groups)
       this.#options.coordinator.requestGrant(group.description)
@@ -172,7 +175,7 @@ export class PopScheduler {
     let found = 0
     this.#popping.add(group.key)
     try {
-      // Waiters that arrive meanwhile get their turn after the waiters of other workers.
+      // Waiters that arrive during this loop get their turn after the waiters of other workers.
       let left = group.waiters.size
       let run: PopRun
       do {
@@ -198,13 +201,13 @@ export class PopScheduler {
 
   async #askAll({ key, description }: WaitingGroup): Promise<void> {
     for (;;) {
-      // By description: a group without waiters is removed, and may be created again during a pop.
+      // Looked up by description: a group without waiters is removed, and may be created again during a pop.
       const group = this.#asking.groupOf(description)
       if (group === undefined) break
       try {
         const { outcome } = await this.#popInSlot(this.#asking, description, 'patient')
-        // A locked lane may hold a message, so an empty answer would be wrong. The lock is released, or the
-        // pop times out.
+        // A locked lane may have a message, so an empty answer would be wrong. The loop continues until the
+        // lock is released or the pop times out.
         if (outcome === 'contended') await delay(contendedDelayMs)
       } catch (error) {
         const failure = this.#failureOf(error)
@@ -243,7 +246,7 @@ export class PopScheduler {
 
   /** Reports the number of waiters to the primary if it changed. */
   #reportCount(group: WaitingGroup): void {
-    // By key: the group may have been removed and created again during a pop of the old one.
+    // Looked up again: the group may have been removed and created again during a pop of the old one.
     const count = this.#waiting.groupOf(group.description)?.waiters.size ?? 0
     if ((this.#reportedCount.get(group.key) ?? 0) === count) return
     if (count === 0) this.#reportedCount.delete(group.key)
@@ -270,7 +273,10 @@ function overloaded(): SidecarError {
   return new SidecarError('overloaded', 'too many pops are waiting on this worker')
 }
 
-/** An auto-acknowledged message may be lost; a lease is released when the call ends. */
+/**
+ * If the call in flight acknowledges on delivery, messages may be lost, so the outcome is unknown. Without
+ * auto-ack, a lease that arrives late is released.
+ */
 function late({ inFlight, spec }: Waiter): SidecarError {
   const mayHaveTaken = inFlight && spec.autoAck === true
   return new SidecarError(

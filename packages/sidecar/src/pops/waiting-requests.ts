@@ -1,5 +1,5 @@
-// The deque of waiting pops, and the SQL call that serves it: one for all waiters of a wait group. SQL
-// distributes the lanes: oldest waiter first, one lane each before any waiter gets a second.
+// The deque of waiting pops, and the SQL call that serves it. One call serves all waiters of a wait group.
+// SQL distributes the lanes: oldest waiter first, one lane each before any waiter gets a second.
 //
 // A waiter settles exactly once: messages, deadline, disconnect, failure or drain. A lease that arrives for a
 // settled waiter is released.
@@ -45,9 +45,9 @@ export interface WaitingGroup {
 /** One pop for the waiters of a group. */
 export interface PopRun {
   readonly outcome: GrantOutcome
-  /** Messages. */
+  /** The number of messages. */
   readonly found: number
-  /** Waiters that the call included. */
+  /** The number of waiters that the call included. */
   readonly served: number
   /** The call was full: it left out some waiters of the group. */
   readonly more: boolean
@@ -105,7 +105,7 @@ export class WaitingRequests {
 
   /** Pops once for the waiters of a group and settles those that get messages. Rejects if the call fails. */
   async popFor(description: WaitGroup): Promise<PopRun> {
-    // By description: the group may have been removed, and created again, while no slot was free.
+    // Looked up by description: the group may have been removed, and created again, while no slot was free.
     const group = this.groupOf(description)
     if (group === undefined) return unused
     const { served, more } = chooseWaiters(group)
@@ -168,7 +168,8 @@ export class WaitingRequests {
       waiter.spec = { ...waiter.spec, subscription: { fromMs: result.databaseTimeMs } }
     }
     if (waiter.waits || result.status === 'contended') return
-    // Other waiters of the call got messages, and a lane may have been busy: pop again for this one.
+    // Other waiters of the call got messages, and a lane may have been busy, so the next pop includes this
+    // waiter again.
     if (result.status === 'messages') return
     this.settle(group, waiter, { ...nothing, paused: result.status === 'paused' })
   }

@@ -1,12 +1,12 @@
 // Writes that hit a row lock of another session, isolated from the writes of all other queues.
 //
-//   shared    the queue's writes share calls with those of every queue. A call that times out on a lock
-//             moves all its writes here: which of them hit the lock is not known yet.
+//   shared    the queue's writes share calls with those of every queue. If a call times out on a lock, all its
+//             writes move to `apart`, because it is not known yet which of them hit the lock.
 //   apart     the queue's writes share calls only with each other. Writes of a failed call are tried one target
 //             (a partition) at a time; others share one call, which is split the same way if it fails. Writes
 //             to several queues are grouped by their set of queues and tried one by one.
 //   locked    a target that failed alone. Its writes are answered `partition_locked`, and so are those that
-//             arrive within `refuseMs`. After that one call tries it again, with a short lock timeout.
+//             arrive within `refuseMs`. After that, one call tries the target again, with a short lock timeout.
 //
 // A queue is shared again when its targets succeed: at once if none was locked, otherwise `apartMs` after the
 // last failure. A queue runs one call at a time and takes turns with the others, so that it cannot use up the
@@ -30,15 +30,15 @@ export interface LockedTargetsOptions<I, O> {
   readonly bytesMax: number
   /** Whether a write may share a call with the first of the batch. */
   readonly joins?: ((first: I, other: I) => boolean) | undefined
-  /** One call. Resolves to false if it hit a lock; it then left nothing behind. */
+  /** One call. Resolves to false if it hit a lock, in which case nothing was written. */
   readonly call: (writes: PendingWrite<I, O>[], lockTimeoutMs: number) => Promise<boolean>
   readonly nowMs: () => number
 }
 
 /**
- * Lock timeouts: of a call with several targets, of a call with one, and of a call to a queue with a locked
- * target. PostgreSQL applies the timeout to each wait: for a row that other sessions also wait for, there are
- * two.
+ * Lock timeouts of a call with several targets (`shared`), of a call with one (`alone`), and of a call to a
+ * queue with a locked target (`known`). PostgreSQL applies the timeout to each wait, and a call waits twice
+ * for a row if other sessions wait for it, too.
  */
 export const lockTimeoutsMs = { shared: 250, alone: 1_000, known: 50 } as const
 const refuseMs = 1_000
@@ -273,7 +273,9 @@ function hasWrites<I, O>(queue: TargetQueue<I, O>): boolean {
   return queue.joined.length > 0 || queue.waiting.size > 0
 }
 
-/** Removes the oldest target without writes. If it is still locked, the next write finds out again. */
+/**
+ * Removes the oldest target without writes. If it is still locked, the next write to it hits the lock again.
+ */
 function forgetIdle<I, O>(targets: Map<string, Target<I, O>>): void {
   for (const [name, { writes }] of targets) {
     if (writes.length > 0) continue

@@ -56,7 +56,7 @@ async function handleFailure<R>(
   }
   if (requests.length > 1 && (kind !== 'retryable' || sqlState(error) === lockTimeout)) {
     const middle = Math.ceil(requests.length / 2)
-    // Sequentially: in parallel, each half could wait for locks of the other.
+    // One after the other: in parallel, each half could wait for locks of the other.
     await runIsolated(requests.slice(0, middle), options, 1)
     await runIsolated(requests.slice(middle), options, 1)
     return
@@ -70,7 +70,7 @@ async function handleFailure<R>(
   for (const request of requests) options.reject(request, failure)
 }
 
-/** Repeats a call until it succeeds or fails permanently. A failed call must leave nothing behind. */
+/** Repeats a call until it succeeds or fails permanently. A failed call must have no effect. */
 export async function retrying<T>(call: () => Promise<T>, random: () => number): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -174,7 +174,7 @@ export class WriteOperations {
             isLocked = true
           })
           if (!isLocked) return true
-          // A function with a shorter timeout is called again.
+          // The SQL function may have a shorter lock timeout of its own. It is then called again.
           if (nowMs() - startedAtMs >= lockTimeoutMs) return false
         }
       },
@@ -248,12 +248,14 @@ function targetOfPush({ queue, partition }: NewMessage): WriteTarget {
   return { queue, name: partition }
 }
 
-/** The queue of a lease is unknown here: the partition stands for it, or else the lease. */
+/** The queue of a lease is unknown here, so the partition serves as its queue, or else the lease. */
 function targetOfAck({ leaseId, message }: AckItem): WriteTarget {
   return message === undefined ? targetOfLease(leaseId) : targetOfLease(message.partitionId)
 }
 
-/** Acks count towards the first queue pushed to; otherwise no two transactions would share a group. */
+/**
+ * Acks count as writes to the first queue of the pushes. Otherwise no two transactions would share a group.
+ */
 function targetsOfTransaction({ acks, pushes }: TransactionRequest): WriteTarget[] {
   const acked = acks.map(targetOfAck)
   const [first] = pushes

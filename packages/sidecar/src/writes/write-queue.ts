@@ -10,9 +10,9 @@
 //   sent       PostgreSQL has it. At its deadline its outcome is unknown: it may still commit.
 //   answered   by its result, its failure or its deadline, whichever comes first.
 //
-// PostgreSQL sets no limit: a commit whose synchronous standby is lost hangs until the standby is back. An
-// overdue call keeps its slot and its connection. While all slots are overdue, new writes are refused at
-// once.
+// PostgreSQL itself sets no limit: a commit whose synchronous standby is lost hangs until the standby is
+// back. An overdue call keeps its slot and its connection. While all slots are overdue, new writes are
+// refused at once.
 
 import { provesNotCommitted } from '@rouse/database'
 import type { Connections, Executor } from '@rouse/storage'
@@ -85,7 +85,7 @@ export class WriteQueue<I, O> {
     if (this.#busy > 0 || this.#pending.size > 0) {
       await new Promise<void>((resolve) => this.#idle.push(resolve))
     }
-    // In this order: a call that hits a lock moves its writes there before it ends.
+    // Only now, because a call that hits a lock moves its writes to `locked` before it ends.
     await this.#options.locked?.idle()
   }
 
@@ -141,7 +141,7 @@ export class WriteQueue<I, O> {
 
   async #run(taken: PendingWrite<I, O>[]): Promise<void> {
     const { locked, run, timeoutMs } = this.#options
-    // Their queue may have become locked while they waited.
+    // The queue of a write may have become locked while the write waited.
     const batch = isInUse(locked) ? taken.filter((one) => !locked.take(one)) : taken
     if (batch.length === 0) return
     let isOverdue = false
@@ -224,8 +224,8 @@ export class PendingWrite<I, O> {
   /** Calls `onLate` if the write is still unanswered at the deadline. */
   answerWithin(timeoutMs: number, onLate: () => void): void {
     if (this.#state === 'answered') return
-    // When the process resumes after a pause, timers run before sockets are read: a result that has arrived
-    // must win.
+    // When the process resumes after a pause, timers run before sockets are read. With setImmediate, a result
+    // that has already arrived wins over the deadline.
     this.#deadline = setTimeout(() => {
       setImmediate(() => {
         if (this.#state === 'answered') return
@@ -249,7 +249,7 @@ function late(
   timeoutMs: number,
 ): SidecarError {
   return state === 'sent'
-    ? new SidecarError('outcome_unknown', `PostgreSQL did not confirm it within ${timeoutMs} ms`)
+    ? new SidecarError('outcome_unknown', `no confirmation from PostgreSQL in ${timeoutMs} ms`)
     : new SidecarError(waitingCode, `the write was not executed within ${timeoutMs} ms`)
 }
 
@@ -269,7 +269,8 @@ export function runShared<I, O>(
 ): Promise<void> {
   const { connections, call, onLocked, onUnavailable, random } = options
   return runIsolated(writes, {
-    // Filter after a connection is free: writes may pass their deadline while waiting for it.
+    // `send` filters the writes once a connection is free: they may pass their deadline while they wait for
+    // it.
     call: (some) => connections.use((executor) => send(some, executor, call)),
     reject: (write, error) => write.reject(error),
     onLocked,

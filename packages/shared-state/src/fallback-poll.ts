@@ -1,6 +1,6 @@
-// The fallback poll: it makes a lost hint cost time instead of a message. The primary polls for all due
-// groups in ONE query, so idle load does not grow with their number: a poll includes every group past half of
-// its interval, and groups that were polled together stay together.
+// The fallback poll. Because of it, a lost hint costs time but never a message. The primary polls for all due
+// groups in ONE query, so idle load does not grow with their number. A poll also includes every group that is
+// past half of its interval, so that groups that were polled together stay together.
 //
 // A group is due one interval after its last poll; the manager decides both (`shouldCheckGroup`,
 // `getGroupInterval`). A group in flight is not polled. What polls find decides how long the node stays
@@ -22,7 +22,7 @@ import type { SharedStateSettings } from './settings.ts'
 import type { WakeCounters } from './stats.ts'
 import { afterEmpty, type GroupState, isWake } from './wait-group.ts'
 
-/** Made by the manager. */
+/** The manager makes these decisions. */
 export interface PollDecisions {
   shouldCheckGroup(key: GroupKey, now: number): boolean
   getGroupInterval(key: GroupKey): number
@@ -43,7 +43,7 @@ export class FallbackPoll {
   readonly #settings: SharedStateSettings
   readonly #counters: WakeCounters
   mode: PollMode
-  /** No group is due before this time. The manager moves it forward with the due time of a group. */
+  /** No group is due before this time. The manager lowers it when a group may be due earlier. */
   dueAt = Number.POSITIVE_INFINITY
   /** The query in flight. Only one runs at a time. */
   asked: { readonly at: number; readonly groups: readonly GroupState[] } | undefined
@@ -94,7 +94,7 @@ export class FallbackPoll {
     return this.asked.groups
   }
 
-  /** Ignores keys that were not part of the query, and a result without one. */
+  /** Ignores keys that were not part of the query, and a result without a query. */
   answered(keysWithWork: Iterable<GroupKey>, now: number): PollResult {
     const { asked } = this
     if (asked === undefined) return { withWork: [], empty: [] }
@@ -124,8 +124,8 @@ export class FallbackPoll {
   }
 
   /**
-   * A pop has shown what a poll found without a hint. A hint that arrived during the pop may concern the
-   * messages it found.
+   * A pop has shown whether a poll really found work without a hint. If a hint arrived during the pop, it may
+   * concern the messages that the pop found.
    */
   popped(group: GroupState, outcome: GrantOutcome, now: number): void {
     if (outcome === 'messages' && !isWake(group.dirty)) this.#checked('unannounced', now)

@@ -28,13 +28,13 @@ import {
 export interface GrantsContext {
   readonly settings: SharedStateSettings
   readonly counters: WakeCounters
-  /** Every grant begins with it; undefined while another worker holds the lock. */
+  /** Takes the lock for a grant; undefined while another worker holds it. */
   readonly tryAcquire: (sidecarId: SidecarId, group: GroupState, cause: Cause) => number | undefined
   readonly grant: SharedStatePorts['grant']
   /** The lock is free again, and `checkedAt` or the backoff may have changed. */
   readonly onFree: (group: GroupState) => void
   readonly onUnused: (group: GroupState, sidecarId: SidecarId) => void
-  /** A pop has shown what a fallback poll found. */
+  /** A pop has shown whether a fallback poll really found work. */
   readonly onChecked: (group: GroupState, outcome: PopReport['outcome']) => void
   readonly onFault: (fault: MomentaryFault) => void
 }
@@ -63,14 +63,14 @@ export class Grants {
     this.#slowRetries = new DeadlineQueue(settings.baseIntervalMs)
   }
 
-  /** There may be work. */
+  /** Grants a pop because there may be work. */
   wake(group: GroupState, cause: Cause, now: number): void {
     group.hintedAt = now
     group.hintedCount += cause.count ?? Number.POSITIVE_INFINITY
     this.#grant(group, group.waiters.next(this.#silent), cause, now)
   }
 
-  /** Requests a new waiter's first query. A pop by another worker serves as well if it starts from now on. */
+  /** Requests a new waiter's first query. A pop by another worker is as good if it starts after this call. */
   request(group: GroupState, sidecarId: SidecarId, now: number): void {
     const asker = group.waiters.of(sidecarId) > 0 ? sidecarId : undefined
     group.hintedCount = Number.POSITIVE_INFINITY
@@ -177,7 +177,7 @@ export class Grants {
     else this.#grant(group, sidecarId, cause, now)
   }
 
-  /** Without a worker that waits there is nothing to do. */
+  /** Does nothing if no worker has waiters. */
   #grant(group: GroupState, sidecarId: SidecarId | undefined, cause: Cause, now: number): void {
     if (sidecarId === undefined) return
     const { tryAcquire, grant, counters } = this.#context
@@ -237,8 +237,8 @@ export class Grants {
   }
 
   /**
-   * A worker that is alive waits for PostgreSQL, and any other would wait as well. A silent one has stopped
-   * while it holds the group's lock.
+   * If the worker is alive, it waits for PostgreSQL, and any other worker would wait, too. If it is silent,
+   * it has stopped while it holds the group's lock, and the next worker gets the grant.
    */
   #popIsSlow(group: GroupState, now: number): void {
     const grant = heldGrant(group)
@@ -249,7 +249,10 @@ export class Grants {
     else this.#watched.add(group, now)
   }
 
-  /** Grants the next worker. If no other worker has waiters, the grant goes to the first that asks. */
+  /**
+   * Grants the lock to the next worker. If no other responsive worker has waiters, the grant becomes overdue,
+   * and the first other worker that asks or is heard gets it.
+   */
   #passOver(group: GroupState, grant: HeldGrant, now: number): void {
     const isWakeLate = isWake(grant.cause) || isWake(group.dirty)
     this.#silent.add(grant.sidecarId)
@@ -259,7 +262,7 @@ export class Grants {
       this.#overdue.add(group)
       this.#popping.add(group, now)
     } else this.#grantNext(group, grant.cause, now)
-    // A late first query of a waiter means a busy worker, not a lost hint.
+    // If only a waiter's first query is late, the worker is busy, and no hint was lost.
     if (isWakeLate) this.#context.onFault('grant_untaken')
   }
 

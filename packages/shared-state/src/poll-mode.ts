@@ -2,7 +2,7 @@
 //
 //   healthy      LISTEN is up, every peer is heard, grants are taken, queries succeed. Hints reach the
 //                waiters; fallback polls are rare.
-//   aggressive   a carrier of hints is broken or was a moment ago. Every group with waiters is polled at its
+//   aggressive   a fault may lose hints, or was over only recently. Every group with waiters is polled at its
 //                backoff interval.
 //
 // healthy → aggressive: a fault. Two faults last until they are cleared (listener_lost, peer_silent); the
@@ -10,10 +10,10 @@
 //
 // aggressive → healthy: no fault lasts, the last one is AGGRESSIVE_POLL_DURATION_MS ago, and the last
 // AGGRESSIVE_EXIT_THRESHOLD fallback polls succeeded and found nothing unannounced: either there was no work,
-// or the pop for it was empty (another node was faster). A node so busy that no group is ever due covers all
-// of them by its pops. Without waiters there is nothing to poll and nothing to miss: the time alone decides.
+// or the pop for it was empty (another node was faster). If a node is so busy that no group is ever due, its
+// pops count as polls. Without waiters there is nothing to poll and nothing to miss: the time alone decides.
 //
-// A wake-up from any source is not a fault: a busy node with working hints would never leave.
+// A wake-up from any source is not a fault: a busy node with working hints would never leave aggressive mode.
 import type { SharedStateSettings } from './settings.ts'
 
 export type StandingFault = 'listener_lost' | 'peer_silent'
@@ -51,7 +51,7 @@ export function afterFault(mode: PollMode, fault: Fault, now: number): PollMode 
   }
 }
 
-/** The duration counts from here: messages missed during the fault are still to be found. */
+/** The duration starts again, because messages missed during the fault are still to be found. */
 export function afterFaultCleared(mode: PollMode, fault: StandingFault, now: number): PollMode {
   if (!mode.standing.includes(fault)) return mode
   const standing = mode.standing.filter((one) => one !== fault)

@@ -29,7 +29,7 @@ export interface SharedStatePorts {
   ) => void
   /** Sends a hint to the peers: there are messages, or a lane is free. */
   readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
-  /** Tells the peers that any queue may have messages. */
+  /** Sends the peers a hint that any queue may have messages. */
   readonly broadcastEverything: () => void
   /**
    * `interests()` changed. Call `interestEchoed` with the version once all peers hold it. Absent on a node

@@ -5,7 +5,7 @@ export interface SharedStateSettings {
   readonly maxIntervalMs: number
   readonly backoffThreshold: number
   readonly backoffMultiplier: number
-  /** The poll interval while they can. */
+  /** The poll interval while wake-ups can be trusted. */
   readonly idleIntervalMs: number
   readonly aggressivePollDurationMs: number
   readonly aggressiveExitThreshold: number

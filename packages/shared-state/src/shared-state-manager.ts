@@ -63,12 +63,15 @@ export class SharedStateManager {
     this.#sidecars.add(sidecarId)
   }
 
-  /** A worker sent a message that is not one of these calls: it has not stopped. */
+  /** A worker sent a message other than these calls, which shows that it is running. */
   heardSidecar(sidecarId: SidecarId): void {
     if (this.#sidecars.has(sidecarId)) this.#grants.heard(sidecarId, this.#ports.now())
   }
 
-  /** Frees its grants. If it died, it may have committed without a hint, so every group is woken. */
+  /**
+   * Frees the worker's grants and wakes every group. A worker that died may have committed without a hint, so
+   * then the groups of the peers are woken, too.
+   */
   unregisterSidecar(sidecarId: SidecarId, how: 'died' | 'left' = 'died'): void {
     if (!this.#sidecars.delete(sidecarId)) return
     for (const group of this.#table.all()) {
@@ -79,7 +82,10 @@ export class SharedStateManager {
     else this.announceEverything('sidecar_lost')
   }
 
-  /** The worker's waiters for a group. False: the group table is full, or the worker is not registered. */
+  /**
+   * Sets the number of a worker's waiters for a group. False: the group table is full, or the worker is not
+   * registered.
+   */
   setWaiting(sidecarId: SidecarId, description: WaitGroup, count: number): boolean {
     if (!this.#sidecars.has(sidecarId)) return false
     if (count === 0 && this.#table.get(groupKey(description)) === undefined) return true
@@ -146,26 +152,29 @@ export class SharedStateManager {
     this.#wakeMatching(hint, source, countOf(hint))
   }
 
-  /** New work: the backoff of the groups that a hint may concern starts over. Returns them. */
+  /** Finds the groups that a hint may concern, and restarts their backoff. */
   resetBackoffForQueue(hint: WakeHint): readonly GroupState[] {
     const groups = this.#table.matching(hint)
     for (const group of groups) group.backoff = startBackoff(this.#settings)
     return groups
   }
 
-  /** Any write through this node may have committed or may yet: a worker died, or an outcome is unknown. */
+  /**
+   * Wakes all groups of this node and of its peers. A worker died, or an outcome is unknown: any write
+   * through this node may have committed, or may still commit.
+   */
   announceEverything(fault?: MomentaryFault): void {
     if (fault !== undefined) this.reportFault(fault)
     this.notifyEverything('ipc')
     this.#ports.broadcastEverything()
   }
 
-  /** Any write may have committed: a peer died, or hints were lost. */
+  /** Wakes all groups of this node. A peer died, or hints were lost: any write may have committed. */
   notifyEverything(source: WakeSource): void {
     this.#wakeAll([...this.#table.waiting()], { source })
   }
 
-  /** A carrier of hints broke. `listener_lost` and `peer_silent` last until cleared. */
+  /** Records a fault that may lose hints. `listener_lost` and `peer_silent` last until they are cleared. */
   reportFault(fault: Fault): void {
     this.#polls.reportFault(fault, this.#ports.now())
   }
@@ -183,7 +192,7 @@ export class SharedStateManager {
   /** The newest version that every peer holds. */
   interestEchoed(version: number): void {
     const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
-    // No hint arrived, so it counts as another first query.
+    // No hint arrived, so each pop counts as another first query.
     this.#wakeAll(missed, { source: 'request' })
     if (isLess) this.#polls.dueAt = Number.NEGATIVE_INFINITY
   }
@@ -242,7 +251,7 @@ export class SharedStateManager {
     if (this.#table.waiting().size > 0) {
       return Math.min(this.nextTickAt(), asked === undefined ? dueAt : Number.POSITIVE_INFINITY)
     }
-    // Without waiters there is nothing to poll, only perhaps a mode to leave.
+    // Without waiters there is nothing to poll, but aggressive mode may have to end.
     if (mode.mode === 'healthy') return this.nextTickAt()
     return Math.min(this.nextTickAt(), leavesAt(mode, this.#settings))
   }
@@ -284,7 +293,7 @@ export class SharedStateManager {
     if (group.waiters.total > 0) this.#expectPoll(group)
   }
 
-  /** Call when a group's due time may have moved forward. */
+  /** To be called when a group may be due earlier than before. */
   #expectPoll(group: GroupState): void {
     this.#polls.dueAt = Math.min(this.#polls.dueAt, this.#pollDueAt(group))
   }

@@ -13,7 +13,7 @@
 //
 // A hint that arrives in `granted` or `popping` makes the group dirty: the pop may have read before the
 // commit that the hint reports. The next grant is always later than the hint, so every grant clears the mark.
-// Without waiters nothing is kept: a new waiter starts with a query.
+// Without waiters the mark is not kept, because a new waiter starts with a query.
 //
 // A grant is `overdue` when its worker did not take it in time and no other responsive worker had waiters. It
 // stays with its worker, but the first other worker that asks or is heard gets a grant in its place.
@@ -103,7 +103,7 @@ export function heldGrant(group: GroupState): HeldGrant | undefined {
   return lock.state === 'granted' || lock.state === 'popping' ? lock : undefined
 }
 
-/** A cause that cannot be granted now, because a pop is in flight. */
+/** Keeps a cause that cannot be granted now, because a pop is in flight. */
 export function markDirty(group: GroupState, cause: Cause, now: number): void {
   // A wake-up replaces a request, so that the counters see it.
   if (isWake(group.dirty)) return
@@ -119,7 +119,7 @@ export function sourceFor({ source, from }: Cause, sidecarId: SidecarId): GrantS
   return source === 'local' && from !== sidecarId ? 'ipc' : source
 }
 
-/** Records the outcome of a pop. An empty pop that a hint overtook proves nothing. */
+/** Records the outcome of a pop. An empty pop proves nothing if a hint arrived meanwhile. */
 export function noteOutcome(
   group: GroupState,
   { outcome, found }: PopReport,
@@ -139,7 +139,7 @@ export function noteOutcome(
 
 export interface PopReport {
   readonly outcome: GrantOutcome
-  /** Messages. */
+  /** The number of messages. */
   readonly found: number
 }
 

@@ -1,12 +1,12 @@
 // Writes that hit a row lock of another session, isolated from the writes of all other queues.
 //
-//   shared    the queue's writes share calls with those of every queue. If a call times out on a lock, all its
-//             writes move to `apart`, because it is not known yet which of them hit the lock.
+//   shared    the queue's writes share calls with those of every queue. If a call times out on a lock, all
+//             its writes move to `apart`, because it is not known yet which of them hit the lock.
 //   apart     the queue's writes share calls only with each other. Writes of a failed call are tried one target
 //             (a partition) at a time; others share one call, which is split the same way if it fails. Writes
 //             to several queues are grouped by their set of queues and tried one by one.
 //   locked    a target that failed alone. Its writes are answered `partition_locked`, and so are those that
-//             arrive within `refuseMs`. After that, one call tries the target again, with a short lock timeout.
+//             arrive within `refuseMs`. After that, one call tries it again, with a short lock timeout.
 //
 // A queue is shared again when its targets succeed: at once if none was locked, otherwise `apartMs` after the
 // last failure. A queue runs one call at a time and takes turns with the others, so that it cannot use up the

@@ -249,7 +249,7 @@ function late(
   timeoutMs: number,
 ): SidecarError {
   return state === 'sent'
-    ? new SidecarError('outcome_unknown', `no confirmation from PostgreSQL in ${timeoutMs} ms`)
+    ? new SidecarError('outcome_unknown', `no confirmation from PostgreSQL within ${timeoutMs} ms`)
     : new SidecarError(waitingCode, `the write was not executed within ${timeoutMs} ms`)
 }
 

@@ -1,6 +1,6 @@
--- The schema as text, one fact a line, ordered: what migrations/schema.snapshot.txt holds.
--- Bodies of functions and the planner settings on them are left out: those change without anybody else noticing.
--- Roles are left out as well, because a managed database may have none of ours.
+-- Prints the schema as text, one fact per line, in a fixed order. migrations/schema.snapshot.txt contains the
+-- result. Bodies and planner settings of functions are left out, because changing them affects no caller.
+-- Roles are left out, too, because a managed database may not have them.
 with tables as (
   select c.oid, c.relname, c.reloptions from pg_class c
   where c.relnamespace = 'rouse'::regnamespace and c.relkind in ('r', 'p')

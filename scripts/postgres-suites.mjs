@@ -4,7 +4,7 @@ import { join, sep } from 'node:path'
 import { root } from './run.mjs'
 import { runTap } from './run-tap.mjs'
 
-/** The SQL core. */
+/** The suites of the SQL functions. */
 export function storageSuites() {
   return readdirSync(join(root, 'test', 'storage'), { recursive: true })
     .filter((name) => name.endsWith('.test.ts'))
@@ -34,7 +34,7 @@ export function oldestSuites() {
   return names.map((name) => `test/storage/${name}.test.ts`)
 }
 
-/** The core, and all other suites with their own SQL. */
+/** The suites of the SQL functions, and all others that run SQL of their own. */
 export function versionSuites() {
   const broker = [
     'routes/configure',
@@ -59,8 +59,10 @@ export function versionSuites() {
   ]
 }
 
-/** One tap run on a server of that major version, shared by all files because a start costs more than most
- * suites. Prints a line and returns undefined if this platform has no such server. */
+/**
+ * Runs the files on one server of that major version. They share it, because starting a server takes longer
+ * than most suites. Prints a line and returns undefined if this platform has no such server.
+ */
 export async function runOnPostgres(major, files) {
   const { postgresMissing, startTestPostgres, testServerSettings } = await import(
     '../packages/testkit/dist/index.js'

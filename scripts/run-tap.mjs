@@ -1,10 +1,10 @@
-// Runs test files, three at a time, each in a separate process, and prints `N passed, M failed` over all such
-// runs. The two longest ones, in which no time is measured, run one after the other beside the three.
+// Runs test files, three at a time, each in a separate process, and prints `N passed, M failed` for all runs
+// together. The two longest files, which do not measure time, run one after the other beside those three.
 //
 // The files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second for
 // every process that a test starts; typescript/register.mjs loads them.
 //
-// A file that fails is run once more, alone: some tests compare a real clock with a machine whose cores are
+// A file that fails is run once more, alone: some tests measure real time, on a machine whose cores are
 // shared. Only a file that fails both times counts as failed. One that passes the second time is listed as
 // `unsteady` at the end; that is a defect to investigate, in the test or in Rouse.
 import { spawn } from 'node:child_process'
@@ -16,7 +16,7 @@ import { inStartOrder, isUntimed } from './test-files.mjs'
 
 const jobs = 3
 const fileTimeoutSeconds = 480
-/** More failures than this are not chance. */
+/** More failures than this are not due to chance. */
 const runAgainMax = 5
 
 /** How many tests passed and failed, and the names of the unsteady files. */
@@ -30,7 +30,7 @@ export async function runTap(files, environment = {}) {
   ).flat()
   const failedFiles = first.filter(({ failed }) => failed > 0).map(({ name }) => name)
   if (failedFiles.length === 0 || failedFiles.length > runAgainMax) return summary(first, [])
-  console.log(`\nagain, alone: ${failedFiles.join(', ')}`)
+  console.log(`\nrunning again, alone: ${failedFiles.join(', ')}`)
   const second = await runFiles(failedFiles, 1, environment)
   const steady = first.filter(({ name }) => !failedFiles.includes(name))
   return summary(
@@ -96,7 +96,7 @@ async function runFile(name, environment) {
   clearTimeout(timer)
   const isEmpty = report.passed + report.failed + report.skipped.length === 0
   if ((end !== 0 || isEmpty) && report.failed === 0) {
-    report.lines.push(isEmpty ? 'it held no test' : `it ended with ${end}`)
+    report.lines.push(isEmpty ? 'the file has no tests' : `the file exited with ${end}`)
     report.failed = 1
   }
   if (report.failed > 0) console.log(failureText(report.lines))

@@ -1,4 +1,4 @@
-// `npm run shape`: how the source is laid out, and how much of it one push passes through.
+// `npm run shape` shows how the source is laid out, and how many files one push passes through.
 //
 // Files and lines are counted per folder. The path of a push is measured: a warm node with one worker, real
 // PostgreSQL, and V8's precise coverage from just before a push until its response (or its delivery to a
@@ -81,7 +81,7 @@ async function printPushToWaiter() {
   print('one push to one waiter on the node', seen)
 }
 
-/** Prints the target but does not assert it: a layout is not a test. */
+/** Prints the counts but does not assert them: a layout is not a test. */
 function print(title, seen) {
   const always = inAll(seen.map(({ files }) => files))
   const calls = seen.map(({ handOvers }) => handOvers.length).sort((one, other) => one - other)

@@ -2,7 +2,7 @@
 // imports.
 const kinds = { '--nodes': 'N', '--port': 'P', '--data': 'DIR' }
 const nodesMax = 16
-/** Nodes are ten ports apart, and gossip takes the next one. */
+/** The ports of nodes are ten apart. A node's gossip port is the one after its HTTP port. */
 const portStep = 10
 const portMax = 65_535
 

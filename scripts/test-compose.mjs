@@ -10,7 +10,8 @@ if (cluster === undefined) {
   console.error('no Docker engine with docker compose found; npm run test:compose needs one')
   process.exit(1)
 }
-// A failed step leaves requests behind, which end with the cluster. They must not fail its removal.
+// A failed step may leave open requests, which fail when the cluster is removed. Their rejections must not
+// end this program.
 process.on('unhandledRejection', () => {})
 let passed = 0
 let failed = 0

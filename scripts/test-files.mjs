@@ -1,10 +1,13 @@
-// Which test files there are, in which order they start, and which of them `npm test -- --quick` runs. The
-// lists below may not outlive the files they name: a path without test files fails every run.
+// Which test files there are, in which order they start, and which of them `npm test -- --quick` runs. If a
+// list below names a path without test files, every run fails.
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { root } from './run.mjs'
 
-/** The two longest files. They compare results and not durations, so they may run beside the usual number. */
+/**
+ * The two longest files. They compare results and not durations, so they may run in addition to the usual
+ * number of files at once.
+ */
 const untimed = ['test/model/model.test.ts', 'test/chaos/gate.test.ts']
 
 /** Started first, because a long file that starts last runs alone. The order within the list does not matter
@@ -23,8 +26,11 @@ const long = [
   'test/chaos/bugs/caught.test.ts',
 ]
 
-/** Whether `--quick` runs the files of a path; the longest path that matches decides, so that a new file is
- * treated like its folder. Left out is what starts whole clusters, kills processes or waits for real time. */
+/**
+ * Whether `--quick` runs the files of a path; the longest path that matches decides, so that a new file is
+ * treated like its folder. Left out are tests that start whole clusters, kill processes or wait for real
+ * time.
+ */
 const quick = {
   'apps/broker/test': false,
   'apps/broker/test/cluster/hint-codec.test.ts': true,
@@ -71,7 +77,7 @@ export function quickTestFiles() {
   return allTestFiles().filter((file) => quick[paths.find((path) => isIn(file, path))])
 }
 
-/** Given files, and all test files of given folders. */
+/** The given files, and all test files of the given folders. */
 export function namedTestFiles(names) {
   return names.flatMap((name) => {
     const path = relative(root, resolve(root, name))

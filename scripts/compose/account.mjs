@@ -1,13 +1,13 @@
 // Tracks each message of a load, and what went wrong.
 
 export class Account {
-  /** As text: failed requests, refused acks, messages that were delivered when they must not be. */
+  /** As text: failed requests, refused acks, messages that were delivered although they must not be. */
   faults = []
   repeated = 0
   #leaseMs
   #mayComeAgain
   #pushed = new Set()
-  /** By id, the pop that got it last and whether its ack is confirmed. */
+  /** By message id: when the last pop that got it was sent, and whether its ack is confirmed. */
   #popped = new Map()
 
   constructor({ leaseSeconds, mayComeAgain }) {

@@ -20,9 +20,12 @@ async function answers(command) {
   )
 }
 
-/** Resolves with the output. A failure throws it; a signal ends the command and throws, too. */
+/**
+ * Resolves with the output. If the command fails, the error contains the output. `signal` ends the command,
+ * which then fails.
+ */
 export function runCommand([program, ...args], { env = {}, msMax, signal }) {
-  // In a separate process group: Ctrl-C is for us, and we clean up with such commands.
+  // A separate process group: Ctrl-C must reach only this program, which cleans up with such commands.
   const child = spawn(program, args, {
     cwd: root,
     env: { ...process.env, ...env },

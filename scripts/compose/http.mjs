@@ -6,7 +6,7 @@ const requestMsMax = 60_000
 const pollMs = 50
 const agent = new Agent({ keepAlive: true })
 
-/** A closed connection: with `isUnanswered` before any byte of the response, else in the middle of it. */
+/** The connection closed before any byte of the response (`isUnanswered`), or in the middle of it. */
 export class ConnectionClosed extends Error {
   constructor(cause, isUnanswered) {
     super(isUnanswered ? 'closed without an answer' : 'closed in the middle of the answer', {
@@ -18,8 +18,11 @@ export class ConnectionClosed extends Error {
 
 const closings = ['ECONNRESET', 'EPIPE']
 
-/** Returns a response of any status; a closed connection throws. Uses node:http, because fetch in Node 20
- * never settles if a connection closes before it is used, as a published port does while its node starts. */
+/**
+ * Returns a response of any status; throws if the connection closes. Uses node:http, because fetch in Node 20
+ * never settles if a connection closes before it is used, which happens on a published port while its node
+ * starts.
+ */
 export function ask(url, { body, signal, hangsUp = false } = {}) {
   return new Promise((resolve, reject) => {
     const method = body === undefined ? 'GET' : 'POST'

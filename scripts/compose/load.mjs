@@ -8,7 +8,7 @@ const consumers = 4
 const partitions = 8
 const itemsPerPush = 3
 const retryMs = 50
-/** Leaves CPU for a node to start next to it, on two cores. */
+/** Leaves enough CPU for a node to start during the load, on two cores. */
 const pauseMs = 20
 const drainMsMax = 60_000
 
@@ -50,14 +50,16 @@ export class Load {
     )
   }
 
-  /** Stops it without a verdict, when there is nothing more to learn. Safe after `finish`. */
+  /** Stops the load without checking it. May be called after `finish`. */
   abandon() {
     this.#producing = false
     this.#consuming = false
   }
 
-  /** Stops it, and throws unless the rules were kept, every confirmed message was delivered, and nothing is
-   * left. */
+  /**
+   * Stops the load. Throws unless the rules were kept, every confirmed message was delivered, and the queue
+   * is empty.
+   */
   async finish() {
     const account = this.#account
     this.#producing = false
@@ -123,7 +125,7 @@ export class Load {
     }
   }
 
-  /** What the queue still holds for its consumers, by its stats; empty if nothing. */
+  /** What the queue still holds for its consumers according to its stats; empty if nothing. */
   async #left() {
     const { status, json, text } = await ask(`${this.#url}/api/v1/resources/queues/${this.#queue}`)
     if (status !== 200) throw new Error(`resources: ${status} ${text}`)

@@ -1,4 +1,5 @@
-// What clients of the cluster must tolerate, and what must not happen, by what is done to its nodes.
+// What clients of the cluster must tolerate, and what must not happen, while its nodes are restarted or
+// killed.
 //
 //   rolled   A stopped node finishes its requests and sends `Connection: close` before it closes. A client repeats a
 //            request only once, and only if the connection closed before any byte of the response. Nothing else may

@@ -68,7 +68,7 @@ export const steps = [
     run: hangUp,
   },
   {
-    title: 'polls are spread over the nodes, end with their client, and last',
+    title: 'polls are spread over the nodes, end if their client leaves, and may last over 30 s',
     run: spreadPolls,
   },
   {
@@ -81,7 +81,7 @@ export const steps = [
   },
 ]
 
-/** From each node to each other one, several times; only gossip can be that fast. */
+/** Pushes on each node for a poll on each other node, several times. Only gossip can be that fast. */
 async function wakeAcross(cluster) {
   for (const node of cluster.nodes) {
     await until(`${node} hears its peers`, async () => {
@@ -122,7 +122,10 @@ async function wokenByPeers(cluster) {
   return sum(all.map(({ wakes }) => wakes.udp))
 }
 
-/** Like curl. The balancer must not make it seem that the client did not read the response. */
+/**
+ * The client closes its connection after the response, as curl does. The balancer must not make it seem that
+ * the client did not read the response.
+ */
 async function hangUp(cluster) {
   const url = cluster.url('balancer')
   const popped = []
@@ -136,8 +139,10 @@ async function hangUp(cluster) {
   return `${popped.length} times`
 }
 
-/** A third of the polls go to each node; abandoned polls disappear from it; the rest outlive the usual 30
- * s. */
+/**
+ * A third of the polls go to each node. Abandoned polls disappear from their node. The others last longer
+ * than the usual 30 s.
+ */
 async function spreadPolls(cluster) {
   const perNode = 10
   const timeoutMs = 35_000
@@ -218,7 +223,7 @@ function untilReady(cluster, service) {
   })
 }
 
-/** Waits until the balancer sends it pops again. */
+/** Waits until the balancer sends pops to the node again. */
 function untilUsed(cluster, node) {
   return until(`${node} has work`, async () => {
     const { queries } = await stats(cluster.url(node))
@@ -226,8 +231,9 @@ function untilUsed(cluster, node) {
   })
 }
 
-/** A poll that is known to wait. Returned inside a list, because awaiting the promise itself would await
- * the poll. */
+/**
+ * Starts a poll and resolves when it waits. The poll is inside a list: a bare promise would be awaited, too.
+ */
 async function waiter(url, queue) {
   const answer = pop(url, queue, { timeoutMs: 30_000 })
   await until(`a poll waits for ${queue}`, async () => {

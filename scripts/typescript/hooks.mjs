@@ -15,13 +15,13 @@ export async function load(url, context, nextLoad) {
   const path = fileURLToPath(url)
   const text = readFileSync(path, 'utf8')
   const entry = join(cache, hashOf(path))
-  // Also the path of esbuild, which contains its version.
+  // Includes the path of esbuild, because it contains the version.
   const state = hashOf(JSON.stringify([options, esbuildEntry, path, text]))
   const source = readEntry(entry, state) ?? (await transform(path, text, entry, state))
   return { format: 'module', source, shortCircuit: true }
 }
 
-/** The first line of an entry is the state of what it was made from. */
+/** The first line of a cache entry is a hash of everything that determines its content. */
 function readEntry(entry, state) {
   try {
     const cached = readFileSync(entry, 'utf8')
@@ -32,7 +32,7 @@ function readEntry(entry, state) {
   }
 }
 
-/** Renames the complete file, because other processes read it. */
+/** Writes a draft and renames it when it is complete, because other processes read the cache. */
 async function transform(path, text, entry, state) {
   const { default: esbuild } = await import(pathToFileURL(esbuildEntry).href)
   const { code } = await esbuild.transform(text, { ...options, sourcefile: path })

@@ -24,7 +24,7 @@ begin
      or cardinality(p_statuses) <> cardinality(p_seqs) or cardinality(p_lease_ids) is null
      or exists (select from unnest(p_partition_ids, p_seqs) i(partition_id, seq) where (i.partition_id is null) <> (i.seq is null)) then
     perform rouse.raise('RS400', 'invalid_request',
-      'ack needs a lease and a status for every item, and a partition and a seq or neither');
+      'ack needs a lease and a status for every item, and both a partition and a seq or neither');
   end if;
   if cardinality(v_ids) > 1 then
     v_ids := array(select distinct i from unnest(p_lease_ids) i order by i);

@@ -65,7 +65,8 @@ begin
     perform rouse.create_targets(p_queues, p_partitions, p_targets);
     v_targets := rouse.find_targets(p_queues, p_partitions);
   else
-    -- If a size limit were set later, the push would wait for its queue while it holds partitions.
+    -- Locked even if all targets exist: if a size limit were set later, the push would wait for its queue
+    -- while it holds partitions.
     perform rouse.lock_queues(p_queues);
   end if;
   with locked as (

@@ -1,7 +1,7 @@
 -- Dead letters: list them, count them by error, delete them.
 
 -- Lists dead letters, newest first.
--- Parameters: queue (null: any), a filter as in letter_fits, the maximum of rows, how many to skip.
+-- Parameters: queue (null: any), a filter as in letter_fits, the maximum number of rows, how many to skip.
 -- Result: the dead letters, each with the list of its failed attempts. Every row has the total number that
 --   matches. It is counted only up to 10,000 beyond this page, so that a list does not read all dead letters.
 -- Locks: none.
@@ -110,7 +110,8 @@ $$;
 
 -- The errors of dead letters, most frequent first. Dead letters without an error code are grouped by their
 -- error text.
--- Parameters: queue and group (null: any), the maximum of rows. Result: one row per error. Locks: none.
+-- Parameters: queue and group (null: any), the maximum number of rows.
+-- Result: one row per error. Locks: none.
 create or replace function rouse.dead_letter_groups(p_queue text, p_group text, p_limit integer)
 returns table (
   queue text, consumer_group text, error_code text, error_message text, count bigint, first_failed_at timestamptz, last_failed_at timestamptz
@@ -128,8 +129,8 @@ as $$
 $$;
 
 -- Deletes dead letters permanently, in bounded steps.
--- Parameters: queue, a filter as in letter_fits, the last dead letter to include (null: all), the maximum of
---   dead letters.
+-- Parameters: queue, a filter as in letter_fits, the last dead letter to include (null: all), the maximum
+--   number of dead letters.
 -- Result: the number deleted, and the last dead letter to include in the next step; or RS404. Locks: the dead
 --   letters.
 create or replace function rouse.purge_letters(

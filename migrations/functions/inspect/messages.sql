@@ -1,7 +1,7 @@
 -- Reads messages without leasing them.
 
 -- The leases of a lane. The lane names its lease if the queue is ordered; unordered leases have their own
--- index. There is no index of all leases by group.
+-- index. No index has all leases by group.
 -- Parameters: partition and group. Result: the leases. Locks: none.
 create or replace function rouse.leases_of_lane(p_partition_id bigint, p_group_id integer) returns setof rouse.leases
 language sql stable
@@ -36,8 +36,8 @@ $$;
 
 -- A page of a queue's log, by partition and seq.
 -- Parameters: queue; partition (null: all); the group whose statuses are shown; a status, or null for all;
---   the partition and seq to continue after (0, 0: from the start); the maximum of messages and the maximum
---   of partitions to read.
+--   the partition and seq to continue after (0, 0: from the start); the maximum number of messages and the
+--   maximum number of partitions to read.
 -- Result: the messages; then a last row without a seq: the partition to continue in, null at the end. RS404
 --   if there is no such queue.
 -- Locks: none.
@@ -132,7 +132,7 @@ end $$;
 -- last 200 ms are left for the next call, so that messages whose transaction has not committed yet are not
 -- missed.
 -- Parameters: queue; partition (null: all); the time, partition and seq to continue after (a null time: from
---   now on); the maximum of messages.
+--   now on); the maximum number of messages.
 -- Result: the messages; then a last row without a seq, whose created_at is the time to continue after if no
 --   message was returned. RS404 if there is no such queue.
 -- Locks: none.

@@ -15,7 +15,7 @@ as $$
 $$;
 
 -- Stats of a page of queues, by name.
--- Parameters: the name after which the page begins (null: at the first), the maximum of queues.
+-- Parameters: the name after which the page begins (null: at the first), the maximum number of queues.
 -- Result: as stats_of. Locks: none.
 create or replace function rouse.stats_page(p_after text, p_limit integer)
 returns table (

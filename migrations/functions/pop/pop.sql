@@ -1,14 +1,14 @@
 -- Leases messages to the waiters of one consumer group, oldest waiter first.
 -- Parameters: either a queue and one of its partitions (null: any), or a null queue and a namespace and / or
---   task (queues of the highest priority first); the group; per waiter the maximum of messages and of
+--   task (queues of the highest priority first); the group; per waiter the maximum number of messages and of
 --   partitions, the lease in ms (null: the queue's), whether delivery acknowledges, and the holder's name;
 --   where a new group begins ('all', 'new', or 'from' a time); the partition id after which the search starts
 --   (callers rotate it); whether the lease must survive a crash of the database; the maximum bytes of payload
 --   and headers per waiter. The first message of a waiter is always included, whatever its size.
 -- Result: one row per message, ordered by lease and seq, with its waiter, lease and partition id. Queue,
---   partition, attempt and expiry may be set only on the first row of each lease. Only returned rows are
---   leased. The last row has only the database's time and the status: messages, empty (no lane has messages),
---   contended (a lane with messages was locked: retry within 5 ms) or paused.
+--   partition, attempt and expiry are set on the first row of each lease, and may be null on the others. Only
+--   returned rows are leased. The last row has only the database's time and the status: messages, empty (no
+--   lane has messages), contended (a lane with messages was locked: retry within 5 ms) or paused.
 -- Locks: the group if it has an in-flight limit; lanes and then partitions with SKIP LOCKED, so that a pop
 --   does not wait for other calls. In one race SKIP LOCKED waits after all (see pop_general), and the pop may
 --   deadlock because it holds lanes. Its lock_timeout is therefore shorter than deadlock_timeout: the pop

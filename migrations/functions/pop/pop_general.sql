@@ -118,8 +118,8 @@ begin
       v_wanted := least(v_wanted * v_more, 1000);
       v_more := case when v_found = 0 then v_more * 2 else 1 end;
       -- This statement locks lanes. Later statements read them, and see everything that was committed before
-      -- the lock. Drained lanes may still be ready, for example in a new group, where all lanes are. They are
-      -- skipped without a lock.
+      -- the lock. Drained lanes that are still ready are skipped without a lock; in a new group all lanes
+      -- start ready.
       v_lanes := array(
         select l.partition_id from rouse.lanes l
         cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p

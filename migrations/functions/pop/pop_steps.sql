@@ -1,4 +1,4 @@
--- Steps of a pop that are off its common path or read better separately.
+-- Steps of a pop that are not on its common path, or are easier to read separately.
 
 -- The queues of a namespace and / or task, highest priority first.
 -- Parameters: namespace, task (null: any; both null: none). Result: queue ids. Locks: none.
@@ -51,7 +51,7 @@ begin
   select g.id, g.last_seen_at into v from rouse.groups g where g.queue_id = p_queue_id and g.name = p_group;
   if not found then
     if p_subscription not in ('all', 'new', 'from') or (p_subscription = 'from' and p_from is null) then
-      perform rouse.raise('RS400', 'invalid_request', 'a subscription is all, new, or from a time', '{"field": "subscriptionMode"}');
+      perform rouse.raise('RS400', 'invalid_request', 'a subscription must be all, new, or from a time', '{"field": "subscriptionMode"}');
     end if;
     -- A crash must not lose the start of a subscription: the next pop would create the group again with a
     -- later start.
@@ -157,9 +157,9 @@ end $$;
 
 -- Takes rows from `redeliveries`: either one message that must be delivered alone, or several in seq order
 -- that have the same number of attempts. Also deletes rows whose message is no longer in the log.
--- Parameters: group and partition; the first seq; the attempt of this delivery; the maximum of messages;
---   whether a message that is not due yet holds the lane, so that none behind it is taken; the maximum bytes
---   of the first message (null: any) and of all.
+-- Parameters: group and partition; the first seq; the attempt of this delivery; the maximum number of
+--   messages; whether a message that is not due yet holds the lane, so that none behind it is taken; the
+--   maximum bytes of the first message (null: any) and of all.
 -- Result: the first and the last seq, which seqs of the range are included, their number and bytes; nothing
 --   is taken if the first message does not fit or no message is left.
 -- Locks: none beyond the lane, which the caller holds.

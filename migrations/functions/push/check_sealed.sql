@@ -25,6 +25,6 @@ language plpgsql
 as $$
 begin
   perform rouse.raise('RS409', 'encryption_unavailable',
-    format('queue "%s" is encrypted, and the payload is not: the node has no key (ROUSE_ENCRYPTION_KEY), or SQL wrote it', p_queue),
+    format('queue "%s" is encrypted, and the payload is not: the node has no key (ROUSE_ENCRYPTION_KEY), or a SQL producer sent it', p_queue),
     jsonb_strip_nulls(jsonb_build_object('queue', p_queue, 'item', p_item)));
 end $$;

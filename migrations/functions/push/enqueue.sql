@@ -1,5 +1,5 @@
 -- Enqueues a message inside a user's own transaction: delivered after COMMIT, never after ROLLBACK. It does
--- not lock the queue or the partition, so the transaction may stay open as long as it likes. There is one
+-- not lock the queue or the partition, so the transaction may stay open as long as necessary. There is one
 -- function per payload type: text, json and jsonb. A literal or an untyped parameter resolves to the one for
 -- text, because PostgreSQL prefers that type. Headers are json, or jsonb if the payload is jsonb.
 -- Parameters: queue, payload, partition, a delay or an absolute time, transaction id (the dedupe key),
@@ -81,10 +81,10 @@ begin
     perform rouse.raise('RS400', 'invalid_payload', 'a message needs a payload; JSON null is ''null''', '{"field": "payload"}');
   end if;
   if octet_length(p_payload) > 1048576 then
-    perform rouse.raise('RS400', 'payload_too_large', 'a payload is at most 1 MiB', '{"field": "payload"}');
+    perform rouse.raise('RS400', 'payload_too_large', 'a payload must be at most 1 MiB', '{"field": "payload"}');
   end if;
   if octet_length(p_headers) > 65536 then
-    perform rouse.raise('RS400', 'payload_too_large', 'headers are at most 64 KiB', '{"field": "headers"}');
+    perform rouse.raise('RS400', 'payload_too_large', 'headers must be at most 64 KiB', '{"field": "headers"}');
   end if;
   if json_typeof(p_headers::json) <> 'object' then
     perform rouse.raise('RS400', 'invalid_headers', 'headers must be an object', '{"field": "headers"}');

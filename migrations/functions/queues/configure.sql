@@ -27,8 +27,8 @@ begin
   end if;
   perform rouse.check_options(p_options);
   perform rouse.raise_durability();
-  -- Takes the strongest lock that is needed at once: raising a weaker one later would deadlock with calls
-  -- that hold a shared lock.
+  -- Takes the strongest lock right away: raising a weaker one later would deadlock with calls that hold a
+  -- shared lock.
   select * into v_queue from rouse.queues where name = p_queue for update;
   if not found then
     perform rouse.write_queue(p_queue, null, null, '{}', false);

@@ -64,7 +64,7 @@ begin
   perform rouse.drop_leases(v_group_ids);
   delete from rouse.redeliveries r where r.partition_id = any (v_ids);
   -- Pops never start below `tail`, so the cursors stay as they are. A ready lane without messages does no
-  -- harm: if the queue has many partitions, only leased and blocked lanes are written.
+  -- harm, so with many partitions only leased and blocked lanes are written.
   update rouse.lanes l set lease_id = null, blocked_until = null, ready = l.ready and cardinality(v_ids) > v_settled_max
   where l.partition_id = any (v_ids)
     and (l.lease_id is not null or l.blocked_until is not null or (l.ready and cardinality(v_ids) <= v_settled_max));

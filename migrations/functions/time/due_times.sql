@@ -1,7 +1,7 @@
 -- Lists the times at which something falls due within the horizon. A node calls this once a second and sets
 -- its timers accordingly. So an idle node costs one cheap query a second, and work that falls due in between
 -- is done on time.
--- Parameters: the horizon in ms, the maximum of rows to read of each kind.
+-- Parameters: the horizon in ms, the maximum number of rows to read of each kind.
 -- Result: one row, times in ms since 1970: the database's time; the time up to which the lists are complete;
 --   when leases expire; when scheduled messages, blocked lanes and redeliveries are due (now, if ack_in freed
 --   a lane); when schedules are due; when jobs in rouse.chores are due; and whether any queue has a window

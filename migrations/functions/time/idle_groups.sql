@@ -1,11 +1,12 @@
 -- Idle consumer groups and the messages that they retain. A group is idle after a day without a request (a
 -- pop updates last_seen_at). A group that has a lease, or whose queue is paused, is not idle. After the
--- limit, if another group of the queue is in use, an idle group no longer retains messages that all other
--- groups have completed. This is recorded in let_go_at; comments call such a group "let go".
+-- limit, if another group of the queue is in use, an idle group stops retaining messages that all other
+-- groups have completed. let_go_at records when it stopped.
 
--- Updates rouse.idle_groups: which groups are idle, which are let go, and what they retain. The last part has
--- a time budget.
--- Parameters: the idle ms after which a group is let go (null: never); how long no node ran before this call.
+-- Updates rouse.idle_groups: which groups are idle, which of them stop retaining messages, and how many
+-- messages they retain. Counting those has a time budget.
+-- Parameters: the idle ms after which a group stops retaining messages (null: never); how long no node ran
+--   before this call.
 -- Result: nothing. Locks: rows of idle_groups. Nodes call it only while they hold the row `retention` of
 --   rouse.chores.
 create or replace function rouse.watch_idle_groups(p_idle_group_ms bigint, p_down interval) returns void
@@ -90,10 +91,10 @@ begin
   where i.group_id = p_group_id;
 end $$;
 
--- Idle groups that retain messages, or did until they were let go, most messages first.
--- Parameters: the maximum of groups; the limit as in watch_idle_groups.
+-- Idle groups that retain messages, or did before they stopped, most messages first.
+-- Parameters: the maximum number of groups; the limit as in watch_idle_groups.
 -- Result: one row per group: its last request; what it retains; until when (null: permanently), or when it
---   was let go. If all groups of a queue are idle, the last one is not let go.
+--   stopped. A group stops only while another group of its queue is in use.
 -- Locks: none.
 create or replace function rouse.idle_groups(p_limit integer, p_idle_group_ms bigint)
 returns table (
@@ -112,7 +113,8 @@ begin
   limit p_limit;
 end $$;
 
--- The groups that were let go and not reported yet. Each is returned once per idle period, to one node.
+-- The groups that stopped retaining messages and were not reported yet. Each is returned once per idle
+-- period, to one node.
 -- Parameters: the maximum. Result: one row per group. Locks: their rows, with SKIP LOCKED.
 create or replace function rouse.warn_idle_groups(p_limit integer)
 returns table (queue text, consumer_group text, last_seen_at timestamptz, messages bigint)
@@ -128,7 +130,7 @@ begin
   returning q.name, g.name, g.last_seen_at, i.messages;
 end $$;
 
--- The groups that are let go.
+-- The groups that have stopped retaining messages.
 -- Parameters: the queue (null: all). Result: group ids. Locks: none.
 create or replace function rouse.let_go_groups(p_queue_id integer) returns integer[]
 language plpgsql stable

@@ -1,5 +1,5 @@
 -- Opens lanes whose block has ended or that ack_in freed, and marks redeliveries that are due as announced.
--- Parameters: the maximum of rows of each kind. Result: wake hints.
+-- Parameters: the maximum number of rows of each kind. Result: wake hints.
 -- Locks: lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_ready(p_limit integer)
 returns setof rouse.wake_hint
@@ -13,7 +13,7 @@ begin
 end $$;
 
 -- Opens lanes whose block has ended, and marks redeliveries that are due as announced.
--- Parameters: the maximum of rows of each kind. Result: wake hints.
+-- Parameters: the maximum number of rows of each kind. Result: wake hints.
 -- Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_lanes(p_limit integer)
 returns setof rouse.wake_hint
@@ -64,7 +64,7 @@ begin
 end $$;
 
 -- Opens lanes whose lease ended in a user's transaction that has committed.
--- Parameters: the maximum of rows. Result: wake hints.
+-- Parameters: the maximum number of rows. Result: wake hints.
 -- Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_freed(p_limit integer)
 returns setof rouse.wake_hint

@@ -3,7 +3,7 @@
 -- partitions and queues and returns their names, and promote_partition waits for those. From a backlog it
 -- takes the oldest and the newest rows, so that after a burst in one queue, messages of other queues that
 -- fall due later wait for at most one step.
--- Parameters: the maximum of rows.
+-- Parameters: the maximum number of rows.
 -- Result: one row per partition, which its hint names: `promoted` with the number of messages added,
 --   `locked`, or `failed` with the reason; and a row `more` if the limit or the time ended the step.
 -- Locks: queues of missing partitions, partitions by id with SKIP LOCKED, their scheduled rows and lanes.
@@ -138,8 +138,8 @@ end $$;
 
 -- Moves scheduled messages of one partition into the log. It waits for the partition's lock, because a busy
 -- partition is locked most of the time.
--- Parameters: queue, partition, the maximum of rows, how long to wait in ms.
--- Result: as promote_scheduled; 55P03 if the wait was too short.
+-- Parameters: queue, partition, the maximum number of rows, how long to wait in ms.
+-- Result: as promote_scheduled; 55P03 if the lock was not free within that time.
 -- Locks: the queue if the partition is missing, the partition, its scheduled rows and lanes.
 create or replace function rouse.promote_partition(p_queue text, p_partition text, p_limit integer, p_lock_ms integer)
 returns table (outcome text, hint rouse.wake_hint, reason text)
@@ -171,7 +171,7 @@ end $$;
 
 -- Whether anything is due for a partition that does not exist. First deletes messages that were scheduled for
 -- a deleted queue: they must not create the queue again.
--- Parameters: queue, partition, the maximum of rows to delete, the time.
+-- Parameters: queue, partition, the maximum number of rows to delete, the time.
 -- Result: a boolean; also false if rows to delete may be left. Locks: the rows that it deletes.
 create or replace function rouse.is_due_for_promotion(p_queue text, p_partition text, p_limit integer, p_now timestamptz) returns boolean
 language plpgsql
@@ -195,7 +195,7 @@ end $$;
 
 -- Moves the due rows of a partition that the caller has locked. A new statement reads them under the lock, so
 -- that two concurrent promotions never mix their messages in a partition.
--- Parameters: the partition's id, its queue and name, the maximum of rows, the time.
+-- Parameters: the partition's id, its queue and name, the maximum number of rows, the time.
 -- Result: the number of messages added to the log. Locks: the scheduled rows, the lanes that are not ready.
 create or replace function rouse.promote_rows(p_id bigint, p_queue text, p_partition text, p_limit bigint, p_now timestamptz) returns bigint
 language plpgsql
@@ -230,8 +230,8 @@ begin
   return rouse.append(p_id, v.ids, v.keys, v.traces, v.payloads, v.headers, v.origins);
 end $$;
 
--- Appends promoted messages to one partition. Keys of SQL producers are checked here; the broker's were
--- checked when it scheduled the message.
+-- Appends promoted messages to one partition. Keys of SQL producers are checked here. Keys of messages from
+-- nodes were checked when they were scheduled.
 -- Parameters: a locked partition; per message its id, key, trace id, payload, headers, origin.
 -- Result: the number added. Locks: its lanes that are not ready.
 create or replace function rouse.append(

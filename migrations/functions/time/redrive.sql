@@ -2,8 +2,8 @@
 -- attempts count from the start again.
 
 -- Redrives in one step.
--- Parameters: queue; group, error code and ids of dead letters (null: any); the maximum of dead letters;
---   whether only to count them.
+-- Parameters: queue; group, error code and ids of dead letters (null: any); the maximum number of dead
+--   letters; whether only to count them.
 -- Result: wake hints, whose count is the number of dead letters moved, or that would be moved.
 -- Locks: as redrive_letters.
 create or replace function rouse.redrive(
@@ -44,7 +44,7 @@ language plpgsql
 as $$
 begin
   if rouse.is_being_purged(p_queue_id) then
-    perform rouse.raise('RS409', 'queue_in_use', format('queue "%s" is being purged: redrive its dead letters after that', p_queue));
+    perform rouse.raise('RS409', 'queue_in_use', format('queue "%s" is being purged: redrive its dead letters after the purge', p_queue));
   end if;
 end $$;
 

@@ -148,7 +148,7 @@ begin
 end $$;
 
 -- Deletes scheduled messages of a removal.
--- Parameters: the removal, the maximum of rows. Result: the number deleted. Locks: those rows.
+-- Parameters: the removal, the maximum number of rows. Result: the number deleted. Locks: those rows.
 create or replace function rouse.remove_scheduled(p rouse.removals, p_rows integer) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -260,7 +260,8 @@ end $$;
 
 -- Deletes the contents of a partition of a deleted queue and, when they are gone, the partition with its
 -- lanes.
--- Parameters: the partition, the removal, the maximum of rows of each kind. Result: whether it is gone.
+-- Parameters: the partition, the removal, the maximum number of rows of each kind.
+-- Result: whether it is gone.
 -- Locks: the partition, its lanes by group, leases.
 create or replace function rouse.remove_partition(p_id bigint, p rouse.removals, p_rows integer) returns boolean
 language plpgsql
@@ -304,7 +305,7 @@ end $$;
 -- Deletes the lane of a deleted group on a partition, with its redeliveries, and its lease if a pop in
 -- progress created one after the group was deleted.
 -- Parameters: the partition, the group, whether the queue is ordered (then lanes name their leases), the
---   maximum of redeliveries.
+--   maximum number of redeliveries.
 -- Result: whether it is gone.
 -- Locks: the lane, its leases. If a consumer's transaction holds one, it raises lock_not_available.
 create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_ordered boolean, p_rows integer) returns boolean
@@ -333,7 +334,7 @@ begin
 end $$;
 
 -- Deletes dead letters of a deleted queue or group.
--- Parameters: the removal, the maximum of rows. Result: the number deleted. Locks: those rows.
+-- Parameters: the removal, the maximum number of rows. Result: the number deleted. Locks: those rows.
 create or replace function rouse.remove_letters(p rouse.removals, p_rows integer) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off

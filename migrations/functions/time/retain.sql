@@ -4,8 +4,8 @@
 
 -- Runs a step over partitions and, if that completes the round, a step of each other kind.
 -- Parameters: server-wide ms to keep consumed messages, dead letters and attempts, traces, idle partitions;
---   the ms without a request after which a group no longer retains messages (null: never); the maximum of
---   partitions to lock and rows to delete per call; the partition to continue after.
+--   the ms without a request after which a group no longer retains messages (null: never); the maximum number
+--   of partitions to lock and rows to delete per call; the partition to continue after.
 -- Result: the number deleted, by kind; kind `next` is the partition to continue after, 0 when the round is
 --   complete; kind `passed` counts partitions that were skipped because they were locked for too long.
 -- Locks: as retain_partitions, retain_keys and retain_history.

@@ -1,6 +1,6 @@
 -- Deletes old dead letters, attempts and traces, oldest first.
--- Parameters: ms to keep dead letters and attempts; ms to keep traces; the maximum of rows of each kind
---   (never more than 2,000).
+-- Parameters: ms to keep dead letters and attempts; ms to keep traces; the maximum number of rows of each
+--   kind (never more than 2,000).
 -- Result: the number deleted of kinds `dead_letters`, `attempts` and `traces`; kind `next` is 1 if there may
 --   be more to delete, otherwise 0.
 -- Locks: those rows, with SKIP LOCKED, because a redrive may be moving a dead letter.

@@ -2,7 +2,7 @@
 -- stops helping once vacuumed space is reused, and a btree would slow down every push with a key, which
 -- includes every push of the client. A sweep reads all keys of the table, so retention_step pauses between
 -- sweeps until enough keys have expired.
--- Parameters: the maximum of rows, the page to continue at.
+-- Parameters: the maximum number of rows, the page to continue at.
 -- Result: kinds `dedup` (keys deleted), `pages` (of the whole table), `next` (the page to continue at, 0 when
 --   the sweep is complete), `passed` (chunks that were skipped because a key was locked for too long).
 -- Locks: the expired keys, for at most 50 ms and one chunk of pages. It waits at most v_lock_ms_max for a key

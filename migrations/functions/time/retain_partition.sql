@@ -1,6 +1,6 @@
 -- Deletes those messages of one partition that no longer have to be kept.
--- Parameters: the partition, ms to keep consumed messages, groups that were let go, the maximum of rows, the
---   time now, when to end.
+-- Parameters: the partition, ms to keep consumed messages, the groups that have stopped retaining messages
+--   (see idle_groups.sql), the maximum number of rows, the time now, when to end.
 -- Result: the number of rows deleted; whether there is more to delete because the limit of rows or the time
 --   was reached; whether the partition was skipped because it, its queue, or a lane with affected messages
 --   was locked.
@@ -102,10 +102,10 @@ end $$;
 
 -- How far a partition's tail may rise.
 -- Parameters: partition, its queue, tail and head; ms to keep consumed messages (null: permanently) and
---   unconsumed ones (null: permanently); groups that were let go; the time.
+--   unconsumed ones (null: permanently); the groups that have stopped retaining messages; the time.
 -- Result: the new tail; the seq up to which every group has completed everything; the first seq that stays
---   because it is leased or to be redelivered. For groups that were let go only leases count, unless all
---   groups were let go.
+--   because it is leased or to be redelivered. For groups that have stopped retaining messages only leases
+--   count, unless all groups have stopped.
 -- Locks: none.
 create or replace function rouse.retention_limit(
   p_id bigint, p_queue_id integer, p_tail bigint, p_head bigint, p_completed_ms bigint, p_evict_ms bigint, p_let_go integer[],
@@ -138,7 +138,7 @@ begin
 end $$;
 
 -- The lowest seq of a partition that is leased or to be redelivered; the maximum bigint if there is none.
--- There is no index of all leases by partition: ordered leases are found through their lanes, and unordered
+-- No index has all leases by partition: ordered leases are found through their lanes, and unordered
 -- ones have their own index.
 -- Parameters: the partition, groups whose redeliveries do not count. Result: a seq. Locks: none.
 create or replace function rouse.held_from(p_id bigint, p_let_go integer[]) returns bigint

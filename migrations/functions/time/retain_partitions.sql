@@ -3,9 +3,9 @@
 -- only those with something to delete are locked. Messages are deleted by ranges of seq, starting at
 -- swept_to, and tail rises only as far as rows are deleted, so that the cost of a step depends on what it
 -- deletes.
--- Parameters: ms to keep consumed messages and idle partitions; whether groups may have been let go (see
---   idle_groups.sql); the maximum of partitions to lock and of rows to delete; the partition to continue
---   after.
+-- Parameters: ms to keep consumed messages and idle partitions; whether groups may have stopped retaining
+--   messages (see idle_groups.sql); the maximum number of partitions to lock and of rows to delete; the
+--   partition to continue after.
 -- Result: kinds `messages`, `partitions`, `next` and `passed`, as retain.
 -- Locks: partitions by id, each with its queue FOR KEY SHARE (so that no group is created meanwhile), for at
 --   most 50 ms and one chunk of rows. It waits at most v_lock_ms_max for a partition, because on a busy queue

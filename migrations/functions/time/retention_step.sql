@@ -3,9 +3,9 @@
 -- `dedup` and `history`. The job that is overdue longest runs first. The pause after a step is as long as the
 -- step took, so that pushes are hardly affected.
 -- Parameters: the node; ms between rounds; then as retain.
--- Result: as retain_partitions, retain_keys or retain_history; kind `let_go`, the number of groups that were
---   let go (see idle_groups.sql) and not reported yet; and kind `wait`, the ms until the next step of any
---   job. No row if no job is due or another node runs a step.
+-- Result: as retain_partitions, retain_keys or retain_history; kind `let_go`, the number of groups that have
+--   stopped retaining messages (see idle_groups.sql) and were not reported yet; and kind `wait`, the ms until
+--   the next step of any job. No row if no job is due or another node runs a step.
 -- Locks: the row `retention` with SKIP LOCKED, then as retain_partitions, retain_keys or retain_history.
 create or replace function rouse.retention_step(
   p_holder text, p_interval_ms bigint, p_completed_ms bigint, p_dead_ms bigint, p_traces_ms bigint, p_idle_partition_ms bigint,
@@ -61,7 +61,8 @@ begin
   v_chore.gone := v_chore.gone + coalesce((v_result->>'dedup')::bigint, 0);
   v_chore.turns := case when v_next <> 0 and v_next = v_chore.position then v_chore.turns + 1 else 0 end;
   if v_chore.turns >= v_turns_max then
-    -- The other partitions get their turn. The next round starts soon, because this one counts as skipped.
+    -- The other partitions get their turn. The next round starts soon, because this partition counts as
+    -- skipped.
     v_next := case when v_next < 0 then 1 else v_next + 1 end;
     v_chore.turns := 0;
     v_chore.passed := v_chore.passed + 1;

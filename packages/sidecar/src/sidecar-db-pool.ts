@@ -41,8 +41,8 @@ export const sidecarDefaults = {
 } as const
 
 /**
- * The maximum of connections in use at once: two each for pushes, acks and transactions, those for pops, and
- * one each for renewals, releases and the probe.
+ * The maximum number of connections in use at once: two each for pushes, acks and transactions, those for
+ * pops, and one each for renewals, releases and the probe.
  */
 export const sidecarConnections = 2 * 3 + popSlots + 3
 

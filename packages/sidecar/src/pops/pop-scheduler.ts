@@ -29,9 +29,9 @@ export interface PopSchedulerOptions extends WaitingRequestsOptions {
 }
 
 /**
- * The maximum of concurrent pop calls, in total and per queue. More would only contend for the same lanes.
- * The limit per queue keeps a slot for other queues when all pops of one queue hang, for example during a
- * purge.
+ * The maximum number of concurrent pop calls, in total and per queue. More would only contend for the same
+ * lanes. The limit per queue keeps a slot for other queues when all pops of one queue hang, for example
+ * during a purge.
  */
 export const popSlots = 4
 const popSlotsPerQueue = 3

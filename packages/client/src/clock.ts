@@ -3,7 +3,7 @@ export function nowMs(): number {
   return performance.now()
 }
 
-/** Milliseconds since 1970. Only for dates from other systems. */
+/** Milliseconds since 1970. Only to compare with dates of other systems, such as `Retry-After`. */
 export function wallMs(): number {
   return Date.now()
 }
@@ -22,10 +22,10 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** Longer timers fire at once. */
+/** `setTimeout` fires at once if the delay is longer. */
 const timerMsMax = 2_147_483_647
 
-/** Runs after the current turn of the event loop, so that calls made in the same turn share a request. */
+/** Runs the callback after the current turn of the event loop, so that calls of one turn share a request. */
 export const afterThisTurn: (callback: () => void) => void =
   typeof setImmediate === 'function'
     ? (callback) => void setImmediate(callback)

@@ -7,11 +7,11 @@ import { type PushEntry, type PushOptions, pushItemText } from './push/push-item
 import { RouseError } from './rouse-error.ts'
 
 export interface PushManyOptions {
-  /** Sends several requests if needed: a failure may leave the first ones stored. Default false. */
+  /** Sends several requests if needed. If one fails, those before it stay stored. Default false. */
   readonly chunked?: boolean | undefined
 }
 
-/** A queue, which also is the consumer of its default group. */
+/** A queue. Its methods to consume use the queue's default consumer group. */
 export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   readonly #session: Session
 
@@ -20,13 +20,13 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     this.#session = session
   }
 
-  /** Every consumer group gets every message. */
+  /** The consumer group of this name. Every group gets every message. */
   group(name: string): Consumer<Data, Queues> {
     return new Consumer(this.#session, this.name, name)
   }
 
   /**
-   * Resolves when the message is stored. Concurrent pushes share a request; those of a queue stay in order.
+   * Resolves when the message is stored. Concurrent pushes to a queue share requests and stay in order.
    */
   async push(payload: Data, options: PushOptions = {}): Promise<Pushed> {
     this.#session.checkOpen()
@@ -35,9 +35,10 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   }
 
   /**
-   * Stores up to 1,000 messages, all or none; refuses more before anything is sent. With `chunked`, sends any
-   * number in consecutive requests, and a failure rejects with a `PartialPushError`. A failed call may be
-   * repeated with the same array: nothing is stored twice within the queue's `dedupWindowSeconds`.
+   * Stores up to 1,000 messages, all or none. A longer array is refused before anything is sent. With
+   * `chunked`, an array of any length is sent in consecutive requests, and a failure rejects with a
+   * `PartialPushError`. A failed call may be repeated with the same array: nothing is stored twice within the
+   * queue's `dedupWindowSeconds`.
    */
   async pushMany(
     entries: readonly PushEntry<Data>[],

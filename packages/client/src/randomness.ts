@@ -1,7 +1,7 @@
 /** At least 0 and less than 1. */
 export type Random = () => number
 
-/** Sufficient for jitter and ids; works in pages without TLS, where `randomUUID` does not. */
+/** Sufficient for jitter and ids. Unlike `randomUUID`, it also works in web pages without TLS. */
 export const systemRandom: Random = () => {
   const [number = 0] = crypto.getRandomValues(new Uint32Array(1))
   return number / 2 ** 32

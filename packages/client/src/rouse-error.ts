@@ -36,9 +36,10 @@ export type ErrorCode =
 
 /**
  * `unreachable`: no node accepted the connection. `no_answer`: a node did not answer in time, or closed the
- * connection. `buffer_full`: too many pushes are waiting. `closed`: the client was closed. `bad_answer`: the
- * answer is not from Rouse. `loop_left`: a `for await` loop ended before its message did.
- * `ack_in_rolled_back`: a handler returned, but the transaction of its ackIn was rolled back.
+ * connection. `buffer_full`: too many pushes are waiting. `closed`: the client was closed, or its worker
+ * stopped. `bad_answer`: the answer is not from Rouse. `loop_left`: a `for await` loop was left before its
+ * message had been acknowledged or ended in another way. `ack_in_rolled_back`: a handler returned, but the
+ * transaction of its ackIn was rolled back.
  */
 export type ClientErrorCode =
   | 'unreachable'
@@ -72,7 +73,7 @@ export class RouseError extends Error {
   readonly status: number | undefined
   /** Whether the same call may succeed later. The client has already used up its own retries. */
   readonly retryable: boolean
-  /** To find the request in the server's log. */
+  /** Finds the request in the server's log. */
   readonly requestId: string | undefined
   /** The node that answered. */
   readonly node: string | undefined

@@ -99,7 +99,10 @@ async function sendPush(caller: Caller, items: readonly string[]): Promise<Pushe
   }))
 }
 
-/** The server does not store a repeat: the first try may have been stored, and its dedupe key has expired. */
+/**
+ * `repeat_too_late`: the dedupe key of the first try may have expired, so the server refuses the repeated
+ * push. Whether the first try was stored remains unknown.
+ */
 function unknownOf(error: RouseError): RouseError {
   if (error.code !== 'repeat_too_late') return error
   const { message, status, requestId, node } = error

@@ -1,6 +1,6 @@
-// Sends acknowledgements. They go with the next fetch, or together in a separate request as soon as the
-// previous one is answered. If all messages of a lease are completed, one request acknowledges the whole
-// lease.
+// Sends acknowledgements, either with the next fetch or in a separate request. Only one separate request is
+// in flight; those that arrive meanwhile share the next one. If all messages of a lease are completed, one
+// request acknowledges the whole lease.
 
 import { RouseError } from '../rouse-error.ts'
 import type { Ack, AckOutcome } from './consumer-calls.ts'
@@ -9,9 +9,9 @@ import { ackOf, type Ending, type Held, type HeldLease, rolledBack } from './hel
 export interface PendingAck {
   readonly held: Held
   readonly ack: Ack
-  /** Undefined if no caller waits for it. */
+  /** Undefined if no caller waits for the result. */
   readonly onSettled: ((error: RouseError | undefined) => void) | undefined
-  /** Whether a refusal is the expected result: ackIn has acknowledged the message. */
+  /** True if ackIn has acknowledged the message already, so that a refusal is the expected result. */
   readonly isCheck: boolean
   /** An earlier try got no answer. */
   afterUnknown: boolean
@@ -21,13 +21,13 @@ export interface AckSenderOptions {
   readonly send: (acks: readonly Ack[]) => Promise<readonly AckOutcome[]>
   /** Completes all messages of a lease. */
   readonly sendLease: (lease: HeldLease) => Promise<AckOutcome>
-  /** Whether the lease has certainly not been reassigned yet. */
+  /** True if the lease cannot have been reassigned yet. */
   readonly isOurs: (held: Held) => boolean
-  /** The message has ended, or the lease is lost. */
+  /** Called when the message has ended or the lease is lost. */
   readonly onEnded: (pending: PendingAck, error: RouseError | undefined) => void
 }
 
-/** Smaller leases share a list with others: a request costs more than a few list items. */
+/** Smaller leases are acknowledged in a list with others: a request costs more than a few list items. */
 const wholeSizeMin = 8
 
 export class AckSender {
@@ -55,14 +55,16 @@ export class AckSender {
     this.#pending.push({ held, ack, onSettled, isCheck: true, afterUnknown: false })
   }
 
-  /** The acknowledgements that a fetch may carry: all but those of wholly completed leases. */
+  /**
+   * Takes the acknowledgements that a fetch may carry: all but those of leases that are completed as a whole.
+   */
   takeLoose(countMax: number): PendingAck[] {
     const { whole, loose } = sort(this.#pending)
     this.#pending = [...loose.slice(countMax), ...whole.flat()]
     return loose.slice(0, countMax)
   }
 
-  /** The request that carried them failed; they are sent another way. */
+  /** The fetch that carried these acknowledgements failed, so they are sent again. */
   putBack(acks: readonly PendingAck[]): void {
     for (const ack of acks) ack.afterUnknown = true
     this.#pending = [...acks, ...this.#pending]
@@ -120,7 +122,10 @@ export class AckSender {
     }
   }
 
-  /** Refused after a try with an unknown outcome: while the lease is ours, that try must have succeeded. */
+  /**
+   * If an acknowledgement is refused after a try with an unknown outcome, and the lease cannot have been
+   * reassigned, that try must have succeeded.
+   */
   #faultOf(pending: PendingAck, outcome: AckOutcome | undefined): RouseError | undefined {
     const isAccepted = outcome === 'accepted' || outcome === 'dead-lettered'
     if (pending.isCheck) return isAccepted ? faultOfCheck(pending.ack) : undefined
@@ -140,14 +145,17 @@ export class AckSender {
   }
 }
 
-/** If the handler threw, its error has already been reported. */
+/** Undefined if the handler threw: its error has already been reported. */
 function faultOfCheck({ errorCode, error }: Ack): RouseError | undefined {
   return errorCode === rolledBack.errorCode
     ? new RouseError('ack_in_rolled_back', error ?? '')
     : undefined
 }
 
-/** Finds leases whose messages are all completed and none of which was acknowledged before. */
+/**
+ * `whole`: the acknowledgements of leases of which all messages are completed and none was acknowledged
+ * before, one list per lease. `loose`: all others.
+ */
 function sort(pending: readonly PendingAck[]): { whole: PendingAck[][]; loose: PendingAck[] } {
   const completed = new Map<HeldLease, PendingAck[]>()
   const loose: PendingAck[] = []

@@ -43,7 +43,7 @@ export class Backlog {
     this.#size += messages.length
   }
 
-  /** The next messages for one handler, at most `countMax`; empty if none may start. */
+  /** Takes the next messages for one handler, at most `countMax`; none if no handler may start. */
   take(countMax: number): Held[] {
     const taken: Held[] = []
     while (taken.length < countMax) {

@@ -23,7 +23,7 @@ export interface Fetch {
   readonly partitions: number
   /** How long to wait for messages; 0: do not wait. */
   readonly waitMs: number
-  /** Absent: the queue's. */
+  /** Default: the queue's lease time. */
   readonly leaseSeconds?: number | undefined
   readonly autoAck?: boolean | undefined
   /**
@@ -91,7 +91,7 @@ export class ConsumerCalls<Data> {
       timeoutMs: waitMs + answerMsMax,
       signal: fetch.signal,
       leave: fetch.leave,
-      // A lost answer loses auto-acknowledged messages: the caller must see the error.
+      // If the answer is lost, the auto-acknowledged messages are lost, too: the caller must see the error.
       atMostOnce: autoAck,
     })
     if (answer.status === 204) return { messages: [], outcomes: [] }
@@ -136,7 +136,7 @@ export class ConsumerCalls<Data> {
     return 'accepted'
   }
 
-  /** False: the lease is lost. */
+  /** Resolves to false if the lease is lost. */
   async extend(leaseId: string, seconds: number, limits: CallLimits = {}): Promise<boolean> {
     const path = `/lease/${leaseId}/extend`
     const body = JSON.stringify({ seconds })
@@ -146,7 +146,7 @@ export class ConsumerCalls<Data> {
     return true
   }
 
-  /** Releases the remaining messages of the lease. A lease without messages also counts as released. */
+  /** Releases the remaining messages of the lease. A lease with none left also counts as released. */
   async release(leaseId: string, limits: CallLimits = {}): Promise<void> {
     const path = `/lease/${leaseId}`
     const answer = await this.#caller.call({ method: 'DELETE', path, ...limits })
@@ -159,7 +159,7 @@ export class ConsumerCalls<Data> {
     return readAnswer<{ options: Record<string, unknown> }>(answer).options
   }
 
-  /** Whether the message is completed for its consumer group, by whichever call. */
+  /** Whether the message is completed for its consumer group, no matter by which call. */
   async isCompleted(message: Message, limits: CallLimits = {}): Promise<boolean> {
     const path = `/messages/${message.partitionId}/${encodeURIComponent(message.transactionId)}`
     const answer = await this.#caller.call({ method: 'GET', path, ...limits })

@@ -37,7 +37,7 @@ export class Consumer<Data, Queues> {
   readonly #session: Session
   readonly #group: string | undefined
 
-  /** Use `queue()` and `group()`. */
+  /** Use `Rouse.queue()` or `Queue.group()` instead. */
   constructor(session: Session, name: string, group: string | undefined) {
     this.#session = session
     this.name = name
@@ -56,9 +56,9 @@ export class Consumer<Data, Queues> {
   }
 
   /**
-   * Like `work`, with many messages per call. If the handler throws, it is called again with each unended
-   * message alone, and only those that fail alone are charged. It may therefore see a message twice in one
-   * attempt.
+   * Like `work`, with many messages per call. If the handler throws, it is called again with each message
+   * alone that has not ended, and only messages that fail alone are charged an attempt. Therefore the handler
+   * may see a message twice in one attempt.
    */
   workBatch(options: BatchOptions, handler: BatchHandler<Data, Queues>): Worker {
     return this.#start(options, options.batch ?? batchDefault, (job) =>
@@ -71,8 +71,8 @@ export class Consumer<Data, Queues> {
 
   /**
    * For `for await`: requesting the next message acknowledges the previous one. Leaving the loop early
-   * (throw, break, return) fails the attempt with the code `loop_left`, unless the message was ended first:
-   * `await message.ack()`.
+   * (throw, break, return) fails the attempt with the code `loop_left`, unless the message was ended before,
+   * for example by `await message.ack()`.
    */
   messages(options: Omit<WorkOptions, 'concurrency'> = {}): MessageStream<Data, Queues> {
     return streamMessages((handle, onStopping) =>
@@ -95,8 +95,8 @@ export class Consumer<Data, Queues> {
   }
 
   /**
-   * Acknowledges; with `push`, in one transaction with these messages. Rejects with `lease_lost` if the lease
-   * is lost.
+   * Acknowledges the messages and, in the same transaction, pushes those of `push`. Rejects with `lease_lost`
+   * if the lease is lost.
    */
   async ack(
     messages: Message<Data> | readonly Message<Data>[],
@@ -111,7 +111,7 @@ export class Consumer<Data, Queues> {
     expectAccepted(await this.#calls().transact(acks, items))
   }
 
-  /** Returns the message without charging the attempt. */
+  /** Returns the message to the queue without charging the attempt. */
   async retry(message: Message<Data>, options: { readonly delay?: Duration } = {}): Promise<void> {
     const delayMs = options.delay === undefined ? undefined : parseDuration(options.delay, 'delay')
     await this.#send([toAck(message, { status: 'retry', delayMs })])
@@ -126,13 +126,13 @@ export class Consumer<Data, Queues> {
     await this.#send([toAck(message, deadLetteredFor(reason))])
   }
 
-  /** Extends the lease of all messages of the same pop, counted from now. */
+  /** Extends the lease for all messages of the same pop. The lease time counts from now. */
   async extend(message: Message<Data>, lease: Duration): Promise<void> {
     const held = await this.#calls().extend(message.leaseId ?? '-', readLease(lease))
     if (!held) throw leaseLost()
   }
 
-  /** Returns all unended messages of the same pop, as if they had not been delivered. */
+  /** Returns all messages of the same pop that have not ended, as if they had not been delivered. */
   async release(message: Message<Data>): Promise<void> {
     await this.#calls().release(message.leaseId ?? '-')
   }

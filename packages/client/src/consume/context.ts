@@ -11,20 +11,21 @@ export interface SqlExecutor {
 export interface Context<Queues> {
   /** Aborts when the lease is lost, or when the worker stops and its timeout has passed. */
   readonly signal: AbortSignal
-  /** Acknowledges now; with `push`, in one transaction with these messages. */
+  /** Acknowledges now and, in the same transaction, pushes the messages of `push`. */
   ack(options?: { readonly push?: readonly PushTo<Queues>[] | undefined }): Promise<void>
   /**
-   * Acknowledges inside your own transaction, with `rouse.ack_in`: it takes effect on commit. On rollback the
-   * attempt fails. Rejects with `lease_lost` if the lease is lost; then roll back.
+   * Acknowledges inside your own transaction, with `rouse.ack_in`. The acknowledgement takes effect on
+   * commit; on rollback the attempt fails. Rejects with `lease_lost` if the lease is lost; in that case roll
+   * back.
    */
   ackIn(executor: SqlExecutor): Promise<void>
-  /** Returns the message without charging the attempt. */
+  /** Returns the message to the queue without charging the attempt. */
   retry(options?: { readonly delay?: Duration | undefined }): Promise<void>
-  /** Moves the message to the dead letters: a retry would not help. */
+  /** Makes the message a dead letter, because a retry would not help. */
   deadLetter(reason?: string): Promise<void>
 }
 
-/** The same for many messages: for those named, otherwise for all unended ones. */
+/** The same for a batch. Each action applies to `messages`, or by default to all that have not ended. */
 export interface BatchContext<Queues> {
   readonly signal: AbortSignal
   ack(options?: {

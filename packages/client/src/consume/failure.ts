@@ -27,12 +27,12 @@ export function failureOfAnswer(answer: TransportAnswer): Failure | undefined {
   }
 }
 
-/** Every node would hit the same lock. */
+/** Not a problem of one node: every node would hit the same lock. */
 const partitionLocked = 'partition_locked'
 
 const passing = new Set([408, 429, 500, 502, 503, 504])
 
-/** 5xx codes that mean nothing was done. A load balancer's own 503 does not mean that. */
+/** Error codes of 5xx answers that mean that nothing was done. A 503 of a load balancer has no such code. */
 const refusals = new Set<string>([
   'overloaded',
   'starting',

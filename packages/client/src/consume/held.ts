@@ -58,7 +58,7 @@ export function failedBy(error: unknown): Ending {
   }
 }
 
-/** Sent for a message after its ackIn: the server refuses it if the transaction was committed. */
+/** Sent after a handler that used ackIn returns: the server refuses it if the transaction was committed. */
 export const rolledBack: Ending = {
   status: 'failed',
   error: 'the handler returned, but the transaction of its ackIn was rolled back',

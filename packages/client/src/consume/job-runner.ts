@@ -1,4 +1,4 @@
-// Runs handlers on waiting messages and passes on how each message ended.
+// Runs handlers on waiting messages and reports how each message ended.
 
 import { nowMs, pause } from '../clock.ts'
 import { RouseError } from '../rouse-error.ts'
@@ -25,7 +25,7 @@ export interface JobRunnerOptions {
   ) => Promise<AckOutcome>
   /** Whether the message is completed on the server. */
   readonly isCompleted: (message: Message) => Promise<boolean>
-  /** A message ended, or there is room for more. */
+  /** Called when a message has ended or there is room for more. */
   readonly onChange: () => void
 }
 
@@ -81,7 +81,7 @@ export class JobRunner {
     this.#run()
   }
 
-  /** Starts no more handlers. Returns the messages without one. */
+  /** Starts no more handlers. Returns the messages that have not been given to one. */
   stop(): Held[] {
     this.#stopped = true
     return [...this.#takeSingly(() => true), ...this.#backlog.remove(() => true)]
@@ -99,12 +99,12 @@ export class JobRunner {
     for (const job of this.#jobs) job.abort(new RouseError('closed', 'the worker is stopping'))
   }
 
-  /** Releases the messages of handlers that do not end. Their later results are ignored. */
+  /** Releases the messages of handlers that are still running. Results of these handlers are ignored. */
   giveUp(): void {
     for (const job of this.#jobs) this.#endOpen(job, { status: 'retry' })
   }
 
-  /** False: all its messages have already ended here. */
+  /** Removes waiting messages of the lease and aborts its handlers. False if there were none of either. */
   lose(lease: HeldLease): boolean {
     const isOfLease = (held: Held): boolean => held.lease === lease
     const waiting = [...this.#takeSingly(isOfLease), ...this.#backlog.remove(isOfLease)]
@@ -124,8 +124,8 @@ export class JobRunner {
   }
 
   /**
-   * Calls the handler once for all messages and, if that fails, once for each: only the bad message is
-   * charged.
+   * Calls the handler once for all messages and, if that fails, once for each, so that only the bad message
+   * is charged an attempt.
    */
   async #carryOut(messages: readonly Held[]): Promise<void> {
     if (await this.#failsTogether(messages)) await this.#carryOutSingly(messages)
@@ -137,7 +137,10 @@ export class JobRunner {
     this.#options.onChange()
   }
 
-  /** Under the same lease. Releasing them would not help: the next consumer would get them together again. */
+  /**
+   * Handles each message alone, under the same lease. Releasing the messages would not help: the next
+   * consumer would get them together again.
+   */
   async #carryOutSingly(messages: readonly Held[]): Promise<void> {
     for (const held of messages) if (!held.settled) this.#singly.add(held)
     for (const held of messages) {
@@ -145,7 +148,7 @@ export class JobRunner {
     }
   }
 
-  /** Calls the handler. True: it failed, and more than one message is left that may be the cause. */
+  /** Calls the handler. Returns true if it failed and more than one open message may be the cause. */
   async #failsTogether(messages: readonly Held[]): Promise<boolean> {
     const job = new Job(messages, this)
     this.#jobs.add(job)
@@ -174,7 +177,8 @@ export class JobRunner {
   }
 
   /**
-   * The batch failed: messages acknowledged by ackIn are open again, unless the transaction was committed.
+   * After a failed batch: reopens the messages that ackIn acknowledged, unless the transaction may have been
+   * committed.
    */
   async #reopen(job: Job): Promise<void> {
     const calls = new Set(job.messages.map(({ ackedIn }) => ackedIn))
@@ -191,9 +195,9 @@ export class JobRunner {
   }
 
   /**
-   * Also ends messages that ackIn acknowledged: the server refuses that if the transaction was committed;
-   * otherwise the message is redelivered now instead of when its lease expires. In an ordered queue the next
-   * message waits for the answer.
+   * Sends an ending for messages that ackIn acknowledged. The server refuses it if the transaction was
+   * committed. If the transaction was rolled back, the message is redelivered now and not when its lease
+   * expires. In an ordered queue the next message waits for the answer.
    */
   async #checkAckIn(job: Job, ending: Ending): Promise<void> {
     const { acks, onChange } = this.#options
@@ -213,7 +217,7 @@ export class JobRunner {
     if (this.#order?.holds === true) await Promise.all(checks)
   }
 
-  /** No caller waits for these. */
+  /** Ends the messages that are still open. No caller waits for these acknowledgements. */
   #endOpen(job: Job, ending: Ending): void {
     for (const held of job.messages) {
       if (held.settled) continue
@@ -276,7 +280,9 @@ export class JobRunner {
     }
   }
 
-  /** Ordering: no message behind one that is redelivered may be handled before it. */
+  /**
+   * In an ordered queue: releases the messages behind one that is redelivered, as they must come after it.
+   */
   #holdBack({ message }: Held, { status }: Ending): void {
     if (this.#order?.holds !== true || (status !== 'failed' && status !== 'retry')) return
     const { partitionId } = message

@@ -7,8 +7,8 @@ import { deadLetteredFor, type Ending, type Held } from './held.ts'
 import { type Message, traceparentOf } from './message.ts'
 
 /**
- * Receives a job's decisions. The promises resolve when the server has them and reject if they have no
- * effect.
+ * Receives a job's decisions. Each promise resolves when the server has accepted the decision and rejects if
+ * the decision has no effect.
  */
 export interface JobEndings {
   readonly end: (messages: readonly Held[], ending: Ending) => Promise<void>

@@ -1,12 +1,12 @@
-// Renews the leases of a worker while they hold a message that has not ended, handled or waiting. A lease is
-// renewed after a third to a half of its time. It counts as lost when the server says so, or when it expires
-// without an answer.
+// Renews each lease of a worker until all its messages have ended, including those that wait for a handler. A
+// lease is renewed after a third to a half of its time. It counts as lost when the server reports that, or
+// when its time passes without a successful renewal.
 import { nowMs } from '../clock.ts'
 import type { HeldLease } from './held.ts'
 
 export interface LeaseKeeperOptions {
   readonly leaseMs: number
-  /** False: the lease is lost. */
+  /** Resolves to false if the lease is lost. */
   readonly extend: (
     lease: HeldLease,
     limits: { readonly timeoutMs: number; readonly retryForMs: number },

@@ -1,6 +1,7 @@
-// Messages one after the other, for `for await`. It uses a worker with one handler: the handler passes its
-// message to the loop and returns when the loop requests the next one. Leaving the loop early fails the
-// attempt, unless the message was ended first. The loop ends when its worker stops, for example by `close()`.
+// Delivers messages one at a time to a `for await` loop. It uses a worker with one handler: the handler
+// passes its message to the loop and returns when the loop requests the next one. Leaving the loop early
+// fails the attempt, unless the message was ended before. The loop ends when its worker stops, for example by
+// `close()`.
 
 import { RouseError } from '../rouse-error.ts'
 import type { Context } from './context.ts'
@@ -16,7 +17,7 @@ export type MessageStream<Data, Queues> = AsyncIterableIterator<
   undefined
 >
 
-/** A message offered to the loop, or in it. */
+/** A message that is offered to the loop or that the loop has taken. */
 interface Offer<Data, Queues> {
   readonly job: Job
   readonly message: StreamedMessage<Data, Queues>
@@ -26,7 +27,7 @@ interface Offer<Data, Queues> {
   readonly fail: (error: RouseError) => void
 }
 
-/** Starts the worker of the loop; `onStopping` is called when its stop begins, by any caller. */
+/** Starts the worker of the loop. `onStopping` is called when any caller begins to stop the worker. */
 export type StartStream = (handle: (job: Job) => unknown, onStopping: () => void) => Worker
 
 export function streamMessages<Data, Queues>(start: StartStream): MessageStream<Data, Queues> {
@@ -47,7 +48,8 @@ export function streamMessages<Data, Queues>(start: StartStream): MessageStream<
       }),
     () => {
       ended = true
-      // A message the loop has not taken is released at once; the one it has taken gets the stop timeout.
+      // A message that the loop has not taken is released at once. The loop may finish the one it has taken
+      // within the timeout of the stop.
       offered?.job.abort(new RouseError('closed', 'the worker is stopping'))
       settle()
       asked?.()

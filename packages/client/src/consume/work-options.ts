@@ -9,11 +9,11 @@ export interface WorkOptions {
   readonly prefetch?: number | undefined
   /** The lease time, in whole seconds; leases are renewed automatically. Default 60 s. */
   readonly lease?: Duration | undefined
-  /** Only this partition. */
+  /** Consumes only this partition. */
   readonly partition?: string | undefined
   /** Where a new consumer group begins: with all stored messages (default), with new ones, or at a time. */
   readonly from?: 'all' | 'new' | Date | undefined
-  /** One message of a partition at a time. Default: the queue's `ordering`. */
+  /** Handles one message of a partition at a time. Default: as the queue's `ordering` requires. */
   readonly ordered?: boolean | undefined
   /** Receives errors that no caller sees: errors of handlers, lost leases, an unreachable cluster. */
   readonly onError?: ((error: unknown, about: ErrorAbout) => void) | undefined

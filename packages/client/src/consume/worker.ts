@@ -1,9 +1,9 @@
 // Fetches messages, runs handlers, and acknowledges.
 //
-// While the queue has more messages, consecutive requests both acknowledge and fetch. When a fetch returns
-// fewer than requested, the next one waits at the server and acknowledgements are sent separately, so that
-// they do not wait with it. Wholly completed leases are also acknowledged separately, one request for all
-// messages. Handlers wait for neither.
+// While the queue has more messages, each fetch also carries acknowledgements. After a fetch that returns
+// fewer messages than requested, the next one waits at the server, and acknowledgements are sent in separate
+// requests, so that the waiting fetch does not delay them. A lease whose messages are all completed is always
+// acknowledged by a separate request. Handlers wait for none of these requests.
 
 import { afterThisTurn, nowMs, pause } from '../clock.ts'
 import { type Duration, parseDuration } from '../duration.ts'
@@ -24,7 +24,7 @@ export interface WorkerOptions {
   readonly calls: ConsumerCalls<any>
   readonly settings: WorkSettings
   readonly handle: (job: Job) => unknown
-  /** A stop has begun: no more messages are fetched. */
+  /** Called when a stop begins. From then on, no messages are fetched. */
   readonly onStopping?: (() => void) | undefined
   readonly onStopped: () => void
 }
@@ -39,7 +39,7 @@ const abortedMs = 1_000
 const flushMs = 1_000
 /** How long a waiting fetch may take to end on a stop. A node answers at once; some proxies never do. */
 const leavingMs = 1_000
-/** How many refused acknowledgements may wait for their check; further ones are reported without it. */
+/** How many refused acknowledgements may wait for a check. Further ones are reported without a check. */
 const refusalsMax = 100
 
 export class Worker {
@@ -50,18 +50,18 @@ export class Worker {
   readonly #runner: JobRunner
   readonly #onStopping: () => void
   readonly #onStopped: () => void
-  /** A stop has begun. Waiting fetches leave the server but still read an answer that is on its way. */
+  /** Aborts when a stop begins. Waiting fetches then stop waiting but still read an answer on its way. */
   readonly #leaving = new AbortController()
-  /** Waiting fetches have not ended within `leavingMs` of a stop. */
+  /** Aborts waiting fetches that have not ended within `leavingMs` of a stop. */
   readonly #parked = new AbortController()
-  /** The stop ends now: everything in flight is aborted. */
+  /** Aborts all requests in flight when the time for the stop is over. */
   readonly #cut = new AbortController()
   /** Resolves when all refusals so far have been checked. */
   #refusals: Promise<void> = Promise.resolve()
   #refusalsWaiting = 0
   #fetching: Promise<void> | undefined
   #failedFetches = 0
-  /** The last fetch returned as many as requested: there is more. */
+  /** The last fetch returned as many messages as requested, so there may be more. */
   #hasMore = false
   #talking = false
   #stopping: Promise<void> | undefined
@@ -112,10 +112,10 @@ export class Worker {
   }
 
   /**
-   * Stops fetching, releases messages without a handler, and waits for running handlers. After the timeout
-   * their signals abort and their messages are released. Resolves when the server has all acknowledgements, at the
-   * latest one second after the timeout, or two if a handler ignores its signal; acknowledgements that failed
-   * by then are reported to `onError`. Idempotent.
+   * Stops fetching, releases messages that wait for a handler, and waits for running handlers. After the
+   * timeout the signals of these handlers abort and their messages are released. Resolves when the server has
+   * all acknowledgements, at the latest one second after the timeout, or two if a handler ignores its signal.
+   * Acknowledgements that have failed by then are reported to `onError`. Idempotent.
    */
   stop({ timeout = stopTimeoutDefault }: { readonly timeout?: Duration } = {}): Promise<void> {
     this.#stopping ??= this.#stop(parseDuration(timeout, 'timeout'))
@@ -151,7 +151,7 @@ export class Worker {
     left.abort()
   }
 
-  /** A failed fetch puts back the acknowledgements it carried, so they are sent after it. */
+  /** Waits for the last fetch first: if it fails, the acknowledgements it carried are sent here. */
   async #flushRest(first: readonly Promise<void>[]): Promise<void> {
     await Promise.all(first)
     await this.#acks.flush(requestAcksMax)
@@ -160,8 +160,8 @@ export class Worker {
 
   /**
    * If a handler itself calls `rouse.ack_in`, its message is acknowledged before it returns, and the server
-   * refuses the worker's acknowledgement. That is not a lost lease, so the worker asks the server before it
-   * reports one.
+   * refuses the worker's acknowledgement. That is not a lost lease, so the worker queries the state of the
+   * message before it reports one.
    */
   #refused({ ack, held, onSettled }: PendingAck, error: RouseError, isOurs: boolean): void {
     const { message } = held
@@ -178,7 +178,9 @@ export class Worker {
     })
   }
 
-  /** Releases messages without a handler: whole leases at once, parts of them message by message. */
+  /**
+   * Releases messages that wait for a handler: a whole lease at once, a part of a lease message by message.
+   */
   async #releaseWaiting(waiting: readonly Held[]): Promise<void> {
     const leases = new Set(waiting.map(({ lease }) => lease))
     const released: Promise<void>[] = []
@@ -198,7 +200,7 @@ export class Worker {
     return this.#leaving.signal.aborted
   }
 
-  /** After the current turn, so that messages that end in it share a request. */
+  /** Sends requests after the current turn of the event loop, so that messages that end in it share one. */
   #scheduleRequests(): void {
     if (this.#talking) return
     this.#talking = true

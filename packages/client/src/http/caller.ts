@@ -1,7 +1,7 @@
 // One call to the cluster: chooses a node, and retries on another node or later if that is safe. Almost every
-// request may be sent twice: pushes carry an id, acknowledgements are fenced by their lease, and the lease of
-// a lost pop expires or is released. `afterUnknown` tells the caller that an earlier try may have been
-// executed.
+// request may be sent twice: pushes carry an id, acknowledgements are fenced by their lease, and if the
+// response to a pop is lost, its lease expires or is released. `afterUnknown` means that an earlier try may
+// have been executed.
 
 import { nowMs, pause } from '../clock.ts'
 import { type Failure, failureOfAnswer, failureOfTransport } from '../consume/failure.ts'
@@ -17,24 +17,24 @@ export interface Call {
   readonly path: string
   readonly body?: string | undefined
   /**
-   * Replaces `body` once an earlier try may have been executed; receives the time since the first try began.
+   * Replaces `body` once an earlier try may have been executed. It receives the time since the call began.
    */
   readonly repeatBody?: ((sinceFirstMs: number) => string) | undefined
-  /** Per try; default: the client's. */
+  /** The time limit of each try. Default: the client's. */
   readonly timeoutMs?: number | undefined
-  /** No try begins later than this; default: the client's. */
+  /** No try begins later than this after the call. Default: the client's. */
   readonly retryForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Aborts when the caller stops waiting: no further try, but an answer that is on its way is still read. */
+  /** Aborts when the caller stops waiting. No further try begins, but an answer on its way is still read. */
   readonly leave?: AbortSignal | undefined
-  /** Never retried once it may have been executed. */
+  /** No further try begins once an earlier one may have been executed. */
   readonly atMostOnce?: boolean | undefined
 }
 
 export interface Answer {
   readonly status: number
   readonly text: string
-  /** An earlier try got no clear answer: if this one is refused, that one may have succeeded. */
+  /** An earlier try may have been executed. If this try was refused, the earlier one may be the reason. */
   readonly afterUnknown: boolean
 }
 
@@ -59,7 +59,8 @@ export class Caller {
   }
 
   /**
-   * Resolves to any answer that a retry would not change, including 4xx. Rejects if there is none in time.
+   * Resolves to the first answer that a retry would not change; that may be a 4xx. Rejects if none arrives in
+   * time.
    */
   async call(call: Call): Promise<Answer> {
     const begunMs = nowMs()
@@ -94,7 +95,10 @@ export class Caller {
     }
   }
 
-  /** Waits for the first node to recover or, if the call itself was refused, for its retry delay. */
+  /**
+   * The wait before the next round of tries: until a node may be used again and, if a try of this call has
+   * failed, at least for its `Retry-After` and the backoff.
+   */
   #waitMs(last: Failure | undefined, rounds: number): number {
     const restMs = this.#nodes.restMs(nowMs())
     if (last === undefined) return restMs

@@ -7,7 +7,7 @@ import {
   type TransportRequest,
 } from './transport.ts'
 
-/** Keeps connections alive. Their number is that of concurrent calls, which the client bounds. */
+/** Keeps connections alive. There are as many as concurrent calls, and the client limits those. */
 const agentOptions = { keepAlive: true, scheduling: 'lifo' } as const
 
 export function createTransport(): Transport {
@@ -70,8 +70,8 @@ function sendBy(
 }
 
 /**
- * Closes our side of the connection and keeps reading. A node answers a half-close by closing its side, after
- * the response if it has written one, so the request settles either way.
+ * Closes our side of the connection and keeps reading. A node then closes its side, too, after the response
+ * if it has written one. Therefore the request settles with or without a response.
  */
 function halfClose(request: http.ClientRequest): void {
   const { socket } = request

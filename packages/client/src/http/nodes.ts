@@ -1,6 +1,6 @@
-// The client's view of the nodes. A failed node rests: for as long as it asked, or longer with every
-// consecutive failure. No call uses a resting node, so a failing node gets one try after each rest, however
-// many calls wait.
+// The client's view of the nodes. A node that failed rests: at least for its `Retry-After`, and longer after
+// each consecutive failure. No call uses a resting node, and waiting calls retry at different times, so a
+// failing node gets few tries even if many calls wait.
 
 import type { Random } from '../randomness.ts'
 import { RouseError } from '../rouse-error.ts'
@@ -31,7 +31,7 @@ export class Nodes {
     this.#turn = Math.floor(random() * urls.length)
   }
 
-  /** The next node in rotation that neither rests nor was tried. */
+  /** The next node in rotation that is not resting and not in `tried`. */
   choose(nowMs: number, tried: ReadonlySet<Node>): Node | undefined {
     for (let i = 0; i < this.#nodes.length; i += 1) {
       this.#turn = (this.#turn + 1) % this.#nodes.length
@@ -41,7 +41,9 @@ export class Nodes {
     return undefined
   }
 
-  /** The time until a node has rested, plus jitter, so that waiting calls do not all retry at once. */
+  /**
+   * The time until the first node has rested, plus jitter, so that waiting calls do not all retry at once.
+   */
   restMs(nowMs: number): number {
     const restMs = Math.max(0, Math.min(...this.#nodes.map((node) => node.restUntilMs)) - nowMs)
     return restMs * (1 + this.#random() / 4)

@@ -1,4 +1,4 @@
-// How requests are sent: in Node by node:http, at a third of the cost of its fetch; elsewhere by fetch.
+// How requests are sent. Node uses node:http, which costs a third of its fetch; other platforms use fetch.
 
 export interface TransportRequest {
   readonly method: string
@@ -8,8 +8,9 @@ export interface TransportRequest {
   /** Aborts the request; `send` then rejects. */
   readonly signal: AbortSignal
   /**
-   * Aborts when the client stops waiting but still reads: the server sees a half-close, and an answer that is
-   * already on its way still arrives. A transport that cannot do that ignores it; `signal` follows.
+   * Aborts when the client stops waiting. The transport then half-closes the connection and keeps reading, so
+   * that an answer already on its way still arrives. A transport that cannot half-close ignores this signal;
+   * the client then aborts `signal` a little later.
    */
   readonly leave?: AbortSignal | undefined
 }
@@ -29,7 +30,7 @@ export interface Transport {
 /** The request got no answer. */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
-  /** False: the server cannot have seen the request. */
+  /** False if the server cannot have received the request. */
   readonly maybeSent: boolean
 
   constructor(cause: unknown) {
@@ -38,7 +39,7 @@ export class TransportError extends Error {
   }
 }
 
-/** Node reports which system call failed; browsers do not, so there the request may always have been sent. */
+/** Node reports which system call failed. Browsers do not, so there any failed request may have been sent. */
 function failedToConnect(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { syscall } = error as { syscall?: unknown }

@@ -7,15 +7,15 @@ export interface PartialPush {
 }
 
 /**
- * A chunked `pushMany` failed after some chunks. It has the code and fields of the error that ended it. To
- * continue, repeat the call with the same array, or push `rest`.
+ * A chunked `pushMany` failed; the chunks before the failure are stored. The code and the fields are those of
+ * the error that ended the call. To continue, repeat the call with the same array, or push `rest`.
  */
 export class PartialPushError extends RouseError {
   /** The ids of the messages known to be stored: the first ones of the call, in order. */
   readonly stored: readonly string[]
   /** The index of the first message that is not known to be stored. */
   readonly firstNotStored: number
-  /** The messages from there on, with the keys they were sent with: pushing them again stores none twice. */
+  /** The messages from that index on, with their dedupe keys: pushing them again stores none twice. */
   // biome-ignore lint/suspicious/noExplicitAny: payloads are typed where they are pushed
   readonly rest: readonly PushEntry<any>[]
 

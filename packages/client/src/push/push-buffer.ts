@@ -1,5 +1,6 @@
-// Pushes made while another push of their queue is in flight are sent together when it is answered. A quiet
-// client adds no delay, a busy one makes large requests, and messages of a queue stay in order.
+// While a push to a queue is in flight, further pushes to this queue wait; then they are sent together. A
+// client with few pushes adds no delay, a busy one sends large requests, and messages of a queue stay in
+// order.
 import { afterThisTurn } from '../clock.ts'
 import { isRouseError, RouseError } from '../rouse-error.ts'
 
@@ -19,10 +20,10 @@ export interface PushBufferOptions {
   readonly messagesMax: number
 }
 
-/** Statuses that blame the pushed items, not the caller or the node. */
+/** HTTP statuses that mean that a pushed item is invalid. */
 const blames = new Set<number | undefined>([400, 413, 422])
 
-/** The limits of one request, equal to the server's defaults. A UTF-16 unit is at most three bytes. */
+/** The limits of one request; the server's defaults allow it. A UTF-16 unit takes at most three bytes. */
 export const requestItemsMax = 1_000
 const requestCharsMax = 1_000_000
 
@@ -48,7 +49,7 @@ export class PushBuffer {
     this.#options = options
   }
 
-  /** Resolves when the items are stored. They are stored together: there are at most `requestItemsMax`. */
+  /** Stores the items together: at most `requestItemsMax`. Resolves when they are stored. */
   push(queue: string, items: readonly string[]): Promise<Pushed[]> {
     if (this.#messages + items.length > this.#options.messagesMax) {
       const text = `${this.#messages} messages are already waiting to be pushed`
@@ -69,7 +70,7 @@ export class PushBuffer {
     })
   }
 
-  /** Resolves when nothing waits or is in flight, successfully or not. */
+  /** Resolves when no push is waiting or in flight, whether the pushes succeeded or failed. */
   async flush(): Promise<void> {
     if (this.#pending.size === 0) return
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve))
@@ -85,7 +86,9 @@ export class PushBuffer {
     if (this.#pending.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve()
   }
 
-  /** A refused request stored nothing. Splitting it in halves finds the bad push; the others succeed. */
+  /**
+   * A refused request stored nothing. It is split in halves until the bad push is alone; the others succeed.
+   */
   async #sendAll(calls: readonly PushCall[]): Promise<void> {
     try {
       const pushed = await this.#options.send(calls.flatMap(({ items }) => items))
@@ -122,7 +125,7 @@ export function chunksOf(items: readonly string[]): string[][] {
   return chunks
 }
 
-/** The oldest pushes that fit one request; a push above the limit is sent alone. */
+/** Takes the oldest pushes that fit into one request. A push above the limit is sent alone. */
 function takeRequest(pending: PendingPushes): PushCall[] {
   let count = 0
   let items = 0

@@ -6,7 +6,7 @@ export interface PushOptions {
   readonly partition?: string | undefined
   /** Delivered no earlier than this delay from now. */
   readonly delay?: Duration | undefined
-  /** Delivered no earlier than this time. Only a Date: a text would leave the time zone open. */
+  /** Delivered no earlier than this time. Must be a Date, because a text may lack the time zone. */
   readonly runAt?: Date | undefined
   /** A second push with the same key into the same partition is accepted and ignored. */
   readonly dedupeKey?: string | undefined
@@ -30,8 +30,8 @@ export interface PushEntry<Payload> extends PushOptions {
 }
 
 /**
- * Serialises one item of a push. It does so at once, so that later changes to the object have no effect, and
- * a payload that is not JSON fails only its own push. With an id from `newId` it can be sent twice and stored
+ * Serialises one item of a push at once, so that later changes to the payload have no effect, and a payload
+ * that is not JSON fails only its own push. An item with an id from `newId` may be sent twice: it is stored
  * once.
  */
 export function pushItemText(
@@ -64,7 +64,7 @@ export function pushItemText(
 function timeText(runAt: unknown): string | undefined {
   if (runAt === undefined) return undefined
   if (runAt instanceof Date && Number.isFinite(runAt.getTime())) return runAt.toISOString()
-  const text = runAt instanceof Date ? 'an invalid one' : JSON.stringify(runAt)
+  const text = runAt instanceof Date ? 'an invalid Date' : JSON.stringify(runAt)
   throw new RouseError('invalid_delay', `runAt must be a Date, not ${text}`)
 }
 

@@ -1,6 +1,6 @@
 // The dedupe keys of failed pushes. After most failures it is unknown what was stored. A call repeated with
-// the same array sends the same keys, so the server stores nothing twice. A successful call is forgotten: the
-// same array may be pushed again on purpose.
+// the same array sends the same keys, so the server stores nothing twice. The keys of a successful call are
+// not kept, because the same array may be pushed again on purpose.
 import type { PushEntry } from './push-item.ts'
 
 interface FailedCall {
@@ -17,7 +17,7 @@ export class PushKeys {
     this.#newId = newId
   }
 
-  /** One key per entry: its own, else that of the failed call being repeated, else a new one. */
+  /** One key per entry: its own, else its key in the failed call that is repeated, else a new one. */
   keysOf(queue: string, entries: readonly PushEntry<unknown>[]): string[] {
     const before = this.#failed.get(entries)
     return entries.map((entry, i) => {

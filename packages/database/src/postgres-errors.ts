@@ -1,7 +1,7 @@
-// What a failed database call means to its caller.
+// What a failed database call means for its caller.
 //
-//   unavailable      no server to talk to at the moment: wait and reconnect. After a statement was sent outside
-//                    a transaction, check provesNotCommitted before repeating it.
+//   unavailable      no server can be reached at the moment: wait and reconnect. If a statement was sent
+//                    outside a transaction, check provesNotCommitted before repeating it.
 //   retryable        rolled back through no fault of the caller (deadlock, lock or statement timeout, stale
 //                    plan, RS001): repeat the same call.
 //   conflict         RS409: the caller's claim is stale (a lost lease). Repeating cannot help.
@@ -31,10 +31,10 @@ export function classifyPostgresError(error: unknown): PostgresErrorClass {
   return 'other'
 }
 
-/** True if the failed statement (or COMMIT) certainly left nothing behind: the server said so, or was never
- * reached. False if the connection was lost after something may have been sent, and if the server ended
- * the session: recovery may still find a commit record that could not be flushed (PANIC), and a session
- * may be terminated (FATAL) after its commit and before the answer. */
+/** True if the failed statement (or COMMIT) certainly changed nothing: the server reported an error, or was
+ * never reached. False if the connection was lost after something may have been sent. Also false if the
+ * server ended the session: after a PANIC, recovery may still find a commit record that could not be flushed,
+ * and a FATAL error may end a session after its commit and before the answer. */
 export function provesNotCommitted(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (isAggregate(error)) return error.errors.every(provesNotCommitted)
@@ -45,7 +45,7 @@ export function provesNotCommitted(error: unknown): boolean {
   return leavesSession(error) && !state.startsWith('08')
 }
 
-/** The server, or a pooler before it, has no room for another connection. A pool that has connections
+/** The server, or a pooler in front of it, has no room for another connection. A pool that has connections
  * continues with those; only a pool without any treats the server as unavailable. */
 export function isTooManyConnections(error: unknown): boolean {
   if (!(error instanceof Error)) return false
@@ -53,7 +53,7 @@ export function isTooManyConnections(error: unknown): boolean {
   return sqlState(error) === '53300' || (sqlState(error) === '08P01' && noRoom.test(error.message))
 }
 
-/** Poolers have no specific code for it. */
+/** The texts of poolers, which have no specific code for this. */
 const noRoom =
   /no more connections allowed|too many (connections|clients)|connection slots are reserved/
 
@@ -72,7 +72,9 @@ function endsSession(error: Error): boolean {
   return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC')
 }
 
-/** Servers with another language translate the severity; their errors prove less. */
+/**
+ * Servers with another language translate the severity, so for them this is false. That is the safe answer.
+ */
 function leavesSession(error: Error): boolean {
   return 'severity' in error && error.severity === 'ERROR'
 }
@@ -139,7 +141,7 @@ function isAggregate(error: Error): error is AggregateError {
   return error instanceof AggregateError && error.errors.length > 0
 }
 
-/** System errors have codes, too; a SQLSTATE is five capitals or digits from the server. */
+/** The SQLSTATE of an error from the server: five capitals or digits. System errors have other codes. */
 function sqlState(error: Error): string | undefined {
   const code = codeOf(error)
   return code !== undefined && 'severity' in error && /^[0-9A-Z]{5}$/.test(code) ? code : undefined

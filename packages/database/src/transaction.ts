@@ -27,7 +27,7 @@ async function rollBackAndRelease(client: pg.PoolClient): Promise<void> {
     await client.query('rollback')
     client.release()
   } catch {
-    // Report the error of the work; a client that cannot roll back is unusable.
+    // The caller gets the error of `work`. A client that cannot roll back is unusable.
     client.release(true)
   }
 }

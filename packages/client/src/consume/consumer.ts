@@ -56,9 +56,9 @@ export class Consumer<Data, Queues> {
   }
 
   /**
-   * Like `work`, with many messages per call. If the handler throws, it is called again with each message
-   * alone that has not ended, and only messages that fail alone are charged an attempt. Therefore the handler
-   * may see a message twice in one attempt.
+   * Like `work`, with many messages per call. If the handler throws, it is called again for each message that
+   * has not ended, one at a time, and only messages that fail alone are charged an attempt. Therefore the
+   * handler may see a message twice in one attempt.
    */
   workBatch(options: BatchOptions, handler: BatchHandler<Data, Queues>): Worker {
     return this.#start(options, options.batch ?? batchDefault, (job) =>

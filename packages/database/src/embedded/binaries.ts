@@ -42,7 +42,8 @@ function packagedFolder(): string {
   }
 }
 
-/** Returns false if we cannot write to the folder. Several processes may do this at once. */
+/** Creates the missing links. Returns false if we cannot write to the folder. Several processes may do this
+ * at once. */
 async function linkLibraries(folder: string): Promise<boolean> {
   const list = join(folder, 'pg-symlinks.json')
   if (!existsSync(list)) return true
@@ -79,7 +80,8 @@ async function copyToCache(packaged: string): Promise<string> {
   return cache
 }
 
-/** Any user can create a folder of that name in a shared temporary folder: run only our own. */
+/** Whether the folder exists. Throws if it may be from another user: any user can create a folder of this
+ * name in a shared temporary folder, and we run only our own programs. */
 async function isOurs(folder: string): Promise<boolean> {
   const info = await lstat(folder).catch(() => undefined)
   if (info === undefined) return false

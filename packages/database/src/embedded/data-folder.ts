@@ -23,7 +23,7 @@ import { makeServerFolder, reachableTmpdir, serverCanReach, serverUser } from '.
 
 export interface DataFolder {
   readonly path: string
-  /** Removed when the server stops, and by the watchdog when its launcher dies. */
+  /** A temporary folder is removed when the server stops, or by the watchdog when the launcher dies. */
   readonly temporary: boolean
 }
 
@@ -64,8 +64,8 @@ async function resolved(path: string): Promise<string> {
   return (await lstat(path).catch(() => undefined)) === undefined ? path : realpath(path)
 }
 
-/** The server cannot read root's home. Data for it is kept under /var/lib, with a link in the requested
- * place. */
+/** The server cannot reach the requested folder, for example because it is in root's home. The data is kept
+ * under /var/lib instead, with a link in the requested place. */
 async function keepElsewhere(wanted: string): Promise<string> {
   if (existsSync(wanted)) return realpath(wanted)
   const hash = createHash('sha256').update(wanted).digest('hex').slice(0, 12)
@@ -88,7 +88,7 @@ async function checkVersion(binaries: PostgresBinaries, path: string): Promise<v
   }
   throw new EmbeddedPostgresError(
     'data_dir_version',
-    `${path} holds data of PostgreSQL ${version}; this is PostgreSQL ${majorVersion}`,
+    `${path} holds data of PostgreSQL ${version}, which PostgreSQL ${majorVersion} cannot use`,
   )
 }
 
@@ -101,7 +101,7 @@ async function majorVersionOf({ postgres }: PostgresBinaries): Promise<string> {
   return /(\d+)\.\d+/.exec(stdout)?.[1] ?? stdout.trim()
 }
 
-/** Initialises next to the requested place and then moves it there, so that a partial folder never remains. */
+/** Initialises a new folder next to `path` and moves it there, so that a partial folder never remains. */
 async function initialise(binaries: PostgresBinaries, path: string): Promise<void> {
   if (existsSync(path) && (await readdir(path)).length > 0) {
     throw new EmbeddedPostgresError('data_dir_foreign', `${path} is not a PostgreSQL data folder`)

@@ -10,11 +10,11 @@ import { spawnServer } from './server-process.ts'
 import { startWatchdog } from './watchdog.ts'
 
 export interface EmbeddedPostgresOptions {
-  /** Keeps the data there. By default the data is in a temporary folder and is removed at stop. */
+  /** Where the data is kept. By default the data is in a temporary folder, which is removed at stop. */
   readonly dataDir?: string
   /** By default, or with 0, a free port. */
   readonly port?: number
-  /** A folder with `bin` and `lib`, like `native` in the packages. Default: PostgreSQL 18. */
+  /** A folder with `bin` and `lib`, like `native` in the npm packages. Default: PostgreSQL 18. */
   readonly programsFolder?: string
   /** Settings as in postgresql.conf; they override the defaults. */
   readonly settings?: Readonly<Record<string, string>>
@@ -67,7 +67,7 @@ async function startOnce(
     env: options.env,
     log: options.log,
   })
-  // Start it before the server is ready: a launcher killed during the wait must not leave a server either.
+  // The watchdog starts before the server is ready, so that a launcher killed in between leaves no server.
   const watchdog = startWatchdog(server.child.pid, folder)
   try {
     await server.ready

@@ -12,9 +12,9 @@ import { EmbeddedPostgresError } from './embedded-error.ts'
 
 const stopWaitMs = 10_000
 
-/** Names the launcher on the server's command line, as a custom setting, which PostgreSQL accepts. It is
- * there before the server touches the folder, so a second start always knows the launcher of a running
- * server. */
+/** Puts the pid of the launcher on the server's command line, as a custom setting, which PostgreSQL accepts.
+ * It is there before the server touches the folder, so a second start can always identify the launcher of a
+ * running server. */
 export function launcherArgs(): string[] {
   return ['-c', `rouse.launcher=${process.pid}`]
 }
@@ -27,7 +27,7 @@ export async function clearPreviousServer(dataDir: string): Promise<void> {
     await rm(join(dataDir, 'postmaster.pid'), { force: true })
     return
   }
-  // An orphan has a new parent.
+  // If the launcher has died, the server has another parent.
   if (server.parent === Number(/rouse\.launcher=(\d+)/.exec(server.command)?.[1])) {
     throw new EmbeddedPostgresError(
       'data_dir_in_use',

@@ -6,7 +6,7 @@ import type { ServerExit, ServerProcess } from './server-process.ts'
 import { unrefStream, type Watchdog } from './watchdog.ts'
 
 export interface EmbeddedExit extends ServerExit {
-  /** False if the server ended without a call of stop. */
+  /** False if the server ended although `stop` had not been called. */
   readonly expected: boolean
 }
 
@@ -33,7 +33,7 @@ interface RunningParts {
   readonly port: number
 }
 
-/** How long each signal may take before the next, harsher one. */
+/** The signals that stop the server, and how long each may take before the next, harsher one is sent. */
 const stopSignals = [
   { signal: 'SIGINT', waitMs: 15_000 },
   { signal: 'SIGQUIT', waitMs: 5_000 },
@@ -59,7 +59,7 @@ export class RunningPostgres implements EmbeddedPostgres {
       ...exit,
       expected: this.#stopping !== undefined,
     }))
-    // After a crash a kept folder needs no watchdog; a temporary one still has to be removed.
+    // After a crash the watchdog is needed only to remove a temporary folder.
     if (!parts.folder.temporary) void parts.server.exited.then(() => parts.watchdog.dismiss())
   }
 

@@ -14,7 +14,7 @@ export interface ServerExit {
 export interface ServerProcess {
   readonly child: ChildProcess
   readonly exited: Promise<ServerExit>
-  /** Resolves once it accepts connections; rejects with its log output if it ends before that. */
+  /** Resolves once the server accepts connections; rejects with its log output if it ends before that. */
   readonly ready: Promise<void>
 }
 
@@ -39,8 +39,8 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
       ...serverUser(),
       cwd: options.dataDir,
       env: serverEnvironment(options.env),
-      // A separate session: a Ctrl-C in the terminal is for the launcher, which then stops the server in
-      // order.
+      // A separate session, so that Ctrl-C in the terminal reaches only the launcher, which then stops the
+      // server cleanly.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
     },
@@ -51,10 +51,10 @@ export function spawnServer(options: ServerProcessOptions): ServerProcess {
   return { child, exited, ready: untilReady(child, options.log) }
 }
 
-/** A standby accepts readers only and reports that in this line. */
+/** The log line of a standby says that it accepts read-only connections. */
 const readyLine = /database system is ready to accept (read-only )?connections/
 
-/** Kept for the error of a failed start. */
+/** How many log lines are kept for the error of a failed start. */
 const lastLinesMax = 20
 
 async function untilReady(child: ChildProcess, log?: (line: string) => void): Promise<void> {

@@ -1,5 +1,5 @@
-// PostgreSQL refuses to run as root. If root starts it, it runs as `nobody`, by number, so no user has to be
-// created. Its files must then be accessible to that uid.
+// PostgreSQL refuses to run as root. If this process is root, the server runs with the uid of `nobody`, so
+// that no user has to be created. The files of the server must then be accessible to that uid.
 import { chmod, chown, mkdir, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
@@ -38,7 +38,7 @@ export async function serverCanReach(path: string): Promise<boolean> {
   }
 }
 
-/** A folder for short-lived files; the server may not be able to read root's TMPDIR. */
+/** A folder for temporary files that the server can reach. Root's TMPDIR may be out of its reach. */
 export async function reachableTmpdir(): Promise<string> {
   return (await serverCanReach(tmpdir())) ? tmpdir() : '/tmp'
 }

@@ -1,13 +1,13 @@
-// Stops the server when the process that launched it dies, whatever killed it.
+// Stops the server when the process that launched it dies, for whatever reason.
 //
 // A shell holds the read end of a pipe whose only writer is the launcher. When the launcher dies, the kernel
-// closes the write end; the shell's read returns and it stops the server. A line on the pipe means that the
-// launcher stopped the server itself, and the shell exits without doing anything.
+// closes the write end; the shell's read returns, and the shell stops the server. A line on the pipe means
+// that the launcher has stopped the server itself, and the shell exits without doing anything.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { DataFolder } from './data-folder.ts'
 
 export interface Watchdog {
-  /** The server has been stopped: exit. */
+  /** Ends the watchdog: the server has been stopped. */
   dismiss(): void
   unref(): void
 }
@@ -24,7 +24,7 @@ rm -rf "$4"
 `
 
 export function startWatchdog(serverPid: number | undefined, folder: DataFolder): Watchdog {
-  // Windows has no shell: an orphan runs there until the next start in its folder stops it.
+  // Windows has no shell. There, a server without its launcher runs until the next start in its folder.
   if (process.platform === 'win32' || serverPid === undefined) return { dismiss() {}, unref() {} }
   const signal = folder.temporary ? 'QUIT' : 'INT'
   const remove = folder.temporary ? folder.path : ''
@@ -45,7 +45,7 @@ export function startWatchdog(serverPid: number | undefined, folder: DataFolder)
   }
 }
 
-/** Pipes of child processes are sockets, although their type does not say so. */
+/** Pipes of child processes have `unref`, because they are sockets; their type does not say so. */
 export function unrefStream(stream: unknown): void {
   if (typeof stream === 'object' && stream !== null && 'unref' in stream) {
     ;(stream as { unref(): void }).unref()

@@ -1,9 +1,9 @@
 // How many connections a pool may open, given what the server has refused.
 //
 //   full      as many as configured.
-//   limited   the server refused another connection: the pool keeps what it has, and callers wait for one of those.
-//             After a pause a test connection is opened. If the server accepts it, the limit doubles, up to full;
-//             if not, or if the pool is refused again, the pause doubles.
+//   limited   the server refused another connection: the pool keeps those it has, and callers wait for one of
+//             them. After a pause a test connection is opened. If the server accepts it, the limit doubles,
+//             up to full. If the server refuses it, or refuses a connection after that, the pause doubles.
 
 const pauseMsMin = 1_000
 const pauseMsMax = 30_000
@@ -13,7 +13,7 @@ export class ConnectionLimit {
   readonly #random: () => number
   #current: number
   #baseMs = pauseMsMin
-  /** A test succeeded, and nothing was refused since. */
+  /** A test succeeded, and no connection was refused since. */
   #hasGrown = false
 
   constructor(max: number, random: () => number) {
@@ -30,19 +30,18 @@ export class ConnectionLimit {
     return this.#current < this.max
   }
 
-  /** Until the next test. Jitter keeps nodes that share a server from testing in step. */
+  /** The time until the next test. Jitter prevents nodes that share a server from testing in step. */
   get pauseMs(): number {
     return this.#baseMs * (0.5 + this.#random())
   }
 
-  /** The server refused a connection in addition to these. A burst of refusals counts as one failure. */
+  /** The server refused a connection beyond the `connected` ones. A burst of refusals counts as one. */
   refused(connected: number): void {
     if (this.#hasGrown) this.#waitLonger()
     this.#current = Math.max(1, Math.min(connected, this.#current, this.max - 1))
   }
 
-  /** The pool has this many connections after all: refusals may arrive before the answers to concurrent
-   * attempts. */
+  /** Corrects a limit that is too low: a refusal may arrive before a concurrent attempt succeeds. */
   connected(count: number): void {
     if (count > this.#current) this.#current = Math.min(count, this.max)
   }

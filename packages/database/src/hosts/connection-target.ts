@@ -1,20 +1,20 @@
-// The address of the database: one server, or several of which one takes writes.
+// The address of the database: one server, or several of which one accepts writes.
 //
 //   postgres://user@one:5432,two:5432/rouse?target_session_attrs=read-write
 //
-// as in libpq, except that several hosts mean read-write unless the URL says `any`: a writer cannot use a
-// standby.
+// The syntax is that of libpq. The default differs: several hosts mean read-write unless the URL says `any`,
+// because Rouse writes and cannot use a standby.
 import { DatabaseHostError } from './database-host-error.ts'
 
 export interface DatabaseHost {
-  /** For messages; the URL may contain a password. */
+  /** Used in messages, because the URL may contain a password. */
   readonly name: string
   readonly url: string
 }
 
 export interface ConnectionTarget {
   readonly hosts: readonly DatabaseHost[]
-  /** Whether only a server that takes writes is acceptable. */
+  /** Whether only a server that accepts writes may be used. */
   readonly readWrite: boolean
 }
 
@@ -24,7 +24,7 @@ const shape = /^(postgres(?:ql)?:\/\/)(?:([^/?#]*)@)?([^/?#@]*)([^?#]*)(?:\?([^#
 
 export function parseConnectionTarget(url: string): ConnectionTarget {
   const parts = shape.exec(url)
-  // Sockets and other spellings of one server are passed to pg unchanged.
+  // A URL of another form, such as a socket, names one server and is passed to pg unchanged.
   if (parts === null) return { hosts: [{ name: 'the database', url }], readWrite: false }
   const [, scheme = '', user, authority = '', path = '', query = ''] = parts
   const names = authority.split(',')

@@ -4,7 +4,7 @@ import { HostClient } from './host-client.ts'
 import { HostFinder } from './host-finder.ts'
 
 export interface ConnectorOptions {
-  /** Of one server, or of several of which one takes writes. */
+  /** The address of one server, or of several of which one accepts writes. */
   readonly url: string
   readonly applicationName: string
   readonly connectTimeoutMs: number
@@ -35,7 +35,7 @@ export function createConnector(options: ConnectorOptions): Connector {
   })
   return {
     async next() {
-      // A caller that asks again has lost its last connection, perhaps because the server is silent.
+      // A caller that needs another client has lost its connection, perhaps because the server is silent.
       finder.suspect(finder.best)
       const server = await finder.find()
       return new HostClient(clientConfig, { server, readWrite: target.readWrite })

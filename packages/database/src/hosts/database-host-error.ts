@@ -3,7 +3,7 @@ export type DatabaseHostErrorCode =
   | 'bad_target'
   /** This server is a standby, or is configured read-only. */
   | 'read_only_server'
-  /** None of the hosts takes writes at the moment. */
+  /** None of the hosts accepts writes at the moment. */
   | 'no_writable_server'
 
 /** Why no server was usable. Nothing was sent to any server. Callers branch on `code`. */

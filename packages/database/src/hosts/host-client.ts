@@ -1,11 +1,12 @@
 // One connection to one server of a target.
 //
-//   connecting   if the target requires it, only a server that takes writes is accepted. PostgreSQL reports that
-//                when the session starts, so the check costs no round trip.
-//   connected    the session gets the settings we rely on (session-settings.ts). Behind a pooler, if the server's
-//                settings differ, each statement outside a transaction is wrapped in a transaction instead
-//   in use       a result that the standby did not confirm is an error; a server that answers "read-only" is not
-//                used again
+//   connecting   if the target requires it, a server that does not accept writes is refused. PostgreSQL
+//                reports this when the session starts, so the check costs no round trip
+//   connected    the session gets the settings that Rouse relies on (session-settings.ts). Behind a pooler,
+//                if a setting of the server is harmful, each statement outside a transaction is wrapped in
+//                one
+//   in use       a commit that the synchronous standby did not confirm is an error; a server that answers
+//                "read-only" is not used again
 import { Socket } from 'node:net'
 import pg from 'pg'
 import { OutcomeUnknownError } from '../outcome-unknown-error.ts'
@@ -20,21 +21,21 @@ export interface HostClientOptions {
   readonly readWrite: boolean
   /** Leaves all settings as configured for the role and the database. */
   readonly keepSettings?: boolean
-  /** Called if the server is unreachable or takes no writes. */
+  /** Called if the server is unreachable or does not accept writes. */
   readonly onUnfit?: (server: DatabaseHost) => void
 }
 
 type Query = (...parameters: unknown[]) => unknown
 type ConnectCallback = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
 
-/** A server that is full or refuses our login may still be the right one. */
+/** Errors of a server that is full or refuses our login. It may still be the one that accepts writes. */
 const saysNothingOfTheRole = /^(53|28|3D)/
 const readOnlyState = '25006'
 const endMsMax = 2_000
 
 export class HostClient extends pg.Client {
   readonly server: DatabaseHost
-  /** Must not be used again, although its connection may still be open. */
+  /** True if the client must not be used again, although its connection may still be open. */
   isRetired = false
   readonly #options: HostClientOptions
   readonly #config: pg.ClientConfig
@@ -43,11 +44,11 @@ export class HostClient extends pg.Client {
   #backendPid = 0
   #underWay = 0
   #isUnconfirmed = false
-  /** Known once it is connected and configured. */
+  /** Undefined until the client is connected and configured. */
   #isPooled: boolean | undefined
   #begin = 'begin isolation level read committed'
   #ownTransactions = false
-  /** The last wrapped transaction. Concurrent statements run one after another. */
+  /** The last wrapped transaction. The next one waits for it, because a connection runs one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
   #isInTransaction = false
   #isOwn = false
@@ -71,8 +72,8 @@ export class HostClient extends pg.Client {
     this.connection.on('readyForQuery', ({ status }) => {
       this.#isInTransaction = status !== 'I'
     })
-    // The pool adds its listener only when it has the client. An error during session start rejects the
-    // statement; as an event without a listener it would also end the process.
+    // The pool adds its listener only after the session has started. Without a listener, an error event
+    // during session start would end the process, although the statement rejects, too.
     this.on('error', () => {})
     this.#refuseUnconfirmed()
   }
@@ -87,7 +88,7 @@ export class HostClient extends pg.Client {
     return this.#backendPid
   }
 
-  /** Whether a pooler is in between; undefined until it is checked. */
+  /** Whether a pooler is between this client and the server; undefined until it is checked. */
   get isPooled(): boolean | undefined {
     return this.#isPooled
   }
@@ -103,8 +104,8 @@ export class HostClient extends pg.Client {
     this.#socket.destroy(new Error(`Connection terminated: ${reason}`))
   }
 
-  /** A silent server does not read the Terminate message. After a timeout the connection is cut, or the
-   * caller would wait forever. */
+  /** After a timeout the connection is cut, because a silent server does not read the Terminate message, and
+   * the caller would wait forever. */
   override end(): Promise<void>
   override end(callback: (error: Error) => void): void
   override end(callback?: (error: Error) => void): Promise<void> | void {
@@ -129,7 +130,7 @@ export class HostClient extends pg.Client {
     try {
       await super.connect()
       if (this.#options.readWrite && (await this.#isReadOnly())) {
-        throw new DatabaseHostError('read_only_server', `${this.server.name} takes no writes`)
+        throw new DatabaseHostError('read_only_server', `${this.server.name} accepts no writes`)
       }
       if (this.#options.keepSettings !== true) await this.#beginSession()
       return this
@@ -166,8 +167,8 @@ export class HostClient extends pg.Client {
     this.#options.onUnfit?.(this.server)
   }
 
-  /** A server that stops waiting for its synchronous standby only raises a warning and reports success.
-   * Treat that as an unknown outcome, for every caller and every query interface. */
+  /** If a server stops waiting for its synchronous standby, it only raises a warning and reports success. The
+   * client treats that as an unknown outcome, for every caller and every query interface. */
   #refuseUnconfirmed(): void {
     this.on('notice', ({ routine }) => {
       // The name of the C function does not depend on the server's language.
@@ -207,8 +208,8 @@ export class HostClient extends pg.Client {
     this.query = confirmed as pg.Client['query']
   }
 
-  /** Wraps each statement outside a transaction. An explicit `begin` gets the settings; the statements
-   * after it run unchanged. */
+  /** Wraps each statement outside a transaction in one that applies the settings. An explicit `begin` applies
+   * them, too; the statements after it run unchanged. */
   #runOwn(query: Query, parameters: readonly unknown[]): unknown {
     const callback = parameters.at(-1)
     const statement = typeof callback === 'function' ? parameters.slice(0, -1) : parameters
@@ -232,8 +233,8 @@ export class HostClient extends pg.Client {
     )
   }
 
-  /** A failure that did not come from the server leaves the connection in an unknown state, and its owner
-   * drops it. */
+  /** Rolls back after an error of the server. After any other failure the state of the connection is unknown,
+   * and its owner drops it. */
   async #inOwnTransaction(query: Query, statement: readonly unknown[]): Promise<unknown> {
     this.#isOwn = true
     try {
@@ -267,7 +268,7 @@ function isBegin(statement: unknown): boolean {
   return typeof statement === 'string' && /^begin\b/i.test(statement)
 }
 
-/** One of our functions refused the call before it changed anything. */
+/** Whether one of our SQL functions refused the call, which it does before it changes anything. */
 function isWrongIsolation(error: unknown): boolean {
   return (
     error instanceof pg.DatabaseError &&

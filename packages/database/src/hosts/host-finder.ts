@@ -1,10 +1,10 @@
-// Finds the server of a target that takes writes.
+// Finds the server of a target that accepts writes.
 //
-//   known     the last server that was found good: all callers use it
-//   suspect   it failed a caller: the next caller starts a search, and all others wait for that search
+//   known     a search has found the server: all callers use it
+//   suspect   the server has failed: the next caller starts a search, and all others wait for that search
 //
-// A search asks all hosts at once, because one of them may be silent. It keeps asking those that refused,
-// because a standby may be promoted meanwhile.
+// A search connects to all hosts at once, because one of them may be silent. It tries hosts that refused
+// again, because a standby may be promoted meanwhile.
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import type { ConnectionTarget, DatabaseHost } from './connection-target.ts'
@@ -14,9 +14,9 @@ import { HostClient } from './host-client.ts'
 export interface HostFinderOptions {
   readonly target: ConnectionTarget
   readonly clientConfig: pg.ClientConfig
-  /** A search that found nothing ends after this. */
+  /** The maximum duration of a search. */
   readonly searchMsMax: number
-  /** From 0 to 1. Many processes search at the same time and must not ask in step. */
+  /** From 0 to 1, for jitter: many processes search at the same time and must not retry in step. */
   readonly random: () => number
   readonly onFound?: (host: DatabaseHost) => void
 }
@@ -43,7 +43,7 @@ export class HostFinder {
     return this.#known !== undefined
   }
 
-  /** The host to connect to; a guess until one is known. */
+  /** The host to connect to. Until one is known, it is the first of the target. */
   get best(): DatabaseHost {
     return this.#known ?? this.#first
   }
@@ -75,7 +75,7 @@ export class HostFinder {
         target.hosts.map((host) =>
           this.#askUntilGood(host, over.signal, (refusal) => {
             refusals.set(host, refusal)
-            // All hosts answered and none is usable: the caller decides when to ask again.
+            // All hosts answered and none is usable: the caller decides when to search again.
             if (refusals.size === target.hosts.length) over.abort()
           }),
         ),
@@ -86,7 +86,7 @@ export class HostFinder {
     } catch {
       const causes = [...refusals.values()]
       const reasons = causes.map((cause) => (cause as Error).message || String(cause)).join('; ')
-      const message = `no server takes writes: ${reasons || 'none answers'}`
+      const message = `no server accepts writes: ${reasons || 'none answered'}`
       throw new DatabaseHostError('no_writable_server', message, {
         cause: new AggregateError(causes),
       })

@@ -1,5 +1,6 @@
-// A pool whose connections all go to the one server of a target that takes writes, and leave it when it no
-// longer does. A server that has no room for another connection makes the pool smaller (connection-limit.ts).
+// A pool that connects to the server of a target that accepts writes, and drops its connections when another
+// server takes over. If the server has no room for another connection, the pool becomes smaller
+// (connection-limit.ts).
 import pg from 'pg'
 import { isTooManyConnections } from '../postgres-errors.ts'
 import { ConnectionLimit } from './connection-limit.ts'
@@ -20,7 +21,7 @@ export interface HostPoolOptions {
 }
 
 export interface PoolLimit {
-  /** The current maximum of connections, and the configured one. */
+  /** The current maximum number of connections; `max` is the configured one. */
   readonly limit: number
   readonly max: number
   /** The server's message; absent when the limit is lifted. */
@@ -33,7 +34,7 @@ type ConnectCallback = (
   done: (release?: Error | boolean) => void,
 ) => void
 
-/** How often a caller is refused before it gives up; each time it has waited for its turn. */
+/** How many times a refused caller waits for a connection of the pool before it gives up. */
 const queueTriesMax = 5
 const settleMs = 100
 
@@ -122,13 +123,13 @@ export class HostPool extends pg.Pool {
     }
   }
 
-  /** If the server has no room for one more, the existing connections serve all callers. Without any
-   * connection the server is unavailable. */
+  /** If the server has no room for another connection, the caller waits for an existing one. Without any
+   * connection the call fails. */
   async #queue(error: unknown): Promise<pg.PoolClient> {
     let reason = error
     for (let tries = 0; tries < queueTriesMax && isTooManyConnections(reason); tries += 1) {
       this.#refused(reason as Error)
-      // Other attempts may still succeed.
+      // The count includes connections that are being opened: they may still succeed.
       if (this.totalCount === 0) break
       try {
         return await super.connect()
@@ -145,7 +146,7 @@ export class HostPool extends pg.Pool {
     this.options.max = this.#limit.current
     this.#test ??= this.#testLater()
     if (wasLimited) return
-    // Concurrent attempts are answered within the same moment; only then is the limit known.
+    // The limit is known only when concurrent attempts are answered, which happens almost at once.
     setTimeout(() => {
       const { current: limit, max } = this.#limit
       if (this.#limit.isLimited) this.#onLimit({ limit, max, reason: reason.message })
@@ -200,7 +201,7 @@ export class HostPool extends pg.Pool {
 
   /** A network fault that lost one connection may have lost others, so idle ones are replaced. */
   #letGo(lost: HostClient): void {
-    lost.abandon('the server has no statement running on it')
+    lost.abandon('the server runs no statement of this connection')
     for (const client of this.#clients) {
       const isIdle = !this.#watch.isInUse(client)
       if (isIdle && client.server === lost.server) client.abandon()
@@ -213,7 +214,7 @@ export class HostPool extends pg.Pool {
   }
 }
 
-/** The pool creates no other clients. */
+/** Safe, because the pool creates only HostClients. */
 function asHostClient(client: pg.PoolClient): HostClient {
   return client as unknown as HostClient
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** For poolers and servers before 14, which do not report it at session start. */
+/** For poolers and for servers before 14, which do not report at session start whether it is read-only. */
 export async function isReadOnlySession(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ transaction_read_only: string }>(
     'show transaction_read_only',

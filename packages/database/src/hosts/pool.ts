@@ -3,17 +3,19 @@ import { parseConnectionTarget } from './connection-target.ts'
 import { HostPool, type PoolLimit } from './host-pool.ts'
 
 export interface PoolOptions {
-  /** Of one server, or of several of which one takes writes. */
+  /** The address of one server, or of several of which one accepts writes. */
   readonly url: string
   /** Maximum number of connections; further callers wait for one. */
   readonly max: number
   /** Shown in pg_stat_activity, so that an operator sees which process holds a lock. */
   readonly applicationName: string
-  /** Sent as a start-up parameter: pgbouncer requires it in ignore_startup_parameters, and does not pass it
-   * on. */
+  /** Sent as a start-up parameter. pgbouncer refuses the connection unless its ignore_startup_parameters
+   * lists the parameter, and does not pass it on. */
   readonly statementTimeoutMs?: number
   readonly connectTimeoutMs?: number
-  /** Leaves the session settings as configured for the role and the database, like a user's own connection. */
+  /**
+   * Leaves the session settings as configured for the role and the database, like a user's own connection.
+   */
   readonly keepSettings?: boolean
   /** From 0 to 1, for jitter. */
   readonly random?: () => number

@@ -1,19 +1,21 @@
-// The session settings that the SQL functions and the driver rely on, whatever is configured for the role or
-// the database.
+// The session settings that the SQL functions and the driver rely on, regardless of what is configured for
+// the role or the database.
 //
 //   direct            set once, when the connection starts; no cost after that
-//   through a pooler  a setting must not outlive its transaction. If the server's values are harmless, nothing is
-//                     done. If one is harmful, each statement is wrapped in a transaction that starts with the
-//                     settings (host-client.ts). Only this case costs two extra round trips.
+//   through a pooler  a setting must not outlive its transaction. If the server's values are harmless,
+//                     nothing is done. If one is harmful, each statement is wrapped in a transaction that
+//                     starts with the settings (host-client.ts). Only this case costs two extra round trips.
 
 export interface SessionSetting {
   readonly name: string
   readonly value: string
   /** Whether a node would fail or return other results with the server's value. */
   readonly isHarmful: (found: string) => boolean
-  /** A single statement is not affected: behind a pooler it does not need to be wrapped. */
+  /**
+   * The setting does not affect a single statement, so behind a pooler it is no reason to wrap statements.
+   */
   readonly sparesStatements?: true
-  /** The effect on a node that does not set it, for messages. */
+  /** What happens with a harmful value; used in messages. */
   readonly harm: string
 }
 
@@ -25,12 +27,12 @@ export const sessionSettings: readonly SessionSetting[] = [
     name: 'default_transaction_isolation',
     value: 'read committed',
     isHarmful: (found) => found !== 'read committed',
-    harm: 'a push would read lanes as they were before it waited, and its messages would not be delivered',
+    harm: 'a push that waited would not see the current lanes, and its messages would not be delivered',
   },
   {
     name: 'search_path',
     value: 'pg_catalog, pg_temp',
-    // Depends on the contents of its schemas, not on its text: see shadowsBuiltIns.
+    // What is in the schemas decides, not the value: see shadowsBuiltIns.
     isHarmful: () => false,
     harm: 'a function or operator in one of its schemas would run in place of a built-in one',
   },
@@ -50,7 +52,7 @@ export const sessionSettings: readonly SessionSetting[] = [
     name: 'standard_conforming_strings',
     value: 'on',
     isHarmful: isOff,
-    harm: 'patterns inside functions would mean something else',
+    harm: 'patterns in SQL functions would have another meaning',
   },
   {
     name: 'array_nulls',
@@ -68,7 +70,7 @@ export const sessionSettings: readonly SessionSetting[] = [
     name: 'lock_timeout',
     value: '0',
     isHarmful: isLimited,
-    harm: 'calls that wait for each other would fail',
+    harm: 'a call that waits for the locks of another call would fail',
   },
   {
     name: 'statement_timeout',
@@ -85,7 +87,7 @@ export const sessionSettings: readonly SessionSetting[] = [
   {
     name: 'idle_in_transaction_session_timeout',
     value: '0',
-    // Applies between the statements of a transaction, and each transaction starts with the settings.
+    // Affects only the time between the statements of a transaction, which starts with the settings.
     isHarmful: isLimited,
     sparesStatements: true,
     harm: 'a migration would lose its connection between two steps',
@@ -95,6 +97,6 @@ export const sessionSettings: readonly SessionSetting[] = [
     value: '0',
     isHarmful: isLimited,
     sparesStatements: true,
-    harm: 'LISTEN would lose its connection whenever it is quiet',
+    harm: 'LISTEN would lose its connection whenever no notification arrives for that time',
   },
 ]

@@ -1,4 +1,4 @@
-// Applies session-settings.ts to a session, or finds that every transaction needs them.
+// Applies the settings of session-settings.ts to a session, or finds that every transaction must apply them.
 import type pg from 'pg'
 import { type SessionSetting, sessionSettings } from './session-settings.ts'
 
@@ -10,9 +10,9 @@ export interface SessionStart {
   readonly begin: string
 }
 
-/** Configures a direct connection once, and reports how to use one through a pooler. `backendPid`: the
- * process reported at session start. A pooler invents one, because the backend behind a client changes.
- * `given`: values that the caller requested, by setting. */
+/** Configures a direct connection once, and reports how to use a connection through a pooler. `backendPid`:
+ * the process id reported at session start. A pooler invents one, because the backend behind a client
+ * changes. `given`: values that the caller requested, by setting. */
 export async function beginSession(
   client: pg.ClientBase,
   backendPid: number,
@@ -45,8 +45,8 @@ export async function beginSession(
   }
 }
 
-/** Uses qualified names only: until this has run, the search path is the server's. Omits settings that this
- * server does not have. */
+/** Uses qualified names only, because the search path is the server's until this query has run. Omits
+ * settings that this server does not have. */
 function settingsQuery(wanted: readonly SessionSetting[], backendPid: number): string {
   const values = wanted.map(({ name, value }) => `('${name}', '${value}')`).join(', ')
   return `select w.name, pg_catalog.current_setting(w.name, true) as found,
@@ -57,9 +57,9 @@ function settingsQuery(wanted: readonly SessionSetting[], backendPid: number): s
 }
 
 /** Whether a schema in the search path has a function or an operator that would run in place of a built-in
- * one. An exact match of argument types beats a polymorphic built-in. An identical signature wins only if
- * the path names pg_catalog after its schema. Functions for a schema's own types (citext, vector) never
- * match our calls. */
+ * one. An exact match of argument types beats a polymorphic built-in. A function with the signature of a
+ * built-in one runs only if the path names pg_catalog after its schema. Functions for a schema's own types
+ * (citext, vector) never match our calls. */
 export async function shadowsBuiltIns(client: pg.ClientBase): Promise<boolean> {
   const { rows } = await client.query<{ found: boolean }>(`
     with callable as (

@@ -3,13 +3,15 @@
 // an option: a commit may legitimately wait long for its synchronous standby.
 //
 //   quiet      a connection in use has received nothing for `quietTicks`: try a new connection
-//   answering  the server accepts it, or refuses with an error: ask it about its quiet connections
+//   answering  the server accepts the new connection: query the backends of the quiet connections. If the
+//              server refuses with an error, it is not silent, either
 //     at work  the statement is slow: keep waiting
 //     lost     the server waits for our next message, or has no such connection: drop the connection, unless
 //              its result arrives within `lostTicks`
 //   silent     no answer within `greetingTicks`: drop all connections to this server
 //
-// Time is counted in our own ticks, so a process that was itself stopped does not blame the server.
+// Time is counted in ticks of this process, so a pause of the process itself is not taken for a silent
+// server.
 import type { DatabaseHost } from './connection-target.ts'
 import type { HostClient } from './host-client.ts'
 import { type BackendStates, readBackendStates } from './host-statements.ts'
@@ -18,7 +20,7 @@ export interface SilenceWatchOptions {
   /** A new client for this server, not yet connected. */
   readonly newClient: (server: DatabaseHost) => HostClient
   readonly onSilent: (server: DatabaseHost) => void
-  /** The server does not know the statement of this connection. Other connections may be lost, too. */
+  /** The server runs no statement of this connection. Other connections may be lost, too. */
   readonly onLost: (client: HostClient) => void
 }
 
@@ -30,7 +32,7 @@ const lostTicks = 2
 interface Watched {
   bytesRead: number
   quietFor: number
-  /** For how many ticks the server has had no work for it; undefined if not known. */
+  /** For how many ticks the server has run no statement of this connection; undefined if it may run one. */
   lostFor: number | undefined
 }
 
@@ -112,7 +114,7 @@ export class SilenceWatch {
     )
   }
 
-  /** Finds nothing behind a pooler: the pids that it reports are not those of the server. */
+  /** Finds nothing behind a pooler: the pids that a pooler reports are not those of backends. */
   async #findLost(client: HostClient): Promise<void> {
     const quiet = [...this.#inUse].filter(([one, { quietFor }]) => {
       return one.server === client.server && one.isAsking && quietFor >= quietTicks
@@ -127,7 +129,7 @@ export class SilenceWatch {
     }
   }
 
-  /** The server answered: the next suspicion needs a full quiet period again. */
+  /** The server answered: the next check starts only after another full quiet period. */
   #restartQuiet(server: DatabaseHost): void {
     for (const [client, watched] of this.#inUse) if (client.server === server) watched.quietFor = 0
   }

@@ -2,10 +2,10 @@
 //
 // Several nodes may start at once, with different versions, through pgbouncer in transaction mode. So every
 // step is one transaction that first takes the same advisory lock and decides from what it reads under that
-// lock. Nothing is remembered between steps, and no setting outlives one.
+// lock. Nothing is remembered between steps, and no setting outlives a step.
 //
-// Each try waits for a lock only for `lockTimeoutMs`, and is repeated: while a step waits, every other
-// session that wants the table queues behind it, and running nodes must keep serving.
+// While a step waits for a lock, every other session that needs the table queues behind it. Running nodes
+// must keep serving, so each try waits only for `lockTimeoutMs` and is then repeated.
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { createPool } from '../hosts/pool.ts'
@@ -51,7 +51,7 @@ export interface MigrateResult {
   readonly functions: string[]
 }
 
-/** DDL waits this long for a lock, then lets the sessions queued behind it pass. */
+/** DDL waits this long for a lock. Then it fails, so that the sessions queued behind it can continue. */
 const lockTimeoutMs = 200
 const lockPauseMs = 2_000
 const patienceMsDefault = 60_000
@@ -160,7 +160,7 @@ async function step<Result>(
   }
 }
 
-/** The error of a file wraps that of its statement. */
+/** The MigrationError of a file wraps the error of the statement that failed. */
 function causeOf(error: unknown): unknown {
   return error instanceof MigrationError && error.cause !== undefined ? error.cause : error
 }

@@ -38,7 +38,7 @@ export function decideMigrations(
     if (file.checksum !== record.checksum) {
       throw new MigrationError(
         'migration_changed',
-        `${file.name} was edited after it had been applied; put it back and add a new migration`,
+        `${file.name} was edited after it had been applied; restore it and add a new migration`,
       )
     }
   }
@@ -48,7 +48,7 @@ export function decideMigrations(
   if (late !== undefined) {
     throw new MigrationError(
       'migration_out_of_order',
-      `${late.name} comes before migration ${newestApplied}, which is already applied`,
+      `${late.name} must come after migration ${newestApplied}, which is already applied`,
     )
   }
   return pending
@@ -69,8 +69,8 @@ function refuseIncompatible({ name, worksWith }: AppliedMigration, release: numb
 /** Functions stay callable for nodes of the previous release, but not for older ones. */
 const releasesBetweenMax = 1
 
-/** The function files to apply: all of them or none. An older node does not replace the functions of a
- * newer one, so a rolling upgrade does not alternate between two sets. */
+/** The function files to apply: all of them or none. An older node does not replace the functions of a newer
+ * release, so a rolling upgrade does not alternate between two sets. */
 export function decideFunctions(
   files: MigrationFiles,
   applied: AppliedState,
@@ -82,7 +82,7 @@ export function decideFunctions(
   if (stored !== undefined && stored.version > set.version + releasesBetweenMax) {
     throw new MigrationError(
       'schema_newer',
-      `the functions of the database are those of release ${stored.version}; this is release ${set.version}, and only the one before works with them`,
+      `the database has the functions of release ${stored.version}, which work with that release and the one before; this is release ${set.version}: start a newer one`,
     )
   }
   if (stored === undefined || set.version > stored.version) return set.files

@@ -1,10 +1,11 @@
 // Reads a migrations folder:
 //
-//   NNNN_name.sql        forward only; never edited once it has been applied anywhere. A line `-- works-with: N`
-//                        names the oldest release (the VERSION of its functions) whose nodes work with it
-//   functions/**.sql     `create or replace`, applied again as a whole when any file changes; subfolders are only
-//                        for readers, and functions/grants.sql comes last
-//   functions/VERSION    a number, raised when an older node must not replace the functions
+//   NNNN_name.sql        a forward-only migration; never edited once it has been applied anywhere. A line
+//                        `-- works-with: N` names the oldest release (the VERSION of its functions) whose
+//                        nodes work with this migration
+//   functions/**.sql     `create or replace`; all files are applied again when any of them changes, in the
+//                        order of their paths, except that functions/grants.sql comes last
+//   functions/VERSION    the release, a number; raised when an older node must not replace the functions
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
@@ -17,7 +18,7 @@ export interface MigrationFile {
   readonly name: string
   readonly sql: string
   readonly checksum: string
-  /** The oldest release whose nodes work with it; undefined: only releases that have this file. */
+  /** The oldest release whose nodes work with it. If undefined, only releases that have this file do. */
   readonly worksWith: number | undefined
 }
 
@@ -87,7 +88,7 @@ async function readFunctions(directory: string): Promise<FunctionSet | undefined
   return { version: Number(version), checksum, files }
 }
 
-/** Grants name functions that must exist, and revoke the default grants of new functions. */
+/** Applied last, when all functions exist: it revokes their default grants and grants its own. */
 const lastFile = 'grants.sql'
 
 async function readFunctionFiles(directory: string): Promise<FunctionFile[]> {
@@ -96,7 +97,9 @@ async function readFunctionFiles(directory: string): Promise<FunctionFile[]> {
   return [...files.filter((file) => !isLast(file)), ...files.filter(isLast)]
 }
 
-/** Ordered by path. Line endings and separators are normalised, or a checkout on Windows would seem edited. */
+/**
+ * Ordered by path. Line endings and separators are normalised, or a checkout on Windows would seem edited.
+ */
 async function readSqlFiles(
   directory: string,
   { recursive = false } = {},

@@ -1,5 +1,5 @@
-// Observes from a second connection which lock a step waits for, and who holds it. PostgreSQL reports neither
-// when the wait times out.
+// Observes from a second connection which lock a step waits for, and which session holds it. PostgreSQL does
+// not report this when the wait times out.
 import type pg from 'pg'
 
 export interface LockHolder {
@@ -31,7 +31,7 @@ export interface LockWatch {
   stop(): void
 }
 
-/** Twice within the lock timeout of a step. */
+/** Short enough for two reads within the lock timeout of a step. */
 const readEveryMs = 70
 
 export function watchLock(pool: pg.Pool): LockWatch {
@@ -80,8 +80,8 @@ async function readLock(pool: pg.Pool, pid: number): Promise<LockFound> {
   return { waitsFor: rows[0]?.waitsFor ?? undefined, holders }
 }
 
-/** `functions/push.sql waits for rouse.messages: process 4711 (psql, idle in transaction) has held it for
- * 65 s` */
+/** For example: `functions/push.sql waits for rouse.messages: process 4711 (psql, idle in transaction), whose
+ * transaction is 65 s old`. */
 export function describeMigrationWait({ what, waitsFor, holders }: MigrationWait): string {
   const [first] = holders
   const lock = waitsFor ?? (what === 'the migrations' ? 'another node that applies them' : 'a lock')

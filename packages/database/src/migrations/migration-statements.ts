@@ -7,7 +7,7 @@ import type { FunctionSet, MigrationFile } from './migration-files.ts'
 const advisoryLockKey = 7_687_301
 const advisoryLockWaitMs = 2_000
 
-/** The first statement of every step: one migrating node at a time, and the timeouts of this step. */
+/** Begins every step: ensures that one node migrates at a time, and sets the timeouts of the step. */
 export async function lockMigrations(client: pg.ClientBase, lockTimeoutMs: number): Promise<void> {
   await client.query(`set local statement_timeout = 0`)
   await client.query(`set local lock_timeout = ${advisoryLockWaitMs}`)
@@ -15,7 +15,7 @@ export async function lockMigrations(client: pg.ClientBase, lockTimeoutMs: numbe
   await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
 }
 
-/** Checks before it creates: a role that may not create schemas can still run on a prepared database. */
+/** Creates only what is missing, so that a role without the right to create can use a prepared database. */
 export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
   if (await bookkeepingIsComplete(client)) return
   await client.query(`
@@ -37,8 +37,8 @@ export async function ensureBookkeeping(client: pg.ClientBase): Promise<void> {
 
 export async function readApplied(client: pg.ClientBase): Promise<AppliedState> {
   if (!(await bookkeepingExists(client))) return { migrations: [], functions: undefined }
-  // Through jsonb: a database of the previous release does not have this column yet, and a dry run does not
-  // add it.
+  // works_with is read through jsonb, because an older database does not have the column yet, and a dry run
+  // does not add it.
   const migrations = await client.query<AppliedMigration>(
     `select version, name, checksum, (to_jsonb(m) ->> 'works_with')::int as "worksWith"
      from rouse.migrations m order by version`,

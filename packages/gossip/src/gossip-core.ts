@@ -4,7 +4,7 @@
 //   receive(bytes, from)      checks the signature and replays, then handles each message
 //   tick()                    sends due heartbeats, hellos, hints and interest; judges silent members
 //   nextTickAt()              when tick has work next; read it again after every call
-//   hint(), setInterest(), discovered(), leave(), fallSilent()   what the owner of the core asks for
+//   hint(), setInterest(), discovered(), leave(), fallSilent()   called by the owner of the core
 //
 // The parts: handshake.ts (joining), heartbeats.ts and member-watch.ts (failure detection), hint-outbox.ts
 // and hint-inbox.ts (hints), own-interest.ts and peer-interest.ts (which peer gets which hints).
@@ -110,7 +110,7 @@ export class GossipCore {
     this.tick(nowMs)
   }
 
-  /** Stops without a leave message, so peers detect the silence. After the last hints `nextTickAt` is
+  /** Stops without a leave message, so peers only notice the silence. After the last hints `nextTickAt` is
    * Infinity. */
   fallSilent(nowMs: number): void {
     this.#isFallingSilent = true
@@ -173,7 +173,9 @@ export class GossipCore {
     this.#interest.tick(now)
   }
 
-  /** During a stall this node could hear no peer, so the stalled time does not count as silence. */
+  /**
+   * During a stall this node receives nothing, so the time of the stall does not count as silence of peers.
+   */
   #forgiveStall(now: number): void {
     const lateMs = now - this.#dueAt
     if (lateMs < this.#parts.intervalMs() / 2) return

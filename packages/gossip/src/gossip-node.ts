@@ -56,8 +56,8 @@ export class GossipNode {
     return this.#started
   }
 
-  /** Sends leave messages first. With `leave: false` peers see it as killed. Resolves when nothing is
-   * left running. */
+  /** Sends leave messages first; with `leave: false` it sends none, as if it had been killed. Resolves when
+   * nothing is left running. */
   stop({ leave = true }: { readonly leave?: boolean } = {}): Promise<void> {
     this.#stopped ??= this.#stop(leave)
     return this.#stopped
@@ -80,7 +80,7 @@ export class GossipNode {
     this.#timer.plan()
   }
 
-  /** Takes effect at once. Rotate with `[old, new]` on all nodes, then `[new, old]`, then `[new]`. */
+  /** Takes effect at once. To rotate, set `[old, new]` on all nodes, then `[new, old]`, then `[new]`. */
   replaceSecrets(secrets: readonly string[]): void {
     checkOptions({ ...this.#options, secrets })
     this.#keyRing.replace(secrets)
@@ -109,7 +109,7 @@ export class GossipNode {
 
   async #stop(leave: boolean): Promise<void> {
     await this.#started?.catch(() => undefined)
-    // Leave first: peers get the message even if the name service is slow to answer.
+    // The leave messages do not wait for the name service, which may be slow.
     const resolved = this.#discovery.stop()
     if (leave) this.#core.leave(steadyNowMs())
     else this.#core.fallSilent(steadyNowMs())

@@ -21,7 +21,7 @@ export interface GossipNodeOptions extends Omit<GossipPorts, 'send'> {
   readonly nodeId: string
   /** Greater at every start, for example from a sequence in the database. */
   readonly incarnation: number | bigint
-  /** The first signs, all verify; see key-ring.ts. May be empty only on loopback. */
+  /** The first secret signs, all of them verify; see key-ring.ts. May be empty only on loopback. */
   readonly secrets: readonly string[]
   readonly bind: HostAndPort
   /** `host[:port]` where peers reach us, if it differs from `bind`. */
@@ -35,7 +35,7 @@ export interface GossipNodeOptions extends Omit<GossipPorts, 'send'> {
 }
 
 /** Each check throws a GossipConfigError that says what to change. The settings parser calls the checks one
- * by one, before there is a cluster. */
+ * by one, before the cluster is known. */
 export function checkOptions(options: GossipNodeOptions): void {
   if (options.clusterId === '') {
     throw new GossipConfigError('gossip_name_invalid', 'A cluster needs a name.')
@@ -63,8 +63,8 @@ export function checkSecrets(secrets: readonly string[], boundHost: string): voi
         'one (openssl rand -base64 32), or bind gossip to 127.0.0.1.',
     )
   }
-  // Checks what a ring refuses in every cluster. Whether two secrets share a key id depends on the cluster's
-  // name, so the ring checks that later.
+  // Finds only the errors that do not depend on the cluster. Whether two secrets share a key id depends on
+  // the cluster's name, so the real key ring checks that later.
   for (const secret of secrets) makeRing([secret])
   if (secrets.length > secretsMax || new Set(secrets).size < secrets.length) makeRing(secrets)
 }

@@ -23,8 +23,8 @@ export interface GossipCoreOptions {
 export interface GossipPorts {
   send(bytes: Uint8Array, to: Address): void
   onHint(hint: Hint, fromNodeId: string): void
-  /** Called once, when another node first makes contact. From then on it counts our hints, so every hint must
-   * be passed to the core, even before the node joins. Hints before that need not be. */
+  /** Called once, when another node first makes contact. From then on that node counts our hints, so every
+   * hint must be passed to the core, even before the node joins. Earlier hints need not be passed. */
   onContact?(): void
   /** `joined` is always followed by `dead` or `left`; a node that restarted is dead before it joins again. */
   onPeer?(peer: PeerView, state: PeerEvent): void

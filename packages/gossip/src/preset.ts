@@ -3,7 +3,8 @@
 export interface GossipPreset {
   readonly heartbeatMs: number
   readonly heartbeatPerNodeMs: number
-  /** In T: the silence after which a member is suspect, peers are asked about it, and it is dead. */
+  /** How long, in T, a member is silent before it is suspect, before peers are asked about it, and before it
+   * is dead. */
   readonly suspectAfter: number
   readonly askAfter: number
   readonly deadAfter: number

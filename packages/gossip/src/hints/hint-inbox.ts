@@ -1,6 +1,6 @@
-// How a lost batch is detected. A flush takes four numbers, whether it needs them or not: 4 to 7, 8 to 11, 12
-// to 15. We became a member after batch 3. Batch 4 is for us, 8 for others, 12 for us, and both copies of 12
-// are lost.
+// How a lost batch is detected. Each flush of a peer uses up four batch numbers, even if it has fewer
+// batches: 4 to 7, 8 to 11, 12 to 15. In this example, we became a member at the peer after batch 3. Batch 4
+// is for us, 8 for others, 12 for us, and both copies of 12 are lost.
 //
 //   a heartbeat reports                     we have   missing
 //   counted from 3, settled 7,  sent 1      4         0
@@ -10,19 +10,19 @@
 //   counted from 3, settled 19, sent 3      4, 16     1       12 is still missing, 16 is not
 //   counted from 23, settled 23, sent 0     4, 16             the sender dropped us in between: report a loss
 //
-// If the first copy of 12 had arrived, we would have 4 and 12 at the second heartbeat, and the sum would
-// leave out 12 because it is not settled. If 12 arrives after the third heartbeat, it is no longer missing;
-// otherwise it would hide the next lost batch.
+// If the first copy of 12 had arrived, we would have 4 and 12 at the second heartbeat, and 12 would not
+// count, because it is not settled. If 12 arrives after the third heartbeat, the number of missing batches
+// goes back to 0; otherwise the next lost batch would not be noticed.
 import { ReplayWindow } from '../wire/replay-window.ts'
 
 /** A peer's report about the batches it sent us. */
 export interface BatchCount {
-  /** The last batch before the counted ones. If it changes, the peer dropped us in between, and none of the
-   * batches in between went to us. */
+  /** The last batch before the counted ones. If it changes, the peer has dropped us and added us again. None
+   * of the batches in between were sent to us. */
   readonly countedFrom: number
-  /** Every batch up to this one has been sent for the last time. */
+  /** Every batch up to this one is settled: both copies have been sent. */
   readonly settledBatch: number
-  /** How many of the batches between the two went to us. */
+  /** How many of the batches after `countedFrom`, up to `settledBatch`, were sent to us. */
   readonly batchesSent: number
 }
 
@@ -44,13 +44,13 @@ export class HintInbox {
     return this.#lost
   }
 
-  /** False if it arrived before. */
+  /** Returns false if the batch has arrived before. */
   accept(batchNumber: number): boolean {
     this.#seen ??= new ReplayWindow()
     if (!this.#seen.accept(batchNumber)) return false
     if (batchNumber > this.#countedFrom) {
       this.#batches += 1
-      // It counted as missing. Left in the sum, it would hide the next lost batch.
+      // The batch was counted as missing. If it still were, the next lost batch would not be noticed.
       if (batchNumber <= this.#settled) this.#missing -= 1
     }
     return true
@@ -66,8 +66,8 @@ export class HintInbox {
     }
     const later = this.#seen?.countAbove(Math.max(settledBatch, countedFrom)) ?? 0
     const missing = batchesSent - (this.#batches - later)
-    // The number of batches that the peer did not send, or sent before it joined here, is unknown. Count it
-    // as one.
+    // It is unknown how many batches the peer did not send to us, or sent before it became a member here.
+    // They count as one.
     const isAny = isSkipped || missing > 0
     const lost = isRestarted ? Number(isAny) : Math.max(0, missing - this.#missing)
     this.#settled = settledBatch

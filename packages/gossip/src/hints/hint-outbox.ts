@@ -1,6 +1,7 @@
-// Outgoing hints. The first one is sent at once; when flushes follow each other closely, hints are held and
-// sent together. Every batch is sent twice: again with the next flush if there is room, otherwise on its own
-// a little later. A loss rate of p becomes p², without acknowledgements or timers per peer.
+// Outgoing hints. A hint is sent at once, unless the last flush was a moment ago: then hints are held and
+// sent together. Every batch is sent twice. The second copy rides in a datagram of the next flush if there is
+// room; otherwise it is sent alone a little later. So a loss rate of p becomes p², without acknowledgements
+// or timers per peer.
 
 import type { PeerInterest } from '../interest/peer-interest.ts'
 import type { HintBatch } from '../wire/messages.ts'
@@ -27,7 +28,7 @@ export interface Recipient {
 
 export interface Parcel<To> {
   readonly to: readonly To[]
-  /** Every other recipient got the same content. */
+  /** All recipients get the same content, so the datagram need not name them (recipients.ts). */
   readonly isForAll: boolean
   readonly batches: readonly HintBatch[]
 }
@@ -38,7 +39,7 @@ interface Batch<To> {
   readonly rideAt: number
   /** Every recipient gets the whole batch. */
   readonly isForAll: boolean
-  /** What each recipient got the first time. Equal lists are the same object. */
+  /** The hints that each recipient got in the first copy. Equal lists are the same object. */
   readonly audience: Map<To, PendingHint[]>
 }
 
@@ -50,7 +51,7 @@ interface OutboxSettings {
 export class HintOutbox<To extends Recipient> {
   readonly #settings: OutboxSettings
   readonly #pending = new PendingHints()
-  /** Batches sent once, oldest first. */
+  /** Batches that have been sent once and wait for their second copy, oldest first. */
   #rides: Batch<To>[] = []
   #flushAt = Number.POSITIVE_INFINITY
   #heldUntil = Number.NEGATIVE_INFINITY
@@ -85,7 +86,7 @@ export class HintOutbox<To extends Recipient> {
     return { countedFrom: this.lastBatch, settledBatch: this.lastBatch, batchesSent: 0 }
   }
 
-  /** A hint with no peer to send it to: takes a batch number without recipients. */
+  /** Counts a hint that is not sent because there are no peers. It uses up batch numbers. */
   skip(): void {
     this.#flushNumber += 1
   }
@@ -95,7 +96,7 @@ export class HintOutbox<To extends Recipient> {
     this.#flushAt = Math.min(this.#flushAt, Math.max(now, this.#heldUntil))
   }
 
-  /** The parcels to send now. `toEveryone` ignores the recipients' interest. */
+  /** Takes the parcels to send now. `toEveryone` ignores the recipients' interest. */
   take(now: number, recipients: Iterable<To>, toEveryone: boolean): Parcel<To>[] {
     const isFlush = this.#flushAt <= now
     const fresh = isFlush ? this.#flush(now, Array.from(recipients), toEveryone) : []
@@ -127,7 +128,7 @@ export class HintOutbox<To extends Recipient> {
   }
 
   /** One list of batches per datagram: every new batch, and second copies where there is room. Batches stay
-   * in order, because one number tells recipients which batches are settled. */
+   * in order, because a single number (`settledBatch`) reports which batches are settled. */
   #withRides(fresh: Batch<To>[], now: number): Batch<To>[][] {
     const datagrams = fresh.map((batch) => ({ batches: [batch], bytes: batch.bytes }))
     const staying: Batch<To>[] = []
@@ -173,7 +174,7 @@ function isWhole<To>(audience: Map<To, PendingHint[]>, recipients: readonly To[]
   return audience.size === recipients.length && new Set(audience.values()).size === 1
 }
 
-/** Recipients of the same content share the same bytes. */
+/** Recipients of the same content share a parcel, so it is packed and signed once. */
 function parcelsOf<To>(batches: readonly Batch<To>[]): Parcel<To>[] {
   const numbers = new Map<PendingHint[], number>()
   const parcels = new Map<string, Parcel<To> & { readonly to: To[] }>()

@@ -2,7 +2,7 @@
 // no more than one check.
 
 export const hintKinds = [
-  'EVERYTHING', // more changes than fit: check everything
+  'EVERYTHING', // there were too many hints to send: check everything
   'MESSAGE_AVAILABLE',
   'PARTITION_FREE',
   'SCHEDULED',
@@ -17,10 +17,10 @@ export interface Hint {
   readonly scope: string
   /** Absent: any part of the scope. */
   readonly part?: string | undefined
-  /** How many; hints that are merged add up. */
+  /** For example how many messages became available. Merged hints have the sum. */
   readonly count: number
-  /** For SCHEDULED the due time, merged to the minimum. Otherwise for example a version, merged to the
-   * maximum. */
+  /** For SCHEDULED the due time; merged hints have the earliest. Otherwise for example a version; merged
+   * hints have the highest. */
   readonly value?: number | undefined
   /** Passed on unchanged. Absent: not known. Hints with different labels are not merged. */
   readonly labels?: HintLabels | undefined

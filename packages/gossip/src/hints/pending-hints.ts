@@ -1,6 +1,7 @@
-// Hints that wait for the next flush. Hints about the same subject are merged. A flush has four datagrams at
-// most: if the hints do not fit, they first lose part and labels (any part of the scope), then they all
-// become one EVERYTHING hint. No hint is dropped.
+// Hints that wait for the next flush. Hints about the same subject are merged. A flush has four batches at
+// most, each in a separate datagram. If the hints do not fit, their part and labels are omitted, so that each
+// means any part of its scope. If they still do not fit, one EVERYTHING hint replaces them. No hint is
+// dropped.
 
 import { keyHash } from '../interest/peer-interest.ts'
 import { type Hint, type HintLabels, hintLimits, type OutgoingHint } from './hint.ts'
@@ -97,8 +98,8 @@ function toPending({ keys, ...outgoing }: OutgoingHint): PendingHint {
   return { identity: identityOf(hint), hint, hashes, bytes: hintBytes(hint) }
 }
 
-/** Omits names that are too long for the wire, which widens the hint, and rounds numbers to integers:
- * receivers refuse a whole datagram for one bad field. Rounds counts up and due times down. */
+/** Makes the hint valid, because receivers refuse a whole datagram for one bad field. Omits names that are
+ * too long, which widens the hint. Rounds counts up and due times down to integers. */
 function fitted(hint: Hint): Hint {
   const { kind, scope } = hint
   const count = whole(Math.ceil(hint.count)) ?? 1

@@ -1,13 +1,13 @@
-// A batch has one number for all peers, but each peer gets only the hints it wants. A datagram that goes to
-// some peers therefore names them. Otherwise an attacker could replay it to another peer, which would take it
-// for its own part of the batch and drop the real part as a duplicate. A datagram with the same content for
-// all needs no names.
+// A batch has one number for all peers, but each peer gets only the hints it wants. A datagram that goes only
+// to some peers therefore names them. Otherwise an attacker could replay it to another peer, which would take
+// it for its own part of the batch and drop the real part as a duplicate. A datagram with the same content
+// for all peers needs no names.
 import type { SenderKey } from '../wire/frame.ts'
 
 /** Recipients per datagram. More names would take space from hints. */
 export const recipientsMax = 12
-/** The first bytes of a sender key. In one of 8,000 clusters with 1,000 nodes two nodes share them. Such a
- * pair has the protection it would have without names. */
+/** A name is the first bytes of a sender key. In one of 8,000 clusters with 1,000 nodes, two nodes have the
+ * same name. Only such a pair is not protected against this replay. */
 export const recipientBytes = 4
 
 export function writeRecipients(senders: readonly SenderKey[]): Uint8Array {

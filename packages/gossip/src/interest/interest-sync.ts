@@ -34,13 +34,13 @@ export class InterestSync {
     if (this.#compareAt <= now) this.#compare()
   }
 
-  /** A member joined, left, or holds another version. */
+  /** Called when a member has joined, has left, or holds another version. */
   membersChanged(now: number): void {
     const gapMs = this.#parts.members.size > 64 ? this.#gapMs() : 0
     this.#compareAt = Math.min(this.#compareAt, now + gapMs)
   }
 
-  /** A member holds an old version: its copy was lost or is in flight. */
+  /** Sends our interest to a member that holds an old version, unless a copy may still be in flight. */
   sendIfBehind(member: Member, now: number): void {
     const { message } = this.#parts.interest
     if (member.interestHeld === message.version || now - member.interestSentAt < resendAfterMs)

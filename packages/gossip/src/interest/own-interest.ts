@@ -1,8 +1,9 @@
 // This node's interest, as sent to its peers. The digest fits into one datagram: a list of hashes, or
-// everything. A withdrawn key stays in it for a while, because a consumer in a loop soon waits again.
+// everything. A withdrawn key stays in the digest for a while, because a consumer in a loop soon waits again.
 //
-// The caller numbers the versions of its interest. The digest has separate version numbers on the wire: it
-// can change when a key has lingered long enough, and need not change with every version of the caller.
+// The caller numbers the versions of its interest. The digest has separate version numbers on the wire,
+// because it also changes when a withdrawn key is finally removed, and need not change with every version of
+// the caller.
 import type { InterestMessage } from '../wire/messages.ts'
 import { keyHash, writeHashes } from './peer-interest.ts'
 
@@ -30,7 +31,7 @@ export class OwnInterest {
     this.#lingerMs = lingerMs
   }
 
-  /** Version 0 carries no information: peers that hold it send every hint. */
+  /** Version 0 is sent before the interest is known: peers that hold it send every hint. */
   get message(): InterestMessage {
     return this.#message
   }
@@ -87,7 +88,7 @@ export class OwnInterest {
     const last = this.#covers.at(-1)
     if (last?.digest === digest) last.caller = this.#callerVersion
     else this.#covers.push({ digest, caller: this.#callerVersion })
-    // A peer that is further behind counts as holding nothing.
+    // A peer that is further behind is treated as if it held no version.
     if (this.#covers.length > versionsMax) this.#covers.shift()
   }
 }

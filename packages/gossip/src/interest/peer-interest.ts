@@ -2,7 +2,7 @@ import type { InterestMessage } from '../wire/messages.ts'
 
 const hashBytes = 6
 
-/** A peer's interest, as far as we received it. When it is unknown or outdated, the peer gets the hint. */
+/** A peer's interest, as far as we received it. While it is unknown or outdated, the peer gets every hint. */
 export class PeerInterest {
   #version = 0
   #latestVersion = 0
@@ -16,7 +16,7 @@ export class PeerInterest {
     return typeof this.#wanted === 'string' ? this.#wanted : this.#wanted.size
   }
 
-  /** False if it is held already. */
+  /** Returns false if this version or a later one is already known. */
   receive({ version, hashes }: InterestMessage): boolean {
     if (version <= this.#version) return false
     this.#version = version
@@ -29,7 +29,7 @@ export class PeerInterest {
     this.#latestVersion = Math.max(this.#latestVersion, version)
   }
 
-  /** Without hashes every peer is meant. */
+  /** Whether the peer gets a hint with these key hashes. A hint without keys is for every peer. */
   wants(hashes: readonly number[] | undefined): boolean {
     const wanted = this.#wanted
     if (hashes === undefined || typeof wanted === 'string') return true

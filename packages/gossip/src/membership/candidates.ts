@@ -3,8 +3,9 @@ import type { Address } from '../transport/address.ts'
 import type { SenderKey } from '../wire/frame.ts'
 
 export const candidatesMax = 4_096
-/** How many candidates may be known only from a datagram. A recorded datagram can be replayed from any
- * address, so it must neither take the place of other candidates nor cause many hellos to its source. */
+/** How many candidates may be known only because a datagram came from their address. A recorded datagram can
+ * be replayed from any address, so it must neither displace other candidates nor cause many hellos to its
+ * source. */
 export const overheardMax = 256
 const overheardForMs = 2_000
 /** Hellos per burst; the rest follow a moment later. */
@@ -20,20 +21,20 @@ interface Candidate {
   owner: SenderKey | undefined
   helloAt: number
   backoffMs: number
-  /** The node there takes us for a member, but is not a member of ours. */
+  /** A node at this address sends to us as to a member, but is not a member here. */
   isStranger: boolean
 }
 
-/** Addresses to try. Those that a source lists are never dropped, so the two sides of a split cluster find
- * each other again without help. When space runs out, unlisted addresses are dropped. */
+/** Addresses where a peer may be. Those that a source lists are never dropped, so the two sides of a split
+ * cluster find each other again. When space runs out, unlisted addresses are dropped. */
 export class Candidates {
   readonly #preset: GossipPreset
   readonly #candidates = new Map<Address, Candidate>()
-  /** Per source, not per candidate: thousands of small sets would take most of a node's memory. */
+  /** The addresses by source. A set of sources per candidate would take most of a node's memory. */
   readonly #listed = new Map<string, Set<Address>>()
   /** Addresses known only from a datagram. */
   readonly #overheard = new Set<Address>()
-  /** Owners whose addresses get hellos again soon. Collected and handled together, as many members may fall
+  /** Members whose addresses soon get hellos again. They are handled together, because many members may fall
    * silent at once. */
   readonly #retried = new Set<SenderKey>()
   #nextAt = Number.POSITIVE_INFINITY
@@ -85,13 +86,14 @@ export class Candidates {
     candidate.learnedUntil = Math.max(candidate.learnedUntil, now + overheardForMs)
   }
 
-  /** An unknown node talks to us from there: send a hello, even if another member is believed to be there. */
+  /** A node that is not a member sends to us from this address. It gets a hello, even if a member is believed
+   * to have this address. */
   heardStranger(address: Address, now: number): void {
     this.overhear(address, now)
     const candidate = this.#candidates.get(address)
     if (candidate === undefined || candidate.isStranger) return
     candidate.isStranger = true
-    // At a listed address it is probably a node that stalled and that we declared dead.
+    // At a listed address it is probably a node that stalled, so that we declared it dead.
     const waitMs = this.#isListed(address) ? this.#preset.helloFirstMs : candidate.backoffMs
     candidate.helloAt = Math.min(candidate.helloAt, now + waitMs)
     this.#nextAt = Math.min(this.#nextAt, candidate.helloAt)
@@ -102,21 +104,23 @@ export class Candidates {
     if (candidate !== undefined) candidate.owner = owner
   }
 
-  /** A datagram of ours came from there. It may be an alias of our own address, or a replay from any
-   * address. So it rarely gets hellos, but still gets some. */
+  /** A datagram of this node came from this address. It may be an alias of our own address, or an attacker
+   * may replay the datagram from the address of a peer. So the address gets hellos rarely, but still gets
+   * some. */
   slowDown(address: Address): void {
     const candidate = this.#candidates.get(address)
     if (candidate !== undefined) candidate.backoffMs = this.#preset.helloMaxMs
   }
 
-  /** A member is silent or dead: soon try its other addresses, and its last address for a successor. */
+  /** A member is silent or dead. Its addresses soon get hellos: it may answer at another one, and a successor
+   * may answer at its last one. */
   retry(owner: SenderKey, address: Address, now: number): void {
     this.learn(address, now)
     this.#retried.add(owner)
     this.#passSoon(now)
   }
 
-  /** It left, so no node is expected at its addresses for now. */
+  /** A member left, so no node is expected at its addresses for now. */
   rest(owner: SenderKey, now: number): void {
     this.#retried.delete(owner)
     for (const candidate of this.#candidates.values()) {
@@ -184,7 +188,7 @@ export class Candidates {
     candidate.backoffMs = Math.min(candidate.backoffMs * 2, this.#preset.helloMaxMs)
   }
 
-  /** Rounds to whole intervals, so that one pass serves many. */
+  /** Postpones the hello to a multiple of `helloMaxMs`, so that one pass serves many candidates. */
   #postpone(candidate: Candidate, now: number): void {
     const { helloMaxMs, helloFirstMs } = this.#preset
     candidate.helloAt = (Math.floor(now / helloMaxMs) + 2) * helloMaxMs

@@ -1,6 +1,6 @@
 // Turns configured peers into addresses: `10.0.0.5:4601`, `rouse.internal:4601` (every address of the name
 // counts, so one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`. Names are resolved
-// repeatedly, and more often until a peer has answered.
+// repeatedly, and more often while this node has no members.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Address, normalAddress } from '../transport/address.ts'
 import { candidatesMax } from './candidates.ts'
@@ -8,16 +8,16 @@ import { isName, NameLookup, type NameService } from './name-lookup.ts'
 
 const resolveEveryMs = 15_000
 const resolveEveryAloneMs = 1_000
-/** Candidates have no room for the addresses of more names. */
+/** More names are ignored: there is no room for their addresses among the candidates. */
 const namesMax = candidatesMax
 const resolvedAtOnce = 32
-/** A lookup cannot always be cancelled, and its result is no longer needed. */
+/** How long a stop waits for a lookup that cannot be cancelled. */
 const stopMsMax = 500
 
 export interface DiscoveryOptions {
   readonly names: NameService
   readonly random: () => number
-  /** Whether no peer has answered yet. */
+  /** Whether this node has no members. */
   readonly isAlone: () => boolean
   readonly onAddresses: (source: string, addresses: readonly Address[]) => void
 }
@@ -43,7 +43,8 @@ export class Discovery {
     this.#tell(source, texts)
     const names = this.#names()
     const isUnknown = (name: string) => this.#lookup.addressesOf(name).length === 0
-    // With no names left the timer stops. A name that returns was resolved long ago, if ever.
+    // Without names the timer stops. A name that is listed after that must be resolved in any case, because
+    // an earlier result may be old.
     const isIdle = this.#timer === undefined && this.#resolving === undefined
     if (isIdle ? names.length > 0 : names.some(isUnknown)) this.#resolveSoon(0)
   }

@@ -4,7 +4,7 @@
 //   B → A   hello with token b, returns a     A: B is a member
 //   A → B   hello, returns b                  B: A is a member
 //
-// After a long stall A may still know B while B has forgotten A. A returns b in that case, too.
+// After a long stall of A, B may be a member for A while B has dropped A. A returns b in that case, too.
 //
 // Recorded traffic never adds, revives or moves a member. The answer to a hello reveals no more than the
 // hello did. A silent member gets hellos at every address where it ever answered, and moves to the one that
@@ -25,15 +25,15 @@ const repliesPerSecondMax = 2_000
 
 interface HandshakeOptions {
   readonly nodeId: string
-  /** Used only to skip our own address. Peers take a node's address from where its answers come from. */
+  /** Used only to skip our own address. Peers use the address that our answers come from. */
   readonly advertise: () => Address
 }
 
-/** A token that came back: where we sent it, and when. */
+/** Where and when we sent a token that has come back. */
 export interface Proof {
   readonly to: Address
   readonly at: number
-  /** We sent it in a hello that started a handshake, not in a reply to one. */
+  /** The token was in a hello that started a handshake, not in a reply to one. */
   readonly isGreeting: boolean
 }
 
@@ -92,21 +92,21 @@ export class Handshake {
     return this.#mayReply(now) ? this.#reply(hello, undefined, from, now) : 'limit'
   }
 
-  /** A member sends a hello if it does not know us (any more) or tries another address of ours. It may also
-   * be answering our hello after it dropped us and waits for its token. We answer that once. */
+  /** A member sends a hello if we are not a member there (any more), or to try another address of ours. It
+   * may also have dropped us and reply to our hello. Then it waits for its token, and we answer once. */
   receiveFromMember(hello: Hello, { member, proof, from, now }: MemberHello): void {
     const isWaitedFor = !hello.isReply || proof?.isGreeting === true
     if (isWaitedFor && this.#mayReply(now)) this.#reply(hello, member, from, now)
   }
 
-  /** Confirms the membership of a new member and sends it what it needs. */
+  /** Confirms to a new member that it is one, and adds the messages in `more`. */
   welcome(member: Member, hello: Hello, more: readonly Message[], now: number): void {
     const own = this.#hello(member.address, true, now)
     const echo = this.#heartbeats.forHello(hello, member, own.token, now)
     this.#parts.wire.sendTo([member], [own, echo, ...more])
   }
 
-  /** What the tokens in these messages prove, if anything. Each token counts once. */
+  /** The proof from the token that these messages return, if it is valid. Each token counts once. */
   provenBy(messages: readonly Message[], now: number): Proof | undefined {
     const heartbeat = messages.find((message): message is Heartbeat => message.type === 'heartbeat')
     const proven = heartbeat && this.#tokens.get(heartbeat.echo)

@@ -11,7 +11,7 @@ const jitter = 0.1
 /** How many peers a heartbeat names to a member whose view differs from ours. */
 const peersPerBeat = 3
 const textOverheadBytes = 2
-/** Minimum gap between extra answers to one member; the next heartbeat carries what they leave out. */
+/** The minimum time between two answers to one member. The next regular heartbeat replaces those left out. */
 const answerGapMs = 100
 
 /** How many extra heartbeats follow a hint, at seven times the usual rate. */
@@ -33,7 +33,7 @@ export class Heartbeats {
     return Math.min(this.#nextAt, this.#eagerAt)
   }
 
-  /** Sends the due heartbeats. Returns the members of this slice. */
+  /** Sends the due heartbeats. Returns the members that got a regular one. */
   beat(now: number): Member[] {
     if (this.#eagerAt <= now) this.#beatEagerly(now)
     return this.#nextAt <= now ? this.#beatSlice(now) : []
@@ -90,8 +90,8 @@ export class Heartbeats {
     return this.#compose(member, token, member.token, tenths(now - member.tokenAt), now)
   }
 
-  /** Goes with a hello that carries this token, and returns the token of the peer's hello. The peer need
-   * not be a member. */
+  /** The heartbeat that accompanies our hello with this token. It returns the token of the peer's hello. The
+   * peer need not be a member. */
   forHello(hello: Hello, member: Member | undefined, token: number, now: number): Heartbeat {
     return this.#compose(member, token, hello.token, 0, now)
   }
@@ -121,8 +121,8 @@ export class Heartbeats {
     }
   }
 
-  /** A member numbers its datagrams across all its peers, so a heartbeat for another peer is not a replay
-   * here. But only a heartbeat for us returns a token of ours. */
+  /** A member numbers its datagrams across all its peers, so a heartbeat for another peer that is replayed
+   * here has a new number. But only a heartbeat for us returns a token of ours. */
   isForUs({ echo }: Member, heartbeat: Heartbeat): boolean {
     return this.#parts.tokens.isOwn(heartbeat.echo, echo)
   }
@@ -142,7 +142,7 @@ export class Heartbeats {
     return member.inbox.compare(heartbeat)
   }
 
-  /** Ignores tokens of hellos: those went to an address on trial, which need not be the member's. */
+  /** Ignores tokens of hellos: these were sent to an unproven address, which need not be the member's. */
   #noteEcho(member: Member, { echo, heldTenthMs }: Heartbeat, now: number): void {
     if (this.#parts.tokens.isForHello(echo)) return
     const issuedAt = this.#parts.tokens.issuedAt(echo, now)

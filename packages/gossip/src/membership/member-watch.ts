@@ -1,5 +1,5 @@
-// Watches silent members, and asks three peers about each before it is declared dead. Peers need no indirect
-// probe to answer: every node watches every other anyway.
+// Watches silent members, and asks three peers about each before it is declared dead. Peers can answer
+// without a probe, because every node watches every other anyway.
 import type { GossipParts } from '../gossip-parts.ts'
 import type { Vouch, VouchRequest } from '../wire/messages.ts'
 import { isTimeToAsk, judge, type Member, nextCheckAt, type Verdict } from './member.ts'
@@ -11,8 +11,8 @@ export class MemberWatch {
   readonly #onVerdict: (member: Member, verdict: Verdict, now: number) => void
   /** Members that are not alive. */
   readonly #watched = new Set<Member>()
-  /** When to judge them next. Hearing a member does not update it: an early check is cheaper than a scan on
-   * every datagram while half of a large cluster may be silent. */
+  /** When to judge them next. A datagram from a member does not change it: while half of a large cluster is
+   * silent, a check that comes too early is cheaper than a scan on every datagram. */
   #nextAt = Number.POSITIVE_INFINITY
 
   constructor(
@@ -32,7 +32,7 @@ export class MemberWatch {
     for (const member of members) if (member.state === 'alive') this.#judge(member, now)
     for (const member of Array.from(this.#watched)) {
       if (this.#parts.members.get(member.sender) !== member) {
-        // It left, or a later incarnation replaced it.
+        // The member left, or a later incarnation replaced it.
         this.#watched.delete(member)
         continue
       }

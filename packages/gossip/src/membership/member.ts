@@ -1,4 +1,5 @@
-// A node that proved its presence, as this node sees it. The opinion of other nodes does not count.
+// A node that proved its presence, as this node sees it. Verdicts of other nodes do not count; they can only
+// vouch that they have heard the member.
 //
 //   (joined) → alive           it returned a fresh token of ours
 //   alive → suspect            silent for 3 T; or it returned no token for 10 T: it does not hear us
@@ -49,7 +50,7 @@ export class Member implements Recipient {
   token = 0
   tokenAt = 0
   intervalMs = 0
-  /** How long ago it had heard us, in its last heartbeat. */
+  /** How long before its last heartbeat it had heard us. */
   sinceHeardMs = 0
   view = 0
   readonly window = new ReplayWindow()
@@ -98,7 +99,7 @@ export function judge(member: Member, now: number, preset: GossipPreset, ownMs: 
   return member.state === 'unreachable' && isSilent ? 'unreachable' : 'suspect'
 }
 
-/** When to judge a member that is not alive again, and when to ask peers about it. */
+/** When a member in a state other than alive is next judged, or peers are next asked about it. */
 export function nextCheckAt(member: Member, preset: GossipPreset, ownMs: number): number {
   const intervalMs = Math.max(ownMs, member.intervalMs)
   const deadAt = Math.max(

@@ -6,8 +6,8 @@ export const membersMax = 2_048
 const departedMax = 256
 /** How long stats show a departed node. */
 const departedForMs = 3_600_000
-/** How long datagrams that a node sent before it left may still arrive. A token that brings a node back is
- * fresher than this, so recorded traffic cannot. */
+/** How long datagrams that a node sent before it left may still arrive. Recorded traffic cannot bring the
+ * node back later, because the token that does so must be fresher than this. */
 const leftForMs = 10_000
 /** Members served by one heartbeat tick. */
 const sliceSize = 20
@@ -39,7 +39,7 @@ export class Members {
     return this.#order.length >= membersMax
   }
 
-  /** A sum over all members and this node: equal views have equal sums. */
+  /** A checksum over all members and this node. It is equal on nodes that see the same members. */
   get view(): number {
     return this.#view
   }
@@ -80,7 +80,7 @@ export class Members {
   }
 
   remove(member: Member, how: 'dead' | 'left', now: number): void {
-    if (this.#bySender.get(member.sender) !== member) throw new Error('no member')
+    if (this.#bySender.get(member.sender) !== member) throw new Error('not a member')
     this.#bySender.delete(member.sender)
     if (this.#byAddress.get(member.address) === member) this.#byAddress.delete(member.address)
     const index = this.#order.indexOf(member)
@@ -92,8 +92,8 @@ export class Members {
     if (this.#departed.size > departedMax && oldest !== undefined) this.#departed.delete(oldest)
   }
 
-  /** Whether this incarnation of a node left a moment ago. The answer expires: after a database restore a
-   * node's incarnation may go back, and peers would refuse it permanently. */
+  /** Whether this incarnation of a node left a moment ago. This expires: after a database restore a node's
+   * incarnation may go back, and otherwise peers would refuse the node permanently. */
   hasLeft(sender: SenderKey, incarnation: number, now: number): boolean {
     const departed = this.#departed.get(sender)
     if (departed?.how !== 'left' || now - departed.at >= leftForMs) return false

@@ -1,6 +1,6 @@
-// Two processes with one node id: the one with the higher incarnation wins, and any node that knows it
-// notifies the other. The notice returns a token of the refused datagram, so it is valid for its addressee
-// only, and not for long.
+// If two processes have the same node id, the one with the higher incarnation wins. Any node that knows the
+// winner notifies the other process. The notice returns a token of the refused datagram, so it is valid only
+// for that process and only for a short time.
 
 import type { GossipParts } from '../gossip-parts.ts'
 import type { GossipPorts } from '../ports.ts'
@@ -25,7 +25,7 @@ export class NodeIdConflict {
     this.#latest = parts.wire.origin.incarnation
   }
 
-  /** Tells the sender of the frame that a later incarnation is known. */
+  /** Notifies the sender of the frame that a later incarnation is known. */
   answer({ body }: Frame, incarnation: number, from: Address, now: number): void {
     if (now - this.#answeredAt < answerGapMs) return
     const messages = readMessages(body)
@@ -48,8 +48,8 @@ export class NodeIdConflict {
     for (const message of messages) if (message.type === 'stale') this.note(message, now)
   }
 
-  /** Another process uses our id. Its datagram may be a replay, so an earlier incarnation gets a notice,
-   * and a later one gets a hello: it answers if it exists. */
+  /** Another process seems to use our id, but its datagram may be a replay. An earlier incarnation gets a
+   * notice. A later one gets a hello, which it answers if it exists. */
   heardDuplicate(frame: Frame, from: Address, now: number): void {
     const own = this.#parts.wire.origin.incarnation
     if (frame.incarnation < own) return this.answer(frame, own, from, now)

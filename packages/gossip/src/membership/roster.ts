@@ -17,7 +17,7 @@ export class Roster {
     this.#ports = ports
   }
 
-  /** Removes an earlier incarnation of the node, and any member that had its address. */
+  /** Adds a member. Removes an earlier incarnation of the node, and any member that had its address. */
   admit(options: MemberOptions, now: number): Member {
     const { members, candidates, outbox } = this.#parts
     const earlier = members.get(options.sender)
@@ -31,7 +31,7 @@ export class Roster {
     return member
   }
 
-  /** It answers at the new address and no longer at the old one. */
+  /** The member answers at the new address and no longer at the old one. */
   move(member: Member, address: Address, now: number): void {
     if (member.address === address) return
     this.#vacate(address, now)

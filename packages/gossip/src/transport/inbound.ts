@@ -75,7 +75,8 @@ export class Inbound {
     return this.isLeaving ? 'unknown' : this.#takeFromStranger(frame, messages, from, now)
   }
 
-  /** DNS and the database list this node, too. Another process may also use its id. */
+  /** A datagram with our id. This node may have sent it to itself, because DNS and the database list it, too.
+   * If the incarnation differs, another process uses our id. */
   #takeOwn(frame: Frame, from: Address, now: number): DropReason {
     if (frame.incarnation === this.#parts.wire.origin.incarnation) {
       this.#parts.candidates.slowDown(from)
@@ -116,7 +117,7 @@ export class Inbound {
     return undefined
   }
 
-  /** The answer to a hello, and the welcome of a member, report how many hints we have sent. */
+  /** Another node made contact: our answer to its hello, or our welcome, reports which hints we have sent. */
   #contact(): void {
     if (this.#hasContact) return
     this.#hasContact = true
@@ -138,8 +139,8 @@ export class Inbound {
       else if (message.type === 'heartbeat') heartbeat = message
       else if (message.type === 'hints' && !this.#isForUs(message)) return 'misdirected'
     }
-    // A datagram with the same content for many peers may be a replay from elsewhere, so it does not prove
-    // that a member is alive.
+    // Only a heartbeat for us proves that a member is alive: a datagram with the same content for many peers
+    // may have been recorded elsewhere and replayed here.
     if (heartbeat !== undefined) {
       if (!heartbeats.isForUs(member, heartbeat)) return 'misdirected'
       member.heardAt = now
@@ -155,7 +156,7 @@ export class Inbound {
     return undefined
   }
 
-  /** A member moves only to an address that was tried and that answered itself. */
+  /** A member moves only to an address to which we sent a hello and from which its answer came. */
   #answeredAt(member: Member, { to, at }: Proof, from: Address, now: number): void {
     const { roster, silence } = this.#options
     this.#parts.candidates.answered(to, member.sender)

@@ -2,10 +2,10 @@ import type { GossipCore } from '../gossip-core.ts'
 
 const timeoutMsMax = 2 ** 31 - 1
 
-/** Calls a core's tick when it is due. A timer that fires first lets the event loop read the socket once:
- * after a stall Node runs timers first, while datagrams from peers are still unread. One read takes about
- * thirty datagrams, enough for a short stall. After a long stall the core sees how late the tick is, and
- * does not count the stalled time against its peers. */
+/** Calls a core's tick when it is due. When the timer fires, the event loop first reads the socket once:
+ * after a stall Node runs timers while datagrams from peers are still unread. One read takes about thirty
+ * datagrams, enough for a short stall. After a long stall the core sees how late the tick is, and does not
+ * count that time as silence of its peers. */
 export class TickTimer {
   readonly #core: Pick<GossipCore, 'tick' | 'nextTickAt'>
   readonly #now: () => number

@@ -17,7 +17,7 @@ import type { OnDatagram, Transport } from './transport.ts'
 /** Holds the datagrams that arrive while the node stalls for a second. */
 const receiveBufferBytes = 4 * 2 ** 20
 const sendBufferBytes = 2 ** 20
-/** With more than this queued the network is saturated, and the queued hints would be stale. */
+/** If more than this is queued, the network is saturated, and further hints would arrive too late. */
 const queuedBytesMax = 256 * 2 ** 10
 const parsedMax = 8_192
 
@@ -55,7 +55,7 @@ export class UdpTransport implements Transport {
       (bytes, { address, port }) => onDatagram(bytes, formatAddress({ host: address, port })),
     )
     socket.socket.on('error', this.#countFailure)
-    // Exclusive: in a cluster of processes this one does not share the port.
+    // Exclusive: under node:cluster this process does not share the port with others.
     const where = { address: host, port: this.#bind.port, exclusive: true }
     const bound = await socket.bind(where).catch(async (error: unknown) => {
       await socket.close()

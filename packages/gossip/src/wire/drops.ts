@@ -15,7 +15,7 @@ export const dropReasons = [
   'shape', // MessagePack, but not a valid message
   'unknown', // from a node that is not a member (yet)
   'full', // the member limit is reached
-  'limit', // more unknown senders per second than are answered
+  'limit', // a hello beyond the number that is answered per second
 ] as const
 
 export type DropReason = (typeof dropReasons)[number]

@@ -1,8 +1,8 @@
 // The secrets of a cluster, three at most. The first signs, all verify. To rotate the secret of a running
-// cluster, give each node `[old, new]`, then each `[new, old]`, then each `[new]`.
+// cluster, give every node `[old, new]`, then every node `[new, old]`, then every node `[new]`.
 //
-// A secret is any text of 16 characters or more; `openssl rand -base64 32` makes a good one. Its id on the
-// wire is derived from it, so there are no ids to assign.
+// A secret is any text of 16 characters or more; `openssl rand -base64 32` makes a good one. The key id on
+// the wire is derived from the secret, so there are no ids to assign.
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { GossipConfigError } from '../gossip-config-error.ts'
 import { type Signer, tagBytes } from './frame.ts'
@@ -10,7 +10,7 @@ import { type Signer, tagBytes } from './frame.ts'
 export const secretsMax = 3
 export const secretLengthMin = 16
 
-/** Separates an unsigned cluster on one machine from every signed one. */
+/** Used without secrets. It separates such a cluster, on one machine, from every cluster with secrets. */
 const openSecret = 'no secret: anybody on this machine may speak'
 
 interface Key {
@@ -65,7 +65,7 @@ export class KeyRing implements Signer {
     if (secrets.length > secretsMax) {
       throw new GossipConfigError(
         'gossip_secret_invalid',
-        `${secrets.length} gossip secrets: a ring holds at most ${secretsMax}. Remove the oldest.`,
+        `There are ${secrets.length} gossip secrets; the maximum is ${secretsMax}. Remove the oldest.`,
       )
     }
     const texts = secrets.length === 0 ? [openSecret] : secrets

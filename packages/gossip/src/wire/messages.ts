@@ -1,5 +1,5 @@
-// The messages between nodes. A node states facts about itself only. About others it passes on addresses to
-// try and, on request, how long ago it heard them. On the wire each message is a positional array that starts
+// The messages between nodes. A node reports facts about itself only. About other nodes it reports addresses
+// and, on request, how long ago it heard them. On the wire each message is a positional array that starts
 // with its type. Unknown types and extra fields are ignored.
 import { Packr } from 'msgpackr'
 import type { Hint } from '../hints/hint.ts'
@@ -8,7 +8,7 @@ import type { BatchCount } from '../hints/hint-inbox.ts'
 import type { Address } from '../transport/address.ts'
 import type { SenderKey } from './frame.ts'
 
-/** Sent to an address on trial, and as the answer (`isReply`). */
+/** Sent to an address where a peer may be, and as the answer (`isReply`). */
 export interface Hello {
   readonly type: 'hello'
   readonly isReply: boolean
@@ -20,9 +20,9 @@ export interface Hello {
 
 export interface Heartbeat extends BatchCount {
   readonly type: 'heartbeat'
-  /** The receiver returns it, which proves that it hears us and measures the round trip. */
+  /** The receiver returns this token. That proves that the receiver hears us, and measures the round trip. */
   readonly token: number
-  /** The receiver's last token, 0 for none, and how long ago it arrived. */
+  /** The receiver's last token, or 0 for none; `heldTenthMs` is the time since it arrived. */
   readonly echo: number
   readonly heldTenthMs: number
   readonly sinceHeardMs: number
@@ -46,7 +46,7 @@ export interface Leave {
 export interface InterestMessage {
   readonly type: 'interest'
   readonly version: number
-  /** Hashes of keys, 6 bytes each; or everything. */
+  /** Hashes of keys, 6 bytes each; `all` means every hint. */
   readonly hashes: Uint8Array | 'all'
 }
 
@@ -74,7 +74,7 @@ export interface VouchRequest {
   readonly type: 'vouch request'
   readonly sender: SenderKey
   readonly incarnation: number
-  /** The answer returns it, which shows who asked and when. */
+  /** The answer returns this token, which shows that we asked, and when. */
   readonly token: number
 }
 
@@ -110,8 +110,8 @@ export const messageTypes = {
   vouch: 11,
 } as const satisfies Record<Message['type'], number>
 
-/** A hello is padded together with its node id. The answer to a forged sender is then no longer than the
- * question, whatever the ids and counters are. */
+/** The node id and the padding of a hello together have this length. Then the answer is never longer than the
+ * hello, whatever the ids and counters are, and a forged source address cannot amplify traffic. */
 const paddedIdBytes = 171
 
 const packr = new Packr({ useRecords: false, structuredClone: false })

@@ -4,9 +4,10 @@ const leastStart = 2 ** 50
 const startRange = 6 * 2 ** 50
 const overtakenForMs = 10_000
 
-/** Tokens that encode their age. A peer returns them. Only a recent token that this process issued proves
- * anything, so recorded traffic never does. It also proves that the peer talks to us: of two processes
- * that run for a month, one pair in 100,000 issues overlapping numbers. */
+/** Issues tokens that encode their age; peers return them. Only a recent token that this process issued
+ * proves anything, so recorded traffic proves nothing. A returned token also shows that a datagram is for
+ * us: the starts are random, and of pairs of processes that run for a month, one in 100,000 issues
+ * overlapping numbers. */
 export class TokenClock {
   readonly #first: number
   readonly #start: number
@@ -19,12 +20,12 @@ export class TokenClock {
     this.#last = this.#start
   }
 
-  /** For a member at its current address. Never the same twice. */
+  /** A token for a member at its current address. Each number is issued once. */
   issue(nowMs: number): number {
     return this.#next(nowMs, 0)
   }
 
-  /** For a hello to an unproven address. */
+  /** A token for a hello to an unproven address. */
   issueForHello(nowMs: number): number {
     return this.#next(nowMs, 1)
   }
@@ -33,15 +34,15 @@ export class TokenClock {
     return token % 2 === 1
   }
 
-  /** Whether a token is ours, and not older than another of ours by more than the delay of reordered
-   * datagrams. Tokens come back in the order we sent them. That leaves only a few seconds in which a
-   * foreign token could be mistaken for ours. */
+  /** Whether a token is ours and at most `overtakenForMs` older than `later`, a token that came back before.
+   * Tokens come back in the order we sent them, except that datagrams may overtake each other for that long.
+   * This leaves only a few seconds in which the token of another process could be mistaken for ours. */
   isOwn(token: number, later: number): boolean {
     const isIssued = token > this.#start && token <= this.#last
     return isIssued && token > later - overtakenForMs * perMs
   }
 
-  /** Undefined if it is not ours. */
+  /** Undefined if the token is not ours. */
   issuedAt(token: number, nowMs: number): number | undefined {
     if (token <= this.#start || token > this.#last) return undefined
     return Math.min(nowMs, (token - this.#first) / perMs)

@@ -29,7 +29,7 @@ export class Wire {
     this.#sendBytes(this.#seal(messages), to)
   }
 
-  /** Sends the same bytes to all of them. */
+  /** Sends the same bytes to all members. */
   sendTo(members: readonly Member[], messages: readonly Message[]): void {
     if (members.length === 0) return
     const bytes = this.#seal(messages)

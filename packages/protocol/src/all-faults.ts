@@ -2,8 +2,8 @@
 // that valid requests pay nothing. Only a refused request is parsed again, field by field.
 import { type FieldError, fieldErrors, fieldErrorsMax, RouseError } from './errors.ts'
 
-/** Collects everything that these readers refuse into one error with the code of the first. An error
- * without a field is kept as it is. */
+/** Collects the field errors of all readers into one error with the code of `first`. If `first` names no
+ * field, it is returned unchanged. */
 export function allFaults(first: unknown, reads: Iterable<() => unknown>): unknown {
   if (!(first instanceof RouseError) || first.errors === undefined) return first
   const errors: FieldError[] = []
@@ -26,7 +26,7 @@ export function readFields<Readers extends Readonly<Record<string, () => unknown
   }
 }
 
-/** The same for a list. */
+/** Reads all items, or reports all fields that are invalid. */
 export function readEach<Item, Result>(
   items: readonly Item[],
   read: (item: Item, index: number) => Result,

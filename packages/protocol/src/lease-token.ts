@@ -63,8 +63,8 @@ export function matchesTransaction(token: LeaseToken, transactionId: string): bo
   return token.transactionHash === hashTransactionId(transactionId)
 }
 
-/** The transactionId of a message that was pushed without one; nothing is stored for such a message. A
- * scheduled message keeps the id that the push returned: its message id. */
+/** The transactionId of a message that was pushed without one: it is derived, not stored. Only a scheduled
+ * message instead keeps the id that the push returned, which is its message id. */
 export function transactionIdFor(partitionId: string, seq: number): string {
   return `${partitionId}-${seq}`
 }

@@ -1,4 +1,4 @@
-// One type for the options of a pop, whether they came as a query string or as a body.
+// Reads the options of a pop, from a query string or from a body, into one type.
 import { allFaults } from './all-faults.ts'
 import { fieldError } from './errors.ts'
 import { limits as defaultLimits, type Limits, requestDefaults } from './limits.ts'
@@ -22,12 +22,12 @@ export interface PopOptions {
 
 type PopFields = { readonly [K in keyof Omit<PopBody, 'acks'>]: unknown }
 
-/** From a query string, where every value is text. Unknown parameters are ignored. */
+/** Reads a query string, where every value is text. Unknown parameters are ignored. */
 export function readPopQuery(query: PopFields, limits: Limits = defaultLimits): PopOptions {
   return readPopOrFaults(query, limits, { integer: parseDecimal, boolean: parseBoolean })
 }
 
-/** From a body, where values already have their types. */
+/** Reads a body, where values already have their types. */
 export function readPopBody(body: PopFields, limits: Limits = defaultLimits): PopOptions {
   return readPopOrFaults(body, limits, { integer: checkInteger, boolean: checkBoolean })
 }
@@ -74,7 +74,9 @@ function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {
   }
 }
 
-/** `subscriptionFrom` is more specific than `subscriptionMode`, so it takes precedence; both must be valid. */
+/**
+ * `subscriptionFrom` is more specific, so it takes precedence over `subscriptionMode`. Both must be valid.
+ */
 function readSubscription(fields: PopFields): PopOptions['subscription'] {
   const { subscriptionMode, subscriptionFrom } = fields
   const mode =

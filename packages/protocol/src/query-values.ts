@@ -47,7 +47,7 @@ export function parseTime(field: string, text: unknown): number {
   return ms
 }
 
-/** Date.parse reads 31 February as 3 March. */
+/** Whether the date exists. Date.parse accepts 31 February and reads it as 3 March. */
 function isOnTheCalendar(parts: RegExpExecArray): boolean {
   const [year = 0, month = 0, day = 0, , , second = 0, zoneHour = 0, zoneMinute = 0] = parts
     .slice(1)

@@ -10,7 +10,7 @@ export interface UuidV7Options {
   readonly fillRandom: (bytes: Uint8Array<ArrayBuffer>) => void
 }
 
-// A call for randomness costs more than its bytes: one call serves 256 ids.
+// One call for random bytes serves 256 ids, because the call costs more than the bytes.
 const idsPerPool = 256
 const bytesPerId = 10
 const counterMax = 0xfff

@@ -11,7 +11,7 @@ export interface WaitGroup {
   readonly group: string
 }
 
-/** How a granted pop ended. `contended`: it found nothing, but skipped lanes that others held, so it is repeated
- * soon. `unused`: the worker had no waiters left when the grant arrived, so it did not pop. A paused queue is
- * `empty`. */
+/** How a granted pop ended. `contended`: the pop found nothing but skipped lanes that other sessions had
+ * locked, so it is repeated soon. `unused`: the worker had no waiters left when the grant arrived, so it did
+ * not pop. A pop from a paused queue is `empty`. */
 export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'unused' | 'error'

@@ -11,7 +11,7 @@ const outcome = {
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
 }
 
-/** An id of another format is not invalid input: it is a lease that no consumer holds. */
+/** An id in a wrong format is not refused as invalid: it counts as a lease that no consumer holds. */
 export const AckSchema = Type.Object({
   transactionId: Type.String(),
   partitionId: Type.String(),
@@ -26,7 +26,7 @@ export const AckBodySchema = Type.Object({
 })
 export type AckBody = Static<typeof AckBodySchema>
 
-/** One message by its token alone: the `leaseId` from its delivery. */
+/** Acknowledges one message by its token alone: the `leaseId` from its delivery. */
 export const AckReceiptBodySchema = Type.Object({
   consumerGroup: Type.Optional(Name()),
   receipt: Type.String(),
@@ -47,13 +47,13 @@ export const AckLeaseBodySchema = Type.Object({
 })
 export type AckLeaseBody = Static<typeof AckLeaseBodySchema>
 
-/** `/ack/batch`: a list, or everything that a lease still holds. */
+/** `/ack/batch`: a list of messages, or all remaining messages of a lease. */
 export const AckBatchBodySchema = Type.Union([AckListBodySchema, AckLeaseBodySchema])
 export type AckBatchBody = Static<typeof AckBatchBodySchema>
 
 export const AckResultSchema = Type.Object({
   index: Type.Integer(),
-  transactionId: Type.Optional(Type.String({ description: 'Absent if a whole lease ended' })),
+  transactionId: Type.Optional(Type.String({ description: 'Absent for an ack of a whole lease' })),
   success: Type.Boolean(),
   error: Type.Optional(Type.String()),
   dlq: Type.Optional(Type.Boolean()),

@@ -10,7 +10,9 @@ const filterFields = {
   errorMessage: Type.Optional(Type.String({ maxLength: limits.errorTextBytesMax })),
 }
 
-/** For the documentation. The wire carries text, so `parseDecimal` reads the numbers. */
+/**
+ * Only for the documentation. In a query string all values are text, and `parseDecimal` reads the numbers.
+ */
 export const DeadLettersQuerySchema = Type.Object({
   queue: Type.Optional(Name()),
   ...filterFields,
@@ -24,7 +26,7 @@ export const FailedAttemptSchema = Type.Object({
   outcome: Type.Enum(['failed', 'expired', 'retry', 'dlq']),
   errorCode: Nullable(Type.String()),
   errorMessage: Nullable(Type.String()),
-  holder: Nullable(Type.String({ description: 'Node and worker that delivered it' })),
+  holder: Nullable(Type.String({ description: 'The node and worker that delivered the message' })),
   deliveredAt: Nullable(Time),
   endedAt: Time,
 })
@@ -59,14 +61,14 @@ export const DeadLettersAnswerSchema = Type.Object({
 })
 export type DeadLettersAnswer = Static<typeof DeadLettersAnswerSchema>
 
-/** Grouped by error code; letters without one by the text of their error. */
+/** Dead letters grouped by error code. Those without a code are grouped by their error message. */
 export const DeadLetterGroupsAnswerSchema = Type.Object({
   groups: Type.Array(
     Type.Object({
       queue: Type.String(),
       consumerGroup: Type.String(),
       errorCode: Nullable(Type.String()),
-      errorMessage: Nullable(Type.String({ description: 'Of the latest' })),
+      errorMessage: Nullable(Type.String({ description: 'From the latest dead letter' })),
       count: Type.Integer(),
       firstFailedAt: Time,
       lastFailedAt: Time,
@@ -96,7 +98,7 @@ export const RedriveBodySchema = Type.Object({
 })
 export type RedriveBody = Static<typeof RedriveBodySchema>
 
-/** 202, and the response to watching and cancelling. */
+/** The response when a redrive is started (202), read, or cancelled. */
 export const RedriveSchema = Type.Object({
   id: Type.String(),
   queue: Type.String(),
@@ -109,7 +111,7 @@ export const RedriveSchema = Type.Object({
 })
 export type Redrive = Static<typeof RedriveSchema>
 
-/** 200: nothing was moved. */
+/** The response to a dry run (200): nothing was moved. */
 export const RedrivePlanSchema = Type.Object({
   dryRun: Type.Literal(true),
   queue: Type.String(),

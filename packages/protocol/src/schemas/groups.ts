@@ -22,14 +22,14 @@ export const GroupsAnswerSchema = Type.Object({
 })
 export type GroupsAnswer = Static<typeof GroupsAnswerSchema>
 
-/** One of the two; neither or both is refused. */
+/** Exactly one of the two fields is required. */
 export const SeekBodySchema = Type.Object({
-  timestamp: Type.Optional(Type.String({ description: 'A time with its zone' })),
+  timestamp: Type.Optional(Type.String({ description: 'A time with a time zone' })),
   toEnd: Type.Optional(Type.Boolean()),
 })
 export type SeekBody = Static<typeof SeekBodySchema>
 
-/** At least one; the meaning is the same as for a pop. */
+/** At least one field is required. The fields have the same meaning as for a pop. */
 export const SubscriptionBodySchema = Type.Object({
   subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
   subscriptionFrom: Type.Optional(Type.String()),
@@ -39,7 +39,7 @@ export const SubscriptionBodySchema = Type.Object({
 })
 export type SubscriptionBody = Static<typeof SubscriptionBodySchema>
 
-/** Without a queue: for every queue that has the group. */
+/** Without `queue` it applies to every queue that has the group. */
 export const GroupSubscriptionBodySchema = Type.Object({
   ...SubscriptionBodySchema.properties,
   queue: Type.Optional(Name()),

@@ -3,7 +3,8 @@ import { type Static, Type } from '../typebox.ts'
 import { FailedAttemptSchema } from './dead-letters.ts'
 import { Name, Nullable, Time } from './name.ts'
 
-/** The status of a message for a consumer group; a `scheduled` one is not in the log yet, for any group. */
+/** The status of a message for a consumer group. `scheduled`: the message is not in the log yet, and every
+ * group has this status. */
 export const messageStatuses = [
   'pending',
   'leased',
@@ -13,19 +14,19 @@ export const messageStatuses = [
   'scheduled',
 ] as const
 
-/** For the documentation; the wire carries text. */
+/** Only for the documentation. In a query string all values are text. */
 export const MessagesQuerySchema = Type.Object({
   queue: Name(),
   partition: Type.Optional(Name()),
   consumerGroup: Type.Optional(Name('The group whose status is shown')),
   status: Type.Optional(Type.Enum(messageStatuses)),
   cursor: Type.Optional(
-    Type.String({ description: 'From the last response; `end`: only new messages' }),
+    Type.String({ description: 'From the last response, or `end` for new messages only' }),
   ),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
   follow: Type.Optional(
     Type.Boolean({
-      description: 'In order of creation, without status; there is always a cursor',
+      description: 'Returns messages in order of creation, without status, and always a cursor',
     }),
   ),
 })

@@ -31,7 +31,7 @@ const popFields = {
   subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
   subscriptionFrom: Type.Optional(
     Type.String({
-      description: '`now` or a time with its zone; takes precedence over subscriptionMode',
+      description: '`now` or a time with a time zone; takes precedence over subscriptionMode',
     }),
   ),
   leaseSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.leaseSecondsMax })),
@@ -39,11 +39,13 @@ const popFields = {
 
 const selectorFields = { namespace: Type.Optional(Name()), task: Type.Optional(Name()) }
 
-/** For the documentation. The wire carries text: `readPopQuery` validates it, not Ajv. */
+/**
+ * Only for the documentation. In a query string all values are text: `readPopQuery` validates them, not Ajv.
+ */
 export const PopQuerySchema = Type.Object({ ...popFields, ...selectorFields })
 export type PopQuery = Static<typeof PopQuerySchema>
 
-/** `POST` on a pop path: acknowledge and fetch in one request. */
+/** `POST` on a pop path: acknowledges and fetches in one request. */
 export const PopBodySchema = Type.Object({
   ...popFields,
   ...selectorFields,
@@ -61,14 +63,14 @@ export const PoppedMessageSchema = Type.Object({
   partitionId: Type.String(),
   queue: Type.String(),
   seq: Type.Integer(),
-  leaseId: Nullable(Type.String({ description: 'Null if autoAck left nothing to acknowledge' })),
+  leaseId: Nullable(Type.String({ description: 'Null with autoAck: there is nothing to ack' })),
   consumerGroup: Type.String(),
   attempt: Type.Integer(),
   headers: Nullable(Type.Record(Type.String(), Type.Unknown())),
 })
 export type PoppedMessage = Static<typeof PoppedMessageSchema>
 
-/** 200; an empty pop is a 204 without a body, unless there are ack results to return. */
+/** The response with 200. Without messages and without ack results, the response is a 204 without a body. */
 export const PopAnswerSchema = Type.Object({
   success: Type.Literal(true),
   queue: Nullable(Type.String()),

@@ -1,6 +1,6 @@
 import { type Static, Type } from '../typebox.ts'
 
-/** The shape of `toProblem`. */
+/** The body that `toProblem` returns. */
 export const ProblemSchema = Type.Object({
   type: Type.String(),
   title: Type.String(),
@@ -15,7 +15,7 @@ export const ProblemSchema = Type.Object({
     Type.Integer({ description: 'How many leases are held by open transactions of consumers' }),
   ),
   oldestLeaseAgeMs: Type.Optional(
-    Type.Integer({ description: 'How long ago the oldest of them was delivered' }),
+    Type.Integer({ description: 'How long ago the oldest of these leases began' }),
   ),
   error: Type.String({ description: 'Repeats the detail for old clients' }),
 })

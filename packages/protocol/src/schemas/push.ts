@@ -6,10 +6,10 @@ export const PushItemSchema = Type.Object({
   queue: Name(),
   partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
   payload: Type.Unknown({ description: 'Any JSON value; it is delivered unchanged' }),
-  transactionId: Type.Optional(Name('Deduplicates within its partition')),
+  transactionId: Type.Optional(Name('The dedupe key, valid in its partition')),
   traceId: Type.Optional(Name()),
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
-  runAt: Type.Optional(Type.String({ description: 'A time with its zone; not with delayMs' })),
+  runAt: Type.Optional(Type.String({ description: 'With a time zone; not together with delayMs' })),
   headers: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 })
 export type PushItem = Static<typeof PushItemSchema>
@@ -36,6 +36,6 @@ export const PushedItemSchema = Type.Object({
 })
 export type PushedItem = Static<typeof PushedItemSchema>
 
-/** 201, in the order of the items. */
+/** The response with 201: one result per item, in the same order. */
 export const PushAnswerSchema = Type.Array(PushedItemSchema)
 export type PushAnswer = Static<typeof PushAnswerSchema>

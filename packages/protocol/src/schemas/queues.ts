@@ -26,7 +26,8 @@ export type DeletedAnswer = Static<typeof DeletedAnswerSchema>
 export const PausedAnswerSchema = Type.Object({ queue: Type.String(), paused: Type.Boolean() })
 export type PausedAnswer = Static<typeof PausedAnswerSchema>
 
-/** With 202 the purge runs in the background; the queue's details show `purging` until it is done. */
+/** The response with 200, or with 202 if the purge runs in the background. The queue's details show `purging`
+ * until it is done. */
 export const PurgedAnswerSchema = Type.Union([
   Type.Object({ queue: Type.String(), purged: Type.Integer() }),
   Type.Object({ queue: Type.String(), purging: Type.Literal(true) }),

@@ -2,8 +2,7 @@ import { requestDefaults } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { Cursor, Name, Nullable, Time } from './name.ts'
 
-/** What happens to ticks that were missed while no node ran: skipped, only the last one pushed, or all of
- * them. */
+/** Which of the ticks that were missed while no node ran are pushed later. */
 export const catchUps = ['none', 'last', 'all'] as const
 
 export const ScheduleBodySchema = Type.Object({

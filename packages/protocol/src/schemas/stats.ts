@@ -29,7 +29,7 @@ export const WakesSchema = Type.Object({
 })
 export type Wakes = Static<typeof WakesSchema>
 
-/** From the arrival of a hint at the node to the end of the pop that found messages. Buckets are
+/** The time from the arrival of a hint at the node to the end of the pop that found messages. Buckets are
  * cumulative. */
 export const LatencySchema = Type.Object({
   count: Type.Integer(),
@@ -55,7 +55,7 @@ export type WakeLatency = Static<typeof WakeLatencySchema>
 export const ModeSchema = Type.Object({
   mode: Type.Enum(['healthy', 'aggressive']),
   since: Time,
-  /** The same as an age. */
+  /** How long ago `since` is. */
   sinceMs: Type.Number(),
   why: Type.Array(Type.String()),
 })
@@ -87,7 +87,7 @@ export const StatsAnswerSchema = Type.Object({
       idle: Type.Integer(),
       queued: Type.Integer(),
       limit: Type.Integer({
-        description: 'Connections it may open now; less than max if the server has no room',
+        description: 'Connections the worker may open now; less than max if the server has no room',
       }),
       max: Type.Integer(),
     }),
@@ -98,8 +98,8 @@ export const StatsAnswerSchema = Type.Object({
     Type.Object({ calls: Type.Integer(), requests: Type.Integer(), mean: Type.Number() }),
   ),
   retention: Type.Object({
-    /** Consumer groups without a request for a day or longer that still hold messages back; read once per
-     * round. */
+    /** Consumer groups that have made no request for a day or longer and still keep messages from being
+     * removed. Read once per round of retention. */
     held_by: Type.Array(
       Type.Object({
         queue: Type.String(),

@@ -11,7 +11,7 @@ export const TraceBodySchema = Type.Object({
 })
 export type TraceBody = Static<typeof TraceBodySchema>
 
-/** 201. */
+/** The response with 201. */
 export const TraceAnswerSchema = Type.Object({ success: Type.Literal(true), id: Type.String() })
 export type TraceAnswer = Static<typeof TraceAnswerSchema>
 
@@ -29,7 +29,7 @@ export const TraceEventSchema = Type.Object({
 })
 export type TraceEvent = Static<typeof TraceEventSchema>
 
-/** For a message oldest first, including failed attempts; by name newest first. */
+/** Events of a message come oldest first and include failed attempts. Events of a name come newest first. */
 export const TracesAnswerSchema = Type.Object({
   traces: Type.Array(TraceEventSchema),
   cursor: Type.Optional(Nullable(Type.String())),

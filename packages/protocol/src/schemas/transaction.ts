@@ -40,7 +40,7 @@ export const TransactionResultSchema = Type.Union([
 ])
 export type TransactionResult = Static<typeof TransactionResultSchema>
 
-/** A failure is a problem with `success: false` added. */
+/** The response to a failed transaction is a problem with `success: false` added. */
 export const TransactionAnswerSchema = Type.Object({
   success: Type.Literal(true),
   results: Type.Array(TransactionResultSchema),

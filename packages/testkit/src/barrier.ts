@@ -6,7 +6,7 @@ import { barrierLockSpace } from './instrumentation.ts'
 export interface Barrier {
   /** Resolves once `count` calls wait at the barrier. */
   reached(count?: number): Promise<{ pids: number[] }>
-  /** Lets them continue; safe to call twice. */
+  /** Lets the waiting calls continue; safe to call twice. */
   release(): Promise<void>
 }
 

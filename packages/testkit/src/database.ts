@@ -15,12 +15,12 @@ export interface TestDatabase {
   readonly advanceClock: (ms: number) => Promise<void>
   /** Returns to real time. */
   readonly thawClock: () => Promise<void>
-  /** Released at the end of the test at the latest. */
+  /** The barrier is released at the end of the test at the latest. */
   readonly armBarrier: (name: string) => Promise<Barrier>
 }
 
 export interface TestDatabaseOptions {
-  /** With barriers and a settable clock; with false the functions are exactly those of production. */
+  /** By default the functions have barriers and a settable clock. With false they are those of production. */
   readonly instrumented?: boolean
   readonly directory?: string
   readonly poolMax?: number

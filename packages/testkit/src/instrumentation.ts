@@ -2,7 +2,7 @@
 // of this: there a barrier is a comment, and `rouse.now()` reads the real clock.
 import type pg from 'pg'
 
-/** The first half of the advisory lock's key; the second is the hash of the barrier's name. */
+/** The first half of the advisory lock's key. The second half is the hash of the barrier's name. */
 export const barrierLockSpace = 42
 
 const barrierLine = /^([ \t]*)-- barrier: ([a-z0-9-]+)[ \t]*$/gm
@@ -14,11 +14,13 @@ export function activateBarriers(_file: string, sql: string): string {
   })
 }
 
-/** Must exist before the functions are applied, because PostgreSQL checks the functions they call. */
+/**
+ * Must run before the functions are applied, because PostgreSQL checks that the functions they call exist.
+ */
 export async function createBarriers(client: pg.ClientBase | pg.Pool): Promise<void> {
   await client.query(`
     create schema rouse_test;
-    -- The try comes first because it is all that an unarmed barrier costs. A test may take its time at an armed one.
+    -- An unarmed barrier costs only the try. An armed one may wait for any time, so it has no lock timeout.
     create function rouse_test.barrier(name text) returns void language plpgsql set lock_timeout = 0 as $$
     begin
       if not pg_try_advisory_lock_shared(${barrierLockSpace}, hashtext(name)) then

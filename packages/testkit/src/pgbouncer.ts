@@ -30,10 +30,10 @@ export const pgbouncerMissing: string | false =
 
 const poolSizeDefault = 8
 const startAttemptsMax = 5
-/** pgbouncer refuses to run as root; by number, so that no user has to be created. */
+/** pgbouncer refuses to run as root, so root starts it with this uid. No user has to be created for it. */
 const nobodyId = 65_534
 
-/** Resolves when it accepts connections. It ends with this process at the latest. */
+/** Resolves when pgbouncer accepts connections. It ends with this process at the latest. */
 export async function startPgbouncer(
   serverUrl: string,
   { poolSize = poolSizeDefault }: PgbouncerOptions = {},
@@ -109,7 +109,7 @@ async function untilUp(child: ChildProcess): Promise<void> {
   })
 }
 
-/** A test file ends when its tests do. */
+/** Lets the process of a test file end while pgbouncer runs. */
 function letGo(child: ChildProcess): void {
   for (const part of [child, child.stdin, child.stderr]) (part as { unref?(): void }).unref?.()
 }

@@ -3,8 +3,8 @@
 //   primary runs, standby streams   --- promoteStandby -->   new primary, the other server unchanged
 //   new primary runs                --- rebuildStandby -->   the other is its standby, from a new copy
 //
-// With `synchronous` a commit waits for the standby. A promoted primary waits for no standby until
-// rebuildStandby has given it one, as a failover manager would configure it.
+// With `synchronous` a commit waits for the standby. After promoteStandby the new primary waits for no
+// standby until rebuildStandby has given it one, as a failover manager would configure it.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeServerFolder, reachableTmpdir } from '@rouse/database'
@@ -16,7 +16,7 @@ import { copyAsStandby } from './standby-copy.ts'
 export interface PostgresPairOptions {
   /** Whether a commit waits until the standby has it on disk. */
   readonly synchronous?: boolean
-  /** Kept, and accessible to the server's user; by default a temporary one, which stop removes. */
+  /** Is kept, and must be accessible to the server's user. Default: a temporary one, which `stop` removes. */
   readonly folder?: string
   /** As in postgresql.conf. The defaults turn durability off: `{ fsync: 'on' }` turns it on. */
   readonly settings?: Readonly<Record<string, string>>
@@ -30,11 +30,11 @@ export interface PostgresPairOptions {
 export interface PostgresPair {
   readonly primary: PostgresServer
   readonly standby: PostgresServer
-  /** Both servers, for clients that find the one that takes writes. */
+  /** Both servers, for clients that find the one that accepts writes. */
   readonly url: string
   /** Both servers as a multi-host URL of this database. */
   urlOf(database: string): string
-  /** Promotes the standby and waits until it takes writes. Fence the old primary first. */
+  /** Promotes the standby and waits until it accepts writes. Fence the old primary first. */
   promoteStandby(): Promise<void>
   /** Stops the other server, if it runs, and makes it a standby of the primary from a new copy. */
   rebuildStandby(): Promise<void>
@@ -50,7 +50,7 @@ const pairSettings = {
   wal_keep_size: '512MB',
   wal_retrieve_retry_interval: '200ms',
 }
-/** A slow and busy machine replays slowly. */
+/** Long, because a slow or busy machine replays slowly. */
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
 export async function startPostgresPair(options: PostgresPairOptions = {}): Promise<PostgresPair> {
@@ -119,7 +119,7 @@ async function temporaryFolder(): Promise<string> {
   return folder
 }
 
-/** Repeated until done: replay may cancel the session that asks. */
+/** Repeated until done, because replay may cancel the session that runs the query. */
 async function promote(standby: PostgresServer): Promise<void> {
   await eventually(async () => {
     const [row] = await standby.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')

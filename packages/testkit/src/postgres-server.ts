@@ -15,13 +15,13 @@ export interface PostgresServer {
   readonly running: boolean
   /** The postmaster first, then its child processes; empty if it does not run. */
   pids(): number[]
-  /** In the role that its data folder defines; safe if it runs. */
+  /** Starts as primary or standby, as the data folder defines. Does nothing if the server runs. */
   start(): Promise<void>
-  /** An orderly stop; a frozen server is resumed first. Safe if it does not run. */
+  /** An orderly stop. A frozen server is resumed first. Does nothing if the server does not run. */
   stop(): Promise<void>
   /** Sends SIGKILL to all its processes at once, so that none can shut down cleanly. */
   kill(): Promise<void>
-  /** Sends SIGSTOP to all its processes: it keeps its connections and answers nothing. */
+  /** Sends SIGSTOP to all its processes: the server keeps its connections and answers nothing. */
   freeze(): void
   thaw(): void
   /** One statement on a new connection. */
@@ -118,7 +118,7 @@ async function queryOnce<Row extends pg.QueryResultRow>(url: string, sql: string
   }
 }
 
-/** Its children call setsid, so no process group contains them all. */
+/** The children of a server call setsid, so no process group contains them all. */
 function childrenOf(pid: number): number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
@@ -132,12 +132,12 @@ function sendTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }
 
-/** Below the kernel's range for outgoing connections, one of which could otherwise take this port while the
- * server is down. */
+/** A port below the kernel's range for outgoing connections. From that range, an outgoing connection could
+ * take the port while the server is down. */
 async function lastingPort(): Promise<number> {
   return eventually(async () => {
     const port = 15_000 + Math.floor(Math.random() * 15_000)

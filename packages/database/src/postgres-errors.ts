@@ -45,8 +45,8 @@ export function provesNotCommitted(error: unknown): boolean {
   return leavesSession(error) && !state.startsWith('08')
 }
 
-/** The server, or a pooler in front of it, has no room for another connection. A pool that has connections
- * continues with those; only a pool without any treats the server as unavailable. */
+/** Whether the server, or a pooler in front of it, has no room for another connection. A pool that has
+ * connections continues with those; only a pool without any treats the server as unavailable. */
 export function isTooManyConnections(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (isAggregate(error)) return error.errors.some(isTooManyConnections)
@@ -94,7 +94,7 @@ const retryableStates = new Set([
   '40P01', // deadlock_detected
   '55P03', // lock_not_available: lock_timeout
   '57014', // query_canceled: statement_timeout
-  'RS001', // Rouse: a row vanished under a lock
+  'RS001', // Rouse: a queue or a lane changed during the call
 ])
 
 function classifySqlState(state: string, message: string): PostgresErrorClass {

@@ -1,5 +1,5 @@
-// The PostgreSQL versions that Rouse supports. Every program checks before it changes anything: an older
-// server would accept the schema and fail later, in a user's call.
+// The PostgreSQL versions that Rouse supports. Every program checks the version before it changes anything,
+// because an older server would accept the schema and fail later, in a user's call.
 import type pg from 'pg'
 import { readServerVersion } from './version-statements.ts'
 

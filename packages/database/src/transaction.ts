@@ -2,9 +2,9 @@ import type pg from 'pg'
 import { OutcomeUnknownError } from './outcome-unknown-error.ts'
 import { provesNotCommitted } from './postgres-errors.ts'
 
-/** Runs `work` in one transaction on one connection and commits it. Three outcomes: it committed, and the
- * result is returned; it did not, and the error is thrown; or the connection died during COMMIT or the
- * standby did not confirm it, and an OutcomeUnknownError is thrown. */
+/** Runs `work` in one transaction on one connection and commits it. Returns the result if the transaction is
+ * committed, and throws the error if it is not. If the connection died during COMMIT, or the standby did not
+ * confirm the commit, it throws an OutcomeUnknownError. */
 export async function withTransaction<Result>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<Result>,

@@ -1,6 +1,6 @@
-// Sends acknowledgements, either with the next fetch or in a separate request. Only one separate request is
-// in flight; those that arrive meanwhile share the next one. If all messages of a lease are completed, one
-// request acknowledges the whole lease.
+// Sends acknowledgements, either with the next fetch or in separate requests. Acknowledgements that arrive
+// while separate requests are in flight wait and are then sent together. If all messages of a lease are
+// completed, one request acknowledges the whole lease.
 
 import { RouseError } from '../rouse-error.ts'
 import type { Ack, AckOutcome } from './consumer-calls.ts'
@@ -56,7 +56,7 @@ export class AckSender {
   }
 
   /**
-   * Takes the acknowledgements that a fetch may carry: all but those of leases that are completed as a whole.
+   * Takes the acknowledgements that a fetch may carry: all but those of leases that are wholly completed.
    */
   takeLoose(countMax: number): PendingAck[] {
     const { whole, loose } = sort(this.#pending)

@@ -195,9 +195,9 @@ export class JobRunner {
   }
 
   /**
-   * Sends an ending for messages that ackIn acknowledged. The server refuses it if the transaction was
-   * committed. If the transaction was rolled back, the message is redelivered now and not when its lease
-   * expires. In an ordered queue the next message waits for the answer.
+   * Acknowledges messages with this ending although ackIn has acknowledged them. The server refuses that if
+   * the transaction was committed. If it was rolled back, the messages are redelivered now and not when their
+   * lease expires. In an ordered queue the next message waits for the answer.
    */
   async #checkAckIn(job: Job, ending: Ending): Promise<void> {
     const { acks, onChange } = this.#options

@@ -160,8 +160,8 @@ export class Worker {
 
   /**
    * If a handler itself calls `rouse.ack_in`, its message is acknowledged before it returns, and the server
-   * refuses the worker's acknowledgement. That is not a lost lease, so the worker queries the state of the
-   * message before it reports one.
+   * refuses the worker's acknowledgement. The lease is not lost then, so the worker queries the state of the
+   * message before it reports a lost lease.
    */
   #refused({ ack, held, onSettled }: PendingAck, error: RouseError, isOurs: boolean): void {
     const { message } = held

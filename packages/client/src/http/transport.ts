@@ -1,4 +1,4 @@
-// How requests are sent. Node uses node:http, which costs a third of its fetch; other platforms use fetch.
+// How requests are sent: under Node.js by node:http, which costs a third of its fetch; elsewhere by fetch.
 
 export interface TransportRequest {
   readonly method: string
@@ -39,7 +39,9 @@ export class TransportError extends Error {
   }
 }
 
-/** Node reports which system call failed. Browsers do not, so there any failed request may have been sent. */
+/**
+ * Node.js reports which system call failed. Browsers do not: there, any failed request may have been sent.
+ */
 function failedToConnect(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { syscall } = error as { syscall?: unknown }

@@ -2,7 +2,7 @@ import { type Duration, parseDuration } from '../duration.ts'
 import { RouseError } from '../rouse-error.ts'
 
 export interface PushOptions {
-  /** Messages of a partition are delivered in order. Absent: `Default`. */
+  /** Messages of a partition are delivered in order. If absent, the partition is `Default`. */
   readonly partition?: string | undefined
   /** Delivered no earlier than this delay from now. */
   readonly delay?: Duration | undefined

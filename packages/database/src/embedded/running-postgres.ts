@@ -87,7 +87,7 @@ export class RunningPostgres implements EmbeddedPostgres {
 
   async #endServer(): Promise<void> {
     const { pgCtl, folder, server } = this.#parts
-    // On Windows Node can only terminate a process, which PostgreSQL treats as a crash.
+    // On Windows, Node.js can only terminate a process, which PostgreSQL treats as a crash.
     if (process.platform === 'win32') {
       await promisify(execFile)(pgCtl, ['stop', '-D', folder.path, '-m', 'fast'])
       return

@@ -24,7 +24,7 @@ rm -rf "$4"
 `
 
 export function startWatchdog(serverPid: number | undefined, folder: DataFolder): Watchdog {
-  // Windows has no shell. There, a server without its launcher runs until the next start in its folder.
+  // Windows has no shell. There, an orphaned server runs until the next start in its data folder stops it.
   if (process.platform === 'win32' || serverPid === undefined) return { dismiss() {}, unref() {} }
   const signal = folder.temporary ? 'QUIT' : 'INT'
   const remove = folder.temporary ? folder.path : ''

@@ -1,10 +1,10 @@
-// Finds the server of a target that accepts writes.
+// Finds, among the servers of a target, the one that accepts writes.
 //
 //   known     a search has found the server: all callers use it
 //   suspect   the server has failed: the next caller starts a search, and all others wait for that search
 //
-// A search connects to all hosts at once, because one of them may be silent. It tries hosts that refused
-// again, because a standby may be promoted meanwhile.
+// A search connects to all hosts at once, because one of them may be silent. A host that refused is tried
+// again after a pause, because a standby may be promoted meanwhile.
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import type { ConnectionTarget, DatabaseHost } from './connection-target.ts'

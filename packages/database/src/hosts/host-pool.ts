@@ -1,6 +1,6 @@
-// A pool that connects to the server of a target that accepts writes, and drops its connections when another
-// server takes over. If the server has no room for another connection, the pool becomes smaller
-// (connection-limit.ts).
+// A pool whose connections go to one server of a target: the one that accepts writes. When another server
+// takes over, the pool drops its connections to the old one. If the server has no room for another
+// connection, the pool becomes smaller (connection-limit.ts).
 import pg from 'pg'
 import { isTooManyConnections } from '../postgres-errors.ts'
 import { ConnectionLimit } from './connection-limit.ts'
@@ -16,7 +16,7 @@ export interface HostPoolOptions {
   readonly connectTimeoutMs: number
   readonly random: () => number
   readonly keepSettings: boolean
-  /** Called when the server starts to limit the pool, and when it stops. */
+  /** Called when the server begins to limit the pool, and when the limit is lifted. */
   readonly onLimit: (limit: PoolLimit) => void
 }
 

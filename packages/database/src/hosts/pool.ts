@@ -26,8 +26,8 @@ export interface PoolOptions {
 const connectTimeoutMsDefault = 5_000
 
 /** A pool whose dead connections never crash the process. pg emits `error` on a client that dies between
- * queries, and an `error` event without a listener ends Node. The pool drops such a client, and the next
- * query on it fails. */
+ * queries, and an `error` event without a listener would end the process. The pool drops such a client, and
+ * the next query on it fails. */
 export function createPool(options: PoolOptions): pg.Pool {
   const connectTimeoutMs = options.connectTimeoutMs ?? connectTimeoutMsDefault
   const pool = new HostPool({

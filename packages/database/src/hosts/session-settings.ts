@@ -32,7 +32,7 @@ export const sessionSettings: readonly SessionSetting[] = [
   {
     name: 'search_path',
     value: 'pg_catalog, pg_temp',
-    // What is in the schemas decides, not the value: see shadowsBuiltIns.
+    // The harm depends on the content of the schemas, not on the value: see shadowsBuiltIns.
     isHarmful: () => false,
     harm: 'a function or operator in one of its schemas would run in place of a built-in one',
   },
@@ -87,7 +87,7 @@ export const sessionSettings: readonly SessionSetting[] = [
   {
     name: 'idle_in_transaction_session_timeout',
     value: '0',
-    // Affects only the time between the statements of a transaction, which starts with the settings.
+    // Applies only between the statements of a transaction, and each transaction starts with the settings.
     isHarmful: isLimited,
     sparesStatements: true,
     harm: 'a migration would lose its connection between two steps',

@@ -3,8 +3,8 @@
 // an option: a commit may legitimately wait long for its synchronous standby.
 //
 //   quiet      a connection in use has received nothing for `quietTicks`: try a new connection
-//   answering  the server accepts the new connection: query the backends of the quiet connections. If the
-//              server refuses with an error, it is not silent, either
+//   answering  the server refuses the new connection with an error: keep waiting. Or it accepts the
+//              connection: query the backends of its quiet connections
 //     at work  the statement is slow: keep waiting
 //     lost     the server waits for our next message, or has no such connection: drop the connection, unless
 //              its result arrives within `lostTicks`

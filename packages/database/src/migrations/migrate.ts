@@ -26,13 +26,13 @@ import {
 import { applyFunctions, applyMigration } from './migration-step.ts'
 
 export interface MigrateOptions {
-  /** Where to connect, or a pool to use. The pool stays open. */
+  /** Where to connect, unless there is a `pool`, which stays open. */
   readonly url?: string
   readonly pool?: pg.Pool
   readonly directory?: string
-  /** Stop after this migration. Functions are applied at the newest one only. */
+  /** Stops after this migration. Functions are applied only if it is the newest one. */
   readonly version?: number
-  /** Report what would be applied, and change nothing. */
+  /** Reports what would be applied, and changes nothing. */
   readonly dryRun?: boolean
   readonly log?: (line: string) => void
   /** How long to wait for locks that others hold; by default one minute. */

@@ -26,7 +26,7 @@ export interface GossipPorts {
   /** Called once, when another node first makes contact. From then on that node counts our hints, so every
    * hint must be passed to the core, even before the node joins. Earlier hints need not be passed. */
   onContact?(): void
-  /** `joined` is always followed by `dead` or `left`; a node that restarted is dead before it joins again. */
+  /** After `joined`, a node is reported as `dead` or `left` before it joins again, even if it restarted. */
   onPeer?(peer: PeerView, state: PeerEvent): void
   /** Hints from a peer were lost. Check everything once. */
   onHintsLost?(fromNodeId: string, count: number): void

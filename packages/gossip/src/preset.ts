@@ -13,14 +13,14 @@ export interface GossipPreset {
   readonly helloMaxMs: number
   /** How long hints wait to be sent together, except for the first one. */
   readonly hintHoldMs: number
-  /** When the second copy of a batch is sent at the latest. */
+  /** The longest time between the first and the second copy of a batch. */
   readonly rideAfterMs: number
   readonly interestGapMs: number
   /** How long a withdrawn key stays in our interest; it often returns. */
   readonly interestLingerMs: number
   /** Up to this cluster size every node gets every hint. */
   readonly everyoneMax: number
-  /** When a leaving node sends leave messages. */
+  /** When a leaving node sends leave messages, counted from the call of `leave`. */
   readonly leaveAtMs: readonly number[]
 }
 

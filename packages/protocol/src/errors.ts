@@ -47,7 +47,7 @@ export function fieldError(code: ErrorCode, field: string, message: string): Rou
 /** The maximum number of reported fields; the rest are omitted. */
 export const fieldErrorsMax = 20
 
-/** The error for several invalid fields. The first one is the detail. */
+/** The error for several invalid fields. Its detail names the first one. */
 export function fieldErrors(code: ErrorCode, errors: readonly FieldError[]): RouseError {
   const [first] = errors
   const detail = first === undefined ? undefined : `${first.field} ${first.message}`

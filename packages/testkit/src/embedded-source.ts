@@ -12,7 +12,7 @@ export function embeddedSource(): PostgresSource {
     async start() {
       running ??= startTestPostgres({ settings: testServerSettings })
       const server = await running
-      // The server does not keep the process of a test file running. When that ends, the watchdog stops it.
+      // The server does not keep the test process running. When the process ends, the watchdog stops it.
       server.unref()
       return server.url
     },

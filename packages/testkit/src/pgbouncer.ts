@@ -18,7 +18,7 @@ export interface PgbouncerOptions {
   readonly poolSize?: number
 }
 
-/** Debian installs it in a folder that is only in root's PATH. */
+/** Debian installs pgbouncer in a folder that is only in root's PATH. */
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
 const program = folders
   .map((folder) => join(folder, 'pgbouncer'))

@@ -104,9 +104,9 @@ export class Candidates {
     if (candidate !== undefined) candidate.owner = owner
   }
 
-  /** A datagram of this node came from this address. It may be an alias of our own address, or an attacker
-   * may replay the datagram from the address of a peer. So the address gets hellos rarely, but still gets
-   * some. */
+  /** A datagram that this node sent came from this address. The address may be an alias of our own, or an
+   * attacker may replay the datagram from the address of a peer. So the address gets hellos rarely, but still
+   * gets some. */
   slowDown(address: Address): void {
     const candidate = this.#candidates.get(address)
     if (candidate !== undefined) candidate.backoffMs = this.#preset.helloMaxMs
@@ -131,7 +131,7 @@ export class Candidates {
     }
   }
 
-  /** The addresses to send a hello to now. */
+  /** Takes the addresses that get a hello now. */
   take(
     now: number,
     isTaken: (address: Address, owner: SenderKey | undefined) => boolean,

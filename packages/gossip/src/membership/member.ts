@@ -39,7 +39,7 @@ export class Member implements Recipient {
   address: Address
   state: MemberState = 'alive'
   since: number
-  /** When it last sent a heartbeat that was for us. */
+  /** When its last heartbeat for us arrived. */
   heardAt: number
   /** When we sent the last token that came back. */
   echoedAt: number

@@ -7,7 +7,7 @@ const departedMax = 256
 /** How long stats show a departed node. */
 const departedForMs = 3_600_000
 /** How long datagrams that a node sent before it left may still arrive. Recorded traffic cannot bring the
- * node back later, because the token that does so must be fresher than this. */
+ * node back after that, because only a token fresher than this can. */
 const leftForMs = 10_000
 /** Members served by one heartbeat tick. */
 const sliceSize = 20

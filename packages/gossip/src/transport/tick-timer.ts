@@ -3,7 +3,7 @@ import type { GossipCore } from '../gossip-core.ts'
 const timeoutMsMax = 2 ** 31 - 1
 
 /** Calls a core's tick when it is due. When the timer fires, the event loop first reads the socket once:
- * after a stall Node runs timers while datagrams from peers are still unread. One read takes about thirty
+ * after a stall Node.js runs timers while datagrams from peers are still unread. One read takes about thirty
  * datagrams, enough for a short stall. After a long stall the core sees how late the tick is, and does not
  * count that time as silence of its peers. */
 export class TickTimer {

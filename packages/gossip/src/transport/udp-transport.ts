@@ -108,7 +108,7 @@ export class UdpTransport implements Transport {
   }
 }
 
-/** Addresses are numeric. Without this Node passes each one to the resolver. */
+/** Addresses are numeric. Without this function, Node.js passes each one to the resolver. */
 function asItIs(
   host: string,
   family: unknown,

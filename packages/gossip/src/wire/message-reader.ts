@@ -1,5 +1,5 @@
-// Decodes messages. The bytes are signed but not trusted: every field is checked, and one field out of bounds
-// refuses the whole datagram.
+// Decodes messages. The bytes are signed but not trusted: every field is checked, and the whole datagram is
+// refused if one field is out of bounds.
 import { Unpackr } from 'msgpackr'
 import type { Hint } from '../hints/hint.ts'
 import { hintFromArray, isOfKnownKind } from '../hints/hint-codec.ts'
@@ -13,13 +13,13 @@ export const messagesMax = 16
 export const batchesMax = 64
 export const hintsMax = 400
 export const peersMax = 20
-/** The size limit for peer addresses; a hello and a heartbeat go in the same datagram. */
+/** The size limit for peer addresses, which share a datagram with a hello and a heartbeat. */
 export const peersBytesMax = 900
 export const nodeIdBytesMax = 64
 const interestBytesMax = 1_200
 export const durationMsMax = 2 ** 31
 
-// Not unpackMultiple: nine bytes are enough to make it loop forever.
+// unpackMultiple is not used: nine bytes are enough to make it loop forever.
 const unpackr = new Unpackr({
   useRecords: false,
   structuredClone: false,

@@ -97,6 +97,6 @@ export const sessionSettings: readonly SessionSetting[] = [
     value: '0',
     isHarmful: isLimited,
     sparesStatements: true,
-    harm: 'LISTEN would lose its connection whenever no notification arrives for that time',
+    harm: 'LISTEN would lose its connection whenever it sends no statement for that time',
   },
 ]

@@ -11,7 +11,7 @@ begin
     detail = (jsonb_build_object('code', p_code) || p_detail)::text;
 end $$;
 
--- Refuses a name that is empty, longer than 255 bytes, `.` or `..`, or contains a control character.
+-- Refuses a name that is empty, longer than 255 bytes, `.` or `..`, or that contains a control character.
 -- Parameters: the kind of name (for the error), the name, its 1-based position in the call. Result: nothing.
 -- Locks: none.
 create or replace function rouse.check_name(p_what text, p_name text, p_item integer default null) returns void

@@ -1,6 +1,6 @@
--- Privileges: producers may call enqueue and ack_in, nothing else. This file is applied last. Earlier
--- releases had only the enqueue for json. A role that was granted it gets the other two as well, because a
--- call with a literal payload resolves to the one for text.
+-- Privileges: producers may call enqueue and ack_in, nothing else. This file is applied last. In earlier
+-- releases, enqueue existed only for payloads of type json. A role that was granted that function also gets
+-- enqueue for text and for jsonb, because a call with a literal payload now resolves to the one for text.
 -- Parameters: none. Result: none. Locks: none.
 revoke execute on all functions in schema rouse from public;
 do $$

@@ -3,7 +3,7 @@
 -- see that a pop has settled a lane: it would not set `ready` again, and its messages would not be delivered.
 -- rouse.enqueue and rouse.ack_in work at every level.
 -- Parameters: none.
--- Result: nothing, or RS400 (wrong_isolation); a node then repeats the call in a transaction of its own.
+-- Result: nothing, or RS400 (wrong_isolation); the node then repeats the call in a separate transaction.
 -- Locks: none.
 create or replace function rouse.require_read_committed() returns void
 language plpgsql

@@ -2,19 +2,19 @@
 -- attempt), retry (redelivered without charging the attempt) or dlq (a dead letter at once). If the lease of
 -- an item has expired or does not hold the message, the item is rejected and changes nothing.
 -- Parameters: per item the lease id, the partition id and seq (both null: everything that the lease still
---   holds); status, error code, error text and delay in ms, each null if no item has one (no status:
---   completed); a group to which all leases must belong, or null.
--- Result: a wake hint for each lane that was freed; then a last row with the 1-based items that were rejected
---   and dead-lettered.
--- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED (an item is rejected if an open
---   ack_in has locked its lease).
+--   holds); status, error code, error text and delay in ms, each null if no item has one (without statuses,
+--   all items are completed); a group to which all leases must belong, or null.
+-- Result: a wake hint for each lane that was freed; then a last row with the 1-based positions of the
+--   rejected items, and of the items that became dead letters.
+-- Locks: lanes by (partition, group), then leases by id with SKIP LOCKED. If an open ack_in has locked the
+--   lease of an item, the item is rejected.
 create or replace function rouse.ack(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[],
   p_statuses text[] default null, p_error_codes text[] default null, p_error_messages text[] default null,
   p_delays_ms bigint[] default null, p_group text default null
 ) returns table (rejected integer[], dead integer[], hint rouse.wake_hint)
 language plpgsql
-set lock_timeout = '250ms'  -- then the call fails with 55P03, and the node retries it in a separate queue
+set lock_timeout = '250ms'  -- a longer wait fails with 55P03, and the node retries in a separate queue
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column

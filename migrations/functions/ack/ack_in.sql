@@ -1,8 +1,8 @@
 -- Completes messages inside a consumer's own transaction, so that its effects and the acknowledgement commit
 -- together. This function locks and changes only the lease; promote_ready opens the lane after COMMIT. A
 -- lease cannot expire while it is locked here.
--- Parameters: the lease id, and one of its messages by partition id and seq, or both null for everything it
---   still holds.
+-- Parameters: the lease id, and the partition id and seq of one of its messages (both null: everything that
+--   the lease still holds).
 -- Result: the number of completed messages. A lost lease raises RS409 and nothing changes.
 -- Locks: the lease rows, until the end of the user's transaction.
 create or replace function rouse.ack_in(lease_id uuid, partition_id bigint default null, seq bigint default null) returns integer

@@ -2,9 +2,9 @@
 -- hours, so operations of operators do not wait for it: they are refused and change nothing.
 
 -- Refuses an operation that needs the leases of these groups if a consumer's transaction has locked one of
--- them. Operations call this function before they lock anything that pushes need. They lock the leases
--- themselves later (take_leases), because a consumer may lock one in between. Unordered leases are checked
--- only then: locking them here would reject acks that arrive meanwhile.
+-- these leases. Operations call this function before they lock anything that pushes need. Later they lock the
+-- leases with take_leases, which checks again, because a consumer may lock a lease in between. Unordered
+-- leases are checked only by take_leases: locking them here would reject acks that arrive meanwhile.
 -- Parameters: the queue's name, for the error; group ids.
 -- Result: nothing, or RS409 consumer_transaction_open.
 -- Locks: lanes with a lease, by (partition, group), leases by id; all are released before it returns.
@@ -38,8 +38,8 @@ end $$;
 -- progress; advisory locks exclude acks of unordered leases. So a lease that is still locked is held by a
 -- consumer's transaction.
 -- Parameters: the queue's name, for the error; group ids; whether to leave out unordered leases.
--- Result: nothing, or RS409 consumer_transaction_open with the number of such leases and the age of the
---   oldest.
+-- Result: nothing, or RS409 consumer_transaction_open with the number of these locked leases and the age of
+--   the oldest.
 -- Locks: advisory locks by key, leases by id; it does not wait for leases.
 create or replace function rouse.take_leases(p_queue text, p_group_ids integer[], p_ordered_only boolean default false) returns void
 language plpgsql

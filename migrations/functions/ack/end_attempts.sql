@@ -1,10 +1,10 @@
 -- Records attempts that did not complete, and decides what happens to their messages. Below the retry limit
--- they are redelivered. At the limit they become dead letters, or are dropped if the queue keeps no dead
--- letters. An ack with status dlq makes a dead letter in any queue.
--- Parameters: the lease that held them; the messages' seqs; how the attempt ended: failed, expired, retry or
+-- the messages are redelivered. At the limit they become dead letters, or are dropped if the queue keeps no
+-- dead letters. An ack with status dlq makes a dead letter in any queue.
+-- Parameters: the lease that held the messages; their seqs; how the attempt ended: failed, expired, retry or
 --   dlq; error code and text; a delay in ms that replaces the queue's; the time now.
--- Result: whether they are dead letters now. It is false for dropped messages, too: the caller treats them as
---   redelivered, which costs one check of the lane and does no harm.
+-- Result: whether the messages are dead letters now. The result is also false for dropped messages: the
+--   caller then treats them as redelivered, which costs one check of the lane and does no harm.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.end_attempts(
   p_lease rouse.leases, p_seqs bigint[], p_outcome text, p_error_code text, p_error_message text, p_delay_ms bigint, p_now timestamptz
@@ -55,7 +55,7 @@ begin
   select p_lease.partition_id, p_lease.group_id, s, p_lease.attempt - case when p_outcome = 'retry' then 1 else 0 end,
     p_outcome = 'expired', v_due_at, v_due_at <= p_now, p_error_code, left(p_error_message, 10000)
   from unnest(p_seqs) s
-  -- A row exists if the message was delivered again after a seek and a redrive inserted it meanwhile. One
+  -- The row exists already if a redrive inserted it while the message was leased again after a seek. One
   -- redelivery is enough.
   on conflict on constraint redeliveries_pkey do nothing;
   -- A failed message holds its lane: nothing behind it is delivered until it is due, or too old.
@@ -66,7 +66,7 @@ begin
     end if;
     update rouse.lanes l set blocked_until = least(l.blocked_until, v_due_at, v_ends_at)
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and (v_ends_at <= p_now) is not true
-      and not exists (select from rouse.redeliveries r  -- an earlier one that is deliverable now
+      and not exists (select from rouse.redeliveries r  -- an earlier message that is deliverable now
         where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq < p_seqs[1] and r.announced);
   elsif v_due_at <= p_now then
     -- This message may come before the one that the lane waits for. The next pop blocks the lane again if

@@ -6,7 +6,7 @@
 create or replace function rouse.extend(p_lease_ids uuid[], p_durations_ms bigint[])
 returns table (lease_id uuid, expires_ms double precision)
 language plpgsql
-set lock_timeout = '250ms'  -- then the call fails with 55P03, and the node retries it in a separate queue
+set lock_timeout = '250ms'  -- a longer wait fails with 55P03, and the node retries in a separate queue
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare

@@ -1,7 +1,7 @@
 -- Serialises calls on the same leases. It locks the lanes of ordered leases, and takes an advisory lock per
 -- unordered lease, so that two acks of one lease wait for each other while pops of its lane continue.
--- Parameters: lease ids; whether to lock the lanes of unordered leases, too (their messages may be
---   redelivered).
+-- Parameters: lease ids; whether to lock the lanes of unordered leases, too. A call that may redeliver their
+--   messages needs this.
 -- Result: true; the caller reads the leases in a new statement.
 -- Locks: lanes by (partition, group), then advisory locks by key. Lease rows are read unlocked.
 create or replace function rouse.lock_leases(p_lease_ids uuid[], p_lanes_too boolean) returns boolean

@@ -5,7 +5,7 @@
 create or replace function rouse.release(p_lease_ids uuid[])
 returns table (lease_id uuid, hint rouse.wake_hint)
 language plpgsql
-set lock_timeout = '250ms'  -- then the call fails with 55P03, and the node retries it in a separate queue
+set lock_timeout = '250ms'  -- a longer wait fails with 55P03, and the node retries in a separate queue
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
@@ -28,9 +28,9 @@ begin
     v_first := v.from_seq + position(B'1' in v.unacked) - 1;
     select p.tail into v_tail from rouse.partitions p where p.id = v.partition_id;
     -- If the messages are fresh and were the last ones delivered, the cursor moves back over them. All others
-    -- become redeliveries. That includes a redriven message, although its lease is for attempt 1, too: its
-    -- row may be below the tail or older than the queue's ttl, where the cursor would skip it. It is
-    -- recognised by its recorded attempts.
+    -- become redeliveries. That includes a redriven message. Its lease is for attempt 1, like that of a fresh
+    -- message, but its row may be below the tail or older than the queue's ttl, where the cursor would skip
+    -- it. A redriven message is recognised by its recorded attempts.
     update rouse.lanes l
     set next = v_first, ready = true, blocked_until = null, lease_id = case when l.lease_id = v.id then null else l.lease_id end
     where l.partition_id = v.partition_id and l.group_id = v.group_id and v.attempt = 1 and l.next = v.to_seq + 1

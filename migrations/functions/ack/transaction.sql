@@ -14,7 +14,7 @@ create or replace function rouse.transaction(
   target integer, partition_id bigint, first_seq bigint, duplicates integer[], originals uuid[], scheduled integer[]
 )
 language plpgsql
-set lock_timeout = '250ms'  -- then the call fails with 55P03, and the node retries it in a separate queue
+set lock_timeout = '250ms'  -- a longer wait fails with 55P03, and the node retries in a separate queue
 as $$
 declare
   v record;
@@ -48,7 +48,7 @@ begin
   -- barrier: transaction-pushed
 end $$;
 
--- Creates missing targets and locks all of them, so that nothing later in the transaction waits for a
+-- Creates missing targets and locks all targets, so that nothing later in the transaction waits for a
 -- partition while it holds a lane.
 -- Parameters: parallel arrays of queue and partition names; per message its target, so that an error can name
 --   the message.
@@ -65,8 +65,8 @@ begin
     perform rouse.create_targets(p_queues, p_partitions, p_targets);
     v_targets := rouse.find_targets(p_queues, p_partitions);
   else
-    -- Locked even if all targets exist: if a size limit were set later, the push would wait for its queue
-    -- while it holds partitions.
+    -- The queues are locked even if all targets exist: if a size limit were set later, the push would wait
+    -- for its queue while it holds partitions.
     perform rouse.lock_queues(p_queues);
   end if;
   with locked as (

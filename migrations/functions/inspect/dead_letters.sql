@@ -2,8 +2,9 @@
 
 -- Lists dead letters, newest first.
 -- Parameters: queue (null: any), a filter as in letter_fits, the maximum number of rows, how many to skip.
--- Result: the dead letters, each with the list of its failed attempts. Every row has the total number that
---   matches. It is counted only up to 10,000 beyond this page, so that a list does not read all dead letters.
+-- Result: the dead letters, each with the list of its failed attempts. Every row has the total number of dead
+--   letters that match. They are counted only up to 10,000 beyond this page, so that a list does not read all
+--   dead letters.
 -- Locks: none.
 create or replace function rouse.dead_letters(
   p_queue text, p_where jsonb default '{}', p_limit integer default 100, p_offset integer default 0
@@ -74,9 +75,9 @@ as $$
     and (p_where -> 'ids' is null or p_where -> 'ids' ? p_letter.id::text or p_where -> 'ids' ? p_letter.message_id::text)
 $$;
 
--- The first dead letters of a queue that match a filter, by id. Those of each group are read in order, and no
--- further than needed. There is no index by queue and id, and sorting all dead letters in every step would
--- cost more the more there are.
+-- The first dead letters of a queue that match a filter, by id. The dead letters of each group are read in
+-- order, and no further than needed. There is no index by queue and id, and sorting all dead letters in every
+-- step would cost more the more there are.
 -- Parameters: the queue's id, a filter as in letter_fits, the dead letter to continue after, the last one to
 --   include, the maximum.
 -- Result: their ids, in order. Locks: none.

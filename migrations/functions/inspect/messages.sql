@@ -38,8 +38,8 @@ $$;
 -- Parameters: queue; partition (null: all); the group whose statuses are shown; a status, or null for all;
 --   the partition and seq to continue after (0, 0: from the start); the maximum number of messages and the
 --   maximum number of partitions to read.
--- Result: the messages; then a last row without a seq: the partition to continue in, null at the end. RS404
---   if there is no such queue.
+-- Result: the messages; then a last row without a seq, with the partition to continue in (null at the end).
+--   RS404 if there is no such queue.
 -- Locks: none.
 create or replace function rouse.list_messages(
   p_queue text, p_partition text, p_group text, p_status text, p_after_partition bigint, p_after_seq bigint, p_limit integer,
@@ -120,7 +120,7 @@ begin
     v_left := v_left - v_count;
     if v_left = 0 then
       partition_id := v_lane.id;
-      return next;  -- it may have more
+      return next;  -- the partition may have more
       return;
     end if;
   end loop;

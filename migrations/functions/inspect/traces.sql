@@ -1,8 +1,8 @@
 -- The timeline of a message: events from its consumers, and its failed attempts.
 
 -- Adds an event.
--- Parameters: partition and transaction id of the message, the group that reports it (or null), names to find
---   it by, the kind of event, its data as JSON text.
+-- Parameters: partition and transaction id of the message, the group that reports the event (or null), the
+--   names by which list_traces finds the event, the kind of event, its data as JSON text.
 -- Result: the event's id, or null if there is no such partition. Locks: none.
 create or replace function rouse.add_trace(
   p_partition_id bigint, p_transaction_id text, p_group text, p_names text[], p_event_type text, p_data text
@@ -15,7 +15,7 @@ as $$
   returning id
 $$;
 
--- Events, newest first: those of one message, or those of all messages that have a name.
+-- Events, newest first: those of one message, or those that have a given name, of all messages.
 -- Parameters: partition and transaction id, or a name; the event to continue before (null: the newest); the
 --   maximum.
 -- Result: the events. Locks: none.

@@ -15,7 +15,8 @@ begin
   if not found then
     return null;
   end if;
-  -- One query for both: for the minimum alone, PostgreSQL might search through the due times of all queues.
+  -- One query for the count and the minimum: for the minimum alone, PostgreSQL might search through the due
+  -- times of all queues.
   select count(*) as count, min(s.due_at) as next_at into v_scheduled from rouse.scheduled s where s.queue = v.name;
   return jsonb_build_object(
     'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,

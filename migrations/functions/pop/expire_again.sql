@@ -1,10 +1,10 @@
 -- The age limit of redeliveries: ttl and maxWaitTimeSeconds apply to them as to fresh messages.
 
 -- The time from which a message is too old to be redelivered. A redriven message has no such time: an
--- operator requested its delivery, and because it is no longer a dead letter, dropping it would lose it. A
--- redriven message has an attempt with outcome `redriven`. Messages redriven by an older release do not: they
--- are recognised by their first redelivery after the redrive (alone, attempt 0), or by the attempt that made
--- them a dead letter, unless the retry limit was raised since.
+-- operator requested its delivery. It is also no longer a dead letter, so dropping it would lose it. A
+-- redriven message has an attempt with outcome `redriven`, unless an older release redrove it. Such a message
+-- is recognised in two ways: its first redelivery after the redrive has `alone` set and attempt 0; or the
+-- attempt that made it a dead letter is recorded, which works unless the retry limit was raised since.
 -- Parameters: the redelivery, its queue. Result: the time; null if age does not matter. Locks: none.
 create or replace function rouse.ends_at(p rouse.redeliveries, p_queue rouse.queues) returns timestamptz
 language sql stable
@@ -21,8 +21,7 @@ $$;
 -- Deletes redeliveries that are too old. As for fresh messages that are too old, no attempt is recorded and
 -- no dead letter is created. The message stays in the log until retention removes it.
 -- Parameters: the queue, group and partition, the first seq to check, the time now.
--- Result: nothing. A call checks at most v_rows_max rows, because the rows behind them may all be young
---   enough.
+-- Result: nothing. A call checks at most v_rows_max rows, because all later rows may be young enough to keep.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.expire_again(
   p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_seq bigint, p_now timestamptz

@@ -1,6 +1,7 @@
--- The fallback poll of a node: which of its wait groups have something to pop, in one query.
--- Parameters: per wait group a queue and one of its partitions (null: any), or no queue and a namespace and /
---   or task; and the consumer group's name.
+-- Finds out which wait groups of a node have something to pop. The fallback poll runs this one query for all
+-- of them.
+-- Parameters: per wait group, either a queue and one of its partitions (null: any), or a null queue and a
+--   namespace and / or task; then the consumer group's name.
 -- Result: the 1-based positions of the wait groups that have a lane to pop, or whose consumer group does not
 --   exist yet on a queue with messages. Paused queues, and groups that have reached their in-flight limit,
 --   have nothing to pop.

@@ -1,10 +1,11 @@
 -- Leases messages to the waiters of one consumer group, oldest waiter first.
 -- Parameters: either a queue and one of its partitions (null: any), or a null queue and a namespace and / or
 --   task (queues of the highest priority first); the group; per waiter the maximum number of messages and of
---   partitions, the lease in ms (null: the queue's), whether delivery acknowledges, and the holder's name;
---   where a new group begins ('all', 'new', or 'from' a time); the partition id after which the search starts
---   (callers rotate it); whether the lease must survive a crash of the database; the maximum bytes of payload
---   and headers per waiter. The first message of a waiter is always included, whatever its size.
+--   partitions, the lease time in ms (null: the queue's), whether delivery also acknowledges the messages,
+--   and the holder's name; where a new group begins ('all', 'new', or 'from' a time); the partition id after
+--   which the search starts (callers rotate it); whether the lease must survive a crash of the database; the
+--   maximum bytes of payload and headers per waiter. The first message of a waiter is always included,
+--   whatever its size.
 -- Result: one row per message, ordered by lease and seq, with its waiter, lease and partition id. Queue,
 --   partition, attempt and expiry are set on the first row of each lease, and may be null on the others. Only
 --   returned rows are leased. The last row has only the database's time and the status: messages, empty (no
@@ -39,8 +40,8 @@ declare
   v_setting text;
 begin
   -- The short path: one waiter, fresh messages of one lane, an ordered queue without limits. plpgsql prepares
-  -- every expression again in each transaction, so the cost of a call with one message is the number of its
-  -- expressions.
+  -- every expression again in each transaction, so the cost of a call with one message depends mainly on the
+  -- number of expressions that it evaluates.
   if p_partition is null and cardinality(p_batches) = 1 and p_lane_limits[1] = 1 and p_auto_acks is null and p_holders[1] is not null
      and current_setting('transaction_isolation') = 'read committed' then
     select q.id, q.version, q.name, g.id as group_id, coalesce(p_leases_ms[1], q.lease_ms) as lease_ms into v
@@ -120,7 +121,8 @@ begin
     v_settles := found;
   end if;
   -- barrier: pop-lane-settling
-  -- A new statement, so that it sees the head of every push that held the partition before.
+  -- This must be a new statement: it then sees the new head of every push that had locked the partition
+  -- before.
   with leased as (
     insert into rouse.leases
     values (v_lane.lease_id, v_lane_id, v.group_id, v_lane.from_seq, v_lane.next - 1,

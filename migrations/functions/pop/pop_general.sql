@@ -28,7 +28,7 @@ declare
   v_partition_id bigint;
   v_low bigint;
   v_high bigint;
-  v_allowed bigint;                     -- what in_flight_max still permits
+  v_allowed bigint;                     -- how many more messages in_flight_max permits
   v_call_bytes bigint := greatest(67108864, p_bytes_max);  -- the bytes that the call may still return
   v_bytes bigint[];                     -- per waiter, the bytes it may still get; only if it can get several leases
   v_budget bigint;                      -- the smaller of v_bytes and v_call_bytes
@@ -70,7 +70,8 @@ begin
   if p_queue is null then
     v_queue_ids := rouse.queues_to_pop(p_namespace, p_task, p_group, v_now);
     -- Queues and groups are locked before any lane. Otherwise this pop could wait for a queue while it holds
-    -- partitions, and the call that holds the queue (to create a partition) could wait for one of these.
+    -- partitions, and a call that holds the queue to create a partition could wait for one of these
+    -- partitions.
     for v_queue in select * from rouse.queues q where q.id = any (v_queue_ids) and not q.paused order by q.id loop
       v_group := rouse.group_to_pop(v_queue.id, p_group, p_subscription, p_from, v_now);
       v_created := v_created or v_group.created;
@@ -235,11 +236,11 @@ begin
         -- Settle: clears `ready` of a drained lane, unless its partition is locked, because then a push may
         -- be in progress. Partitions are locked in ascending order only, as pushes lock them, because SKIP
         -- LOCKED waits in one race: the call that updated the row commits, and another call locks the new
-        -- version before this one does. The order prevents most deadlocks in that race. One is left, because
-        -- PostgreSQL locks a row before it checks it again: the pop may hold a lane that was just leased to
-        -- another consumer. The lock_timeout of the pop ends it
-        -- (docs/decisions/0006-skip-locked-can-wait.md). A lane that is not settled stays ready, which does
-        -- no harm: another pop settles it.
+        -- version before this pop does. The order prevents most deadlocks in that race. One deadlock remains
+        -- possible, because PostgreSQL locks a row before it evaluates the condition on the row again: the
+        -- pop may hold a lane that was just leased to another consumer. The lock_timeout of the pop ends this
+        -- deadlock (docs/decisions/0006-skip-locked-can-wait.md). A lane that is not settled stays ready,
+        -- which does no harm: another pop settles it.
         v_settled := false;
         if v_next >= v_lane.head and v_lane.blocked_until is null and v_lane_id > v_settled_to then
           perform from rouse.partitions p where p.id = v_lane_id for no key update skip locked;
@@ -247,7 +248,8 @@ begin
           v_settled_to := v_lane_id;
         end if;
         -- barrier: pop-settling
-        -- A new statement, so that it sees the head of every push that held the partition before.
+        -- This must be a new statement: it then sees the new head of every push that had locked the partition
+        -- before.
         update rouse.lanes l
         set next = v_next, lease_id = case when v_ordered then v_lease_id end, blocked_until = v_lane.blocked_until,
           ready = not (v_settled

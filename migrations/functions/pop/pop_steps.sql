@@ -67,7 +67,8 @@ begin
   created := false;
 end $$;
 
--- Locks the group in those queues that limit messages in flight. Waits as long as other pops hold it.
+-- Locks the consumer group of this name in every queue that limits messages in flight. Waits as long as other
+-- pops hold one of these rows.
 -- Parameters: queue ids, the group's name. Result: nothing. Locks: those groups by id.
 create or replace function rouse.lock_limited_groups(p_queue_ids integer[], p_group text) returns void
 language plpgsql
@@ -97,9 +98,9 @@ begin
 end $$;
 
 -- What a locked lane offers: fresh messages from `next`, or, if again_seq is set, messages to redeliver. A
--- lane that must wait (a failed message holds it, or its window buffer has not ended) offers nothing, and the
--- result has the time until which it is blocked. Messages older than the queue's ttl or maxWaitTimeSeconds
--- are skipped, both fresh messages and redeliveries.
+-- lane offers nothing while a failed message holds it or its window buffer has not ended. The result then has
+-- the time until which the lane is blocked. Messages older than the queue's ttl or maxWaitTimeSeconds are
+-- skipped, both fresh messages and redeliveries.
 -- Parameters: the queue, the group's id, the partition's id, the time now. Result: one row.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.lane_offer(
@@ -125,7 +126,8 @@ begin
   where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
   offered := 0;
   while v_has_again loop
-    -- If a failed message holds its lane, the first redelivery counts even if it is not due yet.
+    -- If a failed message holds its lane in this queue, the first redelivery is chosen even if it is not due
+    -- yet.
     select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at,
       case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
     from rouse.redeliveries r
@@ -252,7 +254,7 @@ begin
   end if;
 end $$;
 
--- Whether a lane that a pop has not seen has messages, which means that another call holds it.
+-- Whether any lane that a pop has not seen has messages. If so, another call holds that lane.
 -- Parameters: the group, one partition or null for any, the partitions whose lanes were seen.
 -- Result: a boolean. Locks: none.
 create or replace function rouse.is_lane_passed_over(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns boolean
@@ -270,9 +272,9 @@ begin
         select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = p_group_id)));
 end $$;
 
--- Settles drained lanes of a group, v_step at a time. All lanes of a new group start ready, and every pop
--- would have to skip the drained ones again. A lane whose partition is locked stays ready, because a push may
--- be in progress; so do lanes that other calls hold.
+-- Settles drained lanes of a group, v_step at a time. All lanes of a new group start ready. If they were not
+-- settled, every pop would have to skip the drained ones again. A lane whose partition is locked stays ready,
+-- because a push may be in progress. Lanes that other calls hold also stay ready.
 -- Parameters: the group, one partition or null for any, the partitions whose lanes the call has handled.
 -- Result: the number of lanes. Locks: lanes, then their partitions by id, all with SKIP LOCKED.
 create or replace function rouse.settle_drained(p_group_id integer, p_partition_id bigint, p_seen bigint[]) returns integer
@@ -302,7 +304,8 @@ begin
     v_partitions := array(
       select p.id from rouse.partitions p where p.id = any (v_lanes) order by p.id for no key update skip locked);
     -- barrier: settle-drained-locked
-    -- A new statement, so that it sees the head of every push that held the partition before.
+    -- This must be a new statement: it then sees the new head of every push that had locked the partition
+    -- before.
     update rouse.lanes l set ready = false
     from unnest(v_partitions) i(id)
     cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = i.id offset 0) p

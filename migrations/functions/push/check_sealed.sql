@@ -1,5 +1,5 @@
 -- Refuses a plain payload for an encrypted queue: a node that has no key, or does not know yet that the queue
--- is encrypted, must not store it. Encrypted payloads begin with enc1, which no JSON text does.
+-- is encrypted, must not store the payload. Encrypted payloads begin with enc1, which no JSON text does.
 -- Parameters: per slot (see push_general) the queue id; per message its slot and its payload.
 -- Result: nothing. Locks: none.
 create or replace function rouse.check_sealed(p_queue_ids integer[], p_slots integer[], p_payloads text[]) returns void

@@ -110,8 +110,8 @@ begin
 end $$;
 
 -- Notifies listening nodes that SQL producers scheduled something: one NOTIFY per statement, with the
--- earliest due time in ms since 1970. If that time has come, the payload is 0, so that PostgreSQL merges
--- equal notifications. Rows that nodes insert (origin `broker`) do not notify.
+-- earliest due time in ms since 1970. If that time has come, the NOTIFY carries 0 instead, so that the
+-- notifications are equal and PostgreSQL merges them. Rows that nodes insert (origin `broker`) do not notify.
 -- Parameters: none (trigger). Result: none. Locks: none.
 create or replace function rouse.notify_scheduled() returns trigger
 language plpgsql security definer

@@ -15,8 +15,8 @@ as $$
 declare
   v_queue_id integer;
 begin
-  -- Before version 17, PostgreSQL probes the index for each name anyway, or reads all partitions of the queue
-  -- if the statistics are old.
+  -- This way needs PostgreSQL 17. Older versions probe the index for each name anyway, or read all partitions
+  -- of the queue if the statistics are old.
   if p_queues[1] = all (p_queues) and current_setting('server_version_num')::integer >= 170000 then
     select q.id, array_fill(q.id, q.c), array_fill(q.namespace, q.c), array_fill(q.task, q.c), array_fill(q.delay_ms, q.c),
       array_fill(q.dedup_window_ms, q.c), q.size_max > 0 or q.encryption

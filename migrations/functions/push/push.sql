@@ -77,7 +77,7 @@ begin
   return next;
 end $$;
 
--- Refuses a call whose arrays differ in length or contain a null, and names the item.
+-- Refuses a call whose arrays differ in length or contain a null. The error names the item.
 -- Parameters: as push. Result: nothing. Locks: none.
 create or replace function rouse.check_push(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[]

@@ -66,9 +66,9 @@ begin
   end if;
   -- barrier: push-general-resolved
 
-  -- A concurrent push to the same partitions waits here, for the first of them. The next statement then sees
-  -- the current versions of the others. Without this, PostgreSQL would follow each updated row to its new
-  -- version, which costs more than locking it.
+  -- A concurrent push to the same partitions waits here, for the first partition. The next statement then
+  -- sees the current versions of the other partitions. Without this, PostgreSQL would follow each updated row
+  -- to its new version, which costs more than locking it.
   perform from rouse.partitions p where p.id = v_ids[1] for no key update;
   select array_agg(p.head), array_agg(p.last_created_at), array_agg(p.ctid) into v_heads, v_lasts, v_rows
   from (
@@ -103,8 +103,8 @@ begin
       select i.slot from unnest(coalesce(v_slots, rouse.slots_of(v_targets.targets, p_targets)), v_originals) i(slot, original)
       where i.original is null and v_targets.queue_ids[i.slot] = any (v_limited)));
   end if;
-  -- Scheduled messages and duplicates do not change last_created_at: a window buffer would wait although
-  -- nothing was added.
+  -- Scheduled messages and duplicates do not change last_created_at: otherwise a window buffer would wait
+  -- although nothing was added.
   update rouse.partitions p
   set head = p.head + v_counts[width_bucket(p.id, v_ids)], last_created_at = greatest(v_now, p.last_created_at)
   where p.ctid = any (v_rows) and v_counts[width_bucket(p.id, v_ids)] > 0;

@@ -66,7 +66,7 @@ begin
       left join lateral (
         select d.message_id from rouse.dedup d
         where d.partition_id = p_partition_ids[m.slot] and d.key = m.key and d.expires_at > p_now and p_dedup_ms[m.slot] > 0
-          and not exists (  -- purged
+          and not exists (  -- the original was purged
             select from rouse.partitions p
             left join rouse.removals r on r.queue_id = p.queue_id and r.kind = 'purge' and r.phase in ('scheduled', 'tails')
             where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))

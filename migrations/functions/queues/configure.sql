@@ -2,8 +2,8 @@
 -- Parameters: queue, namespace and task (null: unchanged), the options to change (a null value resets an
 --   option to the current default).
 -- Result: one row: the queue's id, its version, all its options, namespace and task. The caller builds a wake
---   hint from it, because messages may become deliverable. Or RS409 consumer_transaction_open or
---   queue_in_use.
+--   hint from this row, because the change may make messages deliverable. Raises RS409 with
+--   consumer_transaction_open or queue_in_use.
 -- Locks: the queue row. If the ordering or an option that blocks lanes changes: the queue's lanes by
 --   (partition, group), so that no pop in progress leases or blocks a lane by the old options. If an
 --   in-flight limit is added or removed: the queue's leases and their lanes.

@@ -1,5 +1,5 @@
 -- Operations on whole queues, for operators. None waits for a lock longer than its lock_timeout. None takes
--- long: what would take long is left to removal_step.
+-- long: each leaves work that would take long to removal_step.
 
 -- Stops or resumes delivery. Pushes continue, and leases stay valid.
 -- Parameters: queue, whether to pause. Result: a wake hint, which matters only if the queue is resumed; or
@@ -134,7 +134,7 @@ begin
   if not found then
     return false;
   end if;
-  -- Scheduled messages come before lanes, because promotion locks them in this order.
+  -- Scheduled messages are locked before lanes, because promotion locks them in this order.
   v_scheduled := array(select s.id from rouse.scheduled s where s.queue = p_queue limit v_scheduled_max + 1);
   if cardinality(v_scheduled) <= v_scheduled_max then
     perform rouse.delete_scheduled(v_queue_id, v_scheduled);

@@ -29,7 +29,7 @@ as $$
     ('encryptionEnabled', 'boolean', null, null, 'false')
 $$;
 
--- Refuses an unknown option or a value of the wrong kind, and names it.
+-- Refuses an unknown option or a value of the wrong kind. The error names the option.
 -- Parameters: options as the user gave them. Result: nothing. Locks: none.
 create or replace function rouse.check_options(p_options jsonb) returns void
 language plpgsql
@@ -124,8 +124,8 @@ as $$
                  where o.key in ('retryDelay', 'dlqAfterMaxRetries')), '{}')
 $$;
 
--- The options of a queue after a change: an option in the change gets its new value, or the current default
--- if that is null. The others stay.
+-- The options of a queue after a change: an option in the change gets its new value. If the new value is
+-- null, the option gets the current default. The other options stay.
 -- Parameters: the queue, the options to change. Result: a complete set. Locks: none.
 create or replace function rouse.options_after(p_queue rouse.queues, p_changes jsonb) returns jsonb
 language sql stable

@@ -2,9 +2,9 @@
 -- deleted; acks of its old leases are rejected.
 -- Parameters: queue, group, the time (null: the end).
 -- Result: one wake hint without a partition; or RS404, or RS409 consumer_transaction_open.
--- Locks: the queue row (so that no partition is created meanwhile, whose pushes would not wait for this
---   call), the group with SKIP LOCKED, partitions by id, lanes by (partition, group), leases by id. It waits
---   at most lock_timeout for each lock, and never for a lease.
+-- Locks: the queue row, the group with SKIP LOCKED, partitions by id, lanes by (partition, group), leases by
+--   id. While the queue row is locked, no partition can be created: pushes to a new partition would not wait
+--   for this call. The call waits at most lock_timeout for each lock, and never for a lease.
 create or replace function rouse.seek(p_queue text, p_group text, p_time timestamptz)
 returns setof rouse.wake_hint
 language plpgsql

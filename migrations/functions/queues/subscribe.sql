@@ -1,11 +1,11 @@
 -- Creates a consumer group with a lane on every partition of its queue. The subscription determines where
 -- each lane begins. Lanes start ready; the first pop that reads a drained lane settles it.
--- Parameters: queue id, group name, the time from which it gets messages (null: all that are kept).
--- Result: the id of the group, whether this call or a concurrent one created it.
+-- Parameters: queue id, group name, the time from which the group gets messages (null: all that are kept).
+-- Result: the id of the group. A concurrent call may have created the group.
 -- Locks: the queue row, before any partition is locked. No partition can be created meanwhile.
 create or replace function rouse.subscribe(p_queue_id integer, p_group text, p_from timestamptz) returns integer
 language plpgsql
-set lock_timeout = 0  -- another call may be creating the group with many lanes
+set lock_timeout = 0  -- no limit: another call may be creating the group, with many lanes
 as $$
 declare
   v_id integer;

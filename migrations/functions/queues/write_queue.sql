@@ -1,7 +1,7 @@
 -- Creates a queue, or overwrites the options of an existing one whose row the caller has locked.
 -- Parameters: name, namespace, task (null: unchanged), the queue's own options, whether to overwrite an
---   existing queue, the complete set of resolved options (null: the own options resolved with the current
---   defaults).
+--   existing queue, the complete set of resolved options (null: the queue's own options, resolved with the
+--   current defaults).
 -- Result: the queue's id, or null if it exists already and p_replace is false. Locks: the queue row.
 create or replace function rouse.write_queue(
   p_name text, p_namespace text, p_task text, p_options jsonb, p_replace boolean, p_in_force jsonb default null

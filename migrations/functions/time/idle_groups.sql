@@ -1,12 +1,13 @@
 -- Idle consumer groups and the messages that they retain. A group is idle after a day without a request (a
--- pop updates last_seen_at). A group that has a lease, or whose queue is paused, is not idle. After the
--- limit, if another group of the queue is in use, an idle group stops retaining messages that all other
--- groups have completed. let_go_at records when it stopped.
+-- pop updates last_seen_at). A group that has a lease, or whose queue is paused, is not idle. If a group has
+-- been idle for longer than the limit and another group of the queue is in use, the idle group stops
+-- retaining messages: those that all other groups have completed may then be removed. let_go_at records when
+-- the idle group stopped.
 
 -- Updates rouse.idle_groups: which groups are idle, which of them stop retaining messages, and how many
--- messages they retain. Counting those has a time budget.
--- Parameters: the idle ms after which a group stops retaining messages (null: never); how long no node ran
---   before this call.
+-- messages they retain. Counting the messages has a time budget.
+-- Parameters: the idle time in ms after which a group stops retaining messages (null: never); how long no
+--   node ran before this call.
 -- Result: nothing. Locks: rows of idle_groups. Nodes call it only while they hold the row `retention` of
 --   rouse.chores.
 create or replace function rouse.watch_idle_groups(p_idle_group_ms bigint, p_down interval) returns void
@@ -93,8 +94,9 @@ end $$;
 
 -- Idle groups that retain messages, or did before they stopped, most messages first.
 -- Parameters: the maximum number of groups; the limit as in watch_idle_groups.
--- Result: one row per group: its last request; what it retains; until when (null: permanently), or when it
---   stopped. A group stops only while another group of its queue is in use.
+-- Result: one row per group: its last request; the messages it retains; until when it retains them (null:
+--   permanently); when it stopped. After that time a group retains them only if no other group of its queue
+--   is in use.
 -- Locks: none.
 create or replace function rouse.idle_groups(p_limit integer, p_idle_group_ms bigint)
 returns table (
@@ -115,7 +117,7 @@ end $$;
 
 -- The groups that stopped retaining messages and were not reported yet. Each is returned once per idle
 -- period, to one node.
--- Parameters: the maximum. Result: one row per group. Locks: their rows, with SKIP LOCKED.
+-- Parameters: the maximum number of groups. Result: one row per group. Locks: their rows, with SKIP LOCKED.
 create or replace function rouse.warn_idle_groups(p_limit integer)
 returns table (queue text, consumer_group text, last_seen_at timestamptz, messages bigint)
 language plpgsql

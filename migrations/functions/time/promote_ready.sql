@@ -100,8 +100,8 @@ begin
     from done d
     where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
   )
-  -- Every lane gets a hint, opened or not: with an in-flight limit the group may now pop from any of its
-  -- lanes.
+  -- Every lane gets a hint, even if it was not opened: with an in-flight limit the group may now pop from any
+  -- of its lanes.
   select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
   from (select distinct d.partition_id, d.group_id from done d) d
   join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id

@@ -4,8 +4,9 @@
 -- takes the oldest and the newest rows, so that after a burst in one queue, messages of other queues that
 -- fall due later wait for at most one step.
 -- Parameters: the maximum number of rows.
--- Result: one row per partition, which its hint names: `promoted` with the number of messages added,
---   `locked`, or `failed` with the reason; and a row `more` if the limit or the time ended the step.
+-- Result: one row per partition, whose hint names the partition. The outcome is `promoted` with the number of
+--   messages added, `locked`, or `failed` with the reason. A row with outcome `more` follows if the limit or
+--   the time ended the step.
 -- Locks: queues of missing partitions, partitions by id with SKIP LOCKED, their scheduled rows and lanes.
 create or replace function rouse.promote_scheduled(p_limit integer)
 returns table (outcome text, hint rouse.wake_hint, reason text)
@@ -258,13 +259,14 @@ begin
   ) m
   left join rouse.dedup d on d.partition_id = p_partition_id and d.key = m.key and d.expires_at > v_now and m.origin = 'sql'
     and v_window_ms > 0
-    and not exists (  -- purged
+    and not exists (  -- the original was purged
       select from rouse.partitions p
       left join rouse.removals r on r.queue_id = p.queue_id and r.kind = 'purge' and r.phase in ('scheduled', 'tails')
       where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))
   where d.key is null and (m.key is null or m.nth = 1 or m.origin = 'broker' or v_window_ms = 0);
   get diagnostics v_added = row_count;
-  -- Duplicates do not change last_created_at: a window buffer would wait although nothing was added.
+  -- Duplicates do not change last_created_at: otherwise a window buffer would wait although nothing was
+  -- added.
   if v_added > 0 then
     update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;
   end if;

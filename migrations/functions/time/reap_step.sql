@@ -1,12 +1,12 @@
 -- Ends expired leases. Their messages are redelivered in seq order, each under its own lease, so that a
 -- message that kills its consumer costs no other message an attempt. A lease that a user's transaction has
 -- locked (ack_in) is skipped, and does not keep others from being reaped.
--- Parameters: the maximum number of leases, and of messages in them. The step ends after v_ms_max in any
---   case.
+-- Parameters: the limit, which applies both to the number of leases and to the number of messages in them.
+--   The step ends after v_ms_max in any case.
 -- Result: wake hints; and a row with is_more and without a hint if the limit or the time ended the step.
--- Locks: leases by expiry, then their lanes by (partition, group), all with SKIP LOCKED: those that are
---   locked are left for later. Locking leases before lanes violates the lock order, but does no harm: acks do
---   not wait for a locked lease, and reject an expired one anyway.
+-- Locks: leases by expiry, then their lanes by (partition, group), all with SKIP LOCKED: locked rows are left
+--   for a later step. Locking leases before lanes violates the lock order, but does no harm: acks do not wait
+--   for a locked lease, and reject an expired one anyway.
 create or replace function rouse.reap_step(p_limit integer)
 returns table (hint rouse.wake_hint, is_more boolean)
 language plpgsql

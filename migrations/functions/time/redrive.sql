@@ -1,10 +1,10 @@
 -- Redrives dead letters: each is redelivered to its own group, at its old position in its partition, and its
 -- attempts count from the start again.
 
--- Redrives in one step.
+-- Redrives dead letters in one call.
 -- Parameters: queue; group, error code and ids of dead letters (null: any); the maximum number of dead
 --   letters; whether only to count them.
--- Result: wake hints, whose count is the number of dead letters moved, or that would be moved.
+-- Result: wake hints. Their count is the number of dead letters that were moved, or that would be moved.
 -- Locks: as redrive_letters.
 create or replace function rouse.redrive(
   p_queue text, p_group text default null, p_error_code text default null, p_ids bigint[] default null,
@@ -94,18 +94,18 @@ begin
     select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true
     from letters d join rouse.partitions p on p.id = d.partition_id
     join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
-    where d.seq < greatest(l.next, p.tail)  -- otherwise the cursor, after a seek back, delivers it
+    where d.seq < greatest(l.next, p.tail)  -- after a seek back, the cursor delivers the others
     on conflict on constraint redeliveries_pkey do nothing
   ), marked as (
-    -- Redriven messages have no age limit (pop/expire_again.sql), and a release must not move the cursor back
-    -- over them.
+    -- This marks the messages as redriven: they have no age limit (pop/expire_again.sql), and a release must
+    -- not move the cursor back over them.
     insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, ended_at)
     select d.partition_id, d.seq, d.group_id, 0, 'redriven', rouse.now() from letters d
   ), opened as (
     update rouse.lanes l set ready = true, blocked_until = null
     where (not l.ready or l.blocked_until is not null) and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
   ), unswept as (
-    -- Retention searches for rows to delete from here on.
+    -- Retention starts its search for rows to delete at swept_to.
     update rouse.partitions p set swept_to = d.seq
     from (select o.partition_id, min(o.seq) as seq from letters o group by o.partition_id) d
     where p.id = d.partition_id and p.swept_to > d.seq
@@ -138,7 +138,7 @@ begin
 end $$;
 
 -- Starts a redrive of the dead letters that exist now. Nodes run its steps; if a node dies, others continue
--- it.
+-- the redrive.
 -- Parameters: its id, queue, a filter as in letter_fits, dead letters per second (null: unlimited).
 -- Result: the redrive; or RS404. Locks: the row `redrive` of rouse.chores.
 create or replace function rouse.start_redrive(p_id uuid, p_queue text, p_where jsonb, p_rate integer) returns setof rouse.redrives
@@ -177,8 +177,9 @@ begin
 end $$;
 
 -- Runs one step of the redrive that is due first. The first node to lock the row `redrive` of rouse.chores
--- runs it. With a rate, a step moves the dead letters of a tenth of a second, at least one. If partitions of
--- a redrive are locked, it continues a second later, so that other redrives get their turn.
+-- runs the step. If the redrive has a rate, a step moves as many dead letters as the rate allows in a tenth
+-- of a second, but at least one. If partitions of a redrive are locked, the redrive continues a second later,
+-- so that other redrives get their turn.
 -- Parameters: the node.
 -- Result: wake hints; then a last row without a hint, with the ms until the next step, null if nothing is
 --   left. No row if no step is due or another node runs it.
@@ -214,7 +215,7 @@ begin
     select q.* into v_queue from rouse.queues q where q.name = v.queue;
   end if;
   if rouse.is_being_purged(v_queue.id) then
-    -- It continues after the purge.
+    -- The redrive continues after the purge.
     update rouse.redrives r set next_at = v_now + interval '1 second', updated_at = v_now where r.id = v.id;
   elsif v.id is not null then
     v_ids := rouse.letters_meant(v_queue.id, v.criteria, v.position, v.up_to, v_batch);

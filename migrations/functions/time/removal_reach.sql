@@ -12,7 +12,8 @@ as $$
   select p_created_at <= p.requested_at and (p_origin = 'broker' or age(p_xmin) > age(p.oldest_xid::xid))
 $$;
 
--- Whether a due scheduled message belongs to a purge or a deleted queue whose steps have not reached it yet.
+-- Whether a purge or a deletion of the queue covers a due scheduled message, but its steps have not reached
+-- the message yet.
 -- Parameters: the message's queue, origin, the time it was scheduled, its xmin. Result: a boolean.
 -- Locks: none.
 create or replace function rouse.is_due_in_vain(p_queue text, p_origin text, p_created_at timestamptz, p_xmin xid) returns boolean
@@ -24,7 +25,7 @@ as $$
       and rouse.is_removed(r, p_origin, p_created_at, p_xmin))
 $$;
 
--- Whether the message of a dedupe key belongs to a purge in steps. Such a key no longer counts. Otherwise a
+-- Whether a purge in steps covers the message of a dedupe key. Such a key no longer counts. Otherwise a
 -- message pushed after the purge would be a duplicate of one that the purge removes.
 -- Parameters: the purge, the key. Result: a boolean. Locks: none.
 create or replace function rouse.is_key_purged(p rouse.removals, p_key rouse.dedup) returns boolean

@@ -29,7 +29,7 @@ begin
 end $$;
 
 -- Runs one step of the removal that is due first. The first node to lock the row `removal` of rouse.chores
--- runs it. The pause after a step is as long as the step took.
+-- runs the step. The pause after a step is as long as the step took.
 -- Parameters: the node.
 -- Result: one row: a wake hint if the step opened lanes that may have messages, and the ms until the next
 --   step, null if nothing is left. No row if no step is due or another node runs it.
@@ -162,7 +162,7 @@ end $$;
 
 -- Purges one partition of everything pushed up to a time. A lease that also holds later messages keeps those.
 -- Parameters: the partition, the time. Result: nothing.
--- Locks: the partition, its lanes by group, leases by id. If a consumer's transaction holds a lease, it
+-- Locks: the partition, its lanes by group, leases by id. If a consumer's transaction holds a lease, the call
 --   raises lock_not_available and changes nothing.
 create or replace function rouse.purge_partition(p_id bigint, p_time timestamptz) returns void
 language plpgsql
@@ -211,8 +211,8 @@ end $$;
 
 -- Deletes the rows of messages that a purge removed, then their dedupe keys. A dead letter that was redriven
 -- after the purge is at its old position again, below `tail`, and stays.
--- Parameters: the partition, the removal (with the key to continue after; null: messages first), the maximum
---   of rows.
+-- Parameters: the partition; the removal, which has the key to continue after (null: messages are deleted
+--   first); the maximum number of rows.
 -- Result: whether nothing is left, and the key to continue after.
 -- Locks: the partition, while messages are deleted.
 create or replace function rouse.sweep_partition(
@@ -233,8 +233,8 @@ begin
     -- Redrives take the same lock: a redrive may rely on a row that would be deleted here.
     perform from rouse.partitions t where t.id = p_id for no key update;
     -- barrier: sweep-locked
-    -- All in one statement: with two, a pop in between could turn a redelivery into a lease, and both would
-    -- miss it.
+    -- This is one statement. Between two statements, a pop could turn a redelivery into a lease, and both
+    -- statements would miss the message.
     v_held := array(
       select r.seq from rouse.redeliveries r where r.partition_id = p_id and r.seq < v_below
       union all
@@ -261,7 +261,7 @@ end $$;
 -- Deletes the contents of a partition of a deleted queue and, when they are gone, the partition with its
 -- lanes.
 -- Parameters: the partition, the removal, the maximum number of rows of each kind.
--- Result: whether it is gone.
+-- Result: whether the partition is gone.
 -- Locks: the partition, its lanes by group, leases.
 create or replace function rouse.remove_partition(p_id bigint, p rouse.removals, p_rows integer) returns boolean
 language plpgsql
@@ -306,8 +306,8 @@ end $$;
 -- progress created one after the group was deleted.
 -- Parameters: the partition, the group, whether the queue is ordered (then lanes name their leases), the
 --   maximum number of redeliveries.
--- Result: whether it is gone.
--- Locks: the lane, its leases. If a consumer's transaction holds one, it raises lock_not_available.
+-- Result: whether the lane is gone.
+-- Locks: the lane, its leases. If a consumer's transaction holds a lease, the call raises lock_not_available.
 create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_ordered boolean, p_rows integer) returns boolean
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off

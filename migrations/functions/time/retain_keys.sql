@@ -5,8 +5,8 @@
 -- Parameters: the maximum number of rows, the page to continue at.
 -- Result: kinds `dedup` (keys deleted), `pages` (of the whole table), `next` (the page to continue at, 0 when
 --   the sweep is complete), `passed` (chunks that were skipped because a key was locked for too long).
--- Locks: the expired keys, for at most 50 ms and one chunk of pages. It waits at most v_lock_ms_max for a key
---   that a push is renewing.
+-- Locks: the expired keys, for at most 50 ms plus the time for one chunk of pages. The call waits at most
+--   v_lock_ms_max for a key that a push is renewing.
 create or replace function rouse.retain_keys(p_rows integer, p_page bigint) returns table (kind text, count bigint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off

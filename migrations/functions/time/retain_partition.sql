@@ -1,6 +1,6 @@
 -- Deletes those messages of one partition that no longer have to be kept.
 -- Parameters: the partition, ms to keep consumed messages, the groups that have stopped retaining messages
---   (see idle_groups.sql), the maximum number of rows, the time now, when to end.
+--   (see idle_groups.sql), the maximum number of rows, the time now, the time at which the step ends.
 -- Result: the number of rows deleted; whether there is more to delete because the limit of rows or the time
 --   was reached; whether the partition was skipped because it, its queue, or a lane with affected messages
 --   was locked.
@@ -46,7 +46,8 @@ begin
   end if;
   -- barrier: retain-locked
   if cardinality(p_let_go) > 0 then
-    -- Read again: a redrive or seek that held the partition before may have marked its group as in use.
+    -- Reads the groups again: a redrive or seek that held the partition before may have marked its group as
+    -- in use.
     v_let_go := rouse.let_go_groups(v.queue_id);
   end if;
   if v.retention_enabled then
@@ -56,15 +57,15 @@ begin
   end if;
   v_goal := greatest(v_limit.tail, v.tail);
   if v_goal > v_limit.free_to and v_goal > v.swept_to then
-    -- This deletes messages that a group has not completed. A pop that holds the lane of that group may have
-    -- read them already.
+    -- The step would delete messages that a group has not completed. A pop that holds the lane of that group
+    -- may already have read them, so the lane must be locked first.
     perform from rouse.lanes l
     where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))
     order by l.group_id for no key update skip locked;
     get diagnostics v_count = row_count;
     if v_count = (select count(*) from rouse.lanes l where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))) then
       -- barrier: retain-lanes-locked
-      -- A new statement, so that it sees what pops delivered before the lanes were locked.
+      -- This must be a new statement: it then sees what pops delivered before the lanes were locked.
       v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
       v_goal := greatest(least(v_goal, v_limit.tail), v.tail);
     else
@@ -72,7 +73,7 @@ begin
       passed := true;
     end if;
   end if;
-  -- A redriven message may be leased below tail. The rows behind it then stay, too.
+  -- A redriven message may be leased below tail. The rows after it then stay, too.
   v_goal := least(v_goal, v_limit.held_from);
   v_from := v.swept_to;
   while v_from < v_goal loop
@@ -117,8 +118,9 @@ as $$
 declare
   v record;
 begin
-  -- All in one statement: with two, a pop or a release in between could move a message between cursor and
-  -- lease, and both would miss it. A group without a lane in this partition has completed nothing.
+  -- This is one statement. Between two statements, a pop or a release could move a message between cursor and
+  -- lease, and both statements would miss the message. A group without a lane in this partition has completed
+  -- nothing.
   select min(coalesce(l.next, p_tail)) as next, min(coalesce(l.next, p_tail)) filter (where g.id <> all (p_let_go)) as held_next,
     rouse.held_from(p_id, '{}') as held, rouse.held_from(p_id, p_let_go) as held_by_others
   into v

@@ -1,7 +1,7 @@
--- Runs one step of retention. The first node to lock the row `retention` of rouse.chores runs it, and holds
--- that lock during the step. There are three jobs, each a row of rouse.chores: `retention` (partitions),
--- `dedup` and `history`. The job that is overdue longest runs first. The pause after a step is as long as the
--- step took, so that pushes are hardly affected.
+-- Runs one step of retention. The first node to lock the row `retention` of rouse.chores runs the step, and
+-- holds that lock during the step. There are three jobs, each a row of rouse.chores: `retention`
+-- (partitions), `dedup` and `history`. The job that is overdue longest runs first. The pause after a step is
+-- as long as the step took, so that pushes are hardly affected.
 -- Parameters: the node; ms between rounds; then as retain.
 -- Result: as retain_partitions, retain_keys or retain_history; kind `let_go`, the number of groups that have
 --   stopped retaining messages (see idle_groups.sql) and were not reported yet; and kind `wait`, the ms until
@@ -15,8 +15,8 @@ language plpgsql
 as $$
 declare
   v_chores constant text[] := '{retention,dedup,history}';
-  v_again_ms constant bigint := 1000;      -- after a round that skipped something
-  v_turns_max constant integer := 20;      -- steps in a row for one partition
+  v_again_ms constant bigint := 1000;      -- the pause after a round that skipped something
+  v_turns_max constant integer := 20;      -- the most steps in a row for one partition
   v_rest_ms_max constant bigint := 3600000;
   v_keys_per_page constant integer := 4;   -- if a sweep deletes fewer, the next pause is longer
   v_chore rouse.chores;
@@ -37,7 +37,7 @@ begin
   if not found then
     return;
   end if;
-  -- A new statement, because another node may have run the step before this call got the lock.
+  -- This must be a new statement, because another node may have run the step before this call got the lock.
   select c.* into v_chore from rouse.chores c
   where c.name = any (v_chores) and c.next_at <= v_now order by c.next_at limit 1;
   if not found then

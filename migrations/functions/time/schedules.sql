@@ -4,8 +4,8 @@
 -- The schedules that are due.
 -- Parameters: the maximum, and queues whose schedules are left out.
 -- Result: one row per schedule, with the database's time. The payload is included only if the node must
---   encrypt it: because the queue is encrypted, would be encrypted if it were created now, or the stored
---   payload is encrypted.
+--   encrypt it. That is so if the queue is encrypted, if the queue does not exist and would be encrypted, or
+--   if the stored payload is encrypted.
 -- Locks: none.
 create or replace function rouse.due_schedules(p_limit integer default 100, p_without text[] default '{}')
 returns table (id bigint, name text, cron text, time_zone text, catch_up text, next_at timestamptz, now timestamptz,
@@ -23,8 +23,9 @@ begin
   where s.next_at <= v_now and s.queue <> all (p_without) order by s.next_at, s.id limit p_limit;
 end $$;
 
--- Fires ticks of a schedule, once in the whole cluster: pushes a message for each and advances the schedule,
--- atomically. A second caller finds that next_at has changed or that the row is locked, and does nothing.
+-- Fires ticks of a schedule, once in the whole cluster: pushes a message for each tick and advances the
+-- schedule, atomically. A second caller finds that next_at has changed or that the row is locked, and does
+-- nothing.
 -- Parameters: the schedule, the next_at that the caller read, per tick the message's id and the tick's time,
 --   and the new next_at. With encryption: the stored payload that the caller read, the payload of each tick,
 --   and the payload to store from now on. If the payload was changed meanwhile, nothing happens and the

@@ -1,7 +1,7 @@
 // How statements reach PostgreSQL. A statement is prepared by name, once per connection. A pooler in
-// transaction mode (pgbouncer before 1.21) may give every transaction another server connection. There the
-// name is missing or already taken, and the statement fails before it begins. So a connection through a
-// pooler uses no names, and neither does a connection on which a statement has failed this way.
+// transaction mode (pgbouncer before 1.21) may give every transaction another server connection. On such a
+// connection the name is missing or already taken, and the statement fails before it begins. So a connection
+// through a pooler uses no names, and neither does a connection on which a statement has failed this way.
 import { isPooled, OutcomeUnknownError } from '@rouse/database'
 import type pg from 'pg'
 
@@ -18,7 +18,7 @@ export interface Executor {
   query(statement: Statement): Promise<{ rows: unknown[][] }>
 }
 
-/** Uses a connection for each statement, and in `use` the same one for several statements. */
+/** Uses any connection for each statement; `use` keeps one connection for several statements. */
 export interface Connections extends Executor {
   /** Rejects without calling `work` if no connection is available. */
   use<T>(work: (executor: Executor) => Promise<T>): Promise<T>
@@ -147,7 +147,7 @@ function isPreparedElsewhere(error: unknown): boolean {
   return error instanceof Error && 'code' in error && preparedElsewhere.has(String(error.code))
 }
 
-/** A client that lost its connection must not return to the pool; one whose statement failed may. */
+/** A client that lost its connection must not return to the pool; a client whose statement failed may. */
 function isConnectionLost(error: unknown): boolean {
   if (error instanceof OutcomeUnknownError) return false
   if (!(error instanceof Error && 'severity' in error)) return true

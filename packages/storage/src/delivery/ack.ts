@@ -13,12 +13,12 @@ export interface AckItem {
   readonly status?: AckStatus | undefined
   readonly errorCode?: string | undefined
   readonly errorMessage?: string | undefined
-  /** For `retry`; for `failed` it replaces the queue's retry delay. */
+  /** The delay of a `retry`. For `failed`, it replaces the queue's retry delay. */
   readonly delayMs?: number | undefined
 }
 
 export interface AckedBatch {
-  /** Positions of items whose lease did not hold the message. They changed nothing. */
+  /** Positions of items whose lease did not hold the message. These items changed nothing. */
   readonly rejected: number[]
   readonly deadLettered: number[]
   readonly woken: WakeHint[]

@@ -31,7 +31,7 @@ export interface PopRequest {
 export const popBytesMaxDefault = 16_777_216
 
 export interface Lease {
-  /** The position of the demand it answers. */
+  /** The position of the demand that this lease answers. */
   readonly demand: number
   readonly leaseId: string
   readonly queue: string

@@ -42,8 +42,8 @@ export const pushParameters = [
 
 export interface PushLimits {
   /**
-   * How long to wait for a partition that another transaction has locked, before it fails with SQLSTATE
-   * 55P03.
+   * How long the push waits for a partition that another transaction has locked. After that it fails with
+   * SQLSTATE 55P03.
    */
   readonly lockTimeoutMs?: number | undefined
 }
@@ -92,7 +92,7 @@ export interface PushBatch {
   /** For each position in the call, the position in the caller's list. */
   readonly order: readonly number[]
   readonly targets: readonly { queue: string; partition: string }[]
-  /** By position in the call, 1-based. */
+  /** The 1-based target of each message, by position in the call. */
   readonly targetOf: readonly number[]
 }
 

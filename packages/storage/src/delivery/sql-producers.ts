@@ -19,7 +19,10 @@ const enqueueCall = {
   parameters: ['text', 'json', 'text', 'interval', 'timestamptz', 'text', 'json', 'text'],
 }
 
-/** Delivered after the caller's COMMIT, never after its ROLLBACK. Resolves to the message id. */
+/**
+ * Enqueues a message that is delivered after the caller's COMMIT, never after its ROLLBACK. Resolves to the
+ * message id.
+ */
 export async function enqueue(executor: Executor, request: EnqueueRequest): Promise<string> {
   const rows = await callRows(executor, enqueueCall, [
     request.queue,

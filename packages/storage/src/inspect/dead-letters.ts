@@ -54,7 +54,9 @@ const listCall = {
   parameters: ['text', 'jsonb', 'integer', 'integer'],
 }
 
-/** Newest first, with the number that match, counted up to 10,000 beyond the page. */
+/**
+ * Lists dead letters, newest first, with the total number that match, counted up to 10,000 beyond the page.
+ */
 export async function deadLetters(
   executor: Executor,
   { queue, group, limit = 100, offset = 0, ...others }: DeadLetterFilter = {},

@@ -48,7 +48,7 @@ export async function deadLetterGroups(
 
 const purgedPerStep = 5_000
 
-/** Deletes dead letters permanently; resolves to their number. Those that arrive meanwhile stay. */
+/** Deletes dead letters permanently; resolves to their number. Dead letters that arrive meanwhile stay. */
 export async function purgeLetters(
   pool: pg.Pool,
   queue: string,
@@ -122,7 +122,7 @@ export async function startRedrive(
   return readRedrive(row as unknown[])
 }
 
-/** Undefined if there is none. */
+/** Undefined if there is no redrive with this id. */
 export async function findRedrive(pool: pg.Pool, id: string): Promise<RedriveRow | undefined> {
   const sql = `select ${redriveColumns} from rouse.redrives where id = $1`
   const [row] = await callStatement(pool, sql, [id])
@@ -135,7 +135,7 @@ export async function cancelRedrive(pool: pg.Pool, id: string): Promise<RedriveR
   return row === undefined ? undefined : readRedrive(row)
 }
 
-/** Runs one step, unless another node is running one. Undefined: none is due, or another node runs it. */
+/** Runs one step of a redrive. Resolves to undefined if no step is due or another node runs it. */
 export async function redriveStep(
   pool: pg.Pool,
   holder: string,

@@ -14,7 +14,7 @@ export interface HeldLane {
   readonly dueAt: number
 }
 
-/** A group without a request for a day or longer. Retention measures it every ten minutes. */
+/** A group without a request for a day or longer. Retention counts its messages every ten minutes. */
 export interface IdleFacts {
   /** The start of its idle time. */
   readonly since: number
@@ -38,7 +38,7 @@ export interface GroupFacts {
   readonly leasedLanes: number
   readonly behindLeases: number
   readonly heldLanes: number
-  /** The lanes with the most messages behind the failed one. */
+  /** The lanes that have the most messages behind their failed message. */
   readonly held: readonly HeldLane[]
   readonly gatheringLanes: number
   readonly gatheringUntil: number | null

@@ -43,7 +43,8 @@ export interface RoleSetting {
 
 /**
  * The settings that a new session gets. If this session has changed a setting, pg_settings no longer shows
- * its original source. It is then read from the catalogue, or is `session` if the catalogue does not have it.
+ * its original source. The source is then read from the catalogue, or is `session` if the catalogue does not
+ * have it.
  */
 export async function readRoleSettings(
   client: Client,
@@ -100,8 +101,8 @@ export async function isBehindPooler(pool: Pool): Promise<boolean> {
 }
 
 /**
- * Whether a connection receives its own notifications. Called only without a pooler, because a pooler may
- * deliver notifications that come from the same connection.
+ * Whether a connection receives its own notifications. Called only without a pooler, because behind a pooler
+ * a connection may receive its own notifications and still miss those of others.
  */
 export async function isListenHeard(pool: Pool, withinMs: number): Promise<boolean> {
   const client = await pool.connect()

@@ -40,7 +40,7 @@ export interface NodeExchange {
   readonly atMs: number
   /** False: a process with our id and a higher incarnation owns the row. */
   readonly written: boolean
-  /** That process, unless it wrote its row at the same moment. */
+  /** The process that owns the row; undefined if it wrote the row at the same moment. */
   readonly namesake: SeenNode | undefined
   /** All other nodes that wrote their row recently. */
   readonly others: readonly SeenNode[]
@@ -48,9 +48,9 @@ export interface NodeExchange {
 
 /**
  * Writes our row and reads those of the others, in one round trip. A fresh row of a later process with our id
- * is not overwritten. A stale one is: after a restore from a backup, or a failover to a replica whose
- * sequence is behind, it may belong to a process that is long gone. The sequence is then corrected, so that
- * the next process gets a higher number.
+ * is not overwritten. A stale row is overwritten: after a restore from a backup, or a failover to a replica
+ * whose sequence is behind, the row may belong to a process that is long gone. The sequence is then
+ * corrected, so that the next process gets a higher number.
  */
 export async function exchangeNodes(
   pool: pg.Pool,

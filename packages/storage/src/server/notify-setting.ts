@@ -2,8 +2,8 @@ import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
 /**
- * Sets whether commits of SQL producers send a NOTIFY. It is disabled if the nodes do not listen, because
- * each NOTIFY has a cost.
+ * Sets whether commits of SQL producers send a NOTIFY. The NOTIFY is disabled if the nodes do not listen,
+ * because each NOTIFY has a cost.
  */
 export async function writeNotifySetting(pool: pg.Pool, notify: boolean): Promise<void> {
   await callStatement(

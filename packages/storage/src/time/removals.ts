@@ -10,7 +10,7 @@ export interface RemovalStep {
   readonly nextInMs: number | null
 }
 
-/** Runs one step, unless another node is running one. Undefined: none is due, or another node runs it. */
+/** Runs one step of a removal. Resolves to undefined if no step is due or another node runs it. */
 export async function removalStep(pool: pg.Pool, holder: string): Promise<RemovalStep | undefined> {
   const [row] = await callStatement(
     pool,

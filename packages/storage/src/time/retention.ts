@@ -9,8 +9,8 @@ export interface RetentionStep extends Omit<RetainOptions, 'after'> {
 }
 
 /**
- * Runs one step, unless another node is running one. Resolves to the number removed by kind. Undefined: none
- * is due, or another node runs it.
+ * Runs one step of retention. Resolves to the number removed by kind, or to undefined if no step is due or
+ * another node runs it.
  */
 export async function retentionStep(
   pool: pg.Pool,
@@ -47,8 +47,8 @@ export interface IdleGroup {
   /** When the oldest of these messages was created. */
   readonly oldestAt: string | null
   /**
-   * Until when it retains them; null: permanently. It stops retaining them only while another group of its
-   * queue is in use.
+   * The time until which the group retains these messages; null: permanently. After that time it retains them
+   * only if no other group of its queue is in use.
    */
   readonly until: string | null
 }

@@ -118,7 +118,10 @@ export async function dueSchedules(
 
 export interface Firing {
   readonly id: string
-  /** The `next_at` that was read. If another node was faster, it has changed, and nothing is fired. */
+  /**
+   * The `next_at` that was read. If another node was faster, the stored value has changed, and nothing is
+   * fired.
+   */
   readonly seen: Date
   readonly messageIds: readonly string[]
   readonly ticks: readonly Date[]

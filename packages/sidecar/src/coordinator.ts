@@ -8,9 +8,9 @@ export interface Grant {
 }
 
 export interface Coordinator {
-  /** The number of waiters this worker now has for a group; 0 removes the worker from it. */
+  /** The number of waiters this worker now has for a group; 0 removes the worker from the group. */
   setWaiting(description: WaitGroup, count: number): void
-  /** Requests the group's in-flight lock. The grant arrives now, or after the pop in flight. */
+  /** Requests the group's in-flight lock. The grant arrives at once, or after the group's pop in flight. */
   requestGrant(description: WaitGroup): void
   /** The grant has arrived and its pop begins. */
   grantTaken(grant: Grant): void

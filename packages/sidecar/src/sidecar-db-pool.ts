@@ -41,8 +41,8 @@ export const sidecarDefaults = {
 } as const
 
 /**
- * The maximum number of connections in use at once: two each for pushes, acks and transactions, those for
- * pops, and one each for renewals, releases and the probe.
+ * The maximum number of connections in use at once: two each for pushes, acks and transactions, `popSlots`
+ * for pops, and one each for renewals, releases and the probe.
  */
 export const sidecarConnections = 2 * 3 + popSlots + 3
 
@@ -87,8 +87,8 @@ export class SidecarDbPool {
   }
 
   /**
-   * Not async, and neither is the rest of the path of a waiting pop: an async frame would cost memory per
-   * waiter.
+   * This method is not async, and neither are the others that a waiting pop passes through: an async frame
+   * would cost memory per waiter.
    */
   submit<O extends Operation>(operation: O): Promise<OperationResults[O['kind']]> {
     try {

@@ -38,7 +38,7 @@ const popSlotsPerQueue = 3
 /** A waiter whose deadline passes during a pop waits this much longer for the result. */
 const deadlineGraceMs = 40
 const contendedDelayMs = 4
-/** Waiters answered in one slice of a drain, so that the event loop stays responsive. */
+/** The number of waiters answered in one slice of a drain. Slices keep the event loop responsive. */
 const drainSlice = 500
 
 export class PopScheduler {
@@ -141,7 +141,8 @@ export class PopScheduler {
   }
 
   /**
-   * PostgreSQL answers again. Messages may have been committed meanwhile without a hint, so every group pops.
+   * Called when PostgreSQL answers again. Messages may have been committed meanwhile without a hint, so every
+   * group pops.
    */
   recheckAll(): void {
     for (const group of this.#waiting.groups)
@@ -222,7 +223,7 @@ export class PopScheduler {
     description: WaitGroup,
     urgency: 'urgent' | 'patient',
   ): Promise<PopRun> {
-    // Pops of the same queue tend to hang together, so the queue is the kind.
+    // Pops of the same queue tend to hang together, so the semaphore limits them by queue.
     const kind = 'queue' in description.source ? description.source.queue : ''
     return this.#slots.use(() => requests.popFor(description), urgency, kind)
   }

@@ -1,8 +1,8 @@
 // The deque of waiting pops, and the SQL call that serves it. One call serves all waiters of a wait group.
 // SQL distributes the lanes: oldest waiter first, one lane each before any waiter gets a second.
 //
-// A waiter settles exactly once: messages, deadline, disconnect, failure or drain. A lease that arrives for a
-// settled waiter is released.
+// A waiter settles exactly once: by messages, its deadline, a disconnect, a failure or a drain. A lease that
+// arrives for a settled waiter is released.
 
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
 import { type Executor, type Lease, type PopRequest, type PopResult, pop } from '@rouse/storage'
@@ -53,7 +53,7 @@ export interface PopRun {
   readonly more: boolean
 }
 
-/** The maximum waiters and messages of one call: a longer call would delay the other groups. */
+/** The maximum numbers of waiters and of messages in one call: a longer call would delay the other groups. */
 const demandsMax = 100
 const messagesMax = 2_000
 
@@ -136,7 +136,8 @@ export class WaitingRequests {
     return {
       source: description.source,
       group: description.group,
-      // The subscription matters only if the call creates the consumer group; the oldest waiter decides.
+      // The subscription matters only if the call creates the consumer group. The subscription of the oldest
+      // waiter is used.
       subscription: served[0]?.spec.subscription,
       after,
       durable,

@@ -2,15 +2,16 @@
 //
 //   shared    the queue's writes share calls with those of every queue. If a call times out on a lock, all
 //             its writes move to `apart`, because it is not known yet which of them hit the lock.
-//   apart     the queue's writes share calls only with each other. Writes of a failed call are tried one target
-//             (a partition) at a time; others share one call, which is split the same way if it fails. Writes
-//             to several queues are grouped by their set of queues and tried one by one.
+//   apart     the queue's writes share calls only with each other. Writes of a failed call are tried one
+//             target (a partition) at a time; other writes share one call, which is split the same way if it
+//             fails. Writes to several queues are grouped by their set of queues and tried one by one.
 //   locked    a target that failed alone. Its writes are answered `partition_locked`, and so are those that
-//             arrive within `refuseMs`. After that, one call tries it again, with a short lock timeout.
+//             arrive within `refuseMs`. After that, one call tries the target again, with a short lock
+//             timeout.
 //
 // A queue is shared again when its targets succeed: at once if none was locked, otherwise `apartMs` after the
-// last failure. A queue runs one call at a time and takes turns with the others, so that it cannot use up the
-// slots.
+// last failure. A queue runs one call at a time and takes turns with other queues, so that it cannot use up
+// the slots.
 
 import { SidecarError } from '../sidecar-error.ts'
 import type { Semaphore } from '../slots.ts'
@@ -36,9 +37,9 @@ export interface LockedTargetsOptions<I, O> {
 }
 
 /**
- * Lock timeouts of a call with several targets (`shared`), of a call with one (`alone`), and of a call to a
- * queue with a locked target (`known`). PostgreSQL applies the timeout to each wait, and a call waits twice
- * for a row if other sessions wait for it, too.
+ * Lock timeouts of a call with several targets (`shared`), of a call with one target (`alone`), and of a call
+ * to a queue with a locked target (`known`). PostgreSQL applies the timeout to each wait, and a call waits
+ * twice for a row if other sessions wait for it, too.
  */
 export const lockTimeoutsMs = { shared: 250, alone: 1_000, known: 50 } as const
 const refuseMs = 1_000
@@ -46,7 +47,7 @@ const apartMs = 5_000
 const pendingMax = 20_000
 const queuesMax = 10_000
 const targetsMax = 10_000
-/** Writes to more queues than this share one group. */
+/** All writes that go to more queues than this share one group. */
 const namedQueuesMax = 8
 
 export interface Target<I, O> {
@@ -57,7 +58,7 @@ export interface Target<I, O> {
 export interface TargetQueue<I, O> {
   joined: PendingWrite<I, O>[]
   readonly targets: Map<string, Target<I, O>>
-  /** Targets with writes, ordered by their first one. */
+  /** Targets with writes, ordered by their first write. */
   readonly waiting: Set<string>
   running: Promise<void> | undefined
   apartUntilMs: number
@@ -84,7 +85,7 @@ export class LockedTargets<I, O> {
       return true
     }
     const queue = this.queues.get(home) as TargetQueue<I, O>
-    // Writes to several queues do not share a call: it would probably hit the lock again.
+    // Writes to several queues do not share a call: such a call would probably hit the lock again.
     if (!isOneQueue || targets.some(({ name }) => queue.targets.has(name))) {
       this.#addAlone(write, targets, queue)
     } else this.#admit(write, () => queue.joined.push(write))
@@ -163,7 +164,7 @@ export class LockedTargets<I, O> {
     if (queue.running !== undefined || !hasWrites(queue)) return
     queue.running = this.#work(name, queue).finally(() => {
       queue.running = undefined
-      // Continues with writes that arrived meanwhile. Without any, the queue may be shared again.
+      // Continues with writes that arrived meanwhile. If there are none, the queue may be shared again.
       if (hasWrites(queue)) this.#run(name, queue)
       else if (!this.#isNeeded(queue)) this.queues.delete(name)
     })

@@ -3,7 +3,7 @@
 //   invalid, conflict   one request is bad: the call is split in halves until that one fails alone.
 //   retryable           no request is bad: the same call is repeated.
 //   lock timeout        a row stays locked: the requests move to LockedTargets, which isolates the target.
-//   unavailable         all fail. If the statement may have reached the server its outcome is unknown.
+//   unavailable         all fail. If the statement may have reached the server, its outcome is unknown.
 import { setTimeout as delay } from 'node:timers/promises'
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
 import { SidecarError } from '../sidecar-error.ts'
@@ -16,7 +16,9 @@ export interface IsolatedCall<R> {
   readonly onLocked?: (requests: readonly R[]) => void
   /** Called for every failure that concerns the health of the database. */
   readonly onUnavailable: (error: SidecarError) => void
-  /** A read may be repeated after a lost connection; a write may have committed. */
+  /**
+   * Whether the call writes. After a lost connection a read may be repeated, but a write may have committed.
+   */
   readonly writes: boolean
   readonly random: () => number
 }

@@ -54,7 +54,10 @@ const limits = {
   bytesMax: 4 * 1024 * 1024,
 }
 
-/** Concurrent calls for writes that hit a row lock of another session, for all kinds together. */
+/**
+ * The maximum number of concurrent calls for writes that hit a row lock of another session. The limit applies
+ * to all kinds of writes together.
+ */
 const lockedSlots = 4
 
 interface WriteKind<I, O> {
@@ -90,7 +93,7 @@ export class WriteOperations {
     })
     this.#transactions = this.#queue({
       patienceMs: 0,
-      countMax: 1, // never shared: the locks of one transaction must not wait for another
+      countMax: 1, // never shared: one transaction must not wait for the locks of another
       targetsOf: targetsOfTransaction,
       call: (inputs, executor) => this.#transact(inputs, executor),
     })
@@ -248,7 +251,10 @@ function targetOfPush({ queue, partition }: NewMessage): WriteTarget {
   return { queue, name: partition }
 }
 
-/** The queue of a lease is unknown here, so the partition serves as its queue, or else the lease. */
+/**
+ * The queue of a lease is unknown here, so its partition takes the place of the queue. If the item names no
+ * message, the lease does.
+ */
 function targetOfAck({ leaseId, message }: AckItem): WriteTarget {
   return message === undefined ? targetOfLease(leaseId) : targetOfLease(message.partitionId)
 }

@@ -10,7 +10,7 @@
 //   sent       PostgreSQL has it. At its deadline its outcome is unknown: it may still commit.
 //   answered   by its result, its failure or its deadline, whichever comes first.
 //
-// PostgreSQL itself sets no limit: a commit whose synchronous standby is lost hangs until the standby is
+// PostgreSQL itself sets no time limit: a commit whose synchronous standby is lost hangs until the standby is
 // back. An overdue call keeps its slot and its connection. While all slots are overdue, new writes are
 // refused at once.
 
@@ -29,7 +29,7 @@ export interface WriteQueueOptions<I, O> {
   readonly slots: number
   /** The next slot opens when a write has waited this long. 0 opens it at once. */
   readonly patienceMs: number
-  /** Writes that may wait; any further write is refused. */
+  /** The maximum number of writes that wait; any further write is refused. */
   readonly pendingMax: number
   /** The maximum size of one call. */
   readonly countMax: number
@@ -85,7 +85,7 @@ export class WriteQueue<I, O> {
     if (this.#busy > 0 || this.#pending.size > 0) {
       await new Promise<void>((resolve) => this.#idle.push(resolve))
     }
-    // Only now, because a call that hits a lock moves its writes to `locked` before it ends.
+    // This comes last, because a call that hits a lock moves its writes to `locked` before it ends.
     await this.#options.locked?.idle()
   }
 

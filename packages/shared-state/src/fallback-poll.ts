@@ -1,10 +1,10 @@
 // The fallback poll. Because of it, a lost hint costs time but never a message. The primary polls for all due
-// groups in ONE query, so idle load does not grow with their number. A poll also includes every group that is
-// past half of its interval, so that groups that were polled together stay together.
+// groups in ONE query, so idle load does not grow with the number of groups. A poll also includes every group
+// that is past half of its interval, so that groups that were polled together stay together.
 //
-// A group is due one interval after its last poll; the manager decides both (`shouldCheckGroup`,
-// `getGroupInterval`). A group in flight is not polled. What polls find decides how long the node stays
-// aggressive (poll-mode.ts).
+// A group is due one interval after its last poll. The manager decides whether a group is due
+// (`shouldCheckGroup`) and how long its interval is (`getGroupInterval`). A group in flight is not polled.
+// What polls find decides how long the node stays aggressive (poll-mode.ts).
 
 import type { GrantOutcome } from '@rouse/protocol'
 import {
@@ -35,7 +35,10 @@ export interface PollResult {
 
 export interface GroupWithWork {
   readonly group: GroupState
-  /** No hint and no pop has reached the group. Only a pop shows whether there really is work. */
+  /**
+   * Neither a hint nor a pop had reached the group before the poll found work. Only a pop shows whether there
+   * really is work.
+   */
   readonly isUnannounced: boolean
 }
 
@@ -114,7 +117,7 @@ export class FallbackPoll {
     return { withWork, empty: [...empty.values()] }
   }
 
-  /** The groups keep their backoff and are due again after an interval. */
+  /** Called when the query failed. The groups keep their backoff and are due again after an interval. */
   failed(now: number): readonly GroupState[] {
     const groups = this.asked?.groups ?? []
     this.asked = undefined
@@ -125,7 +128,7 @@ export class FallbackPoll {
 
   /**
    * A pop has shown whether a poll really found work without a hint. If a hint arrived during the pop, it may
-   * concern the messages that the pop found.
+   * concern the messages that the pop found, so they do not count as unannounced.
    */
   popped(group: GroupState, outcome: GrantOutcome, now: number): void {
     if (outcome === 'messages' && !isWake(group.dirty)) this.#checked('unannounced', now)

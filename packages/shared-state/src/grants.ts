@@ -1,6 +1,6 @@
 // Grants the locks of wait groups to workers: which worker pops, what follows its pop, and what happens when
-// it does not answer. A wake-up grants the lock to one worker, so that no other worker wakes and no second
-// round trip is needed. Grants are numbered; an answer to a grant that was taken back changes nothing.
+// the worker does not answer. A wake-up grants the lock to one worker, so that no other worker wakes and no
+// second round trip is needed. Grants are numbered; an answer to a grant that was taken back changes nothing.
 //
 //   wake, request       → the lock is acquired for one worker, or the group becomes dirty
 //   taken, release      → the pop begins, and ends with the next step of wait-group.ts
@@ -77,7 +77,7 @@ export class Grants {
     this.#grant(group, asker, { source: 'request' }, now)
   }
 
-  /** Takes the lock, unless another worker holds it and the grant is not overdue. */
+  /** Takes the lock. Undefined while another worker holds it with a grant that is not overdue. */
   acquire(group: GroupState, sidecarId: SidecarId, cause: Cause, now: number): number | undefined {
     const { lock } = group
     const canReplace = lock.state === 'granted' && lock.isOverdue && lock.sidecarId !== sidecarId

@@ -6,7 +6,7 @@
 //   queue/*/group              any partition          orders/*/billing
 //   namespace/n/task/t/group   any queue of those     namespace/shop/task/*/billing
 //
-// `/`, `*` and `%` inside a name are percent-encoded, so no two wait groups share a key, and it stays
+// `/`, `*` and `%` inside a name are percent-encoded, so no two wait groups share a key, and keys stay
 // readable. The part before the consumer group is the selector: all groups of a selector wake together.
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import type { GroupKey, SidecarId } from './ports.ts'
@@ -72,7 +72,7 @@ export class GroupTable {
     return this.#lingering.firstDueAt()
   }
 
-  /** Whether any group was removed. */
+  /** Removes idle groups. Returns whether it removed any. */
   forgetIdle(now: number): boolean {
     let forgotten = false
     for (const group of this.#lingering.takeDue(now)) {
@@ -212,7 +212,7 @@ export class DeadlineQueue<M> {
     return undefined
   }
 
-  /** Infinity when there is none. */
+  /** Infinity when there is no member. */
   firstDueAt(): number {
     return this.#dueAt.values().next().value ?? Number.POSITIVE_INFINITY
   }

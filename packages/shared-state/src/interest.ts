@@ -28,8 +28,8 @@ export class AdvertisedInterest {
   }
 
   /**
-   * Records the version that every peer holds; it goes back when a peer joins. `missed` are the groups that
-   * were popped unadvertised and may have missed a hint since.
+   * Records the version that every peer holds. This version goes back when a peer joins. `missed` are the
+   * groups that were popped before all peers knew about them, and may have missed a hint since.
    */
   echoed(
     version: number,

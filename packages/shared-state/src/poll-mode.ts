@@ -8,18 +8,19 @@
 // healthy → aggressive: a fault. Two faults last until they are cleared (listener_lost, peer_silent); the
 // others are momentary (fetch_error, grant_untaken, sidecar_lost, outcome_unknown).
 //
-// aggressive → healthy: no fault lasts, the last one is AGGRESSIVE_POLL_DURATION_MS ago, and the last
-// AGGRESSIVE_EXIT_THRESHOLD fallback polls succeeded and found nothing unannounced: either there was no work,
-// or the pop for it was empty (another node was faster). If a node is so busy that no group is ever due, its
-// pops count as polls. Without waiters there is nothing to poll and nothing to miss: the time alone decides.
+// aggressive → healthy: no fault lasts, the last fault was at least AGGRESSIVE_POLL_DURATION_MS ago, and the
+// last AGGRESSIVE_EXIT_THRESHOLD fallback polls succeeded and found nothing unannounced: either there was no
+// work, or the pop for it was empty (another node was faster). If a node is so busy that no group is ever
+// due, its pops count as polls. Without waiters there is nothing to poll and nothing to miss: the time alone
+// decides.
 //
 // A wake-up from any source is not a fault: a busy node with working hints would never leave aggressive mode.
 import type { SharedStateSettings } from './settings.ts'
 
 export type StandingFault = 'listener_lost' | 'peer_silent'
 /**
- * `sidecar_lost`, `outcome_unknown`: a write in flight when the worker died, or its connection broke, may
- * commit after every waiter has polled.
+ * `sidecar_lost`, `outcome_unknown`: a write that was in flight when the worker died or its connection broke
+ * may commit after every waiter has polled.
  */
 export type MomentaryFault = 'fetch_error' | 'grant_untaken' | 'sidecar_lost' | 'outcome_unknown'
 export type Fault = StandingFault | MomentaryFault
@@ -27,7 +28,7 @@ export type Fault = StandingFault | MomentaryFault
 export interface PollMode {
   readonly mode: 'healthy' | 'aggressive'
   readonly since: number
-  /** The faults since it became aggressive. */
+  /** The faults since the node became aggressive. */
   readonly why: readonly Fault[]
   readonly standing: readonly StandingFault[]
   readonly lastFaultAt: number

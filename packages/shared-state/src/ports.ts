@@ -20,7 +20,7 @@ export type GrantSource = WakeSource | 'request'
 export interface SharedStatePorts {
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Gives a worker the group's lock: it pops for all its waiters of the group. */
+  /** Gives a worker the group's lock. The worker then pops for all its waiters of the group. */
   readonly grant: (
     sidecarId: SidecarId,
     group: WaitGroup,

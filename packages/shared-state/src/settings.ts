@@ -20,7 +20,7 @@ export interface SharedStateSettings {
   readonly groupLingerMs: number
   readonly groupsMax: number
   readonly sidecarsMax: number
-  /** Groups in one fallback query. The rest follow at once in the next. */
+  /** The maximum number of groups in one fallback query. The others follow at once in the next query. */
   readonly fallbackGroupsMax: number
   /**
    * With more groups than this, an event that concerns all of them causes one query instead of a pop for

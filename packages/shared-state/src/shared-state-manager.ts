@@ -5,7 +5,7 @@
 //   a grant is answered grantTaken, releaseGroup          → perhaps the next grant: the wake chain
 //   messages arrive     notifyMessageAvailable (own)      → a grant for each group that waits for them,
 //                       handleMessageAvailable (a peer's)   and a hint to the peers if they are our own
-//   time passes         tick, dueForFallback              → grants taken back, retried, polled
+//   time passes         tick, dueForFallback              → grants taken back or retried, groups polled
 //   something breaks    unregisterSidecar, reportFault    → locks freed, aggressive mode
 //
 // Its decisions: resetBackoffForQueue (which groups a hint concerns), tryAcquireGroup (whether a worker may
@@ -123,7 +123,7 @@ export class SharedStateManager {
   grantTaken(sidecarId: SidecarId, key: GroupKey, grantId: number): boolean {
     const group = this.#groupOf(sidecarId, key)
     const isTaken = group !== undefined && this.#grants.taken(group, grantId, this.#ports.now())
-    // Last, because it may grant the group to another worker.
+    // This call comes last, because it may grant the group to another worker.
     this.heardSidecar(sidecarId)
     return isTaken
   }
@@ -160,8 +160,8 @@ export class SharedStateManager {
   }
 
   /**
-   * Wakes all groups of this node and of its peers. A worker died, or an outcome is unknown: any write
-   * through this node may have committed, or may still commit.
+   * Wakes all groups of this node and of its peers. Called when a worker died or an outcome is unknown: any
+   * write through this node may have committed, or may still commit.
    */
   announceEverything(fault?: MomentaryFault): void {
     if (fault !== undefined) this.reportFault(fault)
@@ -169,7 +169,9 @@ export class SharedStateManager {
     this.#ports.broadcastEverything()
   }
 
-  /** Wakes all groups of this node. A peer died, or hints were lost: any write may have committed. */
+  /**
+   * Wakes all groups of this node. Called when a peer died or hints were lost: any write may have committed.
+   */
   notifyEverything(source: WakeSource): void {
     this.#wakeAll([...this.#table.waiting()], { source })
   }
@@ -189,7 +191,7 @@ export class SharedStateManager {
     return { version: this.#interest.version, groups }
   }
 
-  /** The newest version that every peer holds. */
+  /** Records the newest version that every peer holds. */
   interestEchoed(version: number): void {
     const { missed, isLess } = this.#interest.echoed(version, this.#table.all())
     // No hint arrived, so each pop counts as another first query.
@@ -277,7 +279,10 @@ export class SharedStateManager {
     for (const group of this.resetBackoffForQueue(hint)) this.#grants.wake(group, cause, now)
   }
 
-  /** Grants a pop for each group, or, with very many, polls those without a pop in flight in one query. */
+  /**
+   * Grants a pop for each group. If there are very many groups, it instead polls those without a pop in
+   * flight in one query.
+   */
   #wakeAll(groups: readonly GroupState[], cause: Cause): void {
     const now = this.#ports.now()
     const areMany = groups.length > this.#settings.wakeAllGroupsMax

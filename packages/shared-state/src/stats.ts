@@ -15,7 +15,7 @@ export interface SharedStateStats {
     readonly groups: readonly GroupStats[]
   }
   readonly wakes: Readonly<Record<WakeSource, number>>
-  /** From the hint reaching the primary to the end of the pop that found messages. */
+  /** The time from the arrival of the hint in the primary to the end of the pop that found messages. */
   readonly wake_latency: Readonly<Record<WakeSource, LatencyStats>>
   /** `since` uses the clock of the ports. */
   readonly mode: Pick<PollMode, 'mode' | 'since' | 'why'>
@@ -90,11 +90,11 @@ function statsOf(group: GroupState, { dueAt, now }: StatsSources): GroupStats {
 /** Counters since the start, for `/stats` and metrics. */
 export class WakeCounters {
   readonly wakes = bySource(() => 0)
-  /** From the hint to the end of the pop that found messages. */
+  /** The time from the hint to the end of the pop that found messages. */
   readonly latencies = bySource(() => new LatencyHistogram())
   /** First queries of new waiters. */
   requests = 0
-  /** Hints that arrived during a pop and caused another. */
+  /** Hints that arrived during a pop and caused another pop. */
   dirtied = 0
   /** Grants that no worker took in time. */
   deliveryTimeouts = 0
@@ -127,7 +127,7 @@ export interface LatencyStats {
 const bounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] as const
 
 export class LatencyHistogram {
-  /** One more than there are bounds, for durations above all of them. */
+  /** One count more than there are bounds: the last is for durations above all bounds. */
   readonly #counts: number[] = Array.from({ length: bounds.length + 1 }, () => 0)
   #count = 0
   #sumMs = 0

@@ -12,8 +12,8 @@
 //   retrying  → granted    within 5 ms, or at once by a hint or request
 //
 // A hint that arrives in `granted` or `popping` makes the group dirty: the pop may have read before the
-// commit that the hint reports. The next grant is always later than the hint, so every grant clears the mark.
-// Without waiters the mark is not kept, because a new waiter starts with a query.
+// commit that the hint reports. The next grant is always later than the hint, so every grant clears the dirty
+// mark. Without waiters the mark is not kept, because a new waiter starts with a query.
 //
 // A grant is `overdue` when its worker did not take it in time and no other responsive worker had waiters. It
 // stays with its worker, but the first other worker that asks or is heard gets a grant in its place.
@@ -36,9 +36,9 @@ export interface GroupState {
   hintedCount: number
   /** The first version of `interests()` that includes this group; 0: none yet. */
   interestVersion: number
-  /** Every peer knows its waiters, so it can rely on hints. */
+  /** Every peer knows the group's waiters, so the group can rely on hints. */
   isAdvertised: boolean
-  /** It was popped before all peers knew about its waiters. */
+  /** The group was popped before all peers knew about its waiters. */
   poppedUnadvertised: boolean
 }
 
@@ -58,7 +58,7 @@ export interface HeldGrant {
 export interface Cause {
   readonly source: GrantSource
   readonly from?: SidecarId | undefined
-  /** The number of messages it reports. Absent: unknown. */
+  /** The number of messages that the cause reports. Absent: unknown. */
   readonly count?: number | undefined
   /** From a fallback poll: no hint and no pop had reached the group before. */
   readonly isUnannounced?: boolean | undefined
@@ -105,7 +105,7 @@ export function heldGrant(group: GroupState): HeldGrant | undefined {
 
 /** Keeps a cause that cannot be granted now, because a pop is in flight. */
 export function markDirty(group: GroupState, cause: Cause, now: number): void {
-  // A wake-up replaces a request, so that the counters see it.
+  // A wake-up replaces a request, so that the wake-up is counted.
   if (isWake(group.dirty)) return
   group.dirty = { ...cause, at: now }
 }
@@ -215,7 +215,7 @@ export class WorkerTurns {
     else this.#counts.delete(sidecarId)
   }
 
-  /** Workers in `passedOver` get a turn only if there is no other. */
+  /** Workers in `passedOver` get a turn only if there is no other worker. */
   next(passedOver: ReadonlySet<SidecarId>): SidecarId | undefined {
     for (const sidecarId of this.#counts.keys()) {
       if (!passedOver.has(sidecarId)) return sidecarId

@@ -16,7 +16,7 @@ import { inStartOrder, isUntimed } from './test-files.mjs'
 
 const jobs = 3
 const fileTimeoutSeconds = 480
-/** More failures than this are not due to chance. */
+/** If more files fail than this, it is not by chance, and none is run again. */
 const runAgainMax = 5
 
 /** How many tests passed and failed, and the names of the unsteady files. */

@@ -10,8 +10,8 @@ import { root } from './run.mjs'
  */
 const untimed = ['test/model/model.test.ts', 'test/chaos/gate.test.ts']
 
-/** Started first, because a long file that starts last runs alone. The order within the list does not matter
- * much; packages, whose files are short, come last. */
+/** Files that start first, because a long file that starts last runs alone. The order within the list does
+ * not matter much; packages, whose files are short, come last. */
 const long = [
   'apps/broker/test/wait/wakes.test.ts',
   'apps/broker/test/scheduler/retention.test.ts',

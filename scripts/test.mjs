@@ -49,7 +49,7 @@ async function checkAndRun(files, isWhole) {
   return 1
 }
 
-/** If the environment names a server or a version, there is only one run, on that. */
+/** If the environment names a server or a version, there is only one run, on that server or version. */
 async function runAll(files, isWhole) {
   if (process.env.ROUSE_TEST_DATABASE_URL) return [await runTap(files)]
   const { majorUnderTest, postgresMajors } = await import('../packages/testkit/dist/index.js')

@@ -1,7 +1,10 @@
 // Tracks each message of a load, and what went wrong.
 
 export class Account {
-  /** As text: failed requests, refused acks, messages that were delivered although they must not be. */
+  /**
+   * Descriptions of faults: failed requests, refused acks, messages that were delivered although they must
+   * not be.
+   */
   faults = []
   repeated = 0
   #leaseMs
@@ -40,7 +43,7 @@ export class Account {
     }
   }
 
-  /** With the results of the response, in the order of the messages. */
+  /** `results` are those of the response, in the order of the messages. */
   acked(messages, results) {
     for (const [i, { transactionId: id }] of messages.entries()) {
       const popped = this.#popped.get(id)

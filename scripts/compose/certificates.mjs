@@ -1,5 +1,5 @@
 // Certificates that this machine trusts in addition to Node's roots. A container does not have them, and
-// behind a proxy that inspects TLS its build could not reach the registry.
+// behind a proxy that inspects TLS the build of its image could not reach the registry.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'

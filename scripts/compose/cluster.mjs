@@ -15,7 +15,7 @@ export class ComposeCluster {
   #containers = new Map()
   #urls = new Map()
   #env = {
-    // Kept between runs with its layers, so that the next build is short.
+    // This image is kept between runs with its layers, so that the next build is short.
     NODE_IMAGE: 'rouse:compose-test',
     // The host's network reaches everything that this machine reaches.
     BUILD_NETWORK: process.env.BUILD_NETWORK || 'host',
@@ -28,7 +28,7 @@ export class ComposeCluster {
     NODE3_PORT: '0',
   }
 
-  /** Undefined if there is no engine to run it. */
+  /** Undefined if there is no engine to run the cluster. */
   static async find() {
     const compose = await findCompose()
     return compose && new ComposeCluster(compose)
@@ -92,7 +92,7 @@ export class ComposeCluster {
     this.#interrupted.abort()
   }
 
-  /** Resolves with what is left of it, which should be nothing. */
+  /** Removes the cluster. Resolves with what is left of it, which should be nothing. */
   async down() {
     this.#interrupted = new AbortController()
     await this.#run(['down', '--volumes', '--remove-orphans'])

@@ -82,7 +82,7 @@ export function ack(url, messages) {
   return ask(`${url}/api/v1/ack/batch`, { body: { acknowledgments } })
 }
 
-/** Throws unless all of them were accepted. */
+/** Throws unless all acks were accepted. */
 export async function ackAll(url, messages) {
   const { status, json, text } = await ack(url, messages)
   if (status !== 200) throw new Error(`ack: ${status} ${text}`)

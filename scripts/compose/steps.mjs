@@ -5,7 +5,7 @@ import { killedRules, rolledRules } from './rules.mjs'
 
 const hangUps = 30
 const wakeRounds = 5
-/** Without gossip the next fallback poll is up to 5 s away. */
+/** The maximum time of a wake-up by gossip. Without gossip the next fallback poll is up to 5 s away. */
 const wakeMsMax = 1_000
 
 export const steps = [
@@ -192,7 +192,7 @@ function rollAll(cluster) {
       const startedAt = Date.now()
       const code = await cluster.stop(node)
       slowestMs = Math.max(slowestMs, Date.now() - startedAt)
-      // 137 would mean that the engine had to kill it.
+      // 137 would mean that the engine had to kill the node.
       expect(code === 0, `${node} exited with ${code}`)
       await load.progress(200)
       await startAgain(cluster, node)

@@ -14,7 +14,7 @@ declare
   v_bits varbit;
   v_done integer := 0;
 begin
-  -- Not raise_durability: a user's transaction may have any isolation level.
+  -- This does not call raise_durability, because a user's transaction may have any isolation level.
   if current_setting('synchronous_commit') in ('off', 'local') then
     perform set_config('synchronous_commit', 'on', true);
   end if;

@@ -29,8 +29,8 @@ as $$
     select q.id from rouse.queues q where p_after is null or q.name > p_after order by q.name limit p_limit))
 $$;
 
--- Stats of these queues. Each table is read once for all of them: leases completely, because an index by
--- group would slow down every pop; the other tables by index.
+-- Stats of these queues. Each table is read once for all these queues. Leases are read completely, because an
+-- index by group would slow down every pop. The other tables are read by index.
 -- Parameters: the queue ids.
 -- Result: one row per queue and group, or one row without a group for a queue that has none. Locks: none.
 create or replace function rouse.stats_of(p_queue_ids integer[])

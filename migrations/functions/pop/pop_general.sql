@@ -199,8 +199,8 @@ begin
               v_lane.offered := case when v_ordered or v_take = 0 then 0 else least(v_lane.head - v_next, 1000000) end;
             end if;
             if v_take = 0 then
-              -- Either nothing more fits, or rows are missing from the log. The next call continues behind
-              -- them.
+              -- Either nothing more fits, or rows are missing from the log. The next call continues after the
+              -- missing rows.
               v_contended := true;
               v_lease_id := null;
               if v_found > 0 then

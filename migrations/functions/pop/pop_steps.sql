@@ -161,7 +161,7 @@ end $$;
 -- that have the same number of attempts. Also deletes rows whose message is no longer in the log.
 -- Parameters: group and partition; the first seq; the attempt of this delivery; the maximum number of
 --   messages; whether a message that is not due yet holds the lane, so that none behind it is taken; the
---   maximum bytes of the first message (null: any) and of all.
+--   maximum bytes of the first message (null: any) and of all messages together.
 -- Result: the first and the last seq, which seqs of the range are included, their number and bytes; nothing
 --   is taken if the first message does not fit or no message is left.
 -- Locks: none beyond the lane, which the caller holds.
@@ -218,8 +218,9 @@ end $$;
 -- missing from the log.
 -- Parameters: partition, the range's first and last seq, the maximum bytes, and whether the first message is
 --   included whatever its size.
--- Result: the last seq that the pop has handled (the last of the range if the range has no rows; the seq
---   before the range if the first row did not fit), which seqs up to there were returned, and their bytes.
+-- Result: the last seq that the pop has handled, which seqs up to there were returned, and their bytes. If
+--   the range has no rows, the pop has handled all of it. If the first row did not fit, the result is the seq
+--   before the range.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.part_taken(
   p_partition_id bigint, p_from bigint, p_to bigint, p_bytes_max bigint, p_must boolean,

@@ -9,7 +9,8 @@ create or replace function rouse.find_targets(
   out delays_ms bigint[], out dedup_ms bigint[], out limited boolean
 )
 language plpgsql
--- Nested loops are off: the planner expects ten names, and would compare each name with every other.
+-- Nested loops are off: the planner expects only ten names, and would compare each name with every partition
+-- that it found.
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = on set enable_nestloop = off
 as $$
 declare

@@ -5,8 +5,8 @@
 --   hint from this row, because the change may make messages deliverable. Raises RS409 with
 --   consumer_transaction_open or queue_in_use.
 -- Locks: the queue row. If the ordering or an option that blocks lanes changes: the queue's lanes by
---   (partition, group), so that no pop in progress leases or blocks a lane by the old options. If an
---   in-flight limit is added or removed: the queue's leases and their lanes.
+--   (partition, group), so that no pop in progress leases or blocks a lane according to the old options. If
+--   an in-flight limit is added or removed: the queue's leases and their lanes.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql

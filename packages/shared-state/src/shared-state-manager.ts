@@ -205,7 +205,10 @@ export class SharedStateManager {
     return group === undefined || this.#pollDueAt(group) <= now
   }
 
-  /** The interval between fallback polls: the group backoff while hints may not reach the group. */
+  /**
+   * The interval between fallback polls: the group backoff while hints may not reach the group, otherwise the
+   * idle interval.
+   */
   getGroupInterval(key: GroupKey): number {
     const group = this.#table.get(key)
     if (group === undefined) return this.#settings.baseIntervalMs

@@ -6,7 +6,10 @@ import { isPooled, OutcomeUnknownError } from '@rouse/database'
 import type pg from 'pg'
 
 export interface Statement {
-  /** Prepared under this name, once per connection. Absent behind a pooler that does not support it. */
+  /**
+   * Prepared under this name, once per connection. Absent behind a pooler that does not support prepared
+   * statements.
+   */
   readonly name?: string
   readonly text: string
   readonly values: readonly unknown[]

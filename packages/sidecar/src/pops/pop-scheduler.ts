@@ -228,7 +228,7 @@ export class PopScheduler {
     return this.#slots.use(() => requests.popFor(description), urgency, kind)
   }
 
-  /** The error for the client. A pop can be repeated, so its outcome is never unknown. */
+  /** The error for the client. A failed pop counts as a read, so its outcome is never reported as unknown. */
   #failureOf(error: unknown): SidecarError {
     const failure = connectionFailureOf(error)
     if (failure.code === 'database_unavailable') this.#options.onUnavailable(failure)

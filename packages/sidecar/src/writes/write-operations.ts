@@ -177,7 +177,7 @@ export class WriteOperations {
             isLocked = true
           })
           if (!isLocked) return true
-          // The SQL function may have a shorter lock timeout of its own. It is then called again.
+          // The SQL function may use a shorter lock timeout than this call. It is then called again.
           if (nowMs() - startedAtMs >= lockTimeoutMs) return false
         }
       },

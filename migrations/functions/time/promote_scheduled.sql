@@ -78,8 +78,8 @@ begin
     end loop;
     -- barrier: promote-resolved
     for v_target in
-      -- Looks up the ids first, one by one. A join may read all partitions of a queue for each of them if
-      -- queues have few partitions on average.
+      -- Looks up the ids first, one by one. A join may read all partitions of a queue for each id if queues
+      -- have few partitions on average.
       select p.id, p.name, t.queue, t.rows, t.namespace, t.task
       from (
         select i.id, d.queue, d.rows, q.namespace, q.task

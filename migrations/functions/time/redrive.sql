@@ -183,8 +183,8 @@ end $$;
 -- Parameters: the node.
 -- Result: wake hints; then a last row without a hint, with the ms until the next step, null if nothing is
 --   left. No row if no step is due or another node runs it.
--- Locks: the row of rouse.chores with SKIP LOCKED, the redrive, then as redrive_letters. It waits at most 100
---   ms for each lock.
+-- Locks: the row of rouse.chores with SKIP LOCKED, the redrive, then as redrive_letters. The step waits at
+--   most 100 ms for each lock.
 create or replace function rouse.redrive_step(p_holder text)
 returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql

@@ -34,7 +34,7 @@ end $$;
 -- Result: one row: a wake hint if the step opened lanes that may have messages, and the ms until the next
 --   step, null if nothing is left. No row if no step is due or another node runs it.
 -- Locks: the row of rouse.chores with SKIP LOCKED, the removal; then one partition after the other, each with
---   its lanes and leases, until v_ms_max is over. It waits at most v_lock_ms_max for each lock.
+--   its lanes and leases, until v_ms_max is over. The step waits at most v_lock_ms_max for each lock.
 create or replace function rouse.removal_step(p_holder text)
 returns table (hint rouse.wake_hint, wait_ms bigint)
 language plpgsql

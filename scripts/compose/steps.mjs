@@ -168,7 +168,7 @@ async function spreadPolls(cluster) {
   )
 
   const statuses = new Set((await Promise.all(patient)).map(({ status }) => status))
-  expect(statuses.size === 1 && statuses.has(204), `the polls ended with ${[...statuses].join(', ')}`)
+  expect(statuses.size === 1 && statuses.has(204), `polls ended with ${[...statuses].join(', ')}`)
   expect(Date.now() - startedAt >= timeoutMs, 'the polls ended early')
   return spread.join(' + ')
 }

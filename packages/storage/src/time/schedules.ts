@@ -67,7 +67,7 @@ export async function putSchedule(
   return readSchedule(rows[0] as unknown[])
 }
 
-/** False: it did not exist. */
+/** Resolves to false if the schedule did not exist. */
 export async function deleteSchedule(pool: pg.Pool, name: string): Promise<boolean> {
   const sql = 'delete from rouse.schedules where name = $1 returning name'
   return (await callStatement(pool, sql, [name])).length > 0

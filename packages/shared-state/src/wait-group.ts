@@ -2,21 +2,22 @@
 // it.
 //
 //   free      → granted    a hint, a request, a fallback poll; only while the group has waiters
-//   granted   → popping    the worker reports that it began
+//   granted   → popping    the worker reports that its pop began
 //             → granted    no report in time: the grant is taken back and goes to the next worker
-//             → free       the worker died; or declined (`unused`) and no other worker has waiters
-//   popping   → granted    it found fewer messages than were hinted, and waiters are left: the wake chain
-//                          it found nothing, but the group became dirty meanwhile
+//             → free       the worker died; or it declined (`unused`) and no other worker has waiters
+//   popping   → granted    the pop found fewer messages than were hinted, and waiters are left: the wake chain
+//                          the pop found nothing, but the group became dirty meanwhile
 //             → retrying   contended
-//             → free       it found nothing; or no waiters are left; or it failed; or the worker died
+//             → free       the pop found nothing; or no waiters are left; or the pop failed; or the worker died
 //   retrying  → granted    within 5 ms, or at once by a hint or request
 //
 // A hint that arrives in `granted` or `popping` makes the group dirty: the pop may have read before the
 // commit that the hint reports. The next grant is always later than the hint, so every grant clears the dirty
 // mark. Without waiters the mark is not kept, because a new waiter starts with a query.
 //
-// A grant is `overdue` when its worker did not take it in time and no other responsive worker had waiters. It
-// stays with its worker, but the first other worker that asks or is heard gets a grant in its place.
+// A grant is `overdue` when its worker did not take it in time and no other responsive worker had waiters.
+// The grant stays with its worker, but the first other worker that asks or is heard gets a grant in its
+// place.
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { GrantSource, GroupKey, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
@@ -54,7 +55,7 @@ export interface HeldGrant {
   readonly cause: Cause
 }
 
-/** Why a group is granted. `from` is the worker that pushed or acked. */
+/** Why the lock of a group is granted. `from` is the worker that pushed or acked. */
 export interface Cause {
   readonly source: GrantSource
   readonly from?: SidecarId | undefined

@@ -1,8 +1,8 @@
 // Runs test files, three at a time, each in a separate process, and prints `N passed, M failed` for all runs
 // together. The two longest files, which do not measure time, run one after the other beside those three.
 //
-// The files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second for
-// every process that a test starts; typescript/register.mjs loads them.
+// Test files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second
+// for every process that a test starts; typescript/register.mjs loads them.
 //
 // A file that fails is run once more, alone: some tests measure real time, on a machine whose cores are
 // shared. Only a file that fails both times counts as failed. One that passes the second time is listed as

@@ -1,10 +1,12 @@
 // Resolves with the reason when this program should end.
 const parentCheckMs = 250
 
-/** A signal to `npm start` reaches npm and its shell, but not always the program under them. If npm runs
- * the program, the loss of the parent therefore counts as a signal; otherwise it does not, because a
- * closed shell is not a reason to stop. Later signals are ignored: a terminal sends one to every process,
- * and npm forwards its own. */
+/**
+ * A signal to `npm start` reaches npm and its shell, but not always the program that they run. So if npm runs
+ * this program, the end of its parent process counts as a signal. Without npm it does not: a closed shell is
+ * not a reason to stop. Later signals are ignored, because the same signal may arrive twice: from the
+ * terminal, and from npm, which forwards its own.
+ */
 export function untilStopped() {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => resolve(signal))

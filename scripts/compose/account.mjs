@@ -58,7 +58,9 @@ export class Account {
     else if (!this.#mayHaveEnded(before)) this.faults.push(`${id} was delivered twice`)
   }
 
-  /** The lease began after the pop was sent, so this errs in favour of the cluster. */
+  /**
+   * Measures from the time the pop was sent. The lease began later, so this errs in favour of the cluster.
+   */
   #mayHaveEnded({ sentAtMs }) {
     return this.#mayComeAgain && performance.now() - sentAtMs >= this.#leaseMs
   }

@@ -1,18 +1,19 @@
 // What clients of the cluster must tolerate, and what must not happen, while its nodes are restarted or
 // killed.
 //
-//   rolled   A stopped node finishes its requests and sends `Connection: close` before it closes. A client repeats a
-//            request only once, and only if the connection closed before any byte of the response. Nothing else may
-//            go wrong: no other status, no refused ack, no message twice.
-//   killed   A killed node leaves requests unanswered or half answered, and the balancer answers some for it: their
-//            outcome is unknown. A client repeats a push until its outcome is known; the ids prevent duplicates. A
-//            message without a confirmed ack may be delivered again when its lease has ended, and not before.
+//   rolled   A stopped node finishes its requests and sends `Connection: close` before it closes. A client
+//            repeats a request only once, and only if the connection closed before any byte of the response.
+//            Nothing else may go wrong: no other status, no refused ack, no message twice.
+//   killed   A killed node leaves requests unanswered or half answered. The balancer answers some of them in
+//            its place. The outcome of all these requests is unknown. A client repeats a push until its
+//            outcome is known; the ids prevent duplicates. A message without a confirmed ack may be delivered
+//            again when its lease has ended, and not before.
 import { ConnectionClosed } from './http.mjs'
 
 /** Statuses that the balancer returns for a node that died. */
 const unknowns = [502, 503, 504]
 
-/** Longer than the load has to drain: no lease expires meanwhile, so leftovers are detected. */
+/** Longer than the load takes to drain, so that no lease expires meanwhile and leftovers are detected. */
 const rolledLeaseSeconds = 120
 const killedLeaseSeconds = 3
 

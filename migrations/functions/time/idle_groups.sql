@@ -95,8 +95,8 @@ end $$;
 -- Idle groups that retain messages, or did before they stopped, most messages first.
 -- Parameters: the maximum number of groups; the limit as in watch_idle_groups.
 -- Result: one row per group: its last request; the messages it retains; until when it retains them (null:
---   permanently); when it stopped. After that time a group retains them only if no other group of its queue
---   is in use.
+--   permanently); when it stopped. After the time in `until`, a group retains its messages only if no other
+--   group of its queue is in use.
 -- Locks: none.
 create or replace function rouse.idle_groups(p_limit integer, p_idle_group_ms bigint)
 returns table (

@@ -12,8 +12,8 @@ as $$
   select p_created_at <= p.requested_at and (p_origin = 'broker' or age(p_xmin) > age(p.oldest_xid::xid))
 $$;
 
--- Whether a purge or a deletion of the queue covers a due scheduled message, but its steps have not reached
--- the message yet.
+-- Whether a purge or a deletion of the queue covers a due scheduled message, but the steps of this removal
+-- have not reached the message yet.
 -- Parameters: the message's queue, origin, the time it was scheduled, its xmin. Result: a boolean.
 -- Locks: none.
 create or replace function rouse.is_due_in_vain(p_queue text, p_origin text, p_created_at timestamptz, p_xmin xid) returns boolean

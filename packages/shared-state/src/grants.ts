@@ -3,7 +3,7 @@
 // second round trip is needed. Grants are numbered; an answer to a grant that was taken back changes nothing.
 //
 //   wake, request       → the lock is acquired for one worker, or the group becomes dirty
-//   taken, release      → the pop begins, and ends with the next step of wait-group.ts
+//   taken, release      → the pop begins; the pop ends, and wait-group.ts decides what follows
 //   tick                → a grant that was not taken goes to the next worker; a contended group is retried;
 //                         a pop that does not end is abandoned
 //   heard, sidecarGone  → a silent worker is alive again; the grants of a worker that is gone are free

@@ -2,19 +2,20 @@
 //
 //   healthy      LISTEN is up, every peer is heard, grants are taken, queries succeed. Hints reach the
 //                waiters; fallback polls are rare.
-//   aggressive   a fault may lose hints, or was over only recently. Every group with waiters is polled at its
+//   aggressive   a fault may lose hints, or ended only recently. Every group with waiters is polled at its
 //                backoff interval.
 //
 // healthy → aggressive: a fault. Two faults last until they are cleared (listener_lost, peer_silent); the
 // others are momentary (fetch_error, grant_untaken, sidecar_lost, outcome_unknown).
 //
-// aggressive → healthy: no fault lasts, the last fault was at least AGGRESSIVE_POLL_DURATION_MS ago, and the
-// last AGGRESSIVE_EXIT_THRESHOLD fallback polls succeeded and found nothing unannounced: either there was no
-// work, or the pop for it was empty (another node was faster). If a node is so busy that no group is ever
-// due, its pops count as polls. Without waiters there is nothing to poll and nothing to miss: the time alone
-// decides.
+// aggressive → healthy: no lasting fault remains, the last fault was at least AGGRESSIVE_POLL_DURATION_MS
+// ago, and the last AGGRESSIVE_EXIT_THRESHOLD fallback polls succeeded and found nothing unannounced: either
+// there was no work, or the pop for that work was empty because another node was faster. If a node is so busy
+// that no group is ever due, its pops count as polls. Without waiters there is nothing to poll and nothing to
+// miss: the time alone decides.
 //
-// A wake-up from any source is not a fault: a busy node with working hints would never leave aggressive mode.
+// A wake-up from any source is not a fault: otherwise a busy node with working hints would never leave
+// aggressive mode.
 import type { SharedStateSettings } from './settings.ts'
 
 export type StandingFault = 'listener_lost' | 'peer_silent'

@@ -5,10 +5,10 @@
 //   granted   → popping    the worker reports that its pop began
 //             → granted    no report in time: the grant is taken back and goes to the next worker
 //             → free       the worker died; or it declined (`unused`) and no other worker has waiters
-//   popping   → granted    the pop found fewer messages than were hinted, and waiters are left: the wake chain
+//   popping   → granted    the pop found fewer messages than were hinted, and waiters remain: the wake chain
 //                          the pop found nothing, but the group became dirty meanwhile
 //             → retrying   contended
-//             → free       the pop found nothing; or no waiters are left; or the pop failed; or the worker died
+//             → free       the pop found nothing or failed; or no waiters are left; or the worker died
 //   retrying  → granted    within 5 ms, or at once by a hint or request
 //
 // A hint that arrives in `granted` or `popping` makes the group dirty: the pop may have read before the

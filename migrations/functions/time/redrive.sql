@@ -105,7 +105,8 @@ begin
     update rouse.lanes l set ready = true, blocked_until = null
     where (not l.ready or l.blocked_until is not null) and (l.partition_id, l.group_id) in (select d.partition_id, d.group_id from letters d)
   ), unswept as (
-    -- Retention starts its search for rows to delete at swept_to.
+    -- Retention starts its search for rows to delete at swept_to, so swept_to moves back to the redriven
+    -- messages.
     update rouse.partitions p set swept_to = d.seq
     from (select o.partition_id, min(o.seq) as seq from letters o group by o.partition_id) d
     where p.id = d.partition_id and p.swept_to > d.seq

@@ -1,5 +1,6 @@
 // `npm run chaos -- …`: runs a cluster under load and faults, and prints the result in the last line. Exit
-// codes: 0 no rule was broken, 1 at least one was, 2 invalid command.
+// code 0 means the expected result: no rule is broken, or with `--bugs` every bug is caught, or with
+// `--control` messages are lost. Exit code 1 means any other result, 2 an invalid command.
 import { randomInt } from 'node:crypto'
 import { runBug, runBugs } from './bugs/run-bugs.ts'
 import { type Command, readCommand, UsageError } from './run/command-line.ts'
@@ -8,7 +9,7 @@ import { runChaos } from './run/run.ts'
 const quietEverySeconds = 10
 let progressed = 0
 
-// Explicit exit: a process or socket that a fault left behind must not keep this one alive.
+// Exits explicitly, because a process or socket that a fault left behind could keep this process alive.
 process.exit(await main(process.argv.slice(2)))
 
 async function main(args: readonly string[]): Promise<number> {

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 /**
- * The run takes two minutes on a quiet machine. No rule of the gate depends on speed, so a busy one may take
- * longer.
+ * The run takes two minutes on a quiet machine. It may take longer on a busy machine, because no rule of the
+ * gate depends on speed.
  */
 const msMax = 600_000
 
@@ -28,7 +28,8 @@ async function runGate(): Promise<{ code: number | null; lines: string[] }> {
   const node = ['--import', 'tsx', '--conditions=@rouse/source', command]
   const env = ['env', '-i', `PATH=${process.env.PATH}`, `HOME=${process.env.HOME}`]
   const gate = [...env, process.execPath, ...node, '--gate', '--seed', '7']
-  // At lower priority than the tests beside it: some of them measure time, this one does not.
+  // The gate runs at lower priority than the tests that run at the same time, because some of those measure
+  // time.
   const child = spawn('nice', ['-n', '5', ...gate], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     stdio: ['ignore', 'pipe', 'pipe'],

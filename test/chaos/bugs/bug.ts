@@ -8,7 +8,10 @@ import type { RuleName } from '../checkers/check.ts'
 export interface Replacement {
   /** Relative to the repository root: a file of SQL functions, or a built module. */
   readonly file: string
-  /** Must occur exactly once; otherwise the bug is not in the product and the run proves nothing. */
+  /**
+   * The text to replace. It must occur exactly once in the file; otherwise the bug is not in the product and
+   * the run proves nothing.
+   */
   readonly find: string
   readonly put: string
 }
@@ -18,17 +21,20 @@ export interface Bug {
   /** A description of the bug. */
   readonly does: string
   readonly replaces: readonly Replacement[]
-  /** At least one of these rules must be broken; if there are several, which one depends on chance. */
+  /**
+   * The run must break at least one of these rules. If there are several, chance decides which one is broken.
+   */
   readonly caughtBy: readonly RuleName[]
-  /** The run that reveals it. */
+  /** The workloads, faults and seconds of the run that reveals the bug. */
   readonly workloads: readonly string[]
   readonly faults: readonly string[]
   readonly seconds: number
   /**
-   * The producers' rate, if 1 would reveal it too rarely or slow the machine too much to check time limits.
+   * The rate of the producers; default 1. Set if rate 1 would reveal the bug too rarely, or would slow the
+   * machine so much that time limits cannot be checked.
    */
   readonly rate?: number
-  /** None, unless the fault needs one. */
+  /** Set if a fault of the run needs a standby. */
   readonly standby?: 'sync'
 }
 
@@ -36,6 +42,6 @@ export function broken(text: string, { file, find, put }: Replacement): string {
   const places = text.split(find).length - 1
   if (places !== 1)
     throw new Error(`${file} contains the text ${places} times instead of once: ${find}`)
-  // A function, because `$` has a meaning in a replacement string.
+  // The replacement is a function, because `$` has a special meaning in a replacement string.
   return text.replace(find, () => put)
 }

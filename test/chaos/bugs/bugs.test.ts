@@ -43,7 +43,8 @@ test('a module without the text to replace does not load', async (t) => {
 })
 
 /**
- * Loaded as the nodes load them. Through `env`: tap puts its loaders into every process that a test starts.
+ * Loads the modules as the nodes do. Starts Node through `env -i`, because tap would otherwise add its
+ * loaders to the process.
  */
 async function loadModules(bug: Bug, env: Readonly<Record<string, string>>): Promise<void> {
   const files = bug.replaces.map(({ file }) => new URL(`../../../${file}`, import.meta.url).href)

@@ -1,10 +1,10 @@
-// Tests the checkers on a cluster with seeded bugs. All bugs: `npm run chaos -- --bugs`.
+// Tests the checkers on a cluster with seeded bugs. `npm run chaos -- --bugs` runs all bugs.
 import { test } from 'tap'
 import { violations } from '../checkers/summary.ts'
 import { bugNamed } from './bugs.ts'
 import { isCaught, runWith } from './run-bugs.ts'
 
-/** They affect three different workloads and do not hide each other, so one cluster is enough. */
+/** These bugs affect three different workloads and do not hide each other, so one cluster is enough. */
 const names = ['forget-keys', 'deliver-early', 'reverse-pushes']
 
 test('three bugs in one cluster are found by three rules', async (t) => {

@@ -17,7 +17,7 @@ export const nodeBugs: readonly Bug[] = [
     ],
     caughtBy: ['lost'],
     workloads: ['plain'],
-    // It shows only if a push is in progress at that moment.
+    // The bug shows only if a push is in progress when its connection or the server dies.
     faults: ['backend-terminations', 'postgres-kill', 'postgres-restart'],
     rate: 3,
     seconds: 40,
@@ -40,7 +40,7 @@ export const nodeBugs: readonly Bug[] = [
   },
   {
     name: 'drop-the-last-of-a-batch',
-    does: 'the last item of a larger push is reported as stored and is not',
+    does: 'the last item of a larger push is reported as stored, but is not stored',
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
@@ -58,7 +58,7 @@ export const nodeBugs: readonly Bug[] = [
   },
   {
     name: 'mix-up-answers',
-    does: 'pushes that shared a call all get the result of the first',
+    does: 'pushes that share a SQL call all get the result of the first push',
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',

@@ -1,4 +1,4 @@
-// Bugs in the SQL functions for operators, new groups and removal, and in how these wait for locks.
+// Bugs in the SQL functions for operators, new groups and removal, and in how these functions wait for locks.
 import type { Bug } from './bug.ts'
 
 const functions = 'migrations/functions'
@@ -28,7 +28,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'remove-the-unconsumed',
-    does: 'a message is removed at its age even if a group has not completed it',
+    does: 'a message that is old enough is removed even if a group has not completed it',
     replaces: [
       {
         file: `${functions}/time/retain_partition.sql`,
@@ -89,7 +89,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'promote-behind-a-lock',
-    does: 'promotion waits without limit for a queue whose row is locked, and with it the messages of all queues',
+    does: 'promotion waits without limit for a queue whose row is locked, so the messages of all queues wait',
     replaces: [
       {
         file: `${functions}/time/promote_scheduled.sql`,
@@ -105,7 +105,7 @@ export const operatorBugs: readonly Bug[] = [
   },
   {
     name: 'wait-for-consumers',
-    does: "an operator waits for a consumer's open transaction while it holds locks on all partitions",
+    does: 'an operator call holds locks on all partitions while it waits for an open transaction of a consumer',
     replaces: [
       {
         file: `${functions}/ack/consumer_transactions.sql`,

@@ -1,4 +1,4 @@
-// A Node loader that replaces text in modules: [{ file, find, put }], as registered by patch-modules.mjs.
+// A Node loader that replaces text in modules. patch-modules.mjs registers it with the list of replacements.
 /** @type {{ url: string, find: string, put: string }[]} */
 let patches = []
 

@@ -19,13 +19,13 @@ export interface BugRunOptions {
 }
 
 export interface BugRun {
-  /** The expected rules were broken. */
+  /** For every bug, at least one of its expected rules was broken. */
   readonly caught: boolean
   readonly fired: readonly RuleName[]
   readonly verdict: Verdict
 }
 
-/** A run with a bug may never drain; after this time the rest stays. */
+/** A run with a bug may never drain; after this time the run ends with the messages that are left. */
 const drainSecondsMax = 20
 const warmUpSeconds = 2
 /** Shorter than the long polls of the workloads, so that a missing wake-up shows. */
@@ -40,7 +40,7 @@ export async function runBug(name: string, options: BugRunOptions): Promise<bool
   return caught
 }
 
-/** Several bugs in one cluster, if they do not hide each other. */
+/** Runs several bugs in one cluster. They must not hide each other. */
 export async function runWith(
   seeded: readonly Bug[],
   { seed, print, progress = () => {}, keep = false }: BugRunOptions,
@@ -77,7 +77,7 @@ export function isCaught({ caughtBy }: Bug, fired: readonly RuleName[]): boolean
   return caughtBy.some((rule) => fired.includes(rule))
 }
 
-/** All bugs in turn. Resolves with whether all were caught. */
+/** Runs all bugs in turn. Resolves with whether all were caught. */
 export async function runBugs(options: BugRunOptions): Promise<boolean> {
   const missed: string[] = []
   for (const { name } of bugs) {

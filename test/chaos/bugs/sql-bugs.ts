@@ -1,5 +1,5 @@
-// Bugs in the SQL functions. A bug that would stop everything takes effect only occasionally, because the
-// subtle ones are hard to find.
+// Bugs in the SQL functions. A bug that would stop every delivery takes effect only occasionally, because
+// only a subtle bug tests the checkers.
 import type { Bug } from './bug.ts'
 
 const functions = 'migrations/functions'
@@ -37,7 +37,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'double-lease',
-    does: 'a pop sometimes does not move its cursor, and the next one takes the same messages',
+    does: 'a pop sometimes does not move its cursor, and the next pop takes the same messages',
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
@@ -69,7 +69,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'skip-late-commits',
-    does: 'a pop that drained its lane moves the cursor to a later head, and skips what was committed in between',
+    does: 'a pop that drains its lane moves the cursor to a later head, and skips messages that were committed in between',
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
@@ -246,7 +246,7 @@ export const sqlBugs: readonly Bug[] = [
   },
   {
     name: 'leases-run-short',
-    does: 'a lease lasts half as long as its consumer was told',
+    does: 'a lease lasts half as long as its response states',
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,

@@ -97,7 +97,7 @@ export class RowsByKey {
   }
 }
 
-/** A loop, because this runs millions of times and an iterator takes several times as long. */
+/** Uses an index loop, because this runs millions of times and an iterator takes several times as long. */
 export function mapRows<Item>(rows: Int32Array, itemOf: (row: number) => Item): Item[] {
   const items: Item[] = []
   for (let i = 0; i < rows.length; i += 1) items.push(itemOf(rows[i] as number))

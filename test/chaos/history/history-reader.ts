@@ -14,8 +14,8 @@ export async function readHistory(paths: readonly string[]): Promise<History> {
 type AnswerLine = { readonly answers?: number } & HistoryRecord
 
 /**
- * Most calls have a response, whose line repeats the request. The `sent` line is parsed only if there is
- * none.
+ * Finds `sent` lines without parsing their JSON. Most calls have a response, and its line repeats the
+ * request, so a `sent` line is parsed only if its call has no response.
  */
 const sentLine = /^\{"sent":(\d+),/
 
@@ -30,8 +30,8 @@ async function readFile(path: string, tables: HistoryTables): Promise<void> {
     const [, number] = sentLine.exec(text) ?? []
     if (number !== undefined) {
       const sent = Number(number)
-      // The numbers start again: another process continues this file, and the previous one gets no more
-      // responses.
+      // The numbers start again: another process continues this file, and the calls of the previous process
+      // get no more responses.
       if (unanswered.has(sent) || sent === 1) giveUp()
       unanswered.set(sent, text)
     } else {
@@ -43,7 +43,7 @@ async function readFile(path: string, tables: HistoryTables): Promise<void> {
   giveUp()
 }
 
-/** Complete lines only: a line without a newline was cut off when its writer died. */
+/** Yields complete lines only: a line without a newline was cut off when its writer died. */
 async function* linesOf(path: string): AsyncIterable<string> {
   let rest = ''
   for await (const chunk of createReadStream(path, { encoding: 'utf8', highWaterMark: 1 << 20 })) {
@@ -54,7 +54,8 @@ async function* linesOf(path: string): AsyncIterable<string> {
 }
 
 /**
- * The record of a call whose client died before the response: it may have taken effect, at any later time.
+ * The record of a call whose client died before the response. The call may have taken effect at any later
+ * time.
  */
 function unansweredRecord(call: SentCall): HistoryRecord {
   const unknown = { end: Number.POSITIVE_INFINITY, outcome: 'unknown' } as const

@@ -1,5 +1,5 @@
 // Turns rows of the history's tables into objects: a message with its pushes and deliveries, a delivery with
-// the bounds of its lease and its acks. They are made on demand, since there are too many to keep.
+// the bounds of its lease and its acks. The objects are made on demand, because there are too many to keep.
 import { Column, mapRows, RowsByKey } from './columns.ts'
 import {
   ackStatuses,
@@ -66,7 +66,7 @@ export class HistoryRows {
     }
   }
 
-  /** Whether a group got it more than once, or not with attempt 1. */
+  /** Whether a group got the message more than once, or with an attempt number other than 1. */
   isRedelivered(message: number): boolean {
     const rows = this.#deliveriesOf.of(message)
     const { attempt, lane } = this.#tables.deliveries

@@ -1,5 +1,5 @@
-// The columns that records are read into: one row per call, pushed item, pop, delivery and ack. Names become
-// numbers on the way in. Ids and lease tokens are only compared, so their text is not kept.
+// The columns that records are read into: one row per call, pushed item, pop, delivery and ack. Names are
+// replaced by numbers. Ids and lease tokens are only compared, so their text is not kept.
 import { Column, Names } from './columns.ts'
 import type {
   AckedItem,

@@ -3,7 +3,7 @@ import type { AckedItem, Outcome } from './records.ts'
 
 /** One item of a push call, or of a transaction. */
 export interface Pushed {
-  /** The position within the call. */
+  /** The row in the table of pushed items. The items of a call have consecutive rows. */
   readonly row: number
   readonly call: number
   readonly by: 'http' | 'sql' | 'transaction'
@@ -82,7 +82,7 @@ export interface Transaction {
   readonly end: number
   readonly outcome: Outcome
   readonly process: string
-  /** The deliveries it acknowledged (-1: their lease is from no pop of this history). */
+  /** The deliveries it acknowledged; -1 if the history has no pop with that lease. */
   readonly acked: readonly number[]
   /** The messages it pushed. */
   readonly pushed: readonly number[]

@@ -4,13 +4,14 @@
 // A client may be killed with SIGKILL at any time. So each call is written twice: before it is sent (`sent`:
 // what it may do) and when the response is known (`answered`: its result). Both are write(2) calls that
 // return before the process continues. What the kernel accepted survives the process; only a crash of the
-// machine would lose it. There is no buffer, no timer and nothing to flush: a line costs microseconds, a call
+// machine would lose it. There is no buffer to flush: writing a line takes microseconds, and a call takes
 // milliseconds.
 //
-// A killed client leaves at most calls without a response. The reader treats them as `unknown`:
+// A killed client leaves complete records, except for calls without a response. The reader treats them as
+// `unknown`:
 // - A push that reached the queue is in the history before a consumer can get its message. A delivered value
 //   is never unexpected because its producer died.
-// - A response that was read but not written is unknown, not ok, so no rule relies on it.
+// - If a response was read but not written, its call is unknown, not ok, so no rule relies on it.
 // - An ack, release or pop in progress may have taken effect, which explains what the next consumer sees.
 // The last line of a killed process may be incomplete; it has no newline, and the reader drops it.
 import { closeSync, openSync, writeSync } from 'node:fs'

@@ -1,14 +1,14 @@
-// A history, ready for the checkers: messages with their pushes, deliveries and acks, and the bounds of what
-// happened when.
+// A history, ready for the checkers: messages with their pushes, deliveries and acks, and bounds for the time
+// of each event.
 //
 // A client knows when it sent a request and when the response came; the effect happened in between. The
 // checkers use only the bounds that follow from this:
-// - A lease begins after its pop was sent and after everything it contains was pushed, and before the
-//   response (`begins` … `end`; lease-bounds.ts has the details).
-// - It expires between `begins` + its duration and `end` + its duration. A successful extension counts from
-//   its request for the lower bound and from its response for the upper (`expiresMin` … `expiresMax`).
-// - It may be over once a client sent an ack or release that was not refused, and certainly is when that
-//   succeeded. A purge or seek of its queue may end it, too (operations.ts).
+// - A lease begins after its pop was sent and after all its messages were pushed, and before the response
+//   (`begins` … `end`; lease-bounds.ts has the details).
+// - A lease expires between `begins` + its duration and `end` + its duration. A successful extension counts
+//   from its request for the lower bound and from its response for the upper (`expiresMin` … `expiresMax`).
+// - A lease may be over once a client sent an ack or release that was not refused. It is certainly over once
+//   that call succeeded. A purge or seek of its queue may also end a lease (operations.ts).
 import { RowsByKey } from './columns.ts'
 import { HistoryRows } from './history-rows.ts'
 import { HistoryTables, outcomes } from './history-tables.ts'
@@ -17,7 +17,7 @@ import { Operations } from './operations.ts'
 import type { AuditRecord, FaultRecord, HistoryRecord, QueueRecord } from './records.ts'
 import { type Span, Windows } from './windows.ts'
 
-/** How long after its own wait a pop without a response may still have been running. */
+/** A pop without a response may have kept running for this long after its own wait was over. */
 const unansweredPopMs = 10_000
 
 export class History {
@@ -71,12 +71,12 @@ export class History {
     return this.#tables.deliveries.message.length
   }
 
-  /** Every message that a client tried to push, or got. */
+  /** Every message that a client tried to push, or that a client got. */
   *messages(): Iterable<Message> {
     for (let row = 0; row < this.messageCount; row += 1) yield this.message(row)
   }
 
-  /** Only those that a group got more than once, or not with attempt 1. */
+  /** Only messages that a group got more than once, or with an attempt number other than 1. */
   *redeliveredMessages(): Iterable<Message> {
     for (let row = 0; row < this.messageCount; row += 1) {
       if (this.#rows.isRedelivered(row)) yield this.message(row)
@@ -127,7 +127,10 @@ export class History {
     return this.#faulty.touch(from, to)
   }
 
-  /** Whether a pop of that group without a response may have leased something in that time. */
+  /**
+   * Whether the group of this delivery sent a pop without a response that may have leased messages in that
+   * time.
+   */
   lostPop(delivery: Delivery, from: number, to: number): boolean {
     const { deliveries, lanes } = this.#tables
     const consumer = lanes.consumer.at(deliveries.lane.at(delivery.row))
@@ -157,7 +160,9 @@ export class History {
     yield* this.#rows.pushCalls()
   }
 
-  /** Includes pops by its namespace or task. */
+  /**
+   * The times of a consumer's pops without a response, including pops by the namespace or task of its queue.
+   */
   *#lostPopSpansOf(consumer: number): Iterable<Span> {
     const { names, consumers, queues } = this.#tables
     yield* this.#lostPopSpans(consumer)

@@ -2,9 +2,10 @@
 // follows from them.
 //
 // The database counts a lease from the time at which the pop's SQL call read the clock. The call may return
-// messages that were pushed slightly later, while it ran: hence `popCallMs`. During a fault a call may take
-// any time, and only the client's own start counts. The database clock is cut to milliseconds and differs
-// from the clients' (`clockMs`).
+// messages that were pushed slightly later, while it ran; `popCallMs` is the allowance for that. During a
+// fault a call may take any time, so only the time at which the client sent the pop counts. The database
+// clock is cut to milliseconds and differs from the clocks of the clients; `clockMs` is the allowance for
+// that.
 import { Column } from './columns.ts'
 import { type HistoryTables, outcomes } from './history-tables.ts'
 import type { Operations } from './operations.ts'
@@ -80,7 +81,7 @@ export function leaseBounds(
   return bounds
 }
 
-/** Leases that an operator's purge or seek ended. */
+/** Lowers `releasedMin` of leases that an operator's purge or seek may have ended. */
 function endByOperations(
   { deliveries, lanes, consumers, names }: HistoryTables,
   operations: Operations,
@@ -97,7 +98,7 @@ function endByOperations(
   }
 }
 
-/** By message: when the first push that may have stored it was sent. */
+/** For each message, the time at which the first push that may have stored it was sent. */
 function earliestPushes({ calls, pushes, messages }: HistoryTables): Float64Array {
   const earliest = new Float64Array(messages.queue.length).fill(Number.POSITIVE_INFINITY)
   const failed = outcomes.indexOf('fail')

@@ -11,7 +11,7 @@ export interface Place {
   readonly group: string
 }
 
-/** How long after it was sent an operation without a response may still take effect. */
+/** An operation without a response may still take effect for this long after it was sent. */
 const unansweredMs = 20_000
 
 export class Operations {
@@ -31,13 +31,14 @@ export class Operations {
     return this.#records.length === 0
   }
 
-  /** Whether one of these may have happened to the group in that time. */
+  /** Whether an operation of these kinds may have affected the group in that time. */
   touch(kinds: readonly OperationKind[], place: Place, from: number, to: number): boolean {
     return !this.isEmpty && kinds.some((kind) => this.#windowsOf(kind, place).touch(from, to))
   }
 
   /**
-   * The earliest time at which a purge or seek may have ended a lease that began then; Infinity: none did.
+   * The earliest time at which a purge or seek may have ended a lease that began at `begins`; Infinity if
+   * there is none.
    */
   movedFrom(place: Place, begins: number): number {
     if (this.isEmpty) return Number.POSITIVE_INFINITY
@@ -88,14 +89,14 @@ export class Operations {
   }
 }
 
-/** A subscription without a response is sent again, and for a group that already exists it is a seek. */
+/** A subscription without a response may take effect when its group already exists. It is then a seek. */
 function mayMove({ kind, outcome }: OperatorRecord): boolean {
   return kind === 'subscribe' && outcome !== 'ok'
 }
 
 /** When the operation may have happened. */
 export function spanOf({ kind, outcome, start, end }: OperatorRecord): Span {
-  // A client waits for the end of its redrive, so it is over when the record ends.
+  // A client waits until its redrive is over, so the redrive is over at the end of the record.
   const isOver = outcome === 'ok' || kind === 'redrive'
   return { from: start, to: isOver ? end : start + unansweredMs }
 }

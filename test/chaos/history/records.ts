@@ -3,7 +3,10 @@
 //
 // Times are milliseconds on CLOCK_MONOTONIC, which all processes of a machine share (clock.ts).
 
-/** ok: a 2xx or a commit. fail: it certainly had no effect. unknown: it may have had one. */
+/**
+ * ok: the response was 2xx, or the commit succeeded. fail: the call certainly had no effect. unknown: the
+ * call may have had an effect.
+ */
 export type Outcome = 'ok' | 'fail' | 'unknown'
 
 interface Call {
@@ -12,7 +15,7 @@ interface Call {
   readonly start: number
   readonly end: number
   readonly outcome: Outcome
-  /** Its workload, which determines the rules for its queues. */
+  /** The workload of the client, which determines the rules for its queues. */
   readonly workload: string
   /** The HTTP status; absent if there was no response. */
   readonly status?: number
@@ -31,7 +34,7 @@ export interface PushedItem {
   readonly delayMs?: number
   /** The amount, in workloads that check a sum: transactions move it, and the sum must stay the same. */
   readonly amount?: number
-  /** From an ok response. */
+  /** Set if the response was ok. */
   readonly result?: { readonly status: 'queued' | 'duplicate' | 'scheduled'; readonly id: string }
 }
 
@@ -53,7 +56,7 @@ export interface PoppedMessage {
   readonly attempt: number
   /** The message's own lease token, which its ack must carry. */
   readonly leaseId: string
-  /** As pushed. */
+  /** The amount of the pushed item. */
   readonly amount?: number
 }
 
@@ -76,7 +79,7 @@ export interface AckedItem {
   readonly partitionId: string
   readonly value: string
   readonly status: 'completed' | 'failed' | 'retry' | 'dlq'
-  /** From an ok response: accepted, or refused as stale. */
+  /** Set if the response was ok: true if the ack was accepted, false if it was refused as stale. */
   readonly success?: boolean
 }
 
@@ -84,7 +87,7 @@ export interface AckRecord extends Call {
   readonly kind: 'ack'
   readonly group: string
   readonly acks: readonly AckedItem[]
-  /** In a transaction: pushed if and only if the acks were accepted. */
+  /** Set for a transaction: the items that are pushed if and only if the acks are accepted. */
   readonly pushes?: readonly PushedItem[]
 }
 
@@ -92,21 +95,22 @@ export interface AckRecord extends Call {
 export interface LeaseRecord extends Call {
   readonly kind: 'extend' | 'release'
   readonly leaseId: string
-  /** Of an extension. */
+  /** The duration of an extension. */
   readonly seconds?: number
 }
 
 /**
  * An operation on a whole queue, by an operator or a new group. A redrive ends when all dead letters were
- * moved, or when it is certain that no more will be.
+ * moved, or when it is certain that no more will be moved.
  */
 export interface OperatorRecord extends Call {
   readonly kind: 'purge' | 'seek' | 'redrive' | 'subscribe'
   readonly queue: string
-  /** For a seek and a subscription. */
+  /** Set for a seek and a subscription. */
   readonly group?: string
   /**
-   * For a seek and a subscription: messages pushed from this time on are delivered (on the history's clock).
+   * Set for a seek and a subscription: messages pushed from this time on are delivered. A number is a time on
+   * the history's clock.
    */
   readonly from?: 'all' | 'new' | number
 }
@@ -131,7 +135,8 @@ export interface FaultRecord {
   /** Set if the fault affects single queues: the rule `hostile neighbours` checks the others. */
   readonly mayHarm?: MayHarm
   /**
-   * When the database itself was too slow to check time limits: a probe commit of the harness took too long.
+   * The times at which the database itself was too slow to check time limits, because a probe commit of the
+   * harness took too long.
    */
   readonly slowCommits?: readonly { readonly from: number; readonly to: number }[]
   /** Set if the fault was not injected: the permission or program that is missing. */
@@ -168,13 +173,19 @@ export interface QueueRecord {
   readonly retryLimit: number
   /** 0: no deduplication. */
   readonly dedupWindowMs: number
-  /** Set if waiters are idle (ordering `none`): the time limit for a wake-up outside of faults. */
+  /**
+   * The time limit for a wake-up outside of faults. Set if the queue has idle waiters; its ordering is then
+   * `none`.
+   */
   readonly wakeMsMax?: number
-  /** Set if messages carry amounts that transactions move from stage to stage, from 1 up. */
+  /**
+   * The number of the stage, from 1 up. Set if messages carry amounts that transactions move from stage to
+   * stage.
+   */
   readonly stage?: number
-  /** Set if messages of this age are removed even if they were not consumed. */
+  /** Messages of this age are removed even if they were not consumed. */
   readonly retentionMs?: number
-  /** Other sources by which it is popped: `namespace n`, `task t`. */
+  /** Other sources through which the queue is popped: `namespace n`, `task t`. */
   readonly sources?: readonly string[]
 }
 

@@ -13,7 +13,7 @@ export interface Windows {
   readonly windowMs: number
 }
 
-/** Undefined: no request was in progress. */
+/** The median request time of each window; undefined if no request was in progress. */
 export function windowMedians(
   timed: readonly Timed[],
   { from, until, windowMs }: Windows,

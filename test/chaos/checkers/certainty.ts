@@ -20,8 +20,8 @@ export function deliveriesByGroup({ deliveries }: Message): Map<string, Delivery
 }
 
 /**
- * Whether one delivery was certainly leased after the other: by the clock, or by the attempt, which only
- * grows unless the database forgot a lease or an operator reset the count.
+ * Whether `later` was certainly leased after `earlier`. Either the clock shows it, or the attempt number,
+ * which only grows unless the database forgot a lease or an operator reset the count.
  */
 export function surelyBefore(history: History, earlier: Delivery, later: Delivery): boolean {
   if (earlier.end < later.begins) return true
@@ -46,7 +46,7 @@ export function completion({ acks }: Delivery): Acked | undefined {
   return acks.find(({ status, taken }) => status === 'completed' && taken === 'yes')
 }
 
-/** Whether an operator may have redriven the message after it became a dead letter at that time. */
+/** Whether an operator may have redriven the message after it became a dead letter at `givenUp`. */
 export function mayBeRedriven(history: History, delivery: Delivery, givenUp: number): boolean {
   return history.operations.touch(['redrive'], delivery, givenUp, Number.POSITIVE_INFINITY)
 }

@@ -1,4 +1,4 @@
-// Applies all rules to one history.
+// Applies all rules to one history. The rules cite the promises of README.md by number.
 import type { History } from '../history/history.ts'
 import { conservation } from './consistency/conservation.ts'
 import { leftOver } from './consistency/left-over.ts'
@@ -55,7 +55,7 @@ export type RuleName =
 export interface RuleVerdict {
   readonly rule: RuleName
   readonly count: number
-  /** The first few. */
+  /** The first violations of the rule. */
   readonly violations: readonly Violation[]
 }
 
@@ -68,7 +68,7 @@ export interface Verdict {
   readonly deliveries: number
   readonly faults: number
   readonly duplicates: number
-  /** Delivered, and then undone by a failover: see ghosts.ts. */
+  /** The number of messages that were delivered and then undone by a failover: see ghosts.ts. */
   readonly ghosts: number
   readonly rules: readonly RuleVerdict[]
   readonly recoveries: readonly FaultRecovery[]

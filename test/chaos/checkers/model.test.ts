@@ -1,4 +1,5 @@
-// Random histories of a correct queue break no rule. The same histories with one defect break its rule.
+// Random histories of a correct queue break no rule. With one defect added, the same histories break the rule
+// for that defect.
 import fc from 'fast-check'
 import { test } from 'tap'
 import { History } from '../history/history.ts'

@@ -2,7 +2,7 @@
 import type { RuleName, Verdict } from './check.ts'
 import type { FaultRecovery } from './timing/recovery.ts'
 
-/** Always in the sentence, even with a count of 0. */
+/** The rules that the sentence always names, even with a count of 0. */
 const named: ReadonlySet<RuleName> = new Set([
   'lost',
   'out of order',
@@ -85,7 +85,7 @@ export function violations(verdict: Verdict): string {
   return lines.join('\n')
 }
 
-/** Median and worst. */
+/** The median and the worst of these times. */
 function spread(times: readonly (number | undefined)[], none = 'never'): string {
   const known = times.filter((time) => time !== undefined).sort((a, b) => a - b)
   const [median, worst] = [known[known.length >> 1], known.at(-1)]

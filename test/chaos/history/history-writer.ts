@@ -7,8 +7,8 @@
 // machine would lose it. There is no buffer to flush: writing a line takes microseconds, and a call takes
 // milliseconds.
 //
-// A killed client leaves complete records, except for calls without a response. The reader treats them as
-// `unknown`:
+// A killed client leaves complete records, except for calls without a response. The reader treats such calls
+// as `unknown`:
 // - A push that reached the queue is in the history before a consumer can get its message. A delivered value
 //   is never unexpected because its producer died.
 // - If a response was read but not written, its call is unknown, not ok, so no rule relies on it.

@@ -1,5 +1,6 @@
-// Transactions move amounts from stage to stage, and the sum must stay the same: over all messages of a
-// stage, each counted once, it equals the sum of the stage before, minus what became dead letters there.
+// Transactions move amounts from stage to stage, and the sum must stay the same. The sum over all messages of
+// a stage, each counted once, must equal the sum of the previous stage minus the amounts that became dead
+// letters there.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { deadLetters } from '../dead-letter-index.ts'

@@ -1,9 +1,9 @@
 // The acks and pushes of a transaction take effect together or not at all.
-// - ok: everything it pushed is delivered, nothing it acknowledged is delivered again.
-// - unknown: all of its pushes are stored or none. If all, as above; if none, what it acknowledged must be
-//   delivered again.
-// unexpected.ts checks refused transactions. If another call pushed the same values, they prove nothing about
-// an unknown one.
+// - ok: everything it pushed is delivered, and nothing it acknowledged is delivered again.
+// - unknown: all of its pushes are stored, or none. If all are stored, the rule for ok applies. If none is
+//   stored, the messages it acknowledged must be delivered again.
+// unexpected.ts checks refused transactions. If another call pushed the same values, these values prove
+// nothing about an unknown transaction.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message, Transaction } from '../../history/history-views.ts'
 import { surelyBefore } from '../certainty.ts'

@@ -66,7 +66,7 @@ test('dead letters: an ack with dlq makes one at once', async (t) => {
   t.equal(deadLetters(story.audit({ deadLetters: [dead('a', 1)] }).history()).count, 0)
 })
 
-test('dead letters: a completed, a duplicate and an unknown one are violations', async (t) => {
+test('dead letters: a completed message, a second dead letter and one that was never pushed are violations', async (t) => {
   const completed = new Story().queue({ retryLimit: 0 }).push('a', { at: 0 })
   completed.ack(completed.pop('a', { at: 10 }), { at: 20 })
   completed.audit({ deadLetters: [dead('a', 1)] })

@@ -1,5 +1,5 @@
-// Promise 5 at the limit: a message that fails in every attempt becomes a dead letter after exactly that many
-// deliveries.
+// Promise 5: a message that fails in every attempt becomes a dead letter after exactly as many deliveries as
+// its queue allows.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import { completion, deliveriesByGroup, mayBeRedriven } from '../certainty.ts'
@@ -68,7 +68,7 @@ function checkLetter(
   }
 }
 
-/** When the ack was sent that certainly ended its last attempt. */
+/** The time at which the ack that certainly ended the last attempt of the message was sent. */
 function givenUpFrom({ acks, attempt }: Delivery, triesMax: number): number | undefined {
   return acks.find(
     ({ status, taken }) =>

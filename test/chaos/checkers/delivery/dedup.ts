@@ -1,4 +1,5 @@
-// Two pushes with one key within the window are one message with one id, on any node.
+// Two pushes with one key within the window store one message with one id, even if they go to different
+// nodes.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { Findings } from '../findings.ts'
@@ -30,7 +31,8 @@ function mayBeForgotten({ operations }: History, { queue, pushes }: Message): bo
 }
 
 /**
- * Every push that may have stored it had the same key, and the key was still known when the last push ended.
+ * Whether every push that may have stored the message had the same key, and the key was still known when the
+ * last push ended.
  */
 function areOneKey({ pushes }: Message, windowMs: number): boolean {
   const possible = pushes.filter(({ outcome }) => outcome !== 'fail')

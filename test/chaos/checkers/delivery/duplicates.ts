@@ -1,7 +1,7 @@
 // Promise 7: every duplicate has a reason.
 //
 // A duplicate is any delivery of a value to a group after the first. It is explained if
-// - the earlier lease may have expired, been released or failed before it,
+// - the earlier lease may have expired, been released or failed before this delivery,
 // - the database may have forgotten leases, or a seek may have moved the group back,
 // - or it is another message with the same value, pushed again without a key after a lost response.
 // Nothing explains a delivery that certainly came after an accepted completion: acks are durable.
@@ -44,7 +44,7 @@ export function duplicates(history: History): Duplicates {
   return { count, unexplained }
 }
 
-/** The largest number of messages that its pushes may have stored. */
+/** The largest number of messages that the pushes of this value may have stored. */
 function timesPushed({ pushes }: Message): number {
   return pushes.filter(({ outcome, status }) => outcome !== 'fail' && status !== 'duplicate').length
 }

@@ -1,13 +1,16 @@
 // Messages that retention may have removed before they were consumed. At the end of a run every message is
-// old enough, so age alone would excuse everything. A message that the group skipped while it was young is
-// lost: one that was pushed after it, in the same partition, was delivered before its retention time was
-// over.
+// old enough, so age alone would excuse everything. So a message is lost if the group skipped it before its
+// retention time was over: a message that was pushed later to the same partition was delivered before that
+// time.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { pushedFrom, pushedTo } from './subscriptions.ts'
 
 interface Came {
-  /** When the response came, and the earliest time at which the message can have been stored. */
+  /**
+   * `end` is the time of the response; `pushed` is the earliest time at which the message can have been
+   * stored.
+   */
   readonly end: number
   readonly pushed: number
 }

@@ -1,6 +1,7 @@
 // A ghost is a message that was delivered and then undone by a failover: its push was never ok, and after the
-// crash it was not seen again. This happens when a wait for the standby is cancelled: the primary shows what
-// the standby does not have yet. Promise 7 allows it, and rules that count messages leave ghosts out.
+// crash the message was not seen again. This happens when a wait for the standby is cancelled: the primary
+// then delivers messages that the standby does not have yet. Promise 7 allows ghosts, and rules that count
+// messages leave them out.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { completion } from '../certainty.ts'

@@ -2,8 +2,8 @@
 // letter.
 //
 // A group that subscribed during the run gets the messages of its subscription. Messages that a purge or seek
-// may have skipped, or that retention may have removed, are excused. Messages that a seek went back over must
-// be delivered again.
+// may have skipped, or that retention may have removed, are excused. After a seek back, all messages from the
+// new position of the group on must be delivered again.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import type { QueueRecord } from '../../history/records.ts'
@@ -73,7 +73,10 @@ function newGroups(history: History, { queue }: QueueRecord): Iterable<string> {
   return history.operations.subscriptions(queue).keys()
 }
 
-/** Whether one of its deliveries can have been the last. A redriven dead letter is not finished. */
+/**
+ * Whether one of the deliveries can have been the last one of the message. A redriven dead letter is not
+ * finished.
+ */
 function mayHaveEnded(
   history: History,
   deliveries: readonly Delivery[],

@@ -40,7 +40,7 @@ test('unexpected: a message that a purge must have removed', async (t) => {
   ])
 })
 
-test('unexpected: not a message in progress during the purge, or after a purge without a response', async (t) => {
+test('unexpected: a push in progress during the purge, or a purge without a response, is no violation', async (t) => {
   const under = new Story().push('a', { at: 0, took: 20 }).operation('purge', { at: 10 })
   under.pop('a', { at: 30 })
   t.equal(unexpected(under.history()).count, 0)
@@ -174,7 +174,7 @@ test('lost: a message that retention may have removed is not lost, one skipped w
   t.match(lost(young.history()).violations, [{ what: 'a of jobs was never delivered to g' }])
 })
 
-/** Fails four times, the last time at 420. */
+/** A message that fails four times, the last time at 420 ms. */
 function givenUp(): Story {
   const story = new Story().push('a', { at: 0 })
   for (const at of [100, 200, 300, 400]) {

@@ -4,16 +4,18 @@ import type { Message } from '../../history/history-views.ts'
 import { type Place, spanOf } from '../../history/operations.ts'
 import type { OperatorRecord, QueueRecord } from '../../history/records.ts'
 
-/** The difference between the clock of a subscription and the one of stored messages. */
+/** The difference between the clock of a subscription and the clock of stored messages is at most this. */
 const clockMs = 100
 
-/** The earliest time at which it may have been stored. */
+/** The earliest time at which the message may have been stored. */
 export function pushedFrom({ pushes }: Message): number {
   const possible = pushes.filter(({ outcome }) => outcome !== 'fail')
   return Math.min(...possible.map(({ start, delayMs }) => start + delayMs))
 }
 
-/** The latest such time; Infinity if one of its pushes has no response. */
+/**
+ * The latest time at which the message may have been stored; Infinity if one of its pushes has no response.
+ */
 export function pushedTo({ pushes }: Message): number {
   const possible = pushes.filter(({ outcome }) => outcome !== 'fail')
   return Math.max(
@@ -33,7 +35,8 @@ export function mustGet(
   if (queue.groups.includes(group)) return true
   const subscribed = history.operations.subscriptions(queue.queue).get(group) ?? []
   const [first] = subscribed
-  // The start of a subscription is certain only if it was requested once, successfully.
+  // The start of a subscription is certain only if the group subscribed with a single request, and that
+  // request succeeded.
   if (first === undefined || subscribed.length > 1 || first.outcome !== 'ok') return false
   const { from = 'all', end } = first
   if (from === 'all') return true
@@ -41,7 +44,7 @@ export function mustGet(
   return pushed > end || (from !== 'new' && pushed > from + clockMs)
 }
 
-/** Whether it was certainly stored before the group's subscription starts. */
+/** Whether the message was certainly stored before the group's subscription starts. */
 export function isBeforeSubscription(history: History, message: Message, place: Place): boolean {
   const subscribed = history.operations.subscriptions(place.queue).get(place.group) ?? []
   const [first] = subscribed
@@ -65,7 +68,7 @@ export function lastSeek({ operations }: History, place: Place): OperatorRecord 
   return isLast ? last : undefined
 }
 
-/** Whether the seek certainly moved its group back before this message. */
+/** Whether the seek certainly moved its group back to a position before this message. */
 export function sentBackTo(message: Message, { from, start }: OperatorRecord): boolean {
   if (typeof from !== 'number') return false
   return pushedFrom(message) > from + clockMs && pushedTo(message) < start

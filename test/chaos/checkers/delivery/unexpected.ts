@@ -1,5 +1,6 @@
-// A delivered message was pushed, the push was not refused, and it is in the partition it was pushed to. It
-// is not delivered after a purge that must have removed it, or to a group whose subscription starts after it.
+// A delivered message must have been pushed, by a push that was not refused, and must come from the partition
+// that it was pushed to. It must not be delivered after a purge that must have removed it, or to a group
+// whose subscription starts after the message.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import { Findings } from '../findings.ts'
@@ -43,7 +44,10 @@ function checkPlaces(history: History, message: Message, name: string, findings:
   }
 }
 
-/** Dead letters survive a purge, and a redrive may bring them back. */
+/**
+ * Whether a purge must have removed the message before this delivery. Dead letters survive a purge, and a
+ * redrive may put them back.
+ */
 function wasPurgedBefore(history: History, message: Message, delivery: Delivery): boolean {
   const { operations } = history
   const stored = pushedTo(message)

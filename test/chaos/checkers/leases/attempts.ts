@@ -1,15 +1,15 @@
 // Promise 5: attempts are counted at delivery, per message.
 //
-// Each delivery has the next attempt number, unless the previous attempt may have been returned uncounted
-// (released, or acknowledged with `retry`) or forgotten by the database. A number is skipped only if a
-// delivery in between reached no consumer: its response was lost, or a node or database session died with it.
-// After a redrive or a seek attempts count from one again.
+// Each delivery has the next attempt number. A number may repeat only if the previous attempt may not have
+// been counted: it was released, acknowledged with `retry`, or forgotten by the database. A number may be
+// skipped only if a delivery in between reached no consumer: its response was lost, or its node or database
+// session died. After a redrive or a seek, attempts count from one again.
 import type { History } from '../../history/history.ts'
 import type { Delivery } from '../../history/history-views.ts'
 import { byAttempt, deliveriesByGroup, restarts } from '../certainty.ts'
 import { Findings } from '../findings.ts'
 
-/** How long after a fault a lease that a dying node took may still be redelivered. */
+/** The messages of a lease that a dying node took may still be redelivered for this long after the fault. */
 const aftermathMs = 10_000
 
 export function attempts(history: History): Findings {

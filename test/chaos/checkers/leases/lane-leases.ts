@@ -1,5 +1,6 @@
-// Promise 4: in queues ordered by partition there is one lease at a time per group and partition. It is over
-// when all its messages of that partition have ended; the conclusions are those of overlapping-leases.ts.
+// Promise 4: in queues ordered by partition there is one lease at a time per group and partition. A lease is
+// over when all its messages of that partition have ended. overlapping-leases.ts explains when two leases
+// certainly overlapped.
 import type { History } from '../../history/history.ts'
 import type { Delivery } from '../../history/history-views.ts'
 import { ackedMin } from '../certainty.ts'
@@ -7,7 +8,7 @@ import { Findings } from '../findings.ts'
 
 interface LaneLease {
   readonly first: Delivery
-  /** The earliest time at which its lane may have been free again. */
+  /** The earliest time at which this lease may have freed its lane. */
   readonly endsMin: number
 }
 
@@ -30,7 +31,7 @@ export function laneLeases(history: History): Findings {
   return findings
 }
 
-/** In the order of delivery. */
+/** The leases of one lane, in the order of delivery. */
 function leasesOf(deliveries: readonly Delivery[]): LaneLease[] {
   const pops = new Map<number, Delivery[]>()
   for (const delivery of deliveries) {

@@ -1,7 +1,7 @@
 // Promise 3: one live lease per message and group.
 //
-// Two leases certainly overlapped if each was delivered before the other can have ended: the first one was
-// still alive when the second began, whichever that was.
+// Two leases certainly overlapped if each was delivered before the other can have ended. No matter which of
+// them began first, it was still alive when the other began.
 import type { History } from '../../history/history.ts'
 import type { Delivery } from '../../history/history-views.ts'
 import { deliveriesByGroup, endsMin } from '../certainty.ts'

@@ -1,4 +1,4 @@
-// Promise 3: an ack is refused if its lease is over. It certainly is over if, before the ack was sent,
+// Promise 3: an ack is refused if its lease is over. The lease is certainly over if, before the ack was sent,
 // - the lease must have expired, or its release had succeeded,
 // - the message had been delivered again,
 // - or another ack with the same token had been accepted.

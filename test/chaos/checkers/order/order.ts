@@ -1,7 +1,7 @@
 // Promise 4, in queues ordered by partition:
 // - First attempts come in log order, within one response and between responses that certainly came one after
 //   the other.
-// - A message is not delivered for the first time while an earlier one has not ended (it holds its lane).
+// - A message holds its lane until it has ended: until then no later message is delivered for the first time.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Lane } from '../../history/history-views.ts'
 import { moves } from '../certainty.ts'
@@ -19,7 +19,10 @@ export function order(history: History): Findings {
   return findings
 }
 
-/** Of all messages later in the log, the one delivered first must not certainly have come before this one. */
+/**
+ * Compares each message with one other: of all messages that are later in the log, the one that was delivered
+ * first. It is a violation if that one was certainly delivered before the message.
+ */
 function checkFirstAttempts(
   history: History,
   { group, partition }: Lane,
@@ -40,7 +43,10 @@ function checkFirstAttempts(
   }
 }
 
-/** Rows of one response are in its order. */
+/**
+ * Whether `came` was certainly delivered before `due`. Deliveries of one response have rows in the order of
+ * the response.
+ */
 function wrongWayRound(history: History, came: Delivery, due: Delivery): boolean {
   if (came.pop === due.pop) return came.row < due.row
   if (came.end >= due.begins || history.forgets(came.begins, due.end)) return false
@@ -57,7 +63,7 @@ function checkHolding(
   const letters = deadLetters(history)
   const lowestOfPop = new Map<number, number>()
   for (const { pop, seq } of bySeq) if (!lowestOfPop.has(pop)) lowestOfPop.set(pop, seq)
-  // By seq: the latest of the earliest times at which everything up to there can have ended.
+  // For each seq, `from` is the earliest time at which all messages up to that seq can have ended.
   const ended: { readonly seq: number; readonly from: number; readonly last: Delivery }[] = []
   for (let i = 0; i < bySeq.length; ) {
     const seq = bySeq[i]?.seq ?? 0
@@ -92,13 +98,16 @@ function checkHolding(
   }
 }
 
-/** A seek may have moved the group between the two. */
+/** Whether a purge or seek may have moved the group between the two deliveries. */
 function movedBetween(history: History, one: Delivery, other: Delivery): boolean {
   const from = Math.min(one.begins, other.begins)
   return history.operations.touch(moves, one, from, Math.max(one.end, other.end))
 }
 
-/** Its last attempt may have been lost, and its dead letter redriven. */
+/**
+ * The earliest time at which the message may have become a dead letter that was redriven later. The delivery
+ * of its last attempt may have been lost.
+ */
 function mayHaveDiedFrom(
   history: History,
   deliveries: readonly Delivery[],
@@ -128,8 +137,8 @@ function holderBefore<Ended extends { readonly seq: number }>(
 }
 
 /**
- * The earliest time at which the message can have been completed or become a dead letter. Its last attempt
- * may have been lost.
+ * The earliest time at which the message can have been completed or become a dead letter. The delivery of its
+ * last attempt may have been lost.
  */
 function mayEndFrom(deliveries: readonly Delivery[], retryLimit: number, isDead: boolean): number {
   const seenLast = deliveries.some(({ attempt }) => attempt > retryLimit)

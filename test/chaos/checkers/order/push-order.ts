@@ -1,5 +1,6 @@
 // Promise 4 for producers: the log of a partition follows the pushes.
-// - If one push was answered before another was sent, it has the lower seq, even from different producers.
+// - If one push was answered before another was sent, the first push has the lower seq, even if the pushes
+//   are from different producers.
 // - The items of one push, or of one transaction of a SQL producer, keep their order.
 // Messages of SQL producers and delayed ones reach the log later, so the first point does not apply to them.
 import type { History } from '../../history/history.ts'

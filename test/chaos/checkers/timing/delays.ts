@@ -2,7 +2,10 @@
 import type { History } from '../../history/history.ts'
 import { Findings } from '../findings.ts'
 
-/** The clock of the database is cut to milliseconds, and differs from the clients'. */
+/**
+ * The allowance for the clock of the database, which is cut to milliseconds and differs from the clocks of
+ * the clients.
+ */
 const clockMs = 5
 
 export function delays(history: History): Findings {

@@ -46,7 +46,7 @@ test('hostile neighbours: a pop that waited although another queue had a message
   t.equal(waited('jobs'), 0)
 })
 
-test('hostile neighbours: without a waiter, or with a leased lane, there is none', async (t) => {
+test('hostile neighbours: without a waiter, or with a leased lane, there is no violation', async (t) => {
   const asked = calm().queue({ queue: 'others' }).push('a', { at: 11_000, queue: 'others' })
   asked.pop('a', { at: 13_500, waitMs: 5_000, queue: 'others' })
   t.equal(checked(asked).findings.count, 0)

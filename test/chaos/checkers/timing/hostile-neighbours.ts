@@ -1,9 +1,10 @@
 // A fault of one queue must not affect others. Faults that affect single queues, or that are one user's
 // transaction, name the queues whose calls they may slow down. On all other queues no push takes more than a
-// second, and no pop waits longer than that while a message is available.
+// second, and no pop waits longer than a second while a message is available.
 //
-// A busy machine cannot check this. Left out and reported are faults before which a tenth of the pushes took
-// more than 250 ms, and calls during which a probe commit of the harness was slow (commit-probe.ts).
+// A busy machine is too slow to check this. The rule does not check, but reports, faults before which a tenth
+// of the pushes took more than 250 ms, and calls during which a probe commit of the harness was slow
+// (commit-probe.ts).
 import type { History } from '../../history/history.ts'
 import type { Delivery, Lane, Message, Pop } from '../../history/history-views.ts'
 import type { FaultRecord, MayHarm } from '../../history/records.ts'
@@ -14,9 +15,12 @@ import { wasIdle } from './late-wakes.ts'
 import { calmPushMsMax, type FaultRecovery } from './recovery.ts'
 
 const callMsMax = 1_000
-/** How long after another fault its effects may last. */
+/** The effects of another fault may last for this long after its end. */
 const aftermathMs = 3_000
-/** The harness's own calls wait for what the fault holds. */
+/**
+ * The name of the harness's own client. Its calls are not checked, because they wait for the locks of the
+ * fault.
+ */
 const harnessProcess = 'nemesis'
 
 export interface Neighbours {
@@ -149,7 +153,7 @@ function* lateOnes(history: History, lane: Lane): Iterable<LateOne> {
   }
 }
 
-/** When it was certainly deliverable; Infinity if that is unknown. */
+/** The time from which the message was certainly deliverable; Infinity if that is unknown. */
 function availableAt({ pushes }: Message): number {
   const [push] = pushes
   if (push?.outcome !== 'ok' || pushes.length > 1) return Number.POSITIVE_INFINITY

@@ -1,6 +1,6 @@
-// Promise 6: a push reaches an idle waiter. A message is late if it came later after its push than the
-// queue's limit, while a pop was open for all of that time and did not get it. Faults and their aftermath are
-// excluded: recovery times cover them.
+// Promise 6: a push reaches an idle waiter. A message is late if the time from its push to its delivery
+// exceeds the queue's limit, although a pop was open for longer than the limit during that time. Faults and
+// their aftermath are excluded: recovery times cover them.
 import type { History } from '../../history/history.ts'
 import type { Pop } from '../../history/history-views.ts'
 import { Findings } from '../findings.ts'
@@ -35,7 +35,7 @@ export function lateWakes(history: History): Findings {
   return findings
 }
 
-/** Whether it waited longer than the limit while the message was there. */
+/** Whether the pop waited longer than the limit while the message was available. */
 export function wasIdle(pop: Pop, pushedAt: number, cameAt: number, boundMs: number): boolean {
   const open = Math.min(pop.end, cameAt) - Math.max(pop.start, pushedAt)
   return pop.outcome === 'ok' && pop.waitMs > 0 && open > boundMs

@@ -5,7 +5,7 @@ import { medianMs, windowMedians } from '../../history/slow-windows.ts'
 
 /** How long after a fault its effects are measured. */
 const aftermathMs = 10_000
-/** The time compared before and after a fault, and the width of its slices. */
+/** The length of the time before a fault that it is compared with, and the width of the slices. */
 const calmMs = 5_000
 const sliceMs = 1_000
 /** A machine on which pushes take longer than this without a fault is too busy to check time limits. */
@@ -20,21 +20,22 @@ export interface FaultRecovery {
   readonly popMs: number | undefined
   /**
    * The longest time without a successful push, from the start of the fault until well after its end. Pops do
-   * not count, because an empty one needs no database.
+   * not count, because an empty pop needs no database.
    */
   readonly longestGapMs: number
   /**
-   * Leases whose response was lost in the fault: the latest time at which a lane got its first message back,
-   * counted from the expiry of a lease that was taken at the start of the fault. Undefined: there were none.
+   * How late messages came back whose first response was lost in the fault. In each lane the first such
+   * message counts, from the time at which a lease that was taken at the start of the fault expires. The
+   * value is the maximum of all lanes; undefined if no response was lost.
    */
   readonly leasesBackMs: number | undefined
   /** The median time of a successful push before the fault. */
   readonly calmPushMs: number | undefined
-  /** The 90th percentile of these times. */
+  /** The 90th percentile of the times of successful pushes before the fault. */
   readonly calmMostPushMs: number | undefined
   /**
-   * The worst slice of a second after the start of the fault: its median push time relative to the time
-   * before.
+   * The median push time in the worst one-second slice after the start of the fault, divided by the median
+   * push time before the fault.
    */
   readonly slowdown: number | undefined
   /** The number of one-second slices in which pushes took more than twice as long as before. */
@@ -80,7 +81,9 @@ interface AfterLost {
   readonly leaseMs: number
 }
 
-/** The first delivery seen is a later attempt: the response with the first one was lost. */
+/**
+ * Messages whose first recorded delivery is a later attempt: the response with the first attempt was lost.
+ */
 function* deliveriesAfterLostOnes(history: History): Iterable<AfterLost> {
   for (const { deliveries, pushes } of history.messages()) {
     const [first] = deliveries
@@ -112,7 +115,10 @@ function firstAfter(answers: readonly Answer[], kind: Answer['kind'], healed: nu
   return first === undefined ? undefined : first.end - healed
 }
 
-/** The time until the end of the measurement counts, too, while there were clients. */
+/**
+ * The longest time between two of the ends. The time from the last of them to the end of the measurement, or
+ * to the last response of the run, counts, too.
+ */
 function longestGap(
   ends: readonly number[],
   from: number,

@@ -24,7 +24,7 @@ function slow(story: Story): number | undefined {
   return verdict.rules.find(({ rule }) => rule === 'slow failovers')?.count
 }
 
-test('failovers: slow from ten seconds without a successful push', async (t) => {
+test('failovers: ten seconds without a successful push are too slow', async (t) => {
   t.equal(slow(failedOver({ backAt: 15_900 })), 0)
   t.equal(slow(failedOver({ backAt: 16_100 })), 1)
   t.equal(slow(failedOver({ backAt: 16_100, name: 'postgres-freeze-failover' })), 1)

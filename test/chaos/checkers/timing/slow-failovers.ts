@@ -1,7 +1,7 @@
 // A failover interrupts pushes for at most ten seconds. The standby is promoted at once, so this measures the
-// promotion and how soon the nodes find the new primary. Other faults have no such limit: the time until a
-// killed node's messages return depends on the backlog of their lanes, and the rest on the duration of the
-// fault.
+// promotion and how soon the nodes find the new primary. Other faults have no such limit: after a node is
+// killed, the time until its messages return depends on the backlog of their lanes; after other faults, the
+// recovery time depends on the duration of the fault.
 import { Findings } from '../findings.ts'
 import { calmPushMsMax, type FaultRecovery } from './recovery.ts'
 

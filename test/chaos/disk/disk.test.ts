@@ -67,7 +67,8 @@ async function writeMuch({ path }: DiskImage): Promise<void> {
 }
 
 /**
- * In its own program, because the shim is loaded at start. Prints `ok` or the error, and the time it took.
+ * Flushes in its own program, because the shim is loaded when a program starts. Prints `ok` or the error, and
+ * the time it took.
  */
 async function flush({ env }: FsyncShim): Promise<string> {
   const program = `

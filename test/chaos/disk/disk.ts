@@ -12,7 +12,7 @@ export interface DiskImage {
   free(): Promise<void>
   /** Flushes everything written so far. */
   flush(): Promise<void>
-  /** From here on nothing reaches the disk, and every call fails. */
+  /** After this, nothing reaches the disk, and every file operation fails. */
   losePower(): Promise<void>
   /** Mounts the disk again once no file on it is open. */
   restorePower(): Promise<void>
@@ -25,7 +25,7 @@ const imageBytes = 8 * GiB
 const smallestFill = 65_536
 const patience = { timeoutMs: 60_000, intervalMs: 100 }
 
-/** Fails with the missing requirement if this machine does not permit it. */
+/** Fails if this machine does not permit it; the message of the error is the missing requirement. */
 export async function mountDisk(folder: string): Promise<DiskImage> {
   if (process.getuid?.() !== 0) throw new Error('root, to mount a disk image')
   const image = join(folder, 'disk.xfs')
@@ -63,7 +63,7 @@ export async function mountDisk(folder: string): Promise<DiskImage> {
     path,
     async fill() {
       let size = 0
-      // The reported free space may not be available in one piece; the rest is taken in ever smaller ones.
+      // The reported free space may not be available in one piece; the rest is taken in ever smaller pieces.
       for (let bytes = await available(); bytes >= smallestFill; ) {
         const isTaken = await run('xfs_io', ['-f', '-c', `falloc ${size} ${bytes}`, filler]).then(
           () => true,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 export interface FsyncShim {
-  /** For the affected server. */
+  /** The environment for the affected server. */
   readonly env: Readonly<Record<string, string>>
   harm(how: `slow ${number}` | 'fail'): Promise<void>
   heal(): Promise<void>

@@ -7,7 +7,7 @@ import { nemesis, pause, pick, untilReady } from './nemesis.ts'
 import { backUp } from './nodes.ts'
 
 const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
-/** Ahead and behind, by seconds and by an hour. */
+/** The clock is ahead or behind, by seconds or by an hour. */
 const skews = ['+30s', '-30s', '+3600s', '-3600s']
 
 /** The wall clock of a running node jumps; its timers are not affected. */

@@ -2,9 +2,9 @@
 import type { TcpMode } from '../network/tcp-relay.ts'
 import { type Nemesis, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
-/** As behind a firewall that drops packets. */
+/** The connections behave as behind a firewall that drops packets. */
 export const databaseDrop = broken('database-drop', { kind: 'drop' })
-/** As behind a firewall that rejects: every connection is reset. */
+/** The connections behave as behind a firewall that rejects packets: every connection is reset. */
 export const databaseReject = broken('database-reject', { kind: 'reject' })
 
 function broken(name: string, mode: TcpMode): Nemesis {

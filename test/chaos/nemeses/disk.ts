@@ -19,7 +19,7 @@ export const diskFull = nemesis(
   async (cluster, { seconds }) => {
     try {
       await cluster.disk?.fill()
-      // Existing WAL files have room; switching to new ones uses it up at once.
+      // Existing WAL files still have room. Switching to new files uses up that room at once.
       for (let left = seconds; left > 0; left -= switchesSeconds) {
         await cluster.postgres.query('select pg_switch_wal()').catch(() => {})
         await pause(Math.min(left, switchesSeconds))

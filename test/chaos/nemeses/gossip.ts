@@ -5,7 +5,7 @@ import { type Nemesis, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
 const all = { loss: 1 }
 
-/** All datagrams between all nodes. */
+/** Drops all datagrams between all nodes. */
 export const udpCut = everywhere('udp-cut', all)
 
 /** One node receives nothing, but its own datagrams arrive. */

@@ -1,4 +1,4 @@
-// Harmful settings of the nodes' role and database: the nodes reconnect under them.
+// Sets harmful settings on the nodes' role and database, and makes the nodes reconnect with them.
 import { eventually } from '@rouse/testkit'
 import type pg from 'pg'
 import type { ChaosCluster } from '../cluster/chaos-cluster.ts'

@@ -7,7 +7,7 @@ import type { MayHarm, QueueRecord } from '../history/records.ts'
 export interface About {
   readonly random: () => number
   readonly seconds: number
-  /** For faults that push and pop themselves; their calls are in the history, too. */
+  /** The client of faults that push and pop themselves; its calls are in the history, too. */
   readonly client: ChaosClient
   /** The queues of the run. */
   readonly queues: readonly QueueRecord[]
@@ -31,7 +31,7 @@ export interface Nemesis {
   run(cluster: ChaosCluster, about: About): Promise<Made>
   /** True if the database may forget its newest leases (crash, failover). */
   readonly forgetsLeases: boolean
-  /** True if it affects single queues: time limits apply to the others. */
+  /** True if the fault affects only single queues. Time limits then apply to the other queues. */
   readonly isLocal: boolean
 }
 
@@ -41,7 +41,7 @@ interface NemesisParts {
   readonly lacks?: Nemesis['lacks']
 }
 
-/** For faults that need nothing but the cluster. */
+/** Makes a nemesis. By default its fault needs nothing but the cluster. */
 export function nemesis(name: string, run: Nemesis['run'], parts: NemesisParts = {}): Nemesis {
   const { forgetsLeases = false, isLocal = false, lacks = async () => undefined } = parts
   return { name, run, forgetsLeases, isLocal, lacks }

@@ -4,9 +4,9 @@ import type { ChaosNode } from '../cluster/chaos-node.ts'
 import { killAll, signal } from '../cluster/processes.ts'
 import { type About, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
-/** Between kills: enough time for the replacement worker to serve requests. */
+/** The pause between kills: long enough for the replacement worker to serve requests. */
 const workerKillsSeconds = 2
-/** Slightly longer than the leases of the harness. */
+/** The shortest long pause: slightly longer than the leases of the harness. */
 const longPauseSecondsMin = 12
 
 export const workerKill = nemesis('worker-kill', async ({ nodes }, { random, seconds }) => {
@@ -43,7 +43,7 @@ export const allNodesKill = nemesis('all-nodes-kill', async ({ nodes }, { second
   return { target: 'all nodes' }
 })
 
-/** One node at a time, each ready again before the next. */
+/** Terminates one node at a time, and waits until it is ready again before the next. */
 export const rollingSigterm = nemesis('rolling-sigterm', async ({ nodes }) => {
   for (const node of nodes) {
     node.hold()

@@ -5,9 +5,9 @@ import { nemesis, pause, untilReady } from './nemesis.ts'
 import { endAll, isOfNodes, openSession } from './sessions.ts'
 
 const terminationsSeconds = 0.2
-/** More than any server of the harness permits. */
+/** A number of sessions that no server of the harness permits. */
 const sessionsMax = 400
-/** A few for each process of the nodes: far fewer than they may open. */
+/** The sessions left for the nodes: a few for each of their processes, far fewer than these may open. */
 const sessionsLeft = 36
 const squeezeTriesMax = 10
 const sessionsAtOnce = 20
@@ -48,7 +48,7 @@ export const postgresPause = nemesis('postgres-pause', async ({ postgres, nodes 
   return { target: server.name }
 })
 
-/** Five a second, like an impatient administrator. */
+/** Terminates five sessions a second. */
 export const backendTerminations = nemesis('backend-terminations', async (cluster, about) => {
   let ended = 0
   for (let left = about.seconds; left > 0; left -= terminationsSeconds) {
@@ -59,7 +59,10 @@ export const backendTerminations = nemesis('backend-terminations', async (cluste
   return { target: `${ended} sessions` }
 })
 
-/** Takes every session that the server permits and ends those of the nodes, so that they must reconnect. */
+/**
+ * Takes every session that the server permits and ends the sessions of the nodes, so that the nodes must
+ * reconnect.
+ */
 export const connectionLimit = nemesis('connection-limit', async (cluster, { seconds }) => {
   const sessions: pg.Client[] = []
   try {
@@ -85,8 +88,8 @@ export const connectionLimit = nemesis('connection-limit', async (cluster, { sec
 })
 
 /**
- * Leaves few sessions for the nodes: ends one after the other and takes its slot. The nodes must work with
- * the rest.
+ * Leaves few sessions for the nodes: ends their sessions one after the other and takes each free slot. The
+ * nodes must work with the rest.
  */
 export const connectionSqueeze = nemesis('connection-squeeze', async (cluster, { seconds }) => {
   const { postgres } = cluster
@@ -111,7 +114,7 @@ export const connectionSqueeze = nemesis('connection-squeeze', async (cluster, {
   return { target: `${left} sessions left` }
 })
 
-/** Several at once, because the nodes compete for them. */
+/** Opens several sessions at once, because the nodes compete for them. */
 async function takeAll(url: string, sessions: pg.Client[]): Promise<void> {
   while (sessions.length < sessionsMax) {
     const asked = Array.from({ length: sessionsAtOnce }, () => openSession(url))
@@ -128,7 +131,7 @@ async function countOfNodes([session]: readonly pg.Client[]): Promise<number> {
   return found?.rows[0]?.count ?? 0
 }
 
-/** Open transactions, which keep dead rows from being vacuumed. */
+/** Holds a transaction open, which keeps dead rows from being vacuumed. */
 export const pinnedXmin = nemesis('pinned-xmin', async ({ postgres, nodes }, { seconds }) => {
   const session = await openSession(postgres.url)
   try {

@@ -8,12 +8,12 @@ const sessionMsMax = 10_000
 export const isOfNodes = `backend_type = 'client backend'
   and application_name not in ('chaos', 'rouse pair')`
 
-/** Ends them in any state; the nodes must reconnect. */
+/** Ends the sessions of the nodes in any state; the nodes must reconnect. */
 export async function endSessionsOfNodes(postgres: ChaosPostgres): Promise<void> {
   await postgres.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${isOfNodes}`)
 }
 
-/** Undefined if the server accepts no more sessions. */
+/** Resolves with undefined if the server accepts no more sessions. */
 export async function openSession(connectionString: string): Promise<pg.Client | undefined> {
   const session = new pg.Client({
     connectionString,

@@ -58,7 +58,7 @@ export const postgresFreezeFailover = nemesis(
 
 /**
  * Commits that wait for the standby are cancelled, which PostgreSQL reports as success with a warning. Then
- * the standby, which does not have them, takes over.
+ * the standby, which does not have these commits, takes over.
  */
 export const syncCancel = nemesis(
   'sync-cancel',
@@ -79,7 +79,7 @@ export const syncCancel = nemesis(
       old.hold()
       await old.kill()
       fence(cluster, old)
-      // Also stops its WAL receiver, with everything that it has not read yet.
+      // This also stops the standby's WAL receiver, so everything that the receiver has not read yet is lost.
       await standby.kill()
       await standby.release()
     }

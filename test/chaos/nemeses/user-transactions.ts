@@ -1,5 +1,5 @@
-// Sessions that hold rows of one queue: users' open transactions, and locked rows. Other queues must not be
-// affected, and an open `enqueue` or `ack_in` must not delay pushes even to its own queue.
+// Sessions that hold locks on rows of one queue: users' open transactions, and explicit locks. Other queues
+// must not be affected, and an open `enqueue` or `ack_in` must not delay pushes even to its own queue.
 import type pg from 'pg'
 import type { ChaosClient } from '../clients/chaos-client.ts'
 import type { RawMessage } from '../clients/raw-client.ts'
@@ -12,10 +12,13 @@ const noQueues: MayHarm = { pushes: [], pops: [] }
 const popMs = 3_000
 const configureSeconds = 1
 const inFlightMax = 100_000
-/** Busy rows are locked most of the time. */
+/** The longest wait for a row lock. It is long because busy rows are locked most of the time. */
 const lockMsMax = 5_000
 
-/** Into existing partitions and a new one; then committed or rolled back. */
+/**
+ * A transaction enqueues into existing partitions and a new one, stays open, and is then committed or rolled
+ * back.
+ */
 export const openEnqueue = nemesis(
   'open-enqueue',
   async (cluster, about) => {
@@ -32,7 +35,7 @@ export const openEnqueue = nemesis(
   { isLocal: true },
 )
 
-/** Meanwhile an operator needs what it holds, and is refused. */
+/** While a transaction with an ack is open, an operator needs the lease that it holds, and is refused. */
 export const openAckIn = nemesis('open-ack-in', ackSlowly, { isLocal: true })
 
 export const lockedQueue = locked('locked-queue', [
@@ -54,7 +57,9 @@ export const lockedLeases = locked('locked-leases', [
     where q.name = $1 order by s.id, s.partition_id for update of s`,
 ])
 
-/** A session locks rows, while a message needs a new partition of the queue and so its row. */
+/**
+ * A session locks rows. Meanwhile a message is enqueued to a new partition, which needs the row of the queue.
+ */
 function locked(name: string, statements: readonly string[]): Nemesis {
   return nemesis(
     name,
@@ -93,7 +98,7 @@ async function ackSlowly(cluster: ChaosCluster, about: About): Promise<Made> {
   if (message === undefined) return { target: `no rows of ${queue}`, mayHarm: noQueues }
   await held(cluster, about, async (session) => {
     const settle = await ackIn(client, session, message)
-    // A new in-flight limit, which needs all leases of the queue.
+    // The operator sets a new in-flight limit, which needs all leases of the queue.
     await raw.configure(queue, { options: { maxInFlight: inFlightMax } })
     await pause(Math.max(configureSeconds, seconds))
     await settle(commits)

@@ -9,8 +9,8 @@ const highest = 32_000
 const blockSize = 16
 
 /**
- * Ports for TCP and UDP that stay free while their owner is restarted. Another cluster that starts in that
- * moment would see them as free: hence the blocks, each owned by one process.
+ * Ports for TCP and UDP that stay free while their owner is restarted. Another cluster that starts meanwhile
+ * would see these ports as free, so ports are taken in blocks, each owned by one process.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const blockCount = Math.floor((highest - lowest) / blockSize)

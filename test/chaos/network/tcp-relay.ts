@@ -17,7 +17,7 @@ export type TcpMode =
 export interface TcpRelay {
   readonly port: number
   set(mode: TcpMode): void
-  /** Resets all current connections, or this share of them. Returns how many. */
+  /** Resets all current connections, or this share of them. Returns how many it reset. */
   cut(part?: { readonly share: number; readonly random: () => number }): number
   stop(): Promise<void>
 }

@@ -1,6 +1,6 @@
 // The network between the nodes' gossip. Each node advertises a port of the relay. A datagram from node i to
-// the port of j is recognized by its source port and forwarded to j from the port of i, so that both see one
-// address for each other.
+// the port of j is recognized by its source port and forwarded to j from the port of i, so that each node
+// sees the other at a single address.
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 
@@ -32,7 +32,7 @@ type Harm = UdpFault & { readonly random: () => number }
 
 const host = '127.0.0.1'
 
-/** Takes the ports on which the nodes' gossip listens. */
+/** `nodePorts` are the ports on which the nodes' gossip listens. */
 export async function startUdpRelay(nodePorts: readonly number[]): Promise<UdpRelay> {
   const harms = new Map<string, Harm>()
   const timers = new Set<NodeJS.Timeout>()

@@ -9,7 +9,7 @@ import { clients, type Workload } from './workload.ts'
 const queue = 'large'
 const partitionCount = 4
 const pushesPerSecond = 0.8
-/** Characters; the limit is 1 MiB for a payload and 4 MiB for a request body. */
+/** The length of a payload in characters; the limit is 1 MiB for a payload and 4 MiB for a request body. */
 const charactersMin = 1_000
 const charactersMax = 1_000_000
 const manyShare = 0.15
@@ -43,7 +43,7 @@ export const large: Workload = {
 function itemOf(client: ChaosClient, isLargest: boolean): RawItem {
   const { random } = client
   const v = client.newValue()
-  // Most of them are small.
+  // Most payloads are small.
   const share = isLargest ? 1 : random.next()
   const length = Math.round(charactersMin * (charactersMax / charactersMin) ** share)
   const pad =

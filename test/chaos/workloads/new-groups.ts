@@ -59,8 +59,9 @@ async function makeGroups(client: ChaosClient, number: number): Promise<void> {
 }
 
 /**
- * By a pop, repeated until it succeeds, or by one request to subscribe. That one is not repeated: for an
- * existing group it is a seek, and a request without a response may still take effect.
+ * Creates a group, either by a pop that is repeated until it succeeds or by one request to subscribe. The
+ * request to subscribe is not repeated: it may still take effect without a response, and the second request
+ * would then be a seek.
  */
 async function begin(client: ChaosClient, group: string): Promise<void> {
   const { random } = client
@@ -116,7 +117,7 @@ async function groupsOf(client: ChaosClient, number: number): Promise<string[]> 
     const found = await client.sql().query<{ name: string }>(listed, [queue, prefixOf(number)])
     return found.rows.map(({ name }) => name)
   } catch {
-    // The database is unavailable; the next query will find them.
+    // The database is unavailable; the next query will find the groups.
     return []
   }
 }

@@ -12,9 +12,9 @@ const failing = '!fails'
 const killing = '!kills'
 
 /**
- * A tenth of the messages fails every consumer; some of these kill it, so that its messages stay leased
- * without any response. Exactly these must become dead letters. Few of them kill, because each of those
- * blocks its lane for four leases.
+ * A tenth of the messages is poison. Most poison fails in every consumer. The rest acts as if it killed its
+ * consumer, which sends no ack for that message and those after it, so they stay leased. Exactly the poison
+ * must become dead letters. Few messages kill, because each of them blocks its lane for four leases.
  */
 export const poison: Workload = {
   name: 'poison',

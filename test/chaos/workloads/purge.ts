@@ -17,8 +17,9 @@ const seekTriesMax = 50
 const retryMs = 200
 
 /**
- * An operator purges one queue repeatedly. Another moves a group of a second queue forward and back, without
- * affecting its other group. The last seek goes back, so that those messages must be delivered again.
+ * An operator purges one queue repeatedly. Another operator moves one group of a second queue forward and
+ * back, which must not affect the other group of that queue. The last seek moves the group back, so that the
+ * messages from there on must be delivered again.
  */
 export const purge: Workload = {
   name: 'purge',
@@ -56,7 +57,7 @@ function consumersOf(queue: string, group: string | undefined): ClientSpec[] {
     const raw = client.raw(number)
     const pop = { queue, group, batch: 5, partitions: 3 }
     return consume(client, raw, pop, async (messages) => {
-      // So that there are leased messages when the operator acts.
+      // The pause keeps messages leased, so that some are leased when the operator acts.
       await client.pause(client.random.below(300), client.producing)
       await ackUntilAnswered(client, raw, messages)
     })

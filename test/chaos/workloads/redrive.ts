@@ -7,8 +7,8 @@ import { clients, type Workload } from './workload.ts'
 
 const queue = 'redrive'
 /**
- * A few partitions are busy. In the many others a dead letter is the last message of its log, and retention
- * has long passed it.
+ * A few partitions are busy. In each of the many others, a dead letter is the last message of the log, and
+ * retention removed that message long ago.
  */
 const busyCount = 16
 const quietCount = 400
@@ -19,7 +19,7 @@ const pauseMsMin = 1_000
 const pauseMsMax = 2_500
 const lettersMax = 100
 const pollMs = 50
-/** By then a request without a response has taken effect, or never will. */
+/** After this time, a request without a response has taken effect or never will. */
 const unansweredMs = 7_000
 
 /**
@@ -84,7 +84,7 @@ async function operate(client: ChaosClient): Promise<void> {
   }
 }
 
-/** Ends when the dead letters were moved, or when it is certain that they will not be. */
+/** Ends when the dead letters were moved, or when it is certain that they will not be moved. */
 async function redriveAll(client: ChaosClient, raw: RawClient, where: object): Promise<void> {
   const call = { kind: 'redrive', queue } as const
   const end = client.recorder.begin(call)

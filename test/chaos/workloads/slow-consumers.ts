@@ -50,7 +50,7 @@ async function handleSlowly(
   const isSlow = chance > 0.7
   await client.pause(random.next() * leaseMs * (isSlow ? 2 : 0.2), client.consuming)
   if (chance > 0.95) await raw.extend(first, leaseSeconds)
-  // One by one: the lease may expire in between.
+  // Acknowledges one by one, so that the lease may expire in between.
   if (random.next() < 0.2) for (const message of messages) await raw.ack([message])
   else await raw.ack(messages)
 }

@@ -12,7 +12,7 @@ const rollbackShare = 0.2
 
 /**
  * Producers that enqueue in their own transactions, some of them rolled back, and consumers that acknowledge
- * in one.
+ * in their own transactions.
  */
 export const sqlProducers: Workload = {
   name: 'sql-producers',

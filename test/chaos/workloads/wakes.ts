@@ -2,7 +2,7 @@ import { ackAndFetch } from '../clients/consuming.ts'
 import { paced } from '../clients/producing.ts'
 import { type ClientSpec, type Workload } from './workload.ts'
 
-/** From one node to another, each direction once. */
+/** All ordered pairs of nodes: a message is pushed on one node and its waiter is on the other. */
 const ways = [
   [0, 1],
   [1, 2],
@@ -10,7 +10,10 @@ const ways = [
 ] as const
 const messagesPerSecond = 10
 
-/** A push on one node with the only waiter on another, so that a wake-up has to cross the cluster. */
+/**
+ * A message is pushed on one node and its only waiter is on another, so that a wake-up has to cross the
+ * cluster.
+ */
 export const wakes: Workload = {
   name: 'wakes',
   queues: ways.map((way) => ({ queue: queueOf(way), ordering: 'none', isForWakes: true })),
@@ -28,7 +31,7 @@ function clientsOf(way: (typeof ways)[number]): ClientSpec[] {
         const raw = client.raw(from)
         return paced(client, messagesPerSecond * client.rate, async () => {
           const { outcome } = await raw.push([{ queue, payload: { v: client.newValue() } }])
-          // So that pushes do not fall into step with anything else.
+          // The random pause keeps pushes from synchronizing with other periodic work.
           await client.pause(client.random.below(30), client.producing)
           return outcome
         })

@@ -5,11 +5,11 @@ import type { QueueRecord } from '../history/records.ts'
 export interface Workload {
   readonly name: string
   readonly queues: readonly WorkloadQueue[]
-  /** At rate 1; `--rate` makes the producers faster but adds none. */
+  /** `--rate` makes the producers faster, but does not add clients. */
   readonly clients: readonly ClientSpec[]
 }
 
-/** With what the checkers need to know about it. */
+/** A queue of a workload, with what the checkers need to know about it. */
 export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
   readonly namespace?: string
   readonly task?: string
@@ -17,9 +17,12 @@ export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
   readonly ordering?: 'partition' | 'none'
   readonly retryLimit?: number
   readonly retryBackoffMs?: readonly number[]
-  /** Its waiters are idle, so that a push must wake one soon. */
+  /** The waiters of the queue are idle, so a push must wake one of them soon. */
   readonly isForWakes?: boolean
-  /** In seconds: the age at which messages are removed, completed ones and all. */
+  /**
+   * The age in seconds at which completed messages (`completedRetention`) and all messages (`retention`) are
+   * removed.
+   */
   readonly completedRetention?: number
   readonly retention?: number
 }

@@ -1,7 +1,7 @@
 // Messages that retention may have removed before they were consumed. At the end of a run every message is
-// old enough, so age alone would excuse everything. So a message is lost if the group skipped it before its
-// retention time was over: a message that was pushed later to the same partition was delivered before that
-// time.
+// old enough, so age alone would excuse everything. Therefore a message counts as lost if the group skipped
+// it before its retention time was over: a message that was pushed later to the same partition was delivered
+// before that time.
 import type { History } from '../../history/history.ts'
 import type { Message } from '../../history/history-views.ts'
 import { pushedFrom, pushedTo } from './subscriptions.ts'

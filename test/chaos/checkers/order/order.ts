@@ -20,8 +20,8 @@ export function order(history: History): Findings {
 }
 
 /**
- * Compares each message with one other: of all messages that are later in the log, the one that was delivered
- * first. It is a violation if that one was certainly delivered before the message.
+ * For each message, finds the one that was delivered first of all messages later in the log. If that later
+ * message was certainly delivered before the earlier one, this is a violation.
  */
 function checkFirstAttempts(
   history: History,

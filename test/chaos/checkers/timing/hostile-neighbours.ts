@@ -2,9 +2,9 @@
 // transaction, name the queues whose calls they may slow down. On all other queues no push takes more than a
 // second, and no pop waits longer than a second while a message is available.
 //
-// A busy machine is too slow to check this. The rule does not check, but reports, faults before which a tenth
-// of the pushes took more than 250 ms, and calls during which a probe commit of the harness was slow
-// (commit-probe.ts).
+// A busy machine is too slow to check this. The rule skips two things and reports how many it skipped: faults
+// before which a tenth of the pushes took more than 250 ms, and calls during which a probe commit of the
+// harness was slow (commit-probe.ts).
 import type { History } from '../../history/history.ts'
 import type { Delivery, Lane, Message, Pop } from '../../history/history-views.ts'
 import type { FaultRecord, MayHarm } from '../../history/records.ts'

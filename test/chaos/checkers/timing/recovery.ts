@@ -5,7 +5,7 @@ import { medianMs, windowMedians } from '../../history/slow-windows.ts'
 
 /** How long after a fault its effects are measured. */
 const aftermathMs = 10_000
-/** The length of the time before a fault that it is compared with, and the width of the slices. */
+/** The time before a fault with which the time after its start is compared, and the width of the slices. */
 const calmMs = 5_000
 const sliceMs = 1_000
 /** A machine on which pushes take longer than this without a fault is too busy to check time limits. */
@@ -116,8 +116,8 @@ function firstAfter(answers: readonly Answer[], kind: Answer['kind'], healed: nu
 }
 
 /**
- * The longest time between two of the ends. The time from the last of them to the end of the measurement, or
- * to the last response of the run, counts, too.
+ * The longest time without a successful push. The time from the last one to the end of the measurement
+ * counts, too, but not beyond the last push of the run.
  */
 function longestGap(
   ends: readonly number[],

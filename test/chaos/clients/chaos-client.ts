@@ -72,7 +72,7 @@ export class ChaosClient {
     return this.#urls.nodes.length
   }
 
-  /** Through the balancer, or directly to one node, counted from 0. */
+  /** A client that connects through the balancer, or directly to one node. Nodes count from 0. */
   raw(node?: number): RawClient {
     const url = node === undefined ? this.#urls.balancer : this.#urls.nodes[node % this.nodeCount]
     return new RawClient(url ?? this.#urls.balancer, this.#transport, this.consuming)
@@ -97,7 +97,7 @@ export class ChaosClient {
     return this.#pool
   }
 
-  /** Ends early when the signal aborts. */
+  /** Waits, but ends early when the signal aborts. */
   async pause(ms: number, signal: AbortSignal): Promise<void> {
     await delay(ms, undefined, { signal }).catch(() => {})
   }

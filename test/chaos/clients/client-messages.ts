@@ -17,7 +17,7 @@ export interface ClientJob {
 export interface ClientCounts {
   /** Messages of ok pushes, transactions included. */
   pushed: number
-  /** The same, per workload. */
+  /** The number of these messages per workload. */
   pushedTo: Record<string, number>
   popped: number
   /** Calls that failed or whose outcome is unknown. */

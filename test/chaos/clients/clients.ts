@@ -1,5 +1,5 @@
-// The client processes of a run: a few, each with clients of all workloads. One may be killed at any time;
-// clients with new names replace it, as a deployment restarts its programs.
+// The client processes of a run: a few, each with clients of all workloads. A process may be killed at any
+// time. A new process replaces it, as in a deployment, and its clients get new names.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ interface Slot {
   child: ChildProcess
   exited: Promise<void>
   counts: ClientCounts
-  /** Its producers have ended. */
+  /** Resolves when the producers of the process have ended. */
   produced: Promise<void>
 }
 
@@ -36,7 +36,8 @@ const program = [
   fileURLToPath(new URL('client-process.ts', import.meta.url)),
 ]
 /**
- * `env` clears the environment, which would name the IPC channel's descriptor, so it is passed explicitly.
+ * `env -i` clears the environment, including the variables that describe the IPC channel, so these are passed
+ * explicitly.
  */
 const environment = [
   `PATH=${process.env.PATH}`,
@@ -113,7 +114,7 @@ export class Clients {
     const { folder, seed, urls } = this.#options
     const historyFile = join(folder, `history-${number}.${generation}.ndjson`)
     this.historyFiles.push(historyFile)
-    // Through `env`: tap puts its loaders into every Node process that a test starts.
+    // Starts Node through `env -i`, because tap would otherwise add its loaders to the process.
     const child = spawn('env', ['-i', ...environment, process.execPath, ...program], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -147,7 +148,10 @@ export class Clients {
 
 type Launched = Pick<Slot, 'child' | 'exited' | 'counts' | 'produced'>
 
-/** Clients of a workload go to different processes, so that a kill leaves some of each. */
+/**
+ * Clients of a workload go to different processes, so that clients of every workload remain when a process is
+ * killed.
+ */
 function deal({ workloads, rate }: ClientsOptions): Slot['clients'][] {
   const all = workloads.flatMap(({ name: workload, clients }) =>
     clients.map(({ name }) => ({ workload, name, rate: rate(workload) })),

@@ -25,8 +25,8 @@ export async function consume(
 }
 
 /**
- * Repeats an ack without a response while the lease may last. If the first one took effect, the next is
- * stale.
+ * Repeats an ack that got no response, for as long as the lease may last. If the first ack took effect, the
+ * next one is stale.
  */
 export async function ackUntilAnswered(
   client: ChaosClient,
@@ -52,7 +52,7 @@ export async function ackAndFetch(client: ChaosClient, raw: RawClient, pop: PopO
     const asked = { batch: 50, partitions: 50, waitMs, ...pop, acks }
     const { outcome, body = [] } = await raw.pop(asked)
     if (outcome !== 'ok') await client.pause(retryMs, client.consuming)
-    // A refused call acknowledged nothing, so these acks are sent once more.
+    // A refused call acknowledged nothing, so the acks are sent again with the next pop.
     held = outcome === 'fail' && acks !== undefined ? held : body
   }
   if (held.length > 0) await raw.ack(held)

@@ -7,7 +7,10 @@ interface Pop {
   readonly messages: readonly HeldMessage[]
 }
 
-/** Far more than a client holds at once, so that late acks find their messages, too. */
+/**
+ * The most leases to remember: far more than a client holds at once, so that late acks find their messages,
+ * too.
+ */
 const leasesMax = 20_000
 
 /** Maps lease tokens to messages, so that the record of an ack can name the value. */
@@ -33,7 +36,7 @@ export class HeldMessages {
     return this.#byLease.get(leaseId)?.pop.group
   }
 
-  /** Its ack was accepted, so the lease no longer covers it. */
+  /** Call this when the ack of a message was accepted: the lease no longer covers the message. */
   ended(leaseId: string): void {
     if (this.#byLease.has(leaseId)) this.#ended.add(leaseId)
   }

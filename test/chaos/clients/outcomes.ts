@@ -1,5 +1,6 @@
-// What a response, or its absence, proves about a request. If it proves nothing, the outcome is unknown. A
-// `fail` that did take effect would blame the product wrongly; an `unknown` without need would hide defects.
+// What a response, or its absence, proves about a request. If it proves nothing, the outcome is unknown. If a
+// call that took effect were recorded as `fail`, the checkers would blame the product wrongly. An unnecessary
+// `unknown` would hide defects.
 import { TransportError } from '@rouse/client'
 import type { Outcome } from '../history/records.ts'
 
@@ -21,7 +22,10 @@ export function responseResult(status: number, text: string, asksForMessages: bo
   return { outcome: refused(status, code, asksForMessages) ? 'fail' : 'unknown', status, ...code }
 }
 
-/** A request that did not reach a server has had no effect; after any other connection error it may have. */
+/**
+ * A request that did not reach a server has had no effect; after any other connection error, it may have had
+ * one.
+ */
 export function errorResult(error: unknown): CallResult {
   const cause = error instanceof TransportError ? error.cause : error
   const code = codeOf(cause)

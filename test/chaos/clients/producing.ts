@@ -13,7 +13,7 @@ export async function paced(
   act: () => Promise<Outcome>,
 ): Promise<void> {
   const { producing, random } = client
-  // So that the producers do not start at the same moment.
+  // The first call has a random delay, so that the producers do not start at the same moment.
   let next = performance.now() + (random.next() * 1_000) / perSecond
   while (!producing.aborted) {
     await client.pause(Math.max(0, next - performance.now()), producing)
@@ -29,7 +29,7 @@ export function countAround(client: ChaosClient, mean: number): number {
   return 1 + client.random.below(Math.max(1, Math.round(2 * mean - 1)))
 }
 
-/** Messages with a transactionId can be sent repeatedly until they are known to be stored. */
+/** Repeats the push until the messages are known to be stored. Their transactionIds make this safe. */
 export async function pushUntilStored(
   client: ChaosClient,
   raw: RawClient,

@@ -20,7 +20,7 @@ export interface RawLetter {
 }
 
 export interface RawPop {
-  /** One of these three is set. */
+  /** Exactly one of these three is set. */
   readonly queue?: string
   readonly namespace?: string
   readonly task?: string
@@ -115,7 +115,7 @@ export class RawClient {
     return this.#ask('POST', `/queues/${queue}/purge`, {})
   }
 
-  /** Without a time, to the end. */
+  /** Moves the group to that time, or to the end if there is none. */
   seek(queue: string, group: string, to: Date | undefined): Promise<Answered<unknown>> {
     const body = to === undefined ? { toEnd: true } : { timestamp: to.toISOString() }
     return this.#ask('POST', `/consumer-groups/${group}/queues/${queue}/seek`, body)

@@ -6,7 +6,10 @@ import type { ChaosClient } from './chaos-client.ts'
 import type { CallResult } from './outcomes.ts'
 import type { RawMessage } from './raw-client.ts'
 
-/** A frozen or unreachable server may never respond; the connection is then closed. */
+/**
+ * The time limit of a transaction. A frozen or unreachable server may never respond, so the connection is
+ * then closed.
+ */
 const transactionMsMax = 15_000
 
 class RolledBack extends Error {}

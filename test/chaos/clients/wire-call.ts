@@ -94,7 +94,7 @@ export function readCall(
   }
 }
 
-/** Adds the result. `json` is undefined if there was no response, or not an ok one. */
+/** Adds the result. `json` is undefined if there was no response, or if the response was not ok. */
 export function withAnswer(call: WireCall, json: unknown, refusedAsStale: boolean): WireCall {
   switch (call.kind) {
     case 'push':
@@ -136,7 +136,7 @@ function readPop(
   }
 }
 
-/** As in QueueRecord.sources. */
+/** The name of the source of a pop, as in QueueRecord.sources. */
 function sourceOf({ namespace, task }: Record<string, unknown>): string {
   return typeof task === 'string' ? `task ${task}` : `namespace ${namespace as string}`
 }
@@ -239,7 +239,10 @@ function valueOf({ v, pad, sum }: Payload): string {
   return pad === undefined || crc32(pad) === sum ? v : `${v}, damaged`
 }
 
-/** A list gets a result per item; a single ack, a whole lease and a transaction get the HTTP status. */
+/**
+ * The response to a list of acks has a result per item. For a single ack, a whole lease and a transaction,
+ * the HTTP status is the result.
+ */
 function withVerdict(
   call: Unfinished<AckRecord>,
   json: unknown,

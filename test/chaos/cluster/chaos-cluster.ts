@@ -15,7 +15,7 @@ import { ChaosPostgres, withoutFlushes } from './chaos-postgres.ts'
 import { heal, healMsMax, untilAllHear } from './healing.ts'
 
 export interface ChaosClusterOptions {
-  /** Data, logs and sockets are here; the caller removes it. */
+  /** The folder for data, logs and sockets; the caller removes it. */
   readonly folder: string
   readonly standby: 'sync' | 'async' | 'none'
   readonly log: (line: string) => void
@@ -37,22 +37,25 @@ export interface ChaosClusterOptions {
 export interface ChaosCluster {
   /** The balancer, behind a TCP relay that can lose responses. */
   readonly clientUrl: string
-  /** Each node behind such a relay, for clients that are configured with several nodes. */
+  /** Each node behind its own TCP relay, for clients that are configured with several nodes. */
   readonly nodeUrls: readonly string[]
   /** For SQL producers: a multi-host URL, target_session_attrs=read-write. */
   readonly sqlUrl: string
   readonly nodes: readonly ChaosNode[]
   readonly postgres: ChaosPostgres
   readonly wires: ChaosWires
-  /** Undefined if not requested or not permitted; `lacks` has the reason. */
+  /**
+   * `disk` and `fsync` are undefined if they were not requested or this machine does not permit them; `lacks`
+   * has the reason.
+   */
   readonly disk: DiskImage | undefined
   readonly fsync: FsyncShim | undefined
   readonly lacks: { readonly disk?: string | undefined; readonly fsync?: string | undefined }
   /** A file with the number of milliseconds for which SIGUSR2 blocks a process of a node. */
   readonly stallFile: string
-  /** Set by the client processes, so that `client-kill` can kill one. */
+  /** Set when the client processes start, so that `client-kill` can kill one. */
   clients: { killOne(random: () => number): Promise<string> } | undefined
-  /** Ends all faults and waits until all nodes are ready and hear each other. */
+  /** Ends all faults and waits until all nodes are ready and gossip works between them. */
   heal(): Promise<void>
   stop(): Promise<void>
 }
@@ -62,7 +65,7 @@ export interface ChaosWires {
   readonly clients: readonly TcpRelay[]
   /** By node: its relays to each database server, in the order of `postgres.servers`. */
   readonly database: readonly (readonly TcpRelay[])[]
-  /** The same for SQL producers. */
+  /** The relays of SQL producers to each database server. */
   readonly sql: readonly TcpRelay[]
   readonly gossip: UdpRelay
 }
@@ -83,7 +86,7 @@ export async function startChaosCluster(options: ChaosClusterOptions): Promise<C
 
 class Building {
   readonly #options: ChaosClusterOptions
-  /** Run in reverse order. */
+  /** The cleanup steps, which run in reverse order. */
   readonly #undo: (() => unknown)[] = []
 
   constructor(options: ChaosClusterOptions) {
@@ -93,7 +96,7 @@ class Building {
   async build(): Promise<ChaosCluster> {
     const { folder } = this.#options
     await mkdir(folder, { recursive: true })
-    // The server may run as another user.
+    // PostgreSQL may run as another user, which needs access to the folder.
     await chmod(folder, 0o755)
     const { disk, fsync, lacks } = await this.#prepareDisk()
     const ports = await freePorts(2 * nodeCount)
@@ -240,7 +243,7 @@ class Building {
   }
 }
 
-/** If this machine does not permit a part, keeps the reason instead. */
+/** Resolves with the part, or with the reason why this machine does not permit it. */
 async function orReason<Part>(
   making: Promise<Part>,
 ): Promise<[Part, undefined] | [undefined, string]> {

@@ -32,7 +32,7 @@ export interface ChaosNodeStats {
 const program = fileURLToPath(new URL('../../../apps/cli/bin/rouse.js', import.meta.url))
 export const workersPerNode = 2
 const restartMs = 1_000
-/** A node stops within twelve seconds, by its own limit. */
+/** A node limits its own stop to twelve seconds, so this is long enough. */
 const endMsMax = 30_000
 const answerMsMax = 2_000
 
@@ -72,9 +72,9 @@ export class ChaosNode {
     clearTimeout(this.#restart)
     if (this.#child !== undefined || this.#stopping) return
     const log = openSync(this.#options.logFile, 'a')
-    // Through `env`: tap puts its loaders into every Node process that a test starts.
+    // Starts Node through `env -i`, because tap would otherwise add its loaders to the process.
     const child = spawn('env', ['-i', ...this.#environment(), process.execPath, program, 'serve'], {
-      // With an IPC channel: if the harness is killed, the node notices and exits.
+      // If the harness is killed, the IPC channel closes, and the node exits.
       stdio: ['ignore', log, log, 'ipc'],
     })
     closeSync(log)
@@ -117,7 +117,7 @@ export class ChaosNode {
     this.#extraEnv = env
   }
 
-  /** Both workers serve requests, according to the node's own /ready. */
+  /** Whether the node reports on /ready that it serves requests, and in its stats that both workers run. */
   async isReady(): Promise<boolean> {
     const [ready, stats] = await Promise.all([ask(`${this.url}/ready`), this.stats()])
     return ready.status === 200 && stats.local_sidecars === workersPerNode
@@ -147,8 +147,8 @@ export class ChaosNode {
 
   #environment(): string[] {
     const { PATH = '', HOME = '' } = process.env
-    // `env` clears the environment, which would name the IPC channel's descriptor, so it is passed
-    // explicitly.
+    // `env -i` clears the environment, including the variables that describe the IPC channel, so these are
+    // passed explicitly.
     const channel = { NODE_CHANNEL_FD: '3', NODE_CHANNEL_SERIALIZATION_MODE: 'json' }
     const all = { PATH, HOME, ...channel, ...this.#options.env, ...this.#extraEnv }
     return Object.entries(all).map(([name, value]) => `${name}=${value}`)

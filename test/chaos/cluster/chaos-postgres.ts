@@ -38,7 +38,7 @@ export class ChaosPostgres {
   /** In the order of their relays; which one is the primary changes. */
   readonly servers: readonly SupervisedServer[]
   readonly #pair: PostgresPair | undefined
-  /** A failover has begun, and the other server is not a standby yet. */
+  /** True while a failover has begun and the other server is not a standby yet. */
   #isAlone = false
 
   static async start(options: ChaosPostgresOptions): Promise<ChaosPostgres> {
@@ -88,7 +88,7 @@ export class ChaosPostgres {
     return this.#pair === undefined ? undefined : this.#supervised(this.#pair.standby)
   }
 
-  /** Its index among the relays. */
+  /** The index of the server among the relays. */
   indexOf(server: SupervisedServer): number {
     return this.servers.indexOf(server)
   }
@@ -126,7 +126,7 @@ export class ChaosPostgres {
     if (this.#pair === undefined) return
     this.standby?.hold()
     await within(rebuildMsMax, 'making a new standby', this.#pair.rebuildStandby())
-    // The copy was not flushed, although its primary relies on it from now on.
+    // The copy is not flushed yet, and the primary relies on it from now on.
     await this.disk?.flush()
     await this.standby?.release()
     this.#isAlone = false
@@ -136,7 +136,8 @@ export class ChaosPostgres {
   async heal(): Promise<void> {
     this.primary.server.thaw()
     await this.primary.release()
-    // Only now the other one: it may be an old primary that does not know about the failover.
+    // The other server starts only now, because it may be an old primary that does not know about the
+    // failover.
     if (this.#isAlone) await this.reunite()
     this.standby?.server.thaw()
     await this.standby?.release()
@@ -158,8 +159,8 @@ export class ChaosPostgres {
 }
 
 /**
- * PostgreSQL 18 can hang after two crashes in a row: the postmaster waits for io workers that never exit. An
- * operator would kill it, and so does the harness.
+ * PostgreSQL 18 can hang after two crashes in a row: the postmaster waits for io workers that never exit. The
+ * harness kills the postmaster, as an operator would.
  */
 async function revive(server: SupervisedServer): Promise<void> {
   const isUp = eventually(() => server.server.query('select 1'), {
@@ -189,7 +190,10 @@ const lateFlushes = {
   wal_writer_flush_after: '1GB',
 }
 
-/** Rouse's functions request a flush even if the server does not; this removes it from them. */
+/**
+ * Rouse's functions request a flush even if the server's settings do not. This statement removes that from
+ * the functions.
+ */
 export const withoutFlushes = `
 do $$
 declare

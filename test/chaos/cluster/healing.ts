@@ -3,7 +3,7 @@ import type { ChaosCluster } from './chaos-cluster.ts'
 import type { ChaosNode } from './chaos-node.ts'
 import { signal } from './processes.ts'
 
-/** For a busy machine; on a quiet one everything heals within seconds. */
+/** This limit is for a busy machine; on a quiet one everything heals within seconds. */
 export const healMsMax = 120_000
 
 type Healed = Pick<ChaosCluster, 'nodes' | 'postgres' | 'wires' | 'disk' | 'fsync'>
@@ -15,7 +15,7 @@ export async function heal({ nodes, postgres, wires, disk, fsync }: Healed): Pro
   await fsync?.heal()
   for (const pid of nodes.flatMap((node) => node.pids())) signal(pid, 'SIGCONT')
   await postgres.heal()
-  // Last, because these relays may fence an old primary.
+  // The relays come last, because they may fence an old primary.
   for (const relay of [...wires.clients, ...wires.database.flat(), ...wires.sql]) {
     relay.set({ kind: 'forward' })
   }
@@ -23,7 +23,7 @@ export async function heal({ nodes, postgres, wires, disk, fsync }: Healed): Pro
   await untilAllHear(nodes)
 }
 
-/** All nodes are ready, hear all others, and are heard by them. */
+/** Waits until all nodes are ready and gossip works between all of them, in both directions. */
 export async function untilAllHear(nodes: readonly ChaosNode[]): Promise<void> {
   await eventually(
     async () => {

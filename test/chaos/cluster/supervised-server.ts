@@ -20,12 +20,12 @@ export class SupervisedServer {
     this.#log = log
   }
 
-  /** From the next start on. */
+  /** Restarts the server after each exit from now on. */
   supervise(): void {
     this.#watch ??= setInterval(() => this.#look(), lookMs)
   }
 
-  /** After its next exit it stays down until it is released. */
+  /** After its next exit the server stays down until it is released. */
   hold(): void {
     this.#held = true
   }

@@ -42,7 +42,7 @@ export async function mountDisk(folder: string): Promise<DiskImage> {
     await run('mount', ['-o', 'loop,discard', image, path])
   }
 
-  /** A process that has just exited may hold a file for a moment longer. */
+  /** Retries, because a process that has just exited may hold a file for a moment longer. */
   async function unmount(): Promise<void> {
     await eventually(
       () =>

@@ -88,8 +88,8 @@ export const connectionLimit = nemesis('connection-limit', async (cluster, { sec
 })
 
 /**
- * Leaves few sessions for the nodes: ends their sessions one after the other and takes each free slot. The
- * nodes must work with the rest.
+ * Leaves few sessions for the nodes: ends idle sessions of the nodes and takes the free slots, until few
+ * sessions of the nodes are left. The nodes must work with the rest.
  */
 export const connectionSqueeze = nemesis('connection-squeeze', async (cluster, { seconds }) => {
   const { postgres } = cluster

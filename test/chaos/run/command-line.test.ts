@@ -73,7 +73,7 @@ test('the schedule depends on the seed only', async (t) => {
   )
 })
 
-/** Any other error would be printed with its stack. */
+/** The message of the UsageError. Any other error would be printed with its stack. */
 function complaintOf(args: readonly string[]): string | undefined {
   try {
     read(...args)

@@ -42,7 +42,10 @@ const standbys = ['sync', 'async', 'none'] as const
 const hourSeconds = 3_600
 /** Takes 80 s on a quiet machine and twice that beside other tests. */
 const gateSeconds = 200
-/** Into one partition: enough to lose some in a queue that reads by position and misses late commits. */
+/**
+ * The number of messages that the gate pushes to one partition. It is so large that a queue that reads by
+ * position would miss late commits and lose messages.
+ */
 const gateMessages = 50_000
 
 const options = {
@@ -124,10 +127,10 @@ function modeOf(values: Values): Partial<ChaosRun> {
       faultyDisk: false,
       faults: { faults, eachOnce: true, gapSeconds: [1, 2], faultSeconds: [3, 4] },
       seconds: gateSeconds,
-      // For two cores that run other tests, too.
+      // The rates are for two cores that run other tests, too.
       ...mostlyBatches({ others: 0.2, onePartition: 6 }, values),
       messagesMin: { 'one-partition': gateMessages },
-      // For a machine that runs all tests at once.
+      // The limit is for a machine that runs all tests at once.
       wakeMsMax: 60_000,
     }
   }
@@ -148,7 +151,10 @@ function modeOf(values: Values): Partial<ChaosRun> {
   return {}
 }
 
-/** Messages that are pushed several per request are cheap: more of those, fewer of the others. */
+/**
+ * Pushes more messages to the workload that sends several per request, because these are cheap, and fewer to
+ * the others.
+ */
 function mostlyBatches(
   { others, onePartition }: { readonly others: number; readonly onePartition: number },
   values: Values,

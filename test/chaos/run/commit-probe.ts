@@ -1,6 +1,6 @@
 // Measures whether the machine is fast enough to check time limits: the harness commits ten times a second,
-// on no queue. A commit is timed from when it was due, so that a process that got no CPU time is noticed,
-// too.
+// without using a queue. A commit is timed from when it was due, so that a process that got no CPU time is
+// noticed, too.
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { monotonicMs } from '../history/clock.ts'

@@ -32,10 +32,14 @@ export interface RunOptions
   readonly rate: number
   /** Overrides `rate` for some workloads. */
   readonly rates?: Readonly<Record<string, number>>
-  /** Counted from the end of the warm-up. If each fault is injected once, none starts later than this. */
+  /**
+   * The duration of the load, counted from the end of the warm-up. If each fault is injected once, no fault
+   * starts later than this.
+   */
   readonly seconds: number
   /**
-   * The least number of messages to store per workload: its producers continue after the faults until then.
+   * The least number of messages to store per workload: the producers of the workload continue after the
+   * faults until that number is reached.
    */
   readonly messagesMin?: Readonly<Record<string, number>>
   readonly warmUpSeconds: number
@@ -167,7 +171,10 @@ async function makeFault(
   }
 }
 
-/** For faults that push and pop themselves; the signals end together with the fault. */
+/**
+ * The client of faults that push and pop themselves. Its signals never abort, because each fault ends its own
+ * calls.
+ */
 function clientOfNemeses(urls: ClientUrls, writer: HistoryWriter, seed: number): ChaosClient {
   const { signal } = new AbortController()
   return new ChaosClient({
@@ -204,8 +211,8 @@ async function produced(
 }
 
 /**
- * Waits until nothing is left to deliver, twice in a row: a leased message becomes visible only when its
- * lease ends.
+ * Waits until two checks in a row find nothing left to deliver, because a leased message becomes visible only
+ * when its lease ends.
  */
 async function drain(
   { cluster, clients, progress }: Pick<Faults, 'cluster' | 'clients' | 'progress'>,

@@ -17,7 +17,7 @@ export interface ScheduleOptions {
 
 export type Range = readonly [min: number, max: number]
 
-/** The seed alone decides which fault comes when; nothing that happens in the run changes it. */
+/** The seed alone decides which fault comes when; nothing that happens in the run changes the schedule. */
 export function* schedule(options: ScheduleOptions, random: Random): Generator<Step> {
   const { faults, eachOnce, gapSeconds, faultSeconds } = options
   if (faults.length === 0) return

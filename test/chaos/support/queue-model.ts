@@ -21,7 +21,7 @@ interface Held {
   readonly message: PoppedMessage
   readonly entry: Entry
   readonly lease: Lease
-  /** When its client got it. */
+  /** When the client got the message. */
   readonly since: number
 }
 
@@ -78,7 +78,7 @@ export class QueueModel {
     return this.records
   }
 
-  /** A push may be stored or not, and answered or not; one of unknown outcome is repeated with its key. */
+  /** A push may be stored or not, and answered or not; a push of unknown outcome is repeated with its key. */
   #push(): void {
     const lane = this.#anyLane()
     const values = Array.from({ length: 1 + this.#choose(3) }, () => `m${(this.#names += 1)}`)

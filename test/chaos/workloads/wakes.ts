@@ -2,7 +2,7 @@ import { ackAndFetch } from '../clients/consuming.ts'
 import { paced } from '../clients/producing.ts'
 import { type ClientSpec, type Workload } from './workload.ts'
 
-/** All ordered pairs of nodes: a message is pushed on one node and its waiter is on the other. */
+/** Pairs of nodes: messages are pushed on the first node, and their waiter is on the second. */
 const ways = [
   [0, 1],
   [1, 2],

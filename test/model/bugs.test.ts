@@ -1,4 +1,5 @@
-// A sequence written by hand for each seeded bug: the product passes it, and fails it with the bug.
+// A sequence written by hand for each seeded bug: the product passes the sequence without the bug and fails
+// it with the bug.
 import { test } from 'tap'
 import { modelBug, modelBugs } from './bugs.ts'
 import { startProduct } from './product.ts'
@@ -52,7 +53,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['push', twoPartitions],
       ['pop', anyPop],
     ],
-    says: /should get of|leased twice|was returned with/,
+    says: /should get the first of|leased twice|was returned with/,
   },
 }
 
@@ -76,7 +77,7 @@ for (const { name, does } of modelBugs) {
   test(`${name}: ${does}`, async (t) => {
     t.setTimeout(120_000)
     const shown = shows[name]
-    if (shown === undefined) throw new Error('no sequence reveals it')
+    if (shown === undefined) throw new Error('no sequence reveals this bug')
     const product = await startProduct(t, modelBug(name))
     const ran = await runSequence(product, 1, steps(shown.lines)).catch((error: Error) => error)
     t.type(ran, Mismatch)

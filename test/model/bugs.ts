@@ -86,7 +86,10 @@ export function modelBug(name: string): ModelBug {
 
 const barrierLine = /^([ \t]*)-- barrier: ([a-z0-9-]+)[ \t]*$/gm
 
-/** Keeps the barriers, which the model's database has in every function. */
+/**
+ * Patches the SQL functions. The patched functions keep the barriers, which the model's database has in every
+ * function.
+ */
 export async function seedFunctions(pool: pg.Pool, { replaces }: ModelBug): Promise<void> {
   const functions = replaces.filter(({ file }) => file.endsWith('.sql'))
   for (const text of (await brokenFiles(functions)).values()) {

@@ -16,7 +16,7 @@ export async function compare(scene: Scene): Promise<void> {
   )
 }
 
-/** A fact that occurs twice counts twice. */
+/** The facts that `others` does not have. A fact that occurs twice counts twice. */
 function without(facts: Facts, others: Facts): Facts {
   const left = [...others]
   return facts.filter((fact) => {
@@ -64,7 +64,7 @@ function factsOfModel({ world }: Scene): Facts {
   return facts
 }
 
-/** Too old to be delivered: the product drops it when a pop reaches it. */
+/** Whether the message is too old to be delivered: the product skips it when a pop reaches it. */
 function isPassedOver(
   now: number,
   queue: Queue,

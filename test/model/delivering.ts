@@ -52,7 +52,7 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   ]
   const [first] = messages
   if (first === undefined) return nothing
-  // A released message may count as new again, and then waits for its window.
+  // A released message may count as new again, and then waits for the window buffer of its queue.
   const isUncertain = !isQuiet && mayBeFresh(laneOf(partition, group), first.message.seq)
   return {
     messages,
@@ -61,7 +61,7 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   }
 }
 
-/** The ones that are not too old, by seq. */
+/** The messages to redeliver that are not too old, by seq. */
 function againsOf(world: World, queue: Queue, partition: Partition, group: string) {
   const lane = laneOf(partition, group)
   return [...lane.again]
@@ -117,7 +117,7 @@ export interface Ending {
   readonly delayMs?: number | undefined
 }
 
-/** Ends the delivery of some messages of a lease. True: they are dead letters now. */
+/** Ends the delivery of some messages of a lease. Returns whether one of them became a dead letter. */
 export function end(world: World, lease: Lease, seqs: readonly number[], ending: Ending): boolean {
   let isDead = false
   for (const seq of seqs) {
@@ -160,7 +160,7 @@ export function release(world: World, lease: Lease): void {
   world.drop([lease])
 }
 
-/** Once, even if a redrive has already put it there. */
+/** Adds the message to those to redeliver, unless a redrive has already added it. */
 function comeAgain(
   { partition, group }: Lease,
   seq: number,

@@ -64,7 +64,7 @@ async function remove(scene: Scene): Promise<void> {
     deleteQueue(world, queue)
   }
   await settle(scene)
-  // Attempts outlive an idle partition, for as long as dead letters are kept.
+  // The attempts of an idle partition are kept for as long as dead letters.
   await advance(scene, kept.deadMs)
   await product.retain()
   await mustBeEmpty(scene)

@@ -1,5 +1,5 @@
-// `npm run model -- --minutes 10 --seed 7`: docs/testing.md. Exit codes: 0 the product agrees with the model,
-// 1 it does not, 2 invalid command.
+// `npm run model -- --minutes 10 --seed 7`: docs/testing.md. Exit code 0: the product agrees with the model.
+// 1: it does not. 2: the command is invalid.
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { modelBug } from './bugs.ts'

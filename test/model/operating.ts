@@ -31,7 +31,7 @@ export function seek(world: World, queue: Queue, group: string, to: number | 'en
   }
 }
 
-/** The first message stored at that time or later. */
+/** The seq of the first message that was stored at that time or later. */
 function seqAt(partition: Partition, time: number): number {
   const found = inOrder(partition.log).find(
     ({ seq, createdAt }) => seq >= partition.tail && createdAt >= time,
@@ -69,8 +69,8 @@ export function deleteGroup(world: World, queue: Queue, group: string): void {
 }
 
 /**
- * Puts them back into their group and position, with attempts counted from one. A message that is pending
- * anyway is delivered once.
+ * Puts dead letters back into their group and position, with attempts counted from one. A message that is
+ * still pending in the group is not added a second time.
  */
 export function redrive(world: World, queue: Queue, letters: readonly Letter[]): void {
   queue.letters = queue.letters.filter((letter) => !letters.includes(letter))
@@ -80,7 +80,8 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
     if (!partition.log.has(seq)) partition.log.set(seq, message)
     const oldest = world.now - ageMsMax(queue.options)
     const isFresh = seq >= Math.max(lane.next, partition.tail)
-    // Too old to be delivered: the cursor passes it, and only the dead letter is delivered.
+    // The message is too old to be delivered: the cursor moves past it, and only its dead letter is
+    // delivered.
     const isPassed = isFresh && message.createdAt < oldest
     if (isPassed) lane.next = seqAt(partition, oldest)
     if ((isFresh && !isPassed) || lane.again.has(seq)) continue
@@ -89,8 +90,9 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
 }
 
 /**
- * What a queue counts against its maxSize: what its slowest group has not completed, and what is scheduled.
- * Messages that are too old for delivery count until a pop reaches them, hence a minimum and a maximum.
+ * The number of messages that count against the maxSize of a queue: those that its slowest group has not
+ * completed, and the scheduled ones. Messages that are too old for delivery count until a pop reaches them,
+ * so there is a minimum and a maximum.
  */
 export function sizesOf(
   world: World,
@@ -123,9 +125,10 @@ export const kept = {
 }
 
 /**
- * How far retention removes messages: those that are old enough and completed by every group, or older than
- * the queue allows. Leases and retries keep them and everything behind them. A retry that is itself too old
- * may keep them or not, because the next pop drops it. So may a released message, which may count as new.
+ * How far retention removes messages. It removes messages that are old enough and completed by every group,
+ * and messages that are older than the queue allows. Leases and retries keep their messages and all later
+ * ones. A retry that is itself too old may or may not keep messages, because the next pop drops it. A
+ * released message may or may not keep messages, because it may count as new.
  */
 export function retentionLimits(world: World, queue: Queue, partition: Partition) {
   const { options } = queue

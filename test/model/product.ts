@@ -38,7 +38,7 @@ export async function startProduct(life: Lifetime, bug?: ModelBug): Promise<Prod
     poolMax: 20,
   })
   if (bug !== undefined) await seedFunctions(database.pool, bug)
-  // Retention runs only by command.
+  // Retention runs only when the model calls it.
   await database.pool.query(
     `update rouse.chores set next_at = 'infinity' where name in ('retention', 'dedup', 'history')`,
   )
@@ -113,7 +113,10 @@ const steps = `select (select count(*) from rouse.promote_ready(1000))
   + (select count(*) from rouse.promote_scheduled(1000)) + (select count(*) from rouse.reap_step(1000))
   + (select count(*) from rouse.redrive_step('model'))`
 
-/** A step that is not finished pauses by the real clock, which the frozen one never reaches. */
+/**
+ * Makes unfinished removals due again: they pause until a time of the real clock, which the frozen clock
+ * never reaches.
+ */
 const removals = `with due as (update rouse.removals set next_at = rouse.now() returning 1)
   update rouse.chores set next_at = rouse.now() where name = 'removal' and exists (select from due)`
 
@@ -142,7 +145,8 @@ async function settle(
         await sql(removals)
         await sql(`select rouse.removal_step('model')`)
       }
-      // Nodes compute the ticks. An empty redrive makes this node poll what is due.
+      // Only nodes compute the ticks of schedules. A redrive of an empty queue makes this node poll what is
+      // due.
       if (ticks !== '0' && !isTold) {
         isTold = true
         await call('POST', '/configure', { queue: 'nudge' })
@@ -167,7 +171,10 @@ async function retain(sql: Sql): Promise<void> {
   } while (after !== '0')
 }
 
-/** Repeats a step that lost a race for a lock, as a node does: even SKIP LOCKED can wait for one. */
+/**
+ * Repeats a step that lost a race for a lock, as a node does: even a query with SKIP LOCKED can wait for a
+ * lock.
+ */
 async function unlessLockTimeout<T>(step: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {

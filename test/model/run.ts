@@ -12,7 +12,7 @@ export interface RunOptions {
   readonly product: Product
   readonly ms: number
   readonly seed: number
-  /** Only this sequence, and only its steps with these indexes. */
+  /** If set, runs only this sequence, and only its steps with these indexes. */
   readonly path?: string | undefined
   readonly keep?: readonly number[] | undefined
   /** The seeded bug in the product, for the replay command. */
@@ -59,7 +59,7 @@ export async function runModel(options: RunOptions): Promise<RunResult> {
   const result = await fc.check(property, {
     seed,
     ...(path === undefined ? {} : { path }),
-    // Biased towards short sequences and small numbers.
+    // By default, fast-check prefers short sequences and small numbers.
     unbiased: true,
     numRuns: path === undefined ? 1_000_000_000 : 1,
     interruptAfterTimeLimit: ms,
@@ -109,7 +109,7 @@ async function shortened(
   return least
 }
 
-/** With the steps up to the one that failed. */
+/** Resolves with the failure and the steps up to the one that failed; undefined if all passed. */
 async function failureOf(
   product: Product,
   number: number,
@@ -133,7 +133,7 @@ async function failureOf(
   }
 }
 
-/** Each sequence has its own names and starts at the same clock time. */
+/** Each sequence uses its own names. All sequences start at the same clock time. */
 export async function runSequence(
   product: Product,
   number: number,

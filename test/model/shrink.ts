@@ -1,7 +1,10 @@
 // Shortens a failing sequence by leaving out steps. fast-check would also shrink the arguments of each step,
 // which takes minutes and helps the reader least.
 
-/** Runs the steps with these indexes. Returns after how many of them it failed; undefined: it did not. */
+/**
+ * Runs the steps with these indexes. Resolves with the number of steps after which the sequence failed;
+ * undefined if it passed.
+ */
 export type Attempt = (kept: readonly number[]) => Promise<number | undefined>
 
 /**

@@ -27,13 +27,13 @@ export interface Verb {
   readonly name: string
   readonly weight: number
   readonly steps: fc.Arbitrary<Step>
-  /** With given arguments instead of drawn ones. */
+  /** Makes a step with given arguments instead of drawn ones. */
   readonly stepWith: (args: unknown) => Step
 }
 
 export function verb<Args>(row: {
   readonly name: string
-  /** The weight with which it is drawn. */
+  /** How often the verb is drawn, relative to the others. */
   readonly weight: number
   readonly args: fc.Arbitrary<Args>
   readonly run: (scene: Scene, args: Args) => Promise<Deed>
@@ -65,7 +65,7 @@ export function mustAnswer(answer: Answer, status: number, code?: string): void 
   must(isRight, `expected ${status} ${code ?? ''}, got ${answer.status} ${answer.text}`)
 }
 
-/** Few names, some more frequent than others, so that calls affect each other. */
+/** There are few names, and some occur more often than others, so that calls affect each other. */
 export const queueNames = ['a', 'a', 'a', 'b'] as const
 export const partitionNames = ['Default', 'Default', 'p'] as const
 export const groupNames = [
@@ -81,7 +81,7 @@ export function nameOf({ prefix }: Scene, queue: string): string {
   return `${prefix}${queue}`
 }
 
-/** Selects one by a drawn number; undefined if there is none. */
+/** Selects an item by a drawn number; undefined if there are no items. */
 export function pick<Item>(items: readonly Item[], number: number): Item | undefined {
   return items[number % items.length]
 }

@@ -9,9 +9,9 @@ export interface Message {
   /** Undefined until a response shows it: nodes choose the ids of scheduled messages. */
   id: string | undefined
   readonly key: string | undefined
-  /** Identified by its id if it has no key, because it had no seq when it was scheduled. */
+  /** Set if the message had no seq when it was scheduled. Without a key, it is then identified by its id. */
   readonly isKnownById?: true
-  /** Both are JSON text. */
+  /** `payload` and `headers` are JSON text. */
   readonly payload: string
   readonly headers: string | null
   readonly traceId: string | null
@@ -31,7 +31,10 @@ export interface Again {
 export interface Lane {
   next: number
   readonly again: Map<number, Again>
-  /** A former dead letter; after a redrive it has no age limit. */
+  /**
+   * The seqs of messages that used up their attempts or became dead letters. After a redrive they have no age
+   * limit.
+   */
   readonly died: Set<number>
 }
 
@@ -100,7 +103,7 @@ export interface Queue {
   paused: boolean
   namespace: string | undefined
   task: string | undefined
-  /** The message failed under a retry limit that the queue no longer has. */
+  /** True if a message of the queue failed under a retry limit that the queue no longer has. */
   hasOldLimit: boolean
   readonly groups: Set<string>
   readonly partitions: Map<string, Partition>
@@ -114,7 +117,7 @@ export interface Lease {
   readonly partition: Partition
   readonly partitionId: string
   readonly group: string
-  /** Its first message. */
+  /** The seq of its first message. */
   readonly from: number
   readonly left: Set<number>
   readonly attempt: number
@@ -242,7 +245,7 @@ export class World {
     return known !== undefined && known.until > this.now ? known.id : undefined
   }
 
-  /** Everything that is due: scheduled messages, expired leases, ticks. */
+  /** Applies everything that is due: scheduled messages, expired leases, ticks. */
   settle(): void {
     const due = this.scheduled.filter(({ dueAt }) => dueAt <= this.now)
     this.scheduled = this.scheduled.filter(({ dueAt }) => dueAt > this.now)
@@ -296,7 +299,10 @@ export class World {
   }
 }
 
-/** Only schedules push to it, so that ticks and other messages due at the same time have one order. */
+/**
+ * The partition to which only schedules push. In a shared partition, the order of ticks and other messages
+ * that are due at the same time would be undefined.
+ */
 export const cronPartition = 'cron'
 
 export function newLane(next: number): Lane {

@@ -152,8 +152,8 @@ function modeOf(values: Values): Partial<ChaosRun> {
 }
 
 /**
- * Pushes more messages to the workload that sends several per request, because these are cheap, and fewer to
- * the others.
+ * Raises the rate of the workload that pushes many messages per request, because such messages are cheap, and
+ * lowers the rate of the others.
  */
 function mostlyBatches(
   { others, onePartition }: { readonly others: number; readonly onePartition: number },

@@ -54,7 +54,7 @@ export const popArgs = fc.record({
   aim: fc.option(fc.nat(20), { nil: undefined, freq: 4 }),
 })
 
-/** A batch from all partitions, for `__QUEUE_MODE__` of queue a. */
+/** The arguments of a pop of queue a: a batch from all partitions, for the group `__QUEUE_MODE__`. */
 export const anyPop: PopArgs = {
   from: 'a',
   partition: undefined,
@@ -116,7 +116,7 @@ export function pathOf(scene: Scene, args: PopArgs): string {
   return `${path}?${new URLSearchParams(given).toString()}`
 }
 
-/** A group is created by its first pop, in queues that are not paused. */
+/** Creates the group in the model: its first pop creates it in all its queues that are not paused. */
 export function meetGroup(scene: Scene, args: PopArgs): Queue[] {
   const queues = queuesOf(scene, args)
   const { now } = scene.world
@@ -238,7 +238,7 @@ function poppedRun(
   const wanted = offered.map(({ message }) => message.seq)
   must(
     seqs.every((seq, i) => seq === wanted[i]),
-    `${where} gave ${args.group} ${seqs.join(' ')}; it should get of ${wanted.join(' ')}`,
+    `${where} gave ${args.group} ${seqs.join(' ')}; it should get the first of ${wanted.join(' ')}`,
   )
   const most = Math.min(room, allowed(world, queue, args.group))
   must(run.length <= most, `${where} gave ${run.length} messages; at most ${most} are allowed`)
@@ -335,7 +335,10 @@ function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw:
   )
 }
 
-/** Whether a pop gets a message at once. Only for existing groups, because it would create others. */
+/**
+ * Whether a pop gets a message at once. Considers only queues in which the group exists, because the pop
+ * would create it in the others.
+ */
 export function mustCome(scene: Scene, args: PopArgs): boolean {
   const known = queuesOf(scene, args).filter(({ groups }) => groups.has(args.group))
   return candidatesOf(scene, args, known).some(({ offer }) => offer.least > 0)

@@ -22,7 +22,10 @@ const places = [
   'pop-written',
 ] as const
 
-/** Runs `act` while the call is at the barrier. A call that does not reach it is not waited for. */
+/**
+ * Runs `meanwhile` while the call waits at the barrier. If the call ends without reaching the barrier,
+ * `meanwhile` does not run.
+ */
 async function whileAt<Result>(
   { database, sql }: Product,
   place: string,
@@ -49,7 +52,7 @@ async function age(scene: Scene, number: number): Promise<void> {
   const place = await placeToPop(scene, number)
   if (place === undefined) return
   const { from: queue } = place
-  // Retries would keep everything behind them.
+  // All retries are completed first, because they would keep all later messages.
   for (const group of scene.world.queueOf(nameOf(scene, queue)).groups) {
     await workOff(scene, nameOf(scene, queue), group, 'completed')
   }

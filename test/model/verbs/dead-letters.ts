@@ -18,7 +18,7 @@ import { letterFor, workOff } from './supplying.ts'
 
 const rarely = fc.nat(3).map((number) => number === 0)
 
-/** By properties of an existing dead letter, or by any others. */
+/** A filter for dead letters: properties of an existing one, or arbitrary values. */
 const where = fc.record({
   like: fc.record({ group: rarely, partition: rarely, code: rarely, id: rarely }),
   any: fc.oneof(
@@ -69,7 +69,7 @@ async function queueFor(scene: Scene, number: number): Promise<Queue | undefined
   return found ?? pick(queues, number)
 }
 
-/** Dead letters outlive the log: everything else of the queue is consumed and removed. */
+/** Consumes everything else of the queue and has it removed, so that the dead letters outlive the log. */
 async function outliveLog(scene: Scene, of: Queue): Promise<void> {
   for (const group of of.groups) await workOff(scene, of.name, group, 'completed')
   await advance(scene, kept.completedMs + 1_000)

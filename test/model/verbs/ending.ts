@@ -8,7 +8,7 @@ import { fatesOf, items, numbered, pushed, pushText } from './producing.ts'
 import { deliveryFor, workOff } from './supplying.ts'
 
 const index = fc.nat(20)
-/** One in eight concerns a delivery that may be long over. */
+/** One call in eight refers to a delivery that may have ended long ago. */
 const stale = fc.nat(7).map((number) => number === 0)
 
 export const endings = fc.record({
@@ -48,7 +48,7 @@ export interface AckResult {
   readonly dlq?: boolean
 }
 
-/** Ends them in turn, and checks the result of each. */
+/** Ends the deliveries in turn, and checks the result of each ack. */
 function endAll(world: World, acks: readonly Ack[], results: readonly AckResult[]): number {
   let ended = 0
   for (const [i, { delivery, ending }] of acks.entries()) {
@@ -310,8 +310,8 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
   const body = `{"operations":[${operations.join(',')}],"requiredLeases":${JSON.stringify(leases)}}`
   const answer = await product.call('POST', '/transaction', body)
   const did = `transaction ${describeAcks(acks)}; push ${given.map((item) => pushText(scene, [item])).join(' ')}`
-  // Required leases are distinguished by the message alone: two groups that end the same one must name their
-  // leases.
+  // Required leases are distinguished by the message alone: two groups that end the same message must name
+  // their leases.
   const names = acks.map(({ delivery: { lease, seq, transactionId } }) =>
     args.required
       ? `${lease.partitionId}/${transactionId}`
@@ -322,7 +322,7 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
     mustAnswer(answer, 409, 'lease_lost')
     return { did: `${did}: lease lost`, effect: 'refused' }
   }
-  // The effect of the acks counts before the push does.
+  // The acks take effect before the push.
   const { fates, mustFit, mayFit } = fatesAfter(scene, acks, given)
   if (!mayFit || (answer.status === 429 && !mustFit)) {
     mustAnswer(answer, 429, 'queue_full')

@@ -17,7 +17,7 @@ import { ageMsMax, defaults, type Options, type Queue, type World } from '../wor
 
 const queue = fc.constantFrom(...queueNames)
 const group = fc.constantFrom(...groupNames)
-/** If set: one of the existing ones, if there are any. */
+/** If set, selects one of the existing targets, if there are any. */
 const there = fc.option(fc.nat(20), { nil: undefined, freq: 4 })
 const places = fc.record({ queue, there })
 const groupPlaces = fc.record({ queue, group, there })
@@ -278,8 +278,8 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
 }
 
 /**
- * A redriven message is recognized by the retry limit at which it failed, so a queue does not change both age
- * and limit.
+ * Whether the effect of the change would be ambiguous. A redriven message is recognized by the retry limit at
+ * which it failed, so a queue must not change both its age limit and its retry limit.
  */
 function isMuddled(of: Queue, given: ConfigureArgs['options']): boolean {
   const hasAge = ageMsMax(of.options) < Infinity
@@ -295,7 +295,8 @@ function hasFailed(of: Queue): boolean {
 }
 
 /**
- * Whether a message that is too old was skipped depends on the pops, so the model reads it from the tables.
+ * Skips messages in the model that the product has skipped because they are too old. Which ones these are
+ * depends on the pops, so the model reads it from the tables.
  */
 async function passOver({ world, product }: Scene, of: Queue): Promise<void> {
   const rows = await product.sql<{

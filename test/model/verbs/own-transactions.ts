@@ -87,7 +87,7 @@ async function rollBack(scene: Scene, own: OpenTransaction): Promise<void> {
   await settle(scene)
 }
 
-/** What the transaction itself would see: without the messages that it has completed. */
+/** The messages of the lease as the transaction itself sees them: without those that it has completed. */
 function heldIn(own: OpenTransaction, lease: Lease): number[] {
   const gone = own.acked.filter((one) => one.lease === lease).flatMap(({ seqs }) => seqs)
   return [...lease.left].filter((seq) => !gone.includes(seq))
@@ -119,7 +119,7 @@ export const ownTransactions = [
       const own = await openOne(scene, args.number)
       const { lease, seq } = delivery
       const rows = world.leases.filter(({ id }) => id === lease.id)
-      // It would wait for the other transaction.
+      // The call would wait for the other transaction.
       if (own.isFailed || rows.some(({ lockedBy }) => lockedBy !== undefined && lockedBy !== own))
         return undefined
       const live = rows.filter((one) => one.expiresAt > world.now && (args.whole || one === lease))
@@ -137,7 +137,7 @@ export const ownTransactions = [
       const expected = wanted.reduce((sum, one) => sum + seqsOf(one).length, 0)
       must(count === expected, `ack_in completed ${count} instead of ${expected}`)
       if (count === 0) {
-        // PostgreSQL has aborted it, and releases its locks before it responds to this.
+        // PostgreSQL has aborted the transaction, and releases its locks before it responds to ROLLBACK.
         own.isFailed = true
         await own.query('rollback')
         unlock(scene, own)

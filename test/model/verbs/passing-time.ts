@@ -18,7 +18,10 @@ export async function retain(scene: Scene): Promise<string> {
   return followRetention(scene)
 }
 
-/** `crossed`: another call was in progress in these partitions, and retention skipped what it held. */
+/**
+ * `crossed` is set if another call was in progress, so that retention may have skipped what that call held.
+ * It selects the partitions to follow.
+ */
 export async function followRetention(
   { world, product, prefix }: Scene,
   crossed?: (queue: Queue, partition: Partition) => boolean,
@@ -112,7 +115,7 @@ export const passingTime = [
   verb({
     name: 'retain',
     weight: 6,
-    // What may be removed must usually be completed and old.
+    // Retention removes mostly messages that are completed and old, so the step usually makes some first.
     args: fc.record({
       worksOff: fc.constantFrom(undefined, 'completed' as const, 'dlq' as const),
       afterMs: fc.constantFrom(0, 0, 5_000, 110_000, 90_000_000, 90_000_000, 90_000_000),

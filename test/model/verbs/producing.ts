@@ -96,12 +96,12 @@ export function pushText(scene: Scene, given: readonly Item[]): string {
 
 export type Fate =
   | { readonly status: 'queued' | 'scheduled'; readonly dueAt: number }
-  /** The key of an existing message, or of an earlier item of the call. */
+  /** The key is that of an existing message (its id), or of an earlier item of the call (its index). */
   | { readonly status: 'duplicate'; readonly original: string | number }
 
 export interface Fates {
   readonly fates: readonly Fate[]
-  /** Whether there is room for all of them. */
+  /** Whether all items certainly fit into their queues (`mustFit`), and whether they may fit (`mayFit`). */
   readonly mustFit: boolean
   readonly mayFit: boolean
 }
@@ -123,7 +123,7 @@ export function fatesOf({ world, prefix }: Scene, given: readonly Item[]): Fates
   return { fates, mustFit, mayFit }
 }
 
-/** False: a queue was full, as expected. Otherwise the push is applied to the model. */
+/** Returns false if a queue was full, as expected. Otherwise applies the push to the model. */
 function pushedOrFull(scene: Scene, given: readonly Item[], answer: Answer): boolean {
   const { fates, mustFit, mayFit } = fatesOf(scene, given)
   if (!mayFit || (answer.status === 429 && !mustFit)) {

@@ -26,7 +26,7 @@ export async function deliveryFor(
   return pickDelivery(scene.world, number, false)
 }
 
-/** A queue with a deliverable message; if there is none, resumes a paused queue or pushes one. */
+/** A queue with a deliverable message; if there is none, resumes a paused queue or pushes a message. */
 export async function placeToPop(
   scene: Scene,
   number: number,
@@ -48,7 +48,7 @@ export async function placeToPop(
 
 const firstPop = { from: 'a', group: '__QUEUE_MODE__', partition: undefined }
 
-/** To a queue that a group consumes, if there is one. */
+/** Pushes a message, to a queue that a group consumes if there is one. */
 async function pushNow(scene: Scene, number: number): Promise<string> {
   const queues = [...scene.world.queues.values()].filter(({ groups }) => groups.size > 0)
   const queue = pick(queues, number)?.name.slice(-1) ?? 'a'
@@ -58,7 +58,7 @@ async function pushNow(scene: Scene, number: number): Promise<string> {
   return did
 }
 
-/** A queue with dead letters; if there is none, makes one of a delivery. */
+/** A queue with dead letters; if there is none, ends a delivery as a dead letter. */
 export async function letterFor(scene: Scene, number: number): Promise<Queue | undefined> {
   const { world } = scene
   const found = pick(

@@ -8,6 +8,6 @@ export interface OpenTransaction {
   /** The effects of COMMIT. */
   readonly enqueued: Scheduled[]
   readonly acked: { readonly lease: Lease; readonly seqs: readonly number[] }[]
-  /** A call in it failed, so PostgreSQL rolls it back even on COMMIT. */
+  /** True if a call in the transaction failed, so that PostgreSQL rolls it back even on COMMIT. */
   isFailed: boolean
 }

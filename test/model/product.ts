@@ -27,7 +27,7 @@ export interface Product {
   readonly begin: (name: string) => Promise<OpenTransaction>
 }
 
-/** Ends with the test, or when `teardown` runs its callback. */
+/** How long the product runs: it stops when the callbacks of `teardown` run, for example after a test. */
 export interface Lifetime {
   teardown(end: () => unknown): void
 }

@@ -22,7 +22,7 @@ export interface Message {
 export interface Again {
   readonly attempts: number
   readonly dueAt: number
-  /** Its lease expired, so it is delivered in its own lease. */
+  /** The lease of the message expired, so the message is delivered alone in its next lease. */
   readonly alone: boolean
   /** Released or redriven: it may or may not be delivered together with its neighbours. */
   readonly soft: boolean

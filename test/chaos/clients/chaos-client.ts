@@ -72,7 +72,10 @@ export class ChaosClient {
     return this.#urls.nodes.length
   }
 
-  /** A client that connects through the balancer, or directly to one node. Nodes count from 0. */
+  /**
+   * A client that connects through the balancer, or directly to one node. `node` is the index of the node,
+   * from 0.
+   */
   raw(node?: number): RawClient {
     const url = node === undefined ? this.#urls.balancer : this.#urls.nodes[node % this.nodeCount]
     return new RawClient(url ?? this.#urls.balancer, this.#transport, this.consuming)

@@ -12,7 +12,7 @@ const producing = new AbortController()
 const consuming = new AbortController()
 const counts: ClientCounts = { pushed: 0, pushedTo: {}, popped: 0, notOk: 0 }
 
-/** The harness is gone. */
+/** Called when the harness is gone. */
 const orphaned = (): never => process.exit(1)
 
 process.on('disconnect', orphaned)

@@ -1,5 +1,5 @@
 // The client processes of a run: a few, each with clients of all workloads. A process may be killed at any
-// time. A new process replaces it, as in a deployment, and its clients get new names.
+// time. A new process replaces it, and the clients of the new process have new names.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { join } from 'node:path'

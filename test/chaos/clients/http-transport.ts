@@ -15,7 +15,7 @@ export function httpTransport(): Transport {
             text += part
           })
           response.once('error', fail)
-          // `aborted` without `end`: the connection broke in the middle of the response.
+          // `close` without `end` means that the connection broke in the middle of the response.
           response.once('close', () => fail(new Error('the response was cut off')))
           response.once('end', () => {
             const retryAfter = response.headers['retry-after']

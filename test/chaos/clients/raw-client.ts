@@ -115,7 +115,7 @@ export class RawClient {
     return this.#ask('POST', `/queues/${queue}/purge`, {})
   }
 
-  /** Moves the group to that time, or to the end if there is none. */
+  /** Moves the group to that time, or to the end of the queue if `to` is undefined. */
   seek(queue: string, group: string, to: Date | undefined): Promise<Answered<unknown>> {
     const body = to === undefined ? { toEnd: true } : { timestamp: to.toISOString() }
     return this.#ask('POST', `/consumer-groups/${group}/queues/${queue}/seek`, body)

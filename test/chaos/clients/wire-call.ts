@@ -234,7 +234,7 @@ function withMessages(pop: Unfinished<PopRecord>, json: unknown): Unfinished<Pop
   }
 }
 
-/** A damaged message gets a value that was never pushed. */
+/** A damaged message gets a value that was never pushed, so that the checkers report it. */
 function valueOf({ v, pad, sum }: Payload): string {
   return pad === undefined || crc32(pad) === sum ? v : `${v}, damaged`
 }

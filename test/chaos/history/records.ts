@@ -165,7 +165,7 @@ export interface QueueRecord {
   readonly kind: 'queue'
   readonly queue: string
   readonly workload: string
-  /** `partition` implies `onFailure=hold`; the order rules apply to these queues. */
+  /** The order rules apply to queues with ordering `partition`. These also have `onFailure=hold`. */
   readonly ordering: 'partition' | 'none'
   /** The groups that get every message; they subscribed before the first push. */
   readonly groups: readonly string[]

@@ -5,7 +5,7 @@ import { nemesis, pause, untilReady } from './nemesis.ts'
 import { endAll, isOfNodes, openSession } from './sessions.ts'
 
 const terminationsSeconds = 0.2
-/** A number of sessions that no server of the harness permits. */
+/** The most sessions to open: more than any server of the harness permits. */
 const sessionsMax = 400
 /** The sessions left for the nodes: a few for each of their processes, far fewer than these may open. */
 const sessionsLeft = 36
@@ -88,8 +88,8 @@ export const connectionLimit = nemesis('connection-limit', async (cluster, { sec
 })
 
 /**
- * Leaves few sessions for the nodes: ends idle sessions of the nodes and takes the free slots, until few
- * sessions of the nodes are left. The nodes must work with the rest.
+ * Leaves few sessions for the nodes: ends their idle sessions and takes the free slots. The nodes must work
+ * with the sessions that are left.
  */
 export const connectionSqueeze = nemesis('connection-squeeze', async (cluster, { seconds }) => {
   const { postgres } = cluster

@@ -23,7 +23,7 @@ export interface TcpRelay {
 }
 
 export interface TcpRelayOptions {
-  /** The target port, read for every connection. */
+  /** Returns the target port; called for every new connection. */
   readonly to: () => number
   readonly port?: number
 }

@@ -5,9 +5,12 @@ import type { AuditRecord } from '../history/records.ts'
 
 export interface Leftovers {
   readonly groups: AuditRecord['undrained']
-  /** Leases of living and of dead consumers. */
+  /** The number of leases, of living and of dead consumers. */
   readonly leases: number
-  /** Rows that have not reached a log yet, and freed lanes that have not been reopened. */
+  /**
+   * The number of messages that have not reached a log yet, plus the number of lanes that `ack_in` freed and
+   * that have not been opened again.
+   */
   readonly scheduled: number
 }
 

@@ -33,8 +33,8 @@ export interface RunOptions
   /** Overrides `rate` for some workloads. */
   readonly rates?: Readonly<Record<string, number>>
   /**
-   * The duration of the load, counted from the end of the warm-up. If each fault is injected once, no fault
-   * starts later than this.
+   * The time for faults, counted from the end of the warm-up. A fault that would end later is not injected.
+   * If each fault is injected once, the load ends when no fault is left.
    */
   readonly seconds: number
   /**
@@ -172,8 +172,8 @@ async function makeFault(
 }
 
 /**
- * The client of faults that push and pop themselves. Its signals never abort, because each fault ends its own
- * calls.
+ * The client of faults that push and pop themselves. Its signals never abort, because the calls of a fault
+ * end by themselves.
  */
 function clientOfNemeses(urls: ClientUrls, writer: HistoryWriter, seed: number): ChaosClient {
   const { signal } = new AbortController()

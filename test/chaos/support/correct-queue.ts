@@ -60,7 +60,7 @@ export class CorrectQueue {
     return lane.lease
   }
 
-  /** False: the lease is over, or the entry was already acknowledged. */
+  /** Returns false if the lease is over, or if the entry was already acknowledged. */
   acknowledge(lease: Lease, entry: Entry, status: AckedItem['status'], now: number): boolean {
     if (!this.#stands(lease, now) || !lease.entries.includes(entry)) return false
     lease.entries.splice(lease.entries.indexOf(entry), 1)

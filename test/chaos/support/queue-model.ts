@@ -143,7 +143,10 @@ export class QueueModel {
     })
   }
 
-  /** Includes late acks: any earlier delivery may be acknowledged, and is refused if its lease is over. */
+  /**
+   * Includes late acks: any earlier delivery may be acknowledged, and the ack is refused if the lease is
+   * over.
+   */
   #ack(): void {
     const held = this.#anyHeld()
     if (held === undefined) return

@@ -96,7 +96,10 @@ export function pushText(scene: Scene, given: readonly Item[]): string {
 
 export type Fate =
   | { readonly status: 'queued' | 'scheduled'; readonly dueAt: number }
-  /** The key is that of an existing message (its id), or of an earlier item of the call (its index). */
+  /**
+   * `original` is the id of an existing message with the same key, or the index of an earlier item of the
+   * call.
+   */
   | { readonly status: 'duplicate'; readonly original: string | number }
 
 export interface Fates {

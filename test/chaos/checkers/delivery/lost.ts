@@ -1,9 +1,9 @@
 // Promise 2: every pushed message is delivered to every group until it is acknowledged or becomes a dead
 // letter.
 //
-// A group that subscribed during the run gets the messages of its subscription. Messages that a purge or seek
-// may have skipped, or that retention may have removed, are excused. After a seek back, all messages from the
-// new position of the group on must be delivered again.
+// A group that subscribed during the run must get the messages of its subscription. Messages that a purge or
+// seek may have skipped, or that retention may have removed, are excused. After a seek back, all messages
+// from the new position of the group on must be delivered again.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import type { QueueRecord } from '../../history/records.ts'

@@ -20,8 +20,8 @@ export function order(history: History): Findings {
 }
 
 /**
- * For each message, finds the one that was delivered first of all messages later in the log. If that later
- * message was certainly delivered before the earlier one, this is a violation.
+ * Checks each message against the messages that are later in the log. Of these, only the one that was
+ * delivered first has to be compared: if it certainly came before the message, the order is wrong.
  */
 function checkFirstAttempts(
   history: History,

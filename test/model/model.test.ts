@@ -1,5 +1,5 @@
 // Runs the model for three minutes with a fixed seed, so that the result of the tests does not depend on
-// chance. `npm run model` uses a random seed and runs for longer.
+// chance. `npm run model` uses a random seed and runs for as long as requested.
 import { test } from 'tap'
 import { startProduct } from './product.ts'
 import { runModel } from './run.ts'

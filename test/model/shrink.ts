@@ -20,13 +20,13 @@ export async function shrink(
   let size = Math.ceil(kept.length / 2)
   while (size > 0 && !isOver()) {
     const before = left.length
-    // From the end, because later steps depend on earlier ones.
+    // Goes backwards from the end, because later steps depend on earlier ones.
     for (let begin = before - size; begin > -size && !isOver(); begin -= size) {
       const fewer = left.filter((_, i) => i < begin || i >= begin + size)
       const failedAfter = fewer.length === 0 ? undefined : await attempt(fewer)
       if (failedAfter !== undefined) left = fewer.slice(0, failedAfter)
     }
-    // Then single steps again, as long as that helps.
+    // Repeats the round of single steps as long as a round leaves out some.
     size = size > 1 ? Math.floor(size / 2) : left.length < before ? 1 : 0
   }
   return left

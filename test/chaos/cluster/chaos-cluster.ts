@@ -263,7 +263,7 @@ const nodeSettings = {
   ROUSE_WORKERS: '2',
   ROUSE_GOSSIP_SECRET: gossipSecret,
   ROUSE_LOG_LEVEL: 'info',
-  // Retention runs all the time, and large messages reach the size limit of a response.
+  // With these values, retention runs all the time, and large messages reach the size limit of a response.
   ROUSE_RETENTION_INTERVAL_MS: '1000',
   ROUSE_POP_MAX_BYTES: String(2 * 1024 * 1024),
 }

@@ -25,7 +25,7 @@ const imageBytes = 8 * GiB
 const smallestFill = 65_536
 const patience = { timeoutMs: 60_000, intervalMs: 100 }
 
-/** Fails if this machine does not permit it; the message of the error is the missing requirement. */
+/** Fails if this machine does not permit a disk image; the error message is the missing requirement. */
 export async function mountDisk(folder: string): Promise<DiskImage> {
   if (process.getuid?.() !== 0) throw new Error('root, to mount a disk image')
   const image = join(folder, 'disk.xfs')

@@ -9,8 +9,8 @@
 //
 // A killed client leaves complete records, except for calls without a response. The reader treats such calls
 // as `unknown`:
-// - A push that reached the queue is in the history before a consumer can get its message. A delivered value
-//   is never unexpected because its producer died.
+// - A push that reached the queue is in the history before a consumer can get its message. So the death of a
+//   producer never makes a delivered value unexpected.
 // - If a response was read but not written, its call is unknown, not ok, so no rule relies on it.
 // - An ack, release or pop in progress may have taken effect, which explains what the next consumer sees.
 // The last line of a killed process may be incomplete; it has no newline, and the reader drops it.

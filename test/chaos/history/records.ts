@@ -130,7 +130,7 @@ export interface FaultRecord {
   readonly end: number
   /** What was affected: `node-2`, `worker 4711`, … */
   readonly target: string
-  /** True if the database may forget its newest leases (crash, failover): promise 7. */
+  /** True if the database may forget its newest leases after a crash or failover (promise 7). */
   readonly forgetsLeases: boolean
   /** Set if the fault affects single queues: the rule `hostile neighbours` checks the others. */
   readonly mayHarm?: MayHarm
@@ -139,7 +139,7 @@ export interface FaultRecord {
    * harness took too long.
    */
   readonly slowCommits?: readonly { readonly from: number; readonly to: number }[]
-  /** Set if the fault was not injected: the permission or program that is missing. */
+  /** Set if the fault was not injected: what was missing, for example a permission, a program, or time. */
   readonly skipped?: string
 }
 

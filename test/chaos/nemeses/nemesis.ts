@@ -29,7 +29,7 @@ export interface Nemesis {
    * nemesis can tell.
    */
   run(cluster: ChaosCluster, about: About): Promise<Made>
-  /** True if the database may forget its newest leases (crash, failover). */
+  /** True if the database may forget its newest leases, as after a crash or failover. */
   readonly forgetsLeases: boolean
   /** True if the fault affects only single queues. Time limits then apply to the other queues. */
   readonly isLocal: boolean

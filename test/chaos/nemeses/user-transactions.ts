@@ -35,7 +35,10 @@ export const openEnqueue = nemesis(
   { isLocal: true },
 )
 
-/** While a transaction with an ack is open, an operator needs the lease that it holds, and is refused. */
+/**
+ * While a transaction with an ack is open, an operator needs the lease that the transaction holds, and is
+ * refused.
+ */
 export const openAckIn = nemesis('open-ack-in', ackSlowly, { isLocal: true })
 
 export const lockedQueue = locked('locked-queue', [

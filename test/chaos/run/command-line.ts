@@ -40,7 +40,9 @@ export class UsageError extends Error {}
 const modes = ['gate', 'all', 'soak', 'control', 'bugs'] as const
 const standbys = ['sync', 'async', 'none'] as const
 const hourSeconds = 3_600
-/** Takes 80 s on a quiet machine and twice that beside other tests. */
+/**
+ * The time for the faults of the gate. They take 80 s on a quiet machine and twice that beside other tests.
+ */
 const gateSeconds = 200
 /**
  * The number of messages that the gate pushes to one partition. It is so large that a queue that reads by

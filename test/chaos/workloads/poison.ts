@@ -14,7 +14,8 @@ const killing = '!kills'
 /**
  * A tenth of the messages is poison. Most poison fails in every consumer. The rest acts as if it killed its
  * consumer, which sends no ack for that message and those after it, so they stay leased. Exactly the poison
- * must become dead letters. Few messages do that, because each of them blocks its lane for four leases.
+ * must become dead letters. Few messages kill their consumer, because each of these blocks its lane for four
+ * leases.
  */
 export const poison: Workload = {
   name: 'poison',

@@ -67,8 +67,8 @@ async function age(scene: Scene, number: number): Promise<void> {
 }
 
 /**
- * Whether a pop got the first message of the partition before retention ran; otherwise it saw what retention
- * had left.
+ * Whether a pop got the first message of the partition before retention ran; otherwise the pop saw only what
+ * retention had left.
  */
 function isAsBefore(
   { world }: Scene,

@@ -42,7 +42,7 @@ export function conservation(history: History): Findings {
   return findings
 }
 
-/** The amounts of all messages with this value. */
+/** The sum of the amounts of all messages with this value, without ghosts. */
 function amountOf(history: History, message: Message): number {
   const ghosts = ghostsOf(history, message)
   const amounts = new Map(message.deliveries.map(({ id, amount }) => [id, amount]))

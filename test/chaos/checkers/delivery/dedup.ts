@@ -23,7 +23,7 @@ export function dedup(history: History): Findings {
   return findings
 }
 
-/** A purge also removes the keys of its messages. */
+/** Whether a purge may have removed the key: a purge also removes the keys of its messages. */
 function mayBeForgotten({ operations }: History, { queue, pushes }: Message): boolean {
   const from = Math.min(...pushes.map(({ start }) => start))
   const to = Math.max(...pushes.map(({ end }) => end))

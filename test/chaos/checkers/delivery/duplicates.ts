@@ -4,7 +4,7 @@
 // - the earlier lease may have expired, been released or failed before this delivery,
 // - the database may have forgotten leases, or a seek may have moved the group back,
 // - or it is another message with the same value, pushed again without a key after a lost response.
-// Nothing explains a delivery that certainly came after an accepted completion: acks are durable.
+// After an accepted completion, only a seek explains another delivery of the same message: acks are durable.
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import { byAttempt, completion, deliveriesByGroup, restarts, surelyBefore } from '../certainty.ts'

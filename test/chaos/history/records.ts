@@ -66,7 +66,7 @@ export interface PopRecord extends Call {
   readonly queue: string
   readonly group: string
   readonly waitMs: number
-  /** The lease time of the queue. */
+  /** The lease time that the pop requests, or that of the queue. */
   readonly leaseMs: number
   readonly messages: readonly PoppedMessage[]
   /** The acks sent with the pop (ack and fetch), each with its result if there was a response. */

@@ -6,7 +6,7 @@ import { type About, nemesis, pause, pick, untilReady } from './nemesis.ts'
 
 /** The pause between kills: long enough for the replacement worker to serve requests. */
 const workerKillsSeconds = 2
-/** The least duration of a long pause: slightly longer than the leases of the harness. */
+/** The least duration of a long pause: several times as long as the leases of the harness. */
 const longPauseSecondsMin = 12
 
 export const workerKill = nemesis('worker-kill', async ({ nodes }, { random, seconds }) => {

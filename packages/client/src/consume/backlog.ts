@@ -1,5 +1,5 @@
 // Fetched messages that wait for a handler. In an ordered queue each partition is a lane with at most one
-// handler at a time, and lanes take turns. Otherwise one lane holds all messages.
+// handler at a time, and lanes take turns. In an unordered queue one lane holds all messages.
 import type { Held } from './held.ts'
 
 /** The front of a lane is compacted after this many taken messages. */

@@ -45,7 +45,7 @@ export interface Fetched<Data> {
   readonly outcomes: readonly AckOutcome[]
 }
 
-/** A server that has not answered this long after the requested wait counts as failed. */
+/** A server counts as failed if it has not answered this long after the end of the requested wait. */
 const answerMsMax = 10_000
 
 export const requestAcksMax = 1_000

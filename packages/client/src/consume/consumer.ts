@@ -23,7 +23,7 @@ export interface PopOptions {
   readonly wait?: Duration | undefined
   /** Default: the queue's lease time. */
   readonly lease?: Duration | undefined
-  /** Acknowledges on delivery: a consumer that fails loses the messages. */
+  /** Acknowledges the messages on delivery. If the consumer then fails, the messages are lost. */
   readonly autoAck?: boolean | undefined
   readonly partition?: string | undefined
   readonly from?: 'all' | 'new' | Date | undefined
@@ -95,8 +95,8 @@ export class Consumer<Data, Queues> {
   }
 
   /**
-   * Acknowledges the messages and, in the same transaction, pushes those of `push`. Rejects with `lease_lost`
-   * if the lease is lost.
+   * Acknowledges the messages and, in the same transaction, pushes the messages in `push`. Rejects with
+   * `lease_lost` if the lease is lost.
    */
   async ack(
     messages: Message<Data> | readonly Message<Data>[],

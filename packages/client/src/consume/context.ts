@@ -25,7 +25,7 @@ export interface Context<Queues> {
   deadLetter(reason?: string): Promise<void>
 }
 
-/** The same for a batch. Each action applies to `messages`, or by default to all that have not ended. */
+/** Like `Context`, for a batch. Each action applies to `messages`; by default, to all that have not ended. */
 export interface BatchContext<Queues> {
   readonly signal: AbortSignal
   ack(options?: {

@@ -1,4 +1,5 @@
-// Classifies a try without a usable answer: what it means for the call, for the node, and for the outcome.
+// Classifies a try without a usable answer: whether to retry, whether the node has failed, and whether the
+// request may have been executed.
 
 import { wallMs } from '../clock.ts'
 import { retryAfterMs } from '../http/backoff.ts'

@@ -1,7 +1,7 @@
 import type { Ack } from './consumer-calls.ts'
 import type { Message } from './message.ts'
 
-/** The lease of one fetch: it covers all its messages, and one renewal extends it for all of them. */
+/** The lease of one fetch. It covers all messages of the fetch; one renewal extends it for all of them. */
 export interface HeldLease {
   /** The lease id of any of its messages identifies the lease. */
   readonly id: string
@@ -9,7 +9,7 @@ export interface HeldLease {
   readonly size: number
   /** Messages not yet known to have ended. */
   open: number
-  /** When it was last granted or extended; it expires one lease time later. */
+  /** When the lease was granted or last extended; it expires one lease time later. */
   sinceMs: number
   renewing: boolean
   lost: boolean
@@ -25,7 +25,7 @@ export interface AckIn {
 export interface Held<Data = any> {
   readonly message: Message<Data>
   readonly lease: HeldLease
-  /** Its end is decided: further acks are refused. */
+  /** True once it is decided how the message ends. Further acks are then refused. */
   settled: boolean
   /** Acknowledged by this ackIn call, in the handler's transaction, which may still be rolled back. */
   ackedIn: AckIn | undefined
@@ -58,7 +58,8 @@ export function failedBy(error: unknown): Ending {
   }
 }
 
-/** Sent after a handler that used ackIn returns: the server refuses it if the transaction was committed. */
+/** The ending that is sent when a handler that used ackIn has returned. The server refuses it if the
+ * transaction was committed. */
 export const rolledBack: Ending = {
   status: 'failed',
   error: 'the handler returned, but the transaction of its ackIn was rolled back',

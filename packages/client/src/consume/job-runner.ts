@@ -104,7 +104,7 @@ export class JobRunner {
     for (const job of this.#jobs) this.#endOpen(job, { status: 'retry' })
   }
 
-  /** Removes waiting messages of the lease and aborts its handlers. False if there were none of either. */
+  /** Removes waiting messages of the lease and aborts its handlers. Returns false if it had neither. */
   lose(lease: HeldLease): boolean {
     const isOfLease = (held: Held): boolean => held.lease === lease
     const waiting = [...this.#takeSingly(isOfLease), ...this.#backlog.remove(isOfLease)]
@@ -195,9 +195,10 @@ export class JobRunner {
   }
 
   /**
-   * Acknowledges messages with this ending although ackIn has acknowledged them. The server refuses that if
-   * the transaction was committed. If it was rolled back, the messages are redelivered now and not when their
-   * lease expires. In an ordered queue the next message waits for the answer.
+   * Acknowledges messages with this ending although ackIn has acknowledged them. If the transaction of ackIn
+   * was committed, the server refuses the ending. If the transaction was rolled back, the messages are
+   * redelivered now and not only when their lease expires. In an ordered queue the next message waits for the
+   * server's answer.
    */
   async #checkAckIn(job: Job, ending: Ending): Promise<void> {
     const { acks, onChange } = this.#options

@@ -1,6 +1,6 @@
 // Renews each lease of a worker until all its messages have ended, including those that wait for a handler. A
-// lease is renewed after a third to a half of its time. It counts as lost when the server reports that, or
-// when its time passes without a successful renewal.
+// lease is renewed after a third to a half of its time. It counts as lost when the server reports the loss,
+// or when its time passes without a successful renewal.
 import { nowMs } from '../clock.ts'
 import type { HeldLease } from './held.ts'
 

@@ -48,8 +48,8 @@ export function streamMessages<Data, Queues>(start: StartStream): MessageStream<
       }),
     () => {
       ended = true
-      // A message that the loop has not taken is released at once. The loop may finish the one it has taken
-      // within the timeout of the stop.
+      // A message that the loop has not taken is released at once. If the loop has taken a message, it has
+      // until the timeout of the stop to finish it.
       offered?.job.abort(new RouseError('closed', 'the worker is stopping'))
       settle()
       asked?.()
@@ -62,8 +62,8 @@ export function streamMessages<Data, Queues>(start: StartStream): MessageStream<
   }
 
   /**
-   * The loop was left early. An iterator does not learn how (throw, break or return), so it counts as a
-   * failure.
+   * The loop was left early. An iterator cannot distinguish throw, break and return, so leaving the loop
+   * counts as a failure.
    */
   async function leave(): Promise<IteratorReturnResult<undefined>> {
     if (current !== undefined && current.job.open.length > 0) current.fail(loopLeft())

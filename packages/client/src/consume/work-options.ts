@@ -3,9 +3,9 @@ import { RouseError } from '../rouse-error.ts'
 import type { Message } from './message.ts'
 
 export interface WorkOptions {
-  /** Concurrent handlers. Default 10; one partition of an ordered queue never has more than one. */
+  /** The most handlers at a time. Default 10. A partition of an ordered queue never has more than one. */
   readonly concurrency?: number | undefined
-  /** Messages that may wait for a handler. Default: as many as are handled in a tenth of a second. */
+  /** How many messages may wait for a handler. Default: as many as are handled in a tenth of a second. */
   readonly prefetch?: number | undefined
   /** The lease time, in whole seconds; leases are renewed automatically. Default 60 s. */
   readonly lease?: Duration | undefined

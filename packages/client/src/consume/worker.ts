@@ -159,9 +159,9 @@ export class Worker {
   }
 
   /**
-   * If a handler itself calls `rouse.ack_in`, its message is acknowledged before it returns, and the server
-   * refuses the worker's acknowledgement. The lease is not lost then, so the worker queries the state of the
-   * message before it reports a lost lease.
+   * If a handler itself calls `rouse.ack_in`, its message is acknowledged before the handler returns, and the
+   * server refuses the worker's acknowledgement. The lease is not lost then, so the worker queries the state
+   * of the message before it reports a lost lease.
    */
   #refused({ ack, held, onSettled }: PendingAck, error: RouseError, isOurs: boolean): void {
     const { message } = held
@@ -200,7 +200,7 @@ export class Worker {
     return this.#leaving.signal.aborted
   }
 
-  /** Sends requests after the current turn of the event loop, so that messages that end in it share one. */
+  /** Sends requests after this turn of the event loop: messages that end in the same turn share a request. */
   #scheduleRequests(): void {
     if (this.#talking) return
     this.#talking = true
@@ -272,7 +272,8 @@ export class Worker {
     else this.#runner.add(held)
   }
 
-  /** The user's setting, otherwise the queue's. If the queue cannot be queried, the safe choice: ordered. */
+  /** The ordering that the user set, otherwise that of the queue. If the queue cannot be queried: ordered,
+   * which is always safe. */
   async #readOrder(): Promise<QueueOrder> {
     const { ordered } = this.#settings
     if (ordered !== undefined) return { ordered, holds: ordered }

@@ -1,7 +1,7 @@
-// One call to the cluster: chooses a node, and retries on another node or later if that is safe. Almost every
-// request may be sent twice: pushes carry an id, acknowledgements are fenced by their lease, and if the
-// response to a pop is lost, its lease expires or is released. `afterUnknown` means that an earlier try may
-// have been executed.
+// One call to the cluster: chooses a node and, if a retry is safe, retries on another node or later. Almost
+// every request may be sent twice: pushes carry an id, acknowledgements are fenced by their lease, and if the
+// response to a pop is lost, the lease of the pop expires or is released. `afterUnknown` means that an
+// earlier try may have been executed.
 
 import { nowMs, pause } from '../clock.ts'
 import { type Failure, failureOfAnswer, failureOfTransport } from '../consume/failure.ts'
@@ -96,8 +96,8 @@ export class Caller {
   }
 
   /**
-   * The wait before the next round of tries: until a node may be used again and, if a try of this call has
-   * failed, at least for its `Retry-After` and the backoff.
+   * The wait before the next round of tries. It lasts until a node may be used again. If a try of this call
+   * has failed, it lasts at least as long as the `Retry-After` of that try and as long as the backoff.
    */
   #waitMs(last: Failure | undefined, rounds: number): number {
     const restMs = this.#nodes.restMs(nowMs())

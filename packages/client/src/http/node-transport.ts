@@ -7,7 +7,7 @@ import {
   type TransportRequest,
 } from './transport.ts'
 
-/** Keeps connections alive. There are as many as concurrent calls, and the client limits those. */
+/** Keeps connections alive. There are as many connections as concurrent calls, which the client limits. */
 const agentOptions = { keepAlive: true, scheduling: 'lifo' } as const
 
 export function createTransport(): Transport {
@@ -70,8 +70,8 @@ function sendBy(
 }
 
 /**
- * Closes our side of the connection and keeps reading. A node then closes its side, too, after the response
- * if it has written one. Therefore the request settles with or without a response.
+ * Closes our side of the connection and keeps reading. The node sends its response, if it has one, and then
+ * closes its side. Therefore the request settles with or without a response.
  */
 function halfClose(request: http.ClientRequest): void {
   const { socket } = request

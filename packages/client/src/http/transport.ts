@@ -1,4 +1,5 @@
-// How requests are sent: under Node.js by node:http, which costs a third of its fetch; elsewhere by fetch.
+// Sends requests. Under Node.js it uses node:http, where a request costs a third of one by Node's fetch. On
+// other platforms it uses fetch.
 
 export interface TransportRequest {
   readonly method: string

@@ -23,7 +23,7 @@ export interface PushBufferOptions {
 /** HTTP statuses that mean that a pushed item is invalid. */
 const blames = new Set<number | undefined>([400, 413, 422])
 
-/** The limits of one request, within the server's defaults: a UTF-16 unit takes at most three bytes. */
+/** The limits of one request. They stay within the server's, as a UTF-16 unit takes at most three bytes. */
 export const requestItemsMax = 1_000
 const requestCharsMax = 1_000_000
 

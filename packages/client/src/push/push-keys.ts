@@ -17,7 +17,8 @@ export class PushKeys {
     this.#newId = newId
   }
 
-  /** One key per entry: its own, else its key in the failed call that is repeated, else a new one. */
+  /** One key per entry: the entry's own `dedupeKey`. An entry without one gets the key that it had in the
+   * failed call which this call repeats, or a new key if there was no such call. */
   keysOf(queue: string, entries: readonly PushEntry<unknown>[]): string[] {
     const before = this.#failed.get(entries)
     return entries.map((entry, i) => {

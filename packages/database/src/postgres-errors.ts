@@ -57,7 +57,7 @@ export function isTooManyConnections(error: unknown): boolean {
 const noRoom =
   /no more connections allowed|too many (connections|clients)|connection slots are reserved/
 
-/** Sent before the session starts, and so before any statement. */
+/** The server sends these before the session starts, so no statement can have run. */
 const connectStates = new Set([
   '57P03', // cannot_connect_now: starting up or shutting down
   '53300', // too_many_connections
@@ -73,7 +73,8 @@ function endsSession(error: Error): boolean {
 }
 
 /**
- * Servers with another language translate the severity, so for them this is false. That is the safe answer.
+ * Servers with another language translate the severity, so the result is false for them. False is always
+ * safe.
  */
 function leavesSession(error: Error): boolean {
   return 'severity' in error && error.severity === 'ERROR'

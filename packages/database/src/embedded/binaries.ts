@@ -1,6 +1,6 @@
-// Finds the PostgreSQL programs of this platform and makes them runnable. The packages ship without the links
-// between their shared libraries (an install script would create them, but may be disabled), and may be
-// installed in a folder that the server's user cannot read or that is read-only.
+// Finds the PostgreSQL programs of this platform and makes them runnable. The npm packages lack the links
+// between their shared libraries: an install script creates the links, but install scripts may be disabled.
+// The folder of a package may also be read-only, or unreadable for the server's user.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, cp, lstat, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'

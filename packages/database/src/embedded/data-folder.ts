@@ -59,7 +59,7 @@ async function chooseFolder(dataDir: string | undefined): Promise<DataFolder> {
   return { path: await keepElsewhere(wanted), temporary: false }
 }
 
-/** PostgreSQL reports its folder by the real path, so a search for its processes must use it, too. */
+/** PostgreSQL reports its folder by the real path, so a search for its processes must use that path. */
 async function resolved(path: string): Promise<string> {
   return (await lstat(path).catch(() => undefined)) === undefined ? path : realpath(path)
 }

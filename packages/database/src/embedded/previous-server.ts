@@ -1,8 +1,8 @@
 // Handles what an earlier run left in the data folder. postmaster.pid may name
-//   no process        its server died: PostgreSQL replaces the file without help
+//   no process        the old server died: PostgreSQL replaces the file without help
 //   another process   the pid was reused: PostgreSQL would refuse to start, so the file is removed
-//   our orphan        its launcher died: stop it, then start the new server
-//   a server in use   its launcher is running: refuse to start a second one
+//   our orphan        a server whose launcher died: stop it, then start the new server
+//   a server in use   a server whose launcher is running: refuse to start a second server
 import { execFile } from 'node:child_process'
 import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,8 +13,8 @@ import { EmbeddedPostgresError } from './embedded-error.ts'
 const stopWaitMs = 10_000
 
 /** Puts the pid of the launcher on the server's command line, as a custom setting, which PostgreSQL accepts.
- * It is there before the server touches the folder, so a second start can always identify the launcher of a
- * running server. */
+ * The pid is there before the server touches the folder, so a second start can always identify the launcher
+ * of a running server. */
 export function launcherArgs(): string[] {
   return ['-c', `rouse.launcher=${process.pid}`]
 }

@@ -21,7 +21,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>
   /** Sends a signal to the server, to simulate a fault. */
   kill(signal: NodeJS.Signals): void
-  /** Lets the program end while the server runs; the watchdog then stops the server. */
+  /** Allows the launcher to exit while the server runs; the watchdog then stops the server. */
   unref(): void
 }
 

@@ -66,7 +66,7 @@ async function untilReady(child: ChildProcess, log?: (line: string) => void): Pr
     child.once('close', () => {
       reject(new EmbeddedPostgresError('start_failed', lastLines.join('\n') || 'no output'))
     })
-    // Read the pipe until the server ends: a full pipe would block it.
+    // Read the pipe until the server ends: a full pipe would block the server.
     createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
       log?.(line)
       lastLines.push(line)

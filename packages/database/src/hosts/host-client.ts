@@ -1,10 +1,11 @@
 // One connection to one server of a target.
 //
-//   connecting   if the target requires it, a server that does not accept writes is refused. PostgreSQL
-//                reports this when the session starts, so the check costs no round trip
-//   connected    the session gets the settings that Rouse relies on (session-settings.ts). Behind a pooler,
-//                if a setting of the server is harmful, each statement outside a transaction is wrapped in
-//                one
+//   connecting   if the target allows only servers that accept writes, a read-only server is refused.
+//                PostgreSQL reports at session start whether it is read-only, so the check costs no round
+//                trip
+//   connected    the session gets the settings that Rouse relies on (session-settings.ts). Behind a pooler
+//                the session cannot keep settings. If a setting of the server is harmful, the client wraps
+//                each statement that is outside a transaction in a transaction with the right settings
 //   in use       a commit that the synchronous standby did not confirm is an error; a server that answers
 //                "read-only" is not used again
 import { Socket } from 'node:net'
@@ -48,7 +49,7 @@ export class HostClient extends pg.Client {
   #isPooled: boolean | undefined
   #begin = 'begin isolation level read committed'
   #ownTransactions = false
-  /** The last wrapped transaction. The next one waits for it, because a connection runs one at a time. */
+  /** The last wrapped transaction. The next one starts when it has ended. */
   #turn: Promise<unknown> = Promise.resolve()
   #isInTransaction = false
   #isOwn = false
@@ -73,7 +74,7 @@ export class HostClient extends pg.Client {
       this.#isInTransaction = status !== 'I'
     })
     // The pool adds its listener only after the session has started. Without a listener, an error event
-    // during session start would end the process, although the statement rejects, too.
+    // during session start would end the process. The caller still gets the error: the statement rejects.
     this.on('error', () => {})
     this.#refuseUnconfirmed()
   }
@@ -208,8 +209,8 @@ export class HostClient extends pg.Client {
     this.query = confirmed as pg.Client['query']
   }
 
-  /** Wraps each statement outside a transaction in one that applies the settings. An explicit `begin` applies
-   * them, too; the statements after it run unchanged. */
+  /** Wraps each statement that is outside a transaction in a transaction that applies the settings. An
+   * explicit `begin` also applies the settings; the statements after it run unchanged. */
   #runOwn(query: Query, parameters: readonly unknown[]): unknown {
     const callback = parameters.at(-1)
     const statement = typeof callback === 'function' ? parameters.slice(0, -1) : parameters
@@ -234,7 +235,7 @@ export class HostClient extends pg.Client {
   }
 
   /** Rolls back after an error of the server. After any other failure the state of the connection is unknown,
-   * and its owner drops it. */
+   * and the owner of the connection drops it. */
   async #inOwnTransaction(query: Query, statement: readonly unknown[]): Promise<unknown> {
     this.#isOwn = true
     try {

@@ -111,7 +111,7 @@ export class HostPool extends pg.Pool {
     ended.then(callback, callback)
   }
 
-  /** Tries again if the failure made the server suspect: another may have taken over. */
+  /** Tries again if the failure made the server suspect: another server may have taken over. */
   async #connect(): Promise<pg.PoolClient> {
     await this.#finder.find()
     try {
@@ -123,8 +123,8 @@ export class HostPool extends pg.Pool {
     }
   }
 
-  /** If the server has no room for another connection, the caller waits for an existing one. Without any
-   * connection the call fails. */
+  /** If the server has no room for another connection, the caller waits for an existing one. If the pool
+   * has no connection at all, the call fails. */
   async #queue(error: unknown): Promise<pg.PoolClient> {
     let reason = error
     for (let tries = 0; tries < queueTriesMax && isTooManyConnections(reason); tries += 1) {
@@ -146,7 +146,7 @@ export class HostPool extends pg.Pool {
     this.options.max = this.#limit.current
     this.#test ??= this.#testLater()
     if (wasLimited) return
-    // The limit is known only when concurrent attempts are answered, which happens almost at once.
+    // The limit is known only when the server has answered all concurrent attempts, almost at once.
     setTimeout(() => {
       const { current: limit, max } = this.#limit
       if (this.#limit.isLimited) this.#onLimit({ limit, max, reason: reason.message })

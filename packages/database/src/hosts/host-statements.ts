@@ -1,6 +1,7 @@
 import type pg from 'pg'
 
-/** For poolers and for servers before 14, which do not report at session start whether it is read-only. */
+/** Needed for poolers and for servers before 14: they do not report at session start whether the session is
+ * read-only. */
 export async function isReadOnlySession(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ transaction_read_only: string }>(
     'show transaction_read_only',
@@ -11,7 +12,7 @@ export async function isReadOnlySession(client: pg.Client): Promise<boolean> {
 export interface BackendStates {
   /** The backend of this client. */
   readonly own: number
-  /** Those of the given backends that exist and are not waiting for their client. */
+  /** The given backends that still exist and are not waiting for their client. */
   readonly atWork: readonly number[]
 }
 

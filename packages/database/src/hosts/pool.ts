@@ -10,7 +10,7 @@ export interface PoolOptions {
   /** Shown in pg_stat_activity, so that an operator sees which process holds a lock. */
   readonly applicationName: string
   /** Sent as a start-up parameter. pgbouncer refuses the connection unless its ignore_startup_parameters
-   * lists the parameter, and does not pass it on. */
+   * lists the parameter. Even then pgbouncer does not pass the parameter on to the server. */
   readonly statementTimeoutMs?: number
   readonly connectTimeoutMs?: number
   /**

@@ -87,7 +87,8 @@ export const sessionSettings: readonly SessionSetting[] = [
   {
     name: 'idle_in_transaction_session_timeout',
     value: '0',
-    // Applies only between the statements of a transaction, and each transaction starts with the settings.
+    // Cannot end a single statement: it counts only between the statements of a transaction, and each
+    // transaction starts with the settings.
     isHarmful: isLimited,
     sparesStatements: true,
     harm: 'a migration would lose its connection between two steps',

@@ -58,8 +58,8 @@ function settingsQuery(wanted: readonly SessionSetting[], backendPid: number): s
 
 /** Whether a schema in the search path has a function or an operator that would run in place of a built-in
  * one. An exact match of argument types beats a polymorphic built-in. A function with the signature of a
- * built-in one runs only if the path names pg_catalog after its schema. Functions for a schema's own types
- * (citext, vector) never match our calls. */
+ * built-in one runs only if the path names pg_catalog after the function's schema. Functions for a schema's
+ * own types (citext, vector) never match our calls. */
 export async function shadowsBuiltIns(client: pg.ClientBase): Promise<boolean> {
   const { rows } = await client.query<{ found: boolean }>(`
     with callable as (

@@ -3,8 +3,8 @@
 // an option: a commit may legitimately wait long for its synchronous standby.
 //
 //   quiet      a connection in use has received nothing for `quietTicks`: try a new connection
-//   answering  the server refuses the new connection with an error: keep waiting. Or it accepts the
-//              connection: query the backends of its quiet connections
+//   answering  the server answers. If it refuses the new connection with an error: keep waiting. If it
+//              accepts the new connection: query the state of the backends of the quiet connections
 //     at work  the statement is slow: keep waiting
 //     lost     the server waits for our next message, or has no such connection: drop the connection, unless
 //              its result arrives within `lostTicks`
@@ -20,7 +20,7 @@ export interface SilenceWatchOptions {
   /** A new client for this server, not yet connected. */
   readonly newClient: (server: DatabaseHost) => HostClient
   readonly onSilent: (server: DatabaseHost) => void
-  /** The server runs no statement of this connection. Other connections may be lost, too. */
+  /** Called if the server runs no statement of this connection. Other connections may be lost, too. */
   readonly onLost: (client: HostClient) => void
 }
 

@@ -26,7 +26,7 @@ import {
 import { applyFunctions, applyMigration } from './migration-step.ts'
 
 export interface MigrateOptions {
-  /** Where to connect, unless there is a `pool`, which stays open. */
+  /** The address of the database, if no `pool` is given. A given `pool` stays open. */
   readonly url?: string
   readonly pool?: pg.Pool
   readonly directory?: string

@@ -6,7 +6,7 @@ export interface AppliedMigration {
   readonly version: number
   readonly name: string
   readonly checksum: string
-  /** The oldest release whose nodes work with it; null if the migration does not name one. */
+  /** The oldest release whose nodes work with this migration; null if the migration does not name one. */
   readonly worksWith: number | null
 }
 
@@ -58,11 +58,11 @@ function refuseIncompatible({ name, worksWith }: AppliedMigration, release: numb
   if (worksWith !== null && release >= worksWith) return
   const reason =
     worksWith === null
-      ? 'names no compatible older release'
-      : `works with release ${worksWith} and newer`
+      ? 'names no older release that works with it'
+      : `works with release ${worksWith} and newer releases`
   throw new MigrationError(
     'schema_newer',
-    `the database has ${name}, which ${reason}; this is release ${release}: start a newer one`,
+    `the database has ${name}, which ${reason}; this is release ${release}: start a newer release`,
   )
 }
 
@@ -82,7 +82,7 @@ export function decideFunctions(
   if (stored !== undefined && stored.version > set.version + releasesBetweenMax) {
     throw new MigrationError(
       'schema_newer',
-      `the database has the functions of release ${stored.version}, which work with that release and the one before; this is release ${set.version}: start a newer one`,
+      `the database has the functions of release ${stored.version}, which work with releases ${stored.version - releasesBetweenMax} and ${stored.version}; this is release ${set.version}: start one of those`,
     )
   }
   if (stored === undefined || set.version > stored.version) return set.files

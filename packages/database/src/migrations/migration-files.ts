@@ -18,7 +18,8 @@ export interface MigrationFile {
   readonly name: string
   readonly sql: string
   readonly checksum: string
-  /** The oldest release whose nodes work with it. If undefined, only releases that have this file do. */
+  /** The oldest release whose nodes work with this migration. If undefined, only releases that contain the
+   * file work with it. */
   readonly worksWith: number | undefined
 }
 
@@ -98,7 +99,8 @@ async function readFunctionFiles(directory: string): Promise<FunctionFile[]> {
 }
 
 /**
- * Ordered by path. Line endings and separators are normalised, or a checkout on Windows would seem edited.
+ * Ordered by path. Line endings and separators are normalised; otherwise every file would look edited in a
+ * checkout on Windows.
  */
 async function readSqlFiles(
   directory: string,

@@ -7,7 +7,7 @@ export interface LockHolder {
   readonly application: string
   /** As in pg_stat_activity: active, idle in transaction. */
   readonly state: string
-  /** The age of its transaction. */
+  /** The age of the session's transaction. */
   readonly ageMs: number
 }
 
@@ -17,7 +17,7 @@ export interface MigrationWait {
   readonly what: string
   /** The table, if it could be determined. */
   readonly waitsFor: string | undefined
-  /** The sessions that hold it, the oldest transaction first. */
+  /** The sessions that hold the lock, the oldest transaction first. */
   readonly holders: readonly LockHolder[]
 }
 

@@ -258,7 +258,7 @@ test('a newer schema that does not name our release is refused', async (t) => {
   const older = migrationsFolder(t, twoMigrations)
   for (const [head, version, reason] of [
     ['-- works-with: 2', '2', /0003_newer\.sql, which works with release 2 .*this is release 1/],
-    ['-- nothing', '2', /0003_newer\.sql, which names no compatible older release/],
+    ['-- nothing', '2', /0003_newer\.sql, which names no older release that works with it/],
     ['-- works-with: 1', '3', /functions of release 3, .*this is release 1/],
   ] as const) {
     const { pool } = await emptyDatabase(t)

@@ -1,7 +1,7 @@
 // One node's gossip, without a socket, a timer or a clock. Bytes and times come in as calls; datagrams and
 // events go out through ports. Production and the simulation run the same code.
 //
-//   receive(bytes, from)      checks the signature and replays, then handles each message
+//   receive(bytes, from)      checks the signature, drops replays, then handles each message
 //   tick()                    sends due heartbeats, hellos, hints and interest; judges silent members
 //   nextTickAt()              when tick has work next; read it again after every call
 //   hint(), setInterest(), discovered(), leave(), fallSilent()   called by the owner of the core

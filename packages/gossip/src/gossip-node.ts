@@ -56,8 +56,8 @@ export class GossipNode {
     return this.#started
   }
 
-  /** Sends leave messages first; with `leave: false` it sends none, as if it had been killed. Resolves when
-   * nothing is left running. */
+  /** Sends leave messages first. With `leave: false` the node sends none, as if it had been killed. Resolves
+   * when nothing is left running. */
   stop({ leave = true }: { readonly leave?: boolean } = {}): Promise<void> {
     this.#stopped ??= this.#stop(leave)
     return this.#stopped
@@ -146,7 +146,8 @@ export class GossipNode {
 }
 
 export interface GossipNodeStats extends GossipStats {
-  /** A secret can be removed once its count stops growing. */
+  /** The number of verified datagrams per key. A secret can be removed once the number of its key stops
+   * growing. */
   readonly verifiedByKey: ReturnType<KeyRing['verifiedByKey']>
   /** Datagrams that could not be sent, and socket errors. */
   readonly sendFailures: number

@@ -26,13 +26,13 @@ export interface GossipPorts {
   /** Called once, when another node first makes contact. From then on that node counts our hints, so every
    * hint must be passed to the core, even before the node joins. Earlier hints need not be passed. */
   onContact?(): void
-  /** After `joined`, a node is reported as `dead` or `left` before it joins again, even if it restarted. */
+  /** Between two `joined` of a node there is always a `dead` or `left`, even if the node restarted. */
   onPeer?(peer: PeerView, state: PeerEvent): void
   /** Hints from a peer were lost. Check everything once. */
   onHintsLost?(fromNodeId: string, count: number): void
   /** Every peer holds this version of our interest, or a later one. The version can go down. */
   onInterestEchoed?(version: number): void
-  /** A later incarnation of this node's id is in the cluster, and every peer ignores this one. Called once
+  /** A later incarnation of this node's id is in the cluster, so every peer ignores this process. Called once
    * per incarnation, never for recorded traffic. */
   onSuperseded?(incarnation: number): void
 }

@@ -3,20 +3,20 @@
 export interface GossipPreset {
   readonly heartbeatMs: number
   readonly heartbeatPerNodeMs: number
-  /** How long, in T, a member is silent before it is suspect, before peers are asked about it, and before it
-   * is dead. */
+  /** The silence, in multiples of T, after which a member is suspect, after which peers are asked about it,
+   * and after which it is dead. */
   readonly suspectAfter: number
   readonly askAfter: number
   readonly deadAfter: number
   /** The first retry interval for an address that does not answer; it doubles up to the maximum. */
   readonly helloFirstMs: number
   readonly helloMaxMs: number
-  /** How long hints wait to be sent together, except for the first one. */
+  /** How long hints wait so that they are sent together. The first hint after a pause does not wait. */
   readonly hintHoldMs: number
   /** The longest time between the first and the second copy of a batch. */
   readonly rideAfterMs: number
   readonly interestGapMs: number
-  /** How long a withdrawn key stays in our interest; it often returns. */
+  /** How long a withdrawn key stays in our interest, because keys often return. */
   readonly interestLingerMs: number
   /** Up to this cluster size every node gets every hint. */
   readonly everyoneMax: number

@@ -50,7 +50,7 @@ export class HintInbox {
     if (!this.#seen.accept(batchNumber)) return false
     if (batchNumber > this.#countedFrom) {
       this.#batches += 1
-      // The batch was counted as missing. If it still were, the next lost batch would not be noticed.
+      // The batch was counted as missing. Without this correction the next lost batch would not be noticed.
       if (batchNumber <= this.#settled) this.#missing -= 1
     }
     return true
@@ -66,8 +66,8 @@ export class HintInbox {
     }
     const later = this.#seen?.countAbove(Math.max(settledBatch, countedFrom)) ?? 0
     const missing = batchesSent - (this.#batches - later)
-    // It is unknown how many batches the peer did not send to us, or sent before it became a member here.
-    // They count as one.
+    // The peer may have omitted us from some batches, or sent some before it became a member here. Their
+    // number is unknown, so they count as one.
     const isAny = isSkipped || missing > 0
     const lost = isRestarted ? Number(isAny) : Math.max(0, missing - this.#missing)
     this.#settled = settledBatch

@@ -1,7 +1,7 @@
 // Outgoing hints. A hint is sent at once, unless the last flush was a moment ago: then hints are held and
-// sent together. Every batch is sent twice. The second copy rides in a datagram of the next flush if there is
-// room; otherwise it is sent alone a little later. So a loss rate of p becomes p², without acknowledgements
-// or timers per peer.
+// sent together. Every batch is sent twice. The second copy is added to a datagram of the next flush if there
+// is room; otherwise it is sent alone a little later. So a loss rate of p becomes p², without
+// acknowledgements or timers per peer.
 
 import type { PeerInterest } from '../interest/peer-interest.ts'
 import type { HintBatch } from '../wire/messages.ts'
@@ -86,7 +86,7 @@ export class HintOutbox<To extends Recipient> {
     return { countedFrom: this.lastBatch, settledBatch: this.lastBatch, batchesSent: 0 }
   }
 
-  /** Counts a hint that is not sent because there are no peers. It uses up batch numbers. */
+  /** Counts a hint that is not sent because there are no peers. The hint still uses up batch numbers. */
   skip(): void {
     this.#flushNumber += 1
   }

@@ -19,8 +19,8 @@ export interface Hint {
   readonly part?: string | undefined
   /** For example how many messages became available. Merged hints have the sum. */
   readonly count: number
-  /** For SCHEDULED the due time; merged hints have the earliest. Otherwise for example a version; merged
-   * hints have the highest. */
+  /** For SCHEDULED the due time; merged hints have the earliest. For other kinds, for example, a version;
+   * merged hints have the highest. */
   readonly value?: number | undefined
   /** Passed on unchanged. Absent: not known. Hints with different labels are not merged. */
   readonly labels?: HintLabels | undefined

@@ -4,7 +4,7 @@
 // for all peers needs no names.
 import type { SenderKey } from '../wire/frame.ts'
 
-/** Recipients per datagram. More names would take space from hints. */
+/** How many recipients a datagram may name. More names would take space from hints. */
 export const recipientsMax = 12
 /** A name is the first bytes of a sender key. In one of 8,000 clusters with 1,000 nodes, two nodes have the
  * same name. Only such a pair is not protected against this replay. */

@@ -2,11 +2,11 @@ import type { GossipParts } from '../gossip-parts.ts'
 import type { Member } from '../membership/member.ts'
 import type { Interest } from './own-interest.ts'
 
-/** In larger clusters interest is sent, and compared with what peers hold, less often. */
+/** The larger the cluster, the less often interest is sent and compared with what peers hold. */
 const gapPerNodeMs = 0.5
 const resendAfterMs = 50
 
-/** Sends this node's interest to its peers, and reports to the caller which version they hold. */
+/** Sends this node's interest to its peers, and reports to the caller which version all peers hold. */
 export class InterestSync {
   readonly #parts: GossipParts
   readonly #onEchoed: (version: number) => void

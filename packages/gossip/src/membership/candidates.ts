@@ -8,7 +8,7 @@ export const candidatesMax = 4_096
  * source. */
 export const overheardMax = 256
 const overheardForMs = 2_000
-/** Hellos per burst; the rest follow a moment later. */
+/** The most hellos in one burst; the rest follow a moment later. */
 const burstMax = 64
 const burstGapMs = 5
 /** How long to try an address that only a peer reported. */
@@ -25,8 +25,8 @@ interface Candidate {
   isStranger: boolean
 }
 
-/** Addresses where a peer may be. Those that a source lists are never dropped, so the two sides of a split
- * cluster find each other again. When space runs out, unlisted addresses are dropped. */
+/** Addresses where a peer may be. Addresses that a source lists are never dropped, so the two sides of a
+ * split cluster find each other again. When space runs out, unlisted addresses are dropped. */
 export class Candidates {
   readonly #preset: GossipPreset
   readonly #candidates = new Map<Address, Candidate>()
@@ -93,7 +93,7 @@ export class Candidates {
     const candidate = this.#candidates.get(address)
     if (candidate === undefined || candidate.isStranger) return
     candidate.isStranger = true
-    // At a listed address it is probably a node that stalled, so that we declared it dead.
+    // A node at a listed address has probably stalled, and we declared it dead meanwhile.
     const waitMs = this.#isListed(address) ? this.#preset.helloFirstMs : candidate.backoffMs
     candidate.helloAt = Math.min(candidate.helloAt, now + waitMs)
     this.#nextAt = Math.min(this.#nextAt, candidate.helloAt)
@@ -112,8 +112,8 @@ export class Candidates {
     if (candidate !== undefined) candidate.backoffMs = this.#preset.helloMaxMs
   }
 
-  /** A member is silent or dead. Its addresses soon get hellos: it may answer at another one, and a successor
-   * may answer at its last one. */
+  /** A member is silent or dead. All its addresses soon get hellos: the member may answer at a different
+   * address, and a successor may answer at the last address. */
   retry(owner: SenderKey, address: Address, now: number): void {
     this.learn(address, now)
     this.#retried.add(owner)
@@ -178,7 +178,7 @@ export class Candidates {
   }
 
   /** Schedules a pass over all candidates. While a large cluster forms, every datagram reports new
-   * addresses, so one pass serves many. */
+   * addresses, so one pass serves many datagrams. */
   #passSoon(now: number): void {
     this.#nextAt = Math.min(this.#nextAt, Math.max(now, this.#tookAt + burstGapMs))
   }

@@ -1,6 +1,6 @@
-// Turns configured peers into addresses: `10.0.0.5:4601`, `rouse.internal:4601` (every address of the name
-// counts, so one name can stand for all nodes), `srv:_gossip._udp.rouse.internal`. Names are resolved
-// repeatedly, and more often while this node has no members.
+// Turns configured peers into addresses. A peer is configured as `10.0.0.5:4601`, `rouse.internal:4601` or
+// `srv:_gossip._udp.rouse.internal`. Every address of a name counts, so one name can stand for all nodes.
+// Names are resolved repeatedly, and more often while this node has no members.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Address, normalAddress } from '../transport/address.ts'
 import { candidatesMax } from './candidates.ts'
@@ -43,8 +43,8 @@ export class Discovery {
     this.#tell(source, texts)
     const names = this.#names()
     const isUnknown = (name: string) => this.#lookup.addressesOf(name).length === 0
-    // Without names the timer stops. A name that is listed after that must be resolved in any case, because
-    // an earlier result may be old.
+    // Without names the timer stops. A name that is listed after that must be resolved even if there is an
+    // earlier result, which may be old.
     const isIdle = this.#timer === undefined && this.#resolving === undefined
     if (isIdle ? names.length > 0 : names.some(isUnknown)) this.#resolveSoon(0)
   }

@@ -4,11 +4,12 @@
 //   B → A   hello with token b, returns a     A: B is a member
 //   A → B   hello, returns b                  B: A is a member
 //
-// After a long stall of A, B may be a member for A while B has dropped A. A returns b in that case, too.
+// After a long stall of A, B may have dropped A while A still has B as a member. A then still returns b, so
+// that B adds A again.
 //
 // Recorded traffic never adds, revives or moves a member. The answer to a hello reveals no more than the
-// hello did. A silent member gets hellos at every address where it ever answered, and moves to the one that
-// answers now. A member that is alive keeps its address.
+// hello did. A silent member gets hellos at every address where it ever answered, and moves to the address
+// where it answers now. A member that is alive keeps its address.
 
 import type { GossipParts } from '../gossip-parts.ts'
 import type { Address } from '../transport/address.ts'
@@ -33,7 +34,7 @@ interface HandshakeOptions {
 export interface Proof {
   readonly to: Address
   readonly at: number
-  /** The token was in a hello that started a handshake, not in a reply to one. */
+  /** Whether the token was in a hello that started a handshake, and not in the reply to a hello. */
   readonly isGreeting: boolean
 }
 
@@ -92,8 +93,8 @@ export class Handshake {
     return this.#mayReply(now) ? this.#reply(hello, undefined, from, now) : 'limit'
   }
 
-  /** A member sends a hello if we are not a member there (any more), or to try another address of ours. It
-   * may also have dropped us and reply to our hello. Then it waits for its token, and we answer once. */
+  /** A member sends a hello if it does not have us as a member, or to try another address of ours. If a
+   * member that has dropped us replies to our hello, it waits for its token, and we answer once. */
   receiveFromMember(hello: Hello, { member, proof, from, now }: MemberHello): void {
     const isWaitedFor = !hello.isReply || proof?.isGreeting === true
     if (isWaitedFor && this.#mayReply(now)) this.#reply(hello, member, from, now)

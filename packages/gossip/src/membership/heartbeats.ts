@@ -1,6 +1,6 @@
-// Every T each member gets a heartbeat. It shows that we are alive, returns the member's token, and lets
-// either side detect lost hints, outdated interest and unknown members. A member that was sent hints gets
-// extra heartbeats soon after, so that it detects a lost hint early.
+// Each member gets a heartbeat per interval T. The heartbeat shows that we are alive, returns the member's
+// token, and lets either side detect lost hints, outdated interest and unknown members. A member that was
+// sent hints gets extra heartbeats soon after, so that it detects a lost hint early.
 import type { GossipParts } from '../gossip-parts.ts'
 import { durationMsMax, peersBytesMax, peersMax } from '../wire/message-reader.ts'
 import type { Heartbeat, Hello, Message, Peers } from '../wire/messages.ts'
@@ -11,7 +11,7 @@ const jitter = 0.1
 /** How many peers a heartbeat names to a member whose view differs from ours. */
 const peersPerBeat = 3
 const textOverheadBytes = 2
-/** The minimum time between two answers to one member. The next regular heartbeat replaces those left out. */
+/** The minimum time between two answers to one member. The next regular heartbeat replaces omitted ones. */
 const answerGapMs = 100
 
 /** How many extra heartbeats follow a hint, at seven times the usual rate. */

@@ -11,8 +11,8 @@ export class MemberWatch {
   readonly #onVerdict: (member: Member, verdict: Verdict, now: number) => void
   /** Members that are not alive. */
   readonly #watched = new Set<Member>()
-  /** When to judge them next. A datagram from a member does not change it: while half of a large cluster is
-   * silent, a check that comes too early is cheaper than a scan on every datagram. */
+  /** When to judge these members next. A datagram from a member does not change this time: while half of a
+   * large cluster is silent, a check that comes too early is cheaper than a scan on every datagram. */
   #nextAt = Number.POSITIVE_INFINITY
 
   constructor(

@@ -1,5 +1,5 @@
-// A node that proved its presence, as this node sees it. Verdicts of other nodes do not count; they can only
-// vouch that they have heard the member.
+// A node that proved its presence, as this node sees it. Verdicts of other nodes do not count; another node
+// can only vouch that it has heard the member. T is the heartbeat interval.
 //
 //   (joined) → alive           it returned a fresh token of ours
 //   alive → suspect            silent for 3 T; or it returned no token for 10 T: it does not hear us
@@ -50,12 +50,12 @@ export class Member implements Recipient {
   token = 0
   tokenAt = 0
   intervalMs = 0
-  /** How long before its last heartbeat it had heard us. */
+  /** The time since the member had heard us, as its last heartbeat reported it. */
   sinceHeardMs = 0
   view = 0
   readonly window = new ReplayWindow()
   readonly interest = new PeerInterest()
-  /** The version of our interest that it holds, and when we last sent it. */
+  /** The version of our interest that the member holds, and when we last sent our interest. */
   interestHeld = 0
   interestSentAt = Number.NEGATIVE_INFINITY
   readonly inbox = new HintInbox()
@@ -113,7 +113,7 @@ export function isTimeToAsk(member: Member, now: number, preset: GossipPreset, o
   return now >= askAt(member, preset, Math.max(ownMs, member.intervalMs))
 }
 
-/** In heartbeat intervals. */
+/** How long it counts that a peer vouched for a member, in heartbeat intervals. */
 const vouchLasts = 5
 const askAgainAfter = 2
 

@@ -6,10 +6,10 @@ export const membersMax = 2_048
 const departedMax = 256
 /** How long stats show a departed node. */
 const departedForMs = 3_600_000
-/** How long datagrams that a node sent before it left may still arrive. Recorded traffic cannot bring the
- * node back after that, because only a token fresher than this can. */
+/** How long datagrams that a node sent before it left may still arrive. After that, recorded traffic cannot
+ * bring the node back either, because its tokens have expired. */
 const leftForMs = 10_000
-/** Members served by one heartbeat tick. */
+/** How many members get a heartbeat in one tick. */
 const sliceSize = 20
 
 export interface Departed {
@@ -92,8 +92,8 @@ export class Members {
     if (this.#departed.size > departedMax && oldest !== undefined) this.#departed.delete(oldest)
   }
 
-  /** Whether this incarnation of a node left a moment ago. This expires: after a database restore a node's
-   * incarnation may go back, and otherwise peers would refuse the node permanently. */
+  /** Whether this incarnation of a node left a moment ago. The record of it expires, because a database
+   * restore may set a node's incarnation back, and peers must not refuse the node permanently. */
   hasLeft(sender: SenderKey, incarnation: number, now: number): boolean {
     const departed = this.#departed.get(sender)
     if (departed?.how !== 'left' || now - departed.at >= leftForMs) return false

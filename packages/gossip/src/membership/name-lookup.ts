@@ -1,6 +1,6 @@
 // The last answer of the name service to each question: IPv4, IPv6 and /etc/hosts for a host, SRV for a
 // service. If a question fails, its last answer is kept, so an outage of one address family or one SRV host
-// removes no address. Only a definite "not found" removes one.
+// removes no address. Only a definite "not found" removes an address.
 import { lookup } from 'node:dns/promises'
 import {
   type Address,

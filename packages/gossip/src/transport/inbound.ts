@@ -75,8 +75,8 @@ export class Inbound {
     return this.isLeaving ? 'unknown' : this.#takeFromStranger(frame, messages, from, now)
   }
 
-  /** A datagram with our id. This node may have sent it to itself, because DNS and the database list it, too.
-   * If the incarnation differs, another process uses our id. */
+  /** A datagram with our id. This node may have sent it to itself, because DNS and the database also list
+   * this node. If the incarnation differs, another process uses our id. */
   #takeOwn(frame: Frame, from: Address, now: number): DropReason {
     if (frame.incarnation === this.#parts.wire.origin.incarnation) {
       this.#parts.candidates.slowDown(from)

@@ -8,7 +8,7 @@ export const dropReasons = [
   'key', // signed with a key that is not in the ring
   'mac', // forged or damaged
   'self', // sent by this node
-  'stale', // from an earlier incarnation of its sender, or one that has left
+  'stale', // from an earlier incarnation of its sender, or from a node that has left
   'replay', // seen before, or too old to tell
   'misdirected', // addressed to another node, or to an earlier incarnation of this one
   'decode', // signed, but not MessagePack

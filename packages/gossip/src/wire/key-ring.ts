@@ -10,7 +10,8 @@ import { type Signer, tagBytes } from './frame.ts'
 export const secretsMax = 3
 export const secretLengthMin = 16
 
-/** Used without secrets. It separates such a cluster, on one machine, from every cluster with secrets. */
+/** Used if there are no secrets, which is allowed only on loopback. It separates such a cluster from every
+ * cluster with secrets. */
 const openSecret = 'no secret: anybody on this machine may speak'
 
 interface Key {

@@ -8,7 +8,7 @@ import type { BatchCount } from '../hints/hint-inbox.ts'
 import type { Address } from '../transport/address.ts'
 import type { SenderKey } from './frame.ts'
 
-/** Sent to an address where a peer may be, and as the answer (`isReply`). */
+/** Sent to an address where a peer may be, and as the answer to another hello (`isReply`). */
 export interface Hello {
   readonly type: 'hello'
   readonly isReply: boolean

@@ -6,8 +6,8 @@ const overtakenForMs = 10_000
 
 /** Issues tokens that encode their age; peers return them. Only a recent token that this process issued
  * proves anything, so recorded traffic proves nothing. A returned token also shows that a datagram is for
- * us: the starts are random, and of pairs of processes that run for a month, one in 100,000 issues
- * overlapping numbers. */
+ * us, because each process starts at a random number. Of all pairs of processes that run for a month, one in
+ * 100,000 issues overlapping numbers. */
 export class TokenClock {
   readonly #first: number
   readonly #start: number

@@ -2,8 +2,8 @@
 // that valid requests pay nothing. Only a refused request is parsed again, field by field.
 import { type FieldError, fieldErrors, fieldErrorsMax, RouseError } from './errors.ts'
 
-/** Collects the field errors of all readers into one error with the code of `first`. If `first` names no
- * field, it is returned unchanged. */
+/** Runs all readers, and collects their field errors into one error with the code of `first`. If `first`
+ * names no field, it is returned unchanged. */
 export function allFaults(first: unknown, reads: Iterable<() => unknown>): unknown {
   if (!(first instanceof RouseError) || first.errors === undefined) return first
   const errors: FieldError[] = []
@@ -14,7 +14,7 @@ export function allFaults(first: unknown, reads: Iterable<() => unknown>): unkno
   return errors.length === 0 ? first : fieldErrors(first.code, errors)
 }
 
-/** Reads all fields, or reports all that are invalid. */
+/** Reads all fields. Throws one error that lists all invalid fields. */
 export function readFields<Readers extends Readonly<Record<string, () => unknown>>>(
   readers: Readers,
 ): { [Field in keyof Readers]: ReturnType<Readers[Field]> } {
@@ -26,7 +26,7 @@ export function readFields<Readers extends Readonly<Record<string, () => unknown
   }
 }
 
-/** Reads all items, or reports all fields that are invalid. */
+/** Reads all items. Throws one error that lists the invalid fields of all items. */
 export function readEach<Item, Result>(
   items: readonly Item[],
   read: (item: Item, index: number) => Result,

@@ -1,10 +1,10 @@
-// The `leaseId` of a delivered message. For clients it is opaque; for us it identifies the lease and the
+// The `leaseId` of a delivered message. For clients it is opaque. For a node it identifies the lease and the
 // message, so an ack needs no lookup:
 //
 //   lease uuid 16 bytes · partition id 8 · seq 8 · hash of the transaction id 4    = 36 bytes
 //
-// in base64url: 48 characters without padding, so every token has exactly one spelling. It is neither secret
-// nor signed: the fence is the random lease id, which the database checks.
+// in base64url: 48 characters without padding, so every token has exactly one spelling. A token is neither
+// secret nor signed: the database checks the random uuid of the lease.
 
 export interface LeasedMessageName {
   readonly leaseId: string
@@ -63,8 +63,8 @@ export function matchesTransaction(token: LeaseToken, transactionId: string): bo
   return token.transactionHash === hashTransactionId(transactionId)
 }
 
-/** The transactionId of a message that was pushed without one: it is derived, not stored. Only a scheduled
- * message instead keeps the id that the push returned, which is its message id. */
+/** The transactionId of a message that was pushed without one. It is derived, not stored. A scheduled message
+ * is the exception: its transactionId is its message id, which the push returned. */
 export function transactionIdFor(partitionId: string, seq: number): string {
   return `${partitionId}-${seq}`
 }

@@ -1,3 +1,3 @@
-// typebox is 700 small modules. The build puts those that are needed here into one file: a process of a node
-// then starts with 0.17 s less CPU.
+// typebox consists of 700 small modules. The build bundles the needed ones into one file, which saves each
+// process of a node 0.17 s of CPU at its start.
 export { type Static, Type } from 'typebox'

@@ -1,7 +1,7 @@
 // UUIDv7 (RFC 9562), strictly increasing per generator: 48 bits of milliseconds, a 12-bit counter (method 1
 // of section 6.2), 62 random bits. Each millisecond the counter starts at a random value in its lower half,
-// so at least 2,048 ids fit. If it overflows, or the clock goes back, the generator continues from its last
-// millisecond.
+// so at least 2,048 ids fit. If the counter overflows, or the clock goes back, the generator continues from
+// its last millisecond.
 
 export interface UuidV7Options {
   /** Milliseconds since 1970. */

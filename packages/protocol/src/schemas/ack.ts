@@ -11,7 +11,7 @@ const outcome = {
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
 }
 
-/** An id in a wrong format is not refused as invalid: it counts as a lease that no consumer holds. */
+/** A lease id in a wrong format is not an invalid request: it counts as a lease that no consumer holds. */
 export const AckSchema = Type.Object({
   transactionId: Type.String(),
   partitionId: Type.String(),

@@ -39,7 +39,7 @@ export const SubscriptionBodySchema = Type.Object({
 })
 export type SubscriptionBody = Static<typeof SubscriptionBodySchema>
 
-/** Without `queue` it applies to every queue that has the group. */
+/** Without `queue` the request applies to every queue that has the group. */
 export const GroupSubscriptionBodySchema = Type.Object({
   ...SubscriptionBodySchema.properties,
   queue: Type.Optional(Name()),

@@ -27,7 +27,7 @@ export const PausedAnswerSchema = Type.Object({ queue: Type.String(), paused: Ty
 export type PausedAnswer = Static<typeof PausedAnswerSchema>
 
 /** The response with 200, or with 202 if the purge runs in the background. The queue's details show `purging`
- * until it is done. */
+ * until the purge is done. */
 export const PurgedAnswerSchema = Type.Union([
   Type.Object({ queue: Type.String(), purged: Type.Integer() }),
   Type.Object({ queue: Type.String(), purging: Type.Literal(true) }),

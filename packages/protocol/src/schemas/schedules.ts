@@ -2,7 +2,7 @@ import { requestDefaults } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { Cursor, Name, Nullable, Time } from './name.ts'
 
-/** Which of the ticks that were missed while no node ran are pushed later. */
+/** Which missed ticks are pushed later. Ticks are missed while no node runs. */
 export const catchUps = ['none', 'last', 'all'] as const
 
 export const ScheduleBodySchema = Type.Object({

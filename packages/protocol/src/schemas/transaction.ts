@@ -20,7 +20,7 @@ export const TransactionPushSchema = Type.Object({
 })
 export type TransactionPush = Static<typeof TransactionPushSchema>
 
-/** An ack is fenced by its own leaseId, or by one of requiredLeases; without either it is refused. */
+/** Each ack needs a lease: its own leaseId, or one of requiredLeases. Without either, the ack is refused. */
 export const TransactionBodySchema = Type.Object({
   operations: Type.Array(Type.Union([TransactionAckSchema, TransactionPushSchema]), {
     maxItems: limits.transactionOperationsMax,

@@ -23,8 +23,8 @@ export const whyCodes = [
 export const WhyQuerySchema = Type.Object({ consumerGroup: Type.Optional(Name()) })
 export type WhyQuery = Static<typeof WhyQuerySchema>
 
-/** Why no message is delivered, in words, most likely reason first. Each reason includes the facts behind
- * it. */
+/** Why no message is delivered, as sentences, the most likely reason first. Each reason includes the facts
+ * that it is based on. */
 export const WhyAnswerSchema = Type.Object({
   queue: Type.String(),
   consumerGroup: Type.Optional(Type.String()),

@@ -20,7 +20,7 @@ export interface TestDatabase {
 }
 
 export interface TestDatabaseOptions {
-  /** By default the functions have barriers and a settable clock. With false they are those of production. */
+  /** By default the functions have barriers and a settable clock. False: the functions of production. */
   readonly instrumented?: boolean
   readonly directory?: string
   readonly poolMax?: number
@@ -45,7 +45,7 @@ export async function testDatabase(
   t.teardown(async () => {
     await Promise.all(barriers.map((barrier) => barrier.release()))
     await onServer(serverUrl, `drop database ${name} with (force)`)
-    // Not awaited: a client that the test never released would block it forever.
+    // Not awaited: if the test never released a client, the pool would never end.
     void pool.end()
   })
 

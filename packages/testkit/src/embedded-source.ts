@@ -12,7 +12,8 @@ export function embeddedSource(): PostgresSource {
     async start() {
       running ??= startTestPostgres({ settings: testServerSettings })
       const server = await running
-      // The server does not keep the test process running. When the process ends, the watchdog stops it.
+      // The server does not keep the test process running. When that process ends, the watchdog stops the
+      // server.
       server.unref()
       return server.url
     },

@@ -15,12 +15,14 @@ export function activateBarriers(_file: string, sql: string): string {
 }
 
 /**
- * Must run before the functions are applied, because PostgreSQL checks that the functions they call exist.
+ * Must run before the functions are applied, because they call barriers, and PostgreSQL checks that every
+ * called function exists.
  */
 export async function createBarriers(client: pg.ClientBase | pg.Pool): Promise<void> {
   await client.query(`
     create schema rouse_test;
-    -- An unarmed barrier costs only the try. An armed one may wait for any time, so it has no lock timeout.
+    -- An unarmed barrier costs only one try of the lock. A wait at an armed barrier has no lock timeout,
+    -- because a test may hold the barrier for any time.
     create function rouse_test.barrier(name text) returns void language plpgsql set lock_timeout = 0 as $$
     begin
       if not pg_try_advisory_lock_shared(${barrierLockSpace}, hashtext(name)) then
@@ -32,7 +34,7 @@ export async function createBarriers(client: pg.ClientBase | pg.Pool): Promise<v
   `)
 }
 
-/** Replaces the clock of a migrated database, if its functions have one. */
+/** Replaces the clock of a migrated database, if `rouse.now()` exists. */
 export async function replaceClock(client: pg.ClientBase | pg.Pool): Promise<void> {
   await client.query(`
     create table rouse_test.clock (

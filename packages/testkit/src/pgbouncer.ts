@@ -14,7 +14,8 @@ export interface Pgbouncer {
 }
 
 export interface PgbouncerOptions {
-  /** Server connections per database. Fewer than clients, so that clients share them. */
+  /** The number of server connections per database. It is less than the number of clients, so that clients
+   * share connections. */
   readonly poolSize?: number
 }
 
@@ -33,7 +34,7 @@ const startAttemptsMax = 5
 /** pgbouncer refuses to run as root, so root starts it with this uid. No user has to be created for it. */
 const nobodyId = 65_534
 
-/** Resolves when pgbouncer accepts connections. It ends with this process at the latest. */
+/** Resolves when pgbouncer accepts connections. pgbouncer ends with this process at the latest. */
 export async function startPgbouncer(
   serverUrl: string,
   { poolSize = poolSizeDefault }: PgbouncerOptions = {},
@@ -109,7 +110,7 @@ async function untilUp(child: ChildProcess): Promise<void> {
   })
 }
 
-/** Lets the process of a test file end while pgbouncer runs. */
+/** Allows the process of a test file to end while pgbouncer runs. */
 function letGo(child: ChildProcess): void {
   for (const part of [child, child.stdin, child.stderr]) (part as { unref?(): void }).unref?.()
 }

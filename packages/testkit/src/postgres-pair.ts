@@ -1,10 +1,10 @@
 // A primary and its streaming standby, both real servers, that can swap roles.
 //
 //   primary runs, standby streams   --- promoteStandby -->   new primary, the other server unchanged
-//   new primary runs                --- rebuildStandby -->   the other is its standby, from a new copy
+//   new primary runs                --- rebuildStandby -->   the other server is its standby, from a new copy
 //
-// With `synchronous` a commit waits for the standby. After promoteStandby the new primary waits for no
-// standby until rebuildStandby has given it one, as a failover manager would configure it.
+// With `synchronous` a commit waits for the standby. After promoteStandby, commits wait for no standby until
+// rebuildStandby has made one. A failover manager would configure the servers in the same way.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeServerFolder, reachableTmpdir } from '@rouse/database'
@@ -16,7 +16,8 @@ import { copyAsStandby } from './standby-copy.ts'
 export interface PostgresPairOptions {
   /** Whether a commit waits until the standby has it on disk. */
   readonly synchronous?: boolean
-  /** Is kept, and must be accessible to the server's user. Default: a temporary one, which `stop` removes. */
+  /** The folder of both servers. It is kept, and must be accessible to the server's user. Default: a
+   * temporary folder, which `stop` removes. */
   readonly folder?: string
   /** As in postgresql.conf. The defaults turn durability off: `{ fsync: 'on' }` turns it on. */
   readonly settings?: Readonly<Record<string, string>>
@@ -119,7 +120,7 @@ async function temporaryFolder(): Promise<string> {
   return folder
 }
 
-/** Repeated until done, because replay may cancel the session that runs the query. */
+/** Repeats the query until it succeeds, because WAL replay may cancel the session that runs it. */
 async function promote(standby: PostgresServer): Promise<void> {
   await eventually(async () => {
     const [row] = await standby.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
@@ -127,7 +128,7 @@ async function promote(standby: PostgresServer): Promise<void> {
     await standby.query('select pg_promote(wait => false)')
     return false
   }, patience)
-  // The new primary must not wait for the standby that the old one had.
+  // The new primary must not wait for the standby of the old primary.
   await waitForNobody(standby)
 }
 

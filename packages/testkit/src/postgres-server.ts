@@ -7,13 +7,13 @@ import { eventually } from './eventually.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
 export interface PostgresServer {
-  /** Also the application_name with which it connects as a standby. */
+  /** Also the application_name with which the server connects as a standby. */
   readonly name: string
   readonly dataDir: string
   readonly port: number
   readonly url: string
   readonly running: boolean
-  /** The postmaster first, then its child processes; empty if it does not run. */
+  /** The postmaster first, then its child processes; empty if the server does not run. */
   pids(): number[]
   /** Starts as primary or standby, as the data folder defines. Does nothing if the server runs. */
   start(): Promise<void>
@@ -136,8 +136,8 @@ function sendTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** A port below the kernel's range for outgoing connections. From that range, an outgoing connection could
- * take the port while the server is down. */
+/** A port below the kernel's range for outgoing connections. An outgoing connection could take a port in that
+ * range while the server is down. */
 async function lastingPort(): Promise<number> {
   return eventually(async () => {
     const port = 15_000 + Math.floor(Math.random() * 15_000)

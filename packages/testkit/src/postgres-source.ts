@@ -1,6 +1,6 @@
 // Where tests get their PostgreSQL from. All sources pass the same suite:
 //
-//   given      ROUSE_TEST_DATABASE_URL, which a run of many files sets for all of them
+//   given      ROUSE_TEST_DATABASE_URL, which a run of many test files sets once for all files
 //   container  ROUSE_TEST_POSTGRES=container: the official image, through testcontainers
 //   given      DATABASE_URL
 //   embedded   otherwise: a server for this process alone
@@ -25,7 +25,7 @@ export function choosePostgresSource(environment: NodeJS.ProcessEnv = process.en
 
 let shared: Promise<string> | undefined
 
-/** The server of this test process. The first test that needs it starts it; it ends with the process. */
+/** The server of this test process. The first test that needs it starts it. It ends with the process. */
 export function sharedPostgresUrl(): Promise<string> {
   shared ??= startShared()
   return shared

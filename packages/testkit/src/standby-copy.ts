@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import pg from 'pg'
 import type { PostgresServer } from './postgres-server.ts'
 
-/** Files that belong to one running server, and folders that are copied empty for the same reason or because
- * their content is streamed. */
+/** Files that are not copied, because they belong to one running server. The folders in `emptied` are created
+ * empty, because their content belongs to one running server or is streamed. */
 const leftOut = /^(postmaster\.(pid|opts)|rouse-launcher\.pid|postgresql\.auto\.conf|.*\.signal)$/
 const emptied =
   /^(pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)$/

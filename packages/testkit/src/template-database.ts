@@ -9,7 +9,7 @@ export interface TemplateOptions {
   readonly instrumented: boolean
 }
 
-/** Raise it when the instrumentation changes, so that no stale template is cloned. */
+/** Raise this number when the instrumentation changes, so that no stale template is cloned. */
 const instrumentationVersion = 1
 const advisoryLockKey = 7_687_302
 
@@ -23,7 +23,7 @@ export function ensureTemplate(serverUrl: string, options: TemplateOptions): Pro
   return known
 }
 
-/** Parallel test files wait for the one that creates the template. */
+/** Parallel test files wait for the test file that creates the template. */
 async function findOrMakeTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
   const name = await templateName(options)
   const admin = new pg.Client({ connectionString: serverUrl, application_name: 'rouse template' })

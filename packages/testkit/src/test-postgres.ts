@@ -1,8 +1,8 @@
 // Starts the embedded PostgreSQL of the major version under test.
 //
-// Version 18 comes with @rouse/database. Older ones are optional dependencies of this package, with one alias
-// per major version, because npm has them as versions of the same package. Version 14 is included to test
-// that it is refused.
+// Version 18 comes with @rouse/database. Older versions are optional dependencies of this package. Each major
+// version has an alias, because all are versions of the same npm package. Version 14 is included to test that
+// it is refused.
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {

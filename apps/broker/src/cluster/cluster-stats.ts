@@ -10,7 +10,7 @@ interface Peer {
   readonly wroteAgoMs?: number | null
 }
 
-/** A healthy node answers faster, and the user waits for the slowest one. */
+/** A healthy node answers faster than this. The user waits for the slowest node, so the limit is short. */
 const answerMsMax = 1_000
 
 /** The body of `GET /api/v1/nodes`, taken from a node's own `/stats`. */

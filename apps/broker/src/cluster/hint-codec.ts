@@ -2,7 +2,7 @@
 // its own waiters as its interests. A hint has the keys of all waiters that it may wake:
 //
 //   q/orders                    waiters for a queue, or for one partition of it
-//   namespace/shop/task/mail    waiters for a namespace and a task; a star stands for any
+//   namespace/shop/task/mail    waiters for a namespace and a task; `*` stands for any
 
 import type { Hint as GossipHint, OutgoingHint } from '@rouse/gossip'
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
@@ -43,7 +43,7 @@ export function keysOf(hint: WakeHint): string[] | undefined {
   const { queue, namespace, task } = hint
   if (!hasPlace(hint)) return undefined
   const keys = [queueKey(queue)]
-  // A pop for a namespace does not get queues without one.
+  // A pop for a namespace gets no messages of queues without a namespace.
   for (const n of [namespace ?? undefined, undefined]) {
     for (const t of [task ?? undefined, undefined]) keys.push(sharedSelector(n, t))
   }

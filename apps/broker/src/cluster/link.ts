@@ -67,7 +67,7 @@ export interface ClusterStats {
 }
 
 const watchMs = 500
-/** After an unknown outcome, peers get a hint to poll in the 1st, 2nd, 4th, 8th and 16th round. */
+/** After a write with an unknown outcome, a hint makes peers poll in rounds 1, 2, 4, 8 and 16. */
 const unknownRoundsMax = 16
 
 export class ClusterLink {

@@ -39,7 +39,7 @@ export interface NodeRegistry extends Service {
   stop(how?: { readonly leave: boolean }): Promise<void>
   /** Writes our row, which has changed, without waiting for the next round. */
   rewrite(): void
-  /** Gossip reports a later process with our id. Only the database can confirm that, so it is read soon. */
+  /** Gossip reports a later process with our id. The registry reads the database soon to confirm that. */
   recheckIdentity(): void
 }
 
@@ -126,7 +126,7 @@ function later(nodes: readonly SeenNode[], byMs: number): SeenNode[] {
  */
 class DuplicateNodeDetector {
   found = false
-  /** When we last wrote our row or, if we never could, when we first read it; by the database's clock. */
+  /** By the database's clock: when we last wrote our row, or the first round if we could never write it. */
   #sinceMs: number | undefined
 
   /** Reports a conflict once. */

@@ -1,7 +1,8 @@
 // Divides a node's database connections among its processes.
 import type { Config } from './config.ts'
 
-/** The fallback poll, the node registry, the due poll and four jobs share a pool. LISTEN is not in it. */
+/** The fallback poll, the node registry, the due poll and four jobs share a pool. LISTEN has a separate
+ * connection. */
 export const primaryPoolMax = 7
 export const primaryConnections = primaryPoolMax + 1
 

@@ -55,12 +55,13 @@ export const settings = {
     max: hourMs,
   }),
   waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
-  /** Database connections of the whole node. Default: from workers and max_connections (connections.ts). */
+  /** The most database connections of the whole node. By default computed from the number of workers and
+   * max_connections (connections.ts). */
   connectionsMax: integer<number | undefined>('ROUSE_CONNECTIONS_MAX', undefined, {
     min: 1,
     max: 100_000,
   }),
-  /** Connections per worker. Deprecated in favour of connectionsMax. */
+  /** The most connections per worker. Deprecated in favour of connectionsMax. */
   poolMax: integer<number | undefined>('ROUSE_POOL_MAX', undefined, { min: 2, max: 1_000 }),
   /** Interval between retention runs. */
   retentionIntervalMs: integer('ROUSE_RETENTION_INTERVAL_MS', 60_000, { min: 100, max: weekMs }),
@@ -96,7 +97,8 @@ export const settings = {
     min: 1,
     max: 256 * MiB,
   }),
-  /** Stored payload and header bytes per pop response. The first message is returned whatever its size. */
+  /** The most bytes of stored payloads and headers in a pop response. The first message is returned whatever
+   * its size. */
   popMaxBytes: integer('ROUSE_POP_MAX_BYTES', sidecarDefaults.popBytesMax, {
     min: 1,
     max: 256 * MiB,

@@ -37,7 +37,8 @@ const portMax = 65_535
 const restartMs = 1_000
 /** Longer than any successful start. */
 const startingMsMaxDefault = 30_000
-/** After this time the cluster file names a restarted node even if it is not ready. Starts are faster. */
+/** After this time the cluster file names a restarted node even if it is not ready. A normal start is
+ * faster. */
 const namedMsMax = 10_000
 
 export class DevCluster {
@@ -104,7 +105,7 @@ export class DevCluster {
     // If PostgreSQL never started, this process does not own the folder or the cluster file.
     if (this.#postgres !== undefined) await this.#file.remove()
     this.#watch?.stop()
-    // Draining nodes still answer waiting pops through the balancer, so its open connections stay.
+    // Draining nodes still answer waiting pops through the balancer, so the open connections stay.
     this.#balancer?.close()
     await Promise.all(this.#nodes.map((node) => node.process.stop()))
     await this.#balancer?.stop()
@@ -112,7 +113,8 @@ export class DevCluster {
     await this.#postgres?.stop()
   }
 
-  /** `start` itself reports its error. A start that hangs is abandoned; its processes end with this one. */
+  /** Ignores an error of `start`, which reports it itself. Abandons a start that hangs; the processes of that
+   * start end with this process. */
   async #untilStartIsOver(): Promise<void> {
     const { startingMsMax = startingMsMaxDefault } = this.#options
     const over = Promise.resolve(this.#started).then(isTrue, isTrue)

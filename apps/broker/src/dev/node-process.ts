@@ -96,7 +96,7 @@ function untilReady(child: ChildProcess, { id, logFile, onLogLost }: NodeOptions
     }
     listen(child.stdout)
     listen(child.stderr)
-    // `close`, not `exit`: by then the last lines have been read and the workers have ended.
+    // Waits for `close`, not for `exit`: at `close` the last lines have been read and the workers have ended.
     child.once('close', (code, signal) => {
       file.end()
       const why = [...complaints].join('; ') || `see ${logFile}`

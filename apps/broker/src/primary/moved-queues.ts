@@ -12,7 +12,7 @@ const queuesMax = 1_000
 
 export interface MovedQueuesOptions {
   readonly again: (hint: WakeHint) => void
-  /** Called when more queues have moved than are tracked: any of them may have missed a hint. */
+  /** Called when more queues have moved than are tracked: waiters of any of them may miss a hint. */
   readonly tooMany: () => void
   readonly roundMs?: number
 }

@@ -65,7 +65,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const ending = await Promise.race([stopped, failed, superseded])
   if (ending instanceof ConfigError) log.fatal(ending.message)
   else log.info({ signal: ending }, 'draining')
-  // In parallel, so that a slow job or an unresponsive database does not delay the drain of the workers.
+  // Both stop in parallel, so that a slow job or an unresponsive database does not delay the workers' drain.
   const [areJobsDone, areWorkersDone] = await Promise.all([
     atMost(drainMsMax, time.stop()),
     workers.drain(drainMsMax),

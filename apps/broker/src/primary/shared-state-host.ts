@@ -36,7 +36,7 @@ export interface HostPartners {
   readonly timers: Pick<Timers, 'expectDue' | 'pollDueTimes' | 'popFoundNothing'>
 }
 
-/** A waiter may be alone in its wait group and may just have left another one. Both groups count. */
+/** A waiter may be alone in its wait group and may just have left another group. Both groups count. */
 const groupsPerWaiter = 2
 /** Below the maximum of setTimeout. Waking up early costs nothing. */
 const timerMsMax = 60_000
@@ -158,7 +158,7 @@ export class SharedStateHost {
     this.heard(hint)
   }
 
-  /** A peer lost hints: any queue may have messages. */
+  /** Hints of a peer may be lost: any queue may have messages. */
   heardEverything(): void {
     this.#queuesChanged()
     this.#manager.notifyEverything('udp')

@@ -18,7 +18,7 @@ export interface StartListener {
   stop(): Promise<void>
 }
 
-/** Most nodes have prepared their database by then and do not need this listener. */
+/** The delay before the listener starts. Most nodes have prepared their database by then and need none. */
 const startAfterMs = 250
 
 export function startListener({ config, log, reason }: StartListenerOptions): StartListener {
@@ -43,7 +43,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
     })
     server = made
     await new Promise<void>((resolve) => {
-      // If the port is still taken when the workers start, they report it.
+      // If the port is still taken when the workers start, the workers report it.
       made.on('error', (error) => {
         log.warn({ reason: error.message }, 'cannot bind the port yet')
         resolve()

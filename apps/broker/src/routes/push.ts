@@ -149,7 +149,7 @@ export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
   try {
     text = JSON.stringify(holder[name] ?? null)
   } catch {
-    // Only the depth can cause this: V8 parses any depth, but serialises only as deep as its stack allows.
+    // Only deep nesting can cause this: V8 parses any depth, but serialises only as deep as its stack allows.
     const code = name === 'headers' ? 'invalid_headers' : 'invalid_payload'
     throw fieldError(code, field, 'is nested too deeply')
   }

@@ -75,7 +75,8 @@ function toItem(
   return { leaseId, message: { partitionId, seq }, ...readEnding(ack) }
 }
 
-/** An id may be used again after the dedupe window. If two messages have it, the older one is used. */
+/** A producer may use an id again after the dedupe window. If two messages have the same id, the older
+ * message is used. */
 function firstByName(messages: readonly HeldMessage[]): Map<string, HeldMessage> {
   return new Map(messages.toReversed().map((message) => [nameKey(message), message]))
 }

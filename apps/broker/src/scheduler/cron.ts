@@ -7,7 +7,7 @@ import { type DueTicks, dueTicks } from './cron-ticks.ts'
 import type { Job } from './service.ts'
 
 const schedulesMax = 100
-/** A run ends after this number of queues has failed. Each may have waited a quarter of a second. */
+/** A run ends after this number of queues has failed. Each failure may have taken a quarter of a second. */
 const failedMax = 20
 
 export interface CronOptions {

@@ -2,9 +2,9 @@
 //
 // A query reads the database's clock. It is sent at `sentAtMs` and answered at `receivedAtMs`, both by our
 // clock, so the database's clock showed the result at some moment between the two. A shorter round trip is
-// more precise, so the sample with the shortest round trip is kept. It gets less precise with age, because
-// clocks drift. If a new sample contradicts it, one of the clocks was set: then the new sample replaces it,
-// whatever its round trip.
+// more precise, so the sample with the shortest round trip is kept. The kept sample gets less precise with
+// age, because clocks drift. If a new sample contradicts the kept one, one of the clocks was set. The new
+// sample then replaces the kept one, whatever its round trip.
 
 export interface ClockSample {
   readonly sentAtMs: number

@@ -1,6 +1,6 @@
 /**
- * More than the number of milliseconds in the few seconds that the list covers. The due poll finds a time
- * that does not fit.
+ * The maximum number of entries, more than there are milliseconds in the few seconds that the list covers. If
+ * a time does not fit, the due poll finds it later.
  */
 export const deadlinesMax = 10_000
 

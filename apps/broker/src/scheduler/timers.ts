@@ -1,11 +1,11 @@
-// The timers of a node. They know the times at which something is due (by the database's clock) and run the
-// job for each, never early and at most a few milliseconds late.
+// The timers of a node. They know when something is due, by the database's clock, and run its job at that
+// time: never early, and at most a few milliseconds late.
 //
 // Due times come from two sources. A due poll, once a second, returns everything that is due within the next
-// 1.5 s. If something is scheduled after a poll and due before the next one, a notice announces it: from a
-// worker, a NOTIFY or a peer. Notices may be inexact; the next poll replaces them. A notice for a time far
-// ahead is not kept, because a later poll returns that time soon enough, on peers as well. If a node dies,
-// nothing is lost: all nodes poll and run the jobs, and row locks decide which node handles a row.
+// 1.5 s. Something may be scheduled after a poll and due before the next one. A worker, a NOTIFY or a peer
+// then announces its due time in a notice. Notices may be inexact; the next poll replaces them. A notice for
+// a time far ahead is not kept, because a later poll returns that time soon enough. If a node dies, nothing
+// is lost: all nodes poll and run the jobs, and row locks decide which node handles a row.
 
 import type { DueTimes } from '@rouse/storage'
 import type { Clock } from '../clock.ts'
@@ -20,17 +20,18 @@ export const jobNames = ['reap', 'promote', 'cron', 'retain'] as const
 export type JobName = (typeof jobNames)[number]
 
 const pollEveryMs = 1_000
-/** More than the poll interval, so that a poll returns each time before it comes. */
+/** More than the poll interval, so that a poll returns each due time in advance. */
 const horizonMs = 1_500
 /**
  * Notices up to this far ahead are kept. In theory the horizon of a poll is enough, because later polls
- * return everything that is committed. It is doubled because a poll may be slow or fail, and because a node
- * knows the database's clock only to within a round trip.
+ * return everything that is committed. The horizon is doubled because a poll may be slow or fail, and because
+ * a node knows the database's clock only to within a round trip.
  */
 const noticeHorizonMs = 2 * horizonMs
 /** Limits due polls to forty a second, however many are requested. */
 const pollGapMs = 25
-/** Rows that are still overdue after a job are locked. The next due polls follow at growing intervals. */
+/** Rows that are still overdue after their job ran are locked. The next due polls follow at growing
+ * intervals, from `overdueAgainMs` to `overdueAgainMsMax`. */
 const overdueAgainMs = 50
 const overdueAgainMsMax = 800
 const never = Number.POSITIVE_INFINITY
@@ -98,7 +99,7 @@ export class Timers implements Service {
     return true
   }
 
-  /** Like `expect`, after a delay. Undefined if it is far ahead or the database's clock is not known yet. */
+  /** Like `expect`, after a delay. Undefined if the time is far ahead, or the database's clock is unknown. */
   expectIn(inMs: number, job: JobName = 'promote'): number | undefined {
     const nowMs = this.#databaseClock.latestMs(this.#options.clock.nowMs())
     if (nowMs === undefined) return undefined

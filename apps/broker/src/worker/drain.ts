@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type { Logger } from '../log.ts'
 import { unfinishedExitCode } from '../primary/worker-pool.ts'
 
-/** The primary kills the remaining workers at 9.5 s. */
+/** The primary kills the remaining workers after 9.5 s. */
 const drainMsMax = 9_000
 
 export interface WorkerDrain {

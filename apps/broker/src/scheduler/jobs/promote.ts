@@ -1,9 +1,9 @@
 // Makes due messages deliverable: retries, lanes that were blocked or freed by SQL, and scheduled messages.
 //
-// One call promotes retries and lanes, another one scheduled messages, so that neither waits for the other.
-// Both skip what is locked. PatientPromotions then promotes the scheduled messages of locked partitions: it
-// waits for each lock on a separate connection. A busy partition is locked most of the time, so only a call
-// that waits in its lock queue gets the lock soon.
+// One call promotes retries and lanes, another call promotes scheduled messages, so that neither waits for
+// the other. Both calls skip what is locked. PatientPromotions then promotes the scheduled messages of locked
+// partitions: it waits for each lock on a separate connection. A busy partition is locked most of the time,
+// so only a call that waits in the lock queue gets the lock soon.
 
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
@@ -76,7 +76,7 @@ export function createPromoter(options: PromoterOptions): Promoter {
 
 class PatientPromotions {
   readonly #options: PromoterOptions
-  /** In the order in which they were found locked. */
+  /** The locked partitions, in the order in which they were found. */
   readonly #waiting = new Map<string, PartitionName>()
   readonly #running = new Map<string, Promise<void>>()
   #stopped = false

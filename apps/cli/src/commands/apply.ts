@@ -63,7 +63,7 @@ async function readQueues(file: string): Promise<readonly WantedQueue[]> {
   return queues as readonly WantedQueue[]
 }
 
-/** The options that differ from the file. For a missing queue, all of them. */
+/** The options of the queue that differ from the file; all options if the queue does not exist. */
 async function changesOf(
   api: Api,
   { queue, options = {} }: WantedQueue,

@@ -43,7 +43,7 @@ export function devVerb(program: Command): void {
     })
 }
 
-/** An error with a code has a message for the user. */
+/** The message of an error with a code is written for the user. */
 function toCliError(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error)) return error
   // An abandoned start may still be running and would keep this process alive.

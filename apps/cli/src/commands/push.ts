@@ -12,7 +12,7 @@ interface Options {
   readonly header?: readonly string[]
 }
 
-/** Within the default limits of a push. A request may have 4 MiB, a character takes at most three bytes. */
+/** Within the default limits of a push: a request may have 4 MiB, and a character takes up to three bytes. */
 const itemsMax = 1_000
 const requestCharsMax = 1_000_000
 
@@ -76,7 +76,7 @@ function requestsOf<Item>(items: readonly Item[]): Item[][] {
   return requests
 }
 
-/** Reports how many messages were stored: a repeat of the whole input would store these twice. */
+/** Reports how many messages were stored, because a repeat of the whole input would store them twice. */
 function partly(error: unknown, stored: number, count: number): unknown {
   if (!(error instanceof CliError) || stored === 0) return error
   return new CliError(

@@ -15,7 +15,7 @@ rouse serve --check-config`,
     .helpOption(false)
     .argument('[flags...]', 'the settings of apps/broker/src/config/settings.ts')
     .action(async (flags: readonly string[]) => {
-      // Workers run the broker's own entry point, too, so that they do not load the command line.
+      // Workers also run the broker's own entry point, so that they do not load the command line.
       const main = fileURLToPath(import.meta.resolve('@rouse/broker/main'))
       process.argv.splice(1, process.argv.length, main, ...flags)
       cluster.setupPrimary({ exec: main, args: [...flags] })

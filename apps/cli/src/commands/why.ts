@@ -7,7 +7,7 @@ interface Options {
 }
 
 export function whyVerb(program: Command): void {
-  verb(program, 'why', 'explain why nothing moves', 'rouse why orders')
+  verb(program, 'why', 'explain why nothing is delivered', 'rouse why orders')
     .argument('<queue>')
     .option('-g, --group <name>', 'only this consumer group')
     .action(async (queue: string, _options: Options, command: Command) => {

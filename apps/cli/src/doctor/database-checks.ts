@@ -50,7 +50,7 @@ export async function checkDatabase(
       await checkClock(pool),
     ]
   } catch (error) {
-    const fix = 'is the URL right, PostgreSQL running, and the login allowed?'
+    const fix = 'check the URL, whether PostgreSQL runs, and whether it allows the login'
     return [problem('database', `PostgreSQL does not answer: ${(error as Error).message}`, fix)]
   } finally {
     await pool?.end()
@@ -145,7 +145,7 @@ async function checkPooler(pool: Pool): Promise<Finding> {
 }
 
 async function checkListen(url: string): Promise<Finding> {
-  const fix = 'set ROUSE_LISTEN_URL to PostgreSQL itself, or ROUSE_NOTIFY=off'
+  const fix = 'set ROUSE_LISTEN_URL to the address of PostgreSQL itself, or set ROUSE_NOTIFY=off'
   const { createPool } = await import('@rouse/database')
   let pool: Pool | undefined
   try {

@@ -5,7 +5,7 @@ import { type Finding, warning } from './finding.ts'
 
 export interface NodeDefaults {
   readonly node: string
-  /** Undefined for a node of an earlier release, which does not report them. */
+  /** Undefined for a node of an earlier release, which does not report its defaults. */
   readonly defaults: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -30,8 +30,8 @@ export async function checkServerDefaults(
     return [
       warning(
         'defaults',
-        `new queues get ${isSet(written[name]) ? value : 'the built-in default'} for ${name}, which an earlier node wrote to the database (${nodesSay})`,
-        'restart a node: the one that starts last writes its ROUSE_DEFAULT_*',
+        `new queues get ${isSet(written[name]) ? value : 'the built-in default'} for ${name}, but no running node has this default (${nodesSay})`,
+        'restart a node: at its start it writes its ROUSE_DEFAULT_* settings to the database',
       ),
     ]
   })

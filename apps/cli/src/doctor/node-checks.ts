@@ -9,7 +9,7 @@ export async function checkNodes(api: Api): Promise<Finding[]> {
   try {
     await api.get('/live')
   } catch (error) {
-    const fix = 'start one (npm start, rouse serve), or set its address with --url or ROUSE_URL'
+    const fix = 'start a node (npm start, rouse serve), or set its address with --url or ROUSE_URL'
     return [problem('node', (error as Error).message, fix)]
   }
   return [await checkReady(api), ...(await checkCluster(api))]
@@ -154,6 +154,6 @@ function checkHolding(group: Json): Finding {
     'retention',
     `consumer group "${consumerGroup}" of queue "${queue}" has made no request since ${lastSeenAt} and keeps ` +
       `${isPartial ? 'at least ' : ''}${messages} messages that retention would remove, the oldest of ${oldestAt}, ${end}`,
-    'start its consumers, or delete the group if it is not needed; ROUSE_IDLE_GROUP_SECONDS limits how long it keeps them',
+    'start its consumers, or delete the group if it is not needed; ROUSE_IDLE_GROUP_SECONDS limits how long it keeps messages',
   )
 }

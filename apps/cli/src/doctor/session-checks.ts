@@ -1,6 +1,6 @@
 // Finds settings of the role, the database or the server that nodes cannot work with. Nodes override most of
-// them on their own connections, so these are only warnings. Behind a pooler, overriding costs two round
-// trips per statement.
+// them on their own connections, so overridden settings are only warnings. Behind a pooler, overriding costs
+// two round trips per statement.
 import { type Pool, type RoleSetting, readRoleSettings, withoutTimeouts } from '@rouse/storage'
 import { type Finding, fine, problem, warning } from './finding.ts'
 

@@ -41,7 +41,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   const isAtLimit = limit > 0 && inFlight >= limit
   if (isAtLimit) {
     const firstExpiresAt = iso(group.firstExpiresAt)
-    const text = `${inFlight} of at most ${limit} messages are being processed (maxInFlight): the next is delivered when one of them is acknowledged or its lease expires, the first at ${firstExpiresAt}.`
+    const text = `${inFlight} of at most ${limit} messages are being processed (maxInFlight): the next message is delivered when one of them is acknowledged or its lease expires. The first lease expires at ${firstExpiresAt}.`
     reasons.push({ code: 'in_flight_limit', text, inFlight, maxInFlight: limit, firstExpiresAt })
   }
   for (const lane of group.held) reasons.push(explainHeld(lane))
@@ -60,7 +60,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   if (ready > 0 && !isAtLimit && !facts.paused) reasons.push(explainReady(group, options))
   if (ready === 0 && group.behindLeases === 0 && inFlight > 0 && !isAtLimit) {
     const firstExpiresAt = iso(group.firstExpiresAt)
-    const text = `Everything is delivered: ${messages(inFlight)} being processed, the first lease until ${firstExpiresAt}.`
+    const text = `Everything is delivered: ${messages(inFlight)} being processed. The first lease expires at ${firstExpiresAt}.`
     reasons.push({ code: 'in_progress', text, inFlight, firstExpiresAt, holder: group.holder })
   }
   if (group.dead > 0) {
@@ -132,7 +132,7 @@ function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
   const lastSeenAt = iso(group.lastSeenAt)
   const { ready } = group
   if (waiting > 0) {
-    const text = `${messages(ready)} ready and ${waiting} waiting for them: they should be delivered at any moment.`
+    const text = `${messages(ready)} ready, and the number of waiting pops is ${waiting}: delivery should follow at any moment.`
     return { code: 'ready', text, ready, waiting }
   }
   const text = `${messages(ready)} ready, but no consumer is waiting for them; the last request of this group was around ${lastSeenAt}.`

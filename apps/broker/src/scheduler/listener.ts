@@ -159,6 +159,6 @@ export class Listener implements Service {
 async function refusePooler(client: pg.Client): Promise<void> {
   if (!(await isPooled(client))) return
   throw new Error(
-    'LISTEN does not work through a pooler: set ROUSE_LISTEN_URL to PostgreSQL itself',
+    'LISTEN does not work through a pooler: set ROUSE_LISTEN_URL to the address of PostgreSQL itself',
   )
 }

@@ -60,7 +60,7 @@ export function checkSecrets(secrets: readonly string[], boundHost: string): voi
     throw new GossipConfigError(
       'gossip_secret_missing',
       `Gossip on ${boundHost} is open to the network and needs a secret. Give every node the same ` +
-        'one (openssl rand -base64 32), or bind gossip to 127.0.0.1.',
+        'secret (openssl rand -base64 32), or bind gossip to 127.0.0.1.',
     )
   }
   // Finds only the errors that do not depend on the cluster. Whether two secrets share a key id depends on

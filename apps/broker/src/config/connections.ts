@@ -1,8 +1,10 @@
 // Divides a node's database connections among its processes.
 import type { Config } from './config.ts'
 
-/** The fallback poll, the node registry, the due poll and four jobs share a pool. LISTEN has a separate
- * connection. */
+/**
+ * The fallback poll, the node registry, the due poll and four jobs share a pool. LISTEN has a separate
+ * connection.
+ */
 export const primaryPoolMax = 7
 export const primaryConnections = primaryPoolMax + 1
 

@@ -55,8 +55,10 @@ export const settings = {
     max: hourMs,
   }),
   waitersMax: integer('ROUSE_WAITERS_MAX', limits.waitersPerWorkerMax, { min: 1, max: 1_000_000 }),
-  /** The most database connections of the whole node. By default computed from the number of workers and
-   * max_connections (connections.ts). */
+  /**
+   * The most database connections of the whole node. By default computed from the number of workers and
+   * max_connections (connections.ts).
+   */
   connectionsMax: integer<number | undefined>('ROUSE_CONNECTIONS_MAX', undefined, {
     min: 1,
     max: 100_000,
@@ -97,8 +99,10 @@ export const settings = {
     min: 1,
     max: 256 * MiB,
   }),
-  /** The most bytes of stored payloads and headers in a pop response. The first message is returned whatever
-   * its size. */
+  /**
+   * The most bytes of stored payloads and headers in a pop response. The first message is returned whatever
+   * its size.
+   */
   popMaxBytes: integer('ROUSE_POP_MAX_BYTES', sidecarDefaults.popBytesMax, {
     min: 1,
     max: 256 * MiB,

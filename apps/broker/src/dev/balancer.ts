@@ -34,7 +34,7 @@ export async function startBalancer(options: BalancerOptions): Promise<Balancer>
   })
   await listen(server, options)
 
-  /** Ready backends first, then the others, which may have become ready meanwhile; each part by load. */
+  /** Ready backends first, then the others, which may have become ready meanwhile; both sorted by load. */
   function inOrder(): Backend[] {
     const { backends, isReady } = options
     const byLoad = [...backends].sort((a, b) => loadOf(a) - loadOf(b))

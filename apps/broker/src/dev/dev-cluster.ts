@@ -37,8 +37,9 @@ const portMax = 65_535
 const restartMs = 1_000
 /** Longer than any successful start. */
 const startingMsMaxDefault = 30_000
-/** After this time the cluster file names a restarted node even if it is not ready. A normal start is
- * faster. */
+/**
+ * After this time the cluster file names a restarted node even if it is not ready. A normal start is faster.
+ */
 const namedMsMax = 10_000
 
 export class DevCluster {
@@ -113,8 +114,10 @@ export class DevCluster {
     await this.#postgres?.stop()
   }
 
-  /** Ignores an error of `start`, which reports it itself. Abandons a start that hangs; the processes of that
-   * start end with this process. */
+  /**
+   * Waits until `start` has ended. Ignores its error, because `start` itself rejects with it. A start that
+   * hangs is abandoned; the processes of that start end with this process.
+   */
   async #untilStartIsOver(): Promise<void> {
     const { startingMsMax = startingMsMaxDefault } = this.#options
     const over = Promise.resolve(this.#started).then(isTrue, isTrue)
@@ -134,7 +137,9 @@ export class DevCluster {
     await this.#file.removeIfDead()
   }
 
-  /** PostgreSQL's lock admits one server per folder. The cluster that starts it owns the cluster file. */
+  /**
+   * PostgreSQL's lock admits one server per folder. The cluster that starts the server owns the cluster file.
+   */
   async #startPostgres(): Promise<void> {
     this.#postgres = await startEmbeddedPostgres({
       dataDir: join(this.#options.dataDir, 'postgres'),

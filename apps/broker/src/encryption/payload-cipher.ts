@@ -7,7 +7,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { RouseError } from '@rouse/protocol'
 
-/** The message that a payload belongs to. As the payload of any other message it cannot be decrypted. */
+/** The message that a payload belongs to. The payload cannot be decrypted for any other message. */
 export interface PayloadPlace {
   readonly queue: string
   readonly id: string

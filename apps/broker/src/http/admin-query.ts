@@ -8,7 +8,7 @@ import { toRouseError } from './errors.ts'
 const attemptsMax = 3
 /** No attempt starts after this time. An attempt waits up to 0.7 s for a lock, so a call ends within 1 s. */
 const tryAgainMsMax = 200
-/** Retries for this long while a consumer's transaction is open: it usually ends soon. */
+/** Retries for this long while a consumer's transaction is open: such a transaction usually ends soon. */
 const openTransactionMsMax = 500
 const openTransactionPauseMs = 25
 

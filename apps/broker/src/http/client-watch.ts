@@ -2,8 +2,8 @@
 //
 // There are two such cases: the connection closes while the pop still waits (the signal aborts), or before
 // the whole response was passed to the operating system. A later reset proves nothing: a proxy such as
-// HAProxy may reset the connection within a millisecond after it forwarded the response, while its client
-// already processes the message.
+// HAProxy may reset the connection within a millisecond after it forwarded the response, while the client
+// behind the proxy already processes the message.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { LeaveSignal } from '@rouse/sidecar'
@@ -14,7 +14,7 @@ interface Leases {
   release(leaseIds: readonly string[]): void
 }
 
-/** Watches one request until its response is sent. Thousands of requests wait at once, so this is small. */
+/** Watches one request until its response is sent. Thousands of requests wait at once, so it is small. */
 export class ClientWatch implements LeaveSignal {
   readonly #socket: Socket
   readonly #response: ServerResponse

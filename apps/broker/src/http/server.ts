@@ -157,7 +157,7 @@ function newRequestId(_request: IncomingMessage | object): string {
 /**
  * Fastify does not reject a query value that it cannot decode: `%ff` would become a consumer group with the
  * name `%ff`. So the encoding is checked before the query is read; a URL without `%` costs one search. A
- * `querystringParser` cannot do this, because the router does not catch its errors.
+ * `querystringParser` cannot do this check, because the router does not catch errors of that parser.
  */
 function encodingFault(url: string): RouseError | undefined {
   if (!url.includes('%')) return undefined
@@ -165,7 +165,7 @@ function encodingFault(url: string): RouseError | undefined {
   const start = url.search(/[?#]/)
   if (start === -1) return undefined
   const query = url.slice(start + 1)
-  // Checks the whole query first, because most are valid. Only a bad one is split.
+  // Checks the whole query first, because most queries are valid. Only an invalid query is split.
   if (isDecodable(query)) return undefined
   return fieldErrors('invalid_request', query.split('&').flatMap(faultOf))
 }

@@ -1,5 +1,5 @@
 // Writes responses that contain payloads. A payload is stored as JSON text and sent without parsing it, so
-// that a number of thirty digits keeps all of them.
+// that a number of thirty digits keeps all its digits.
 import type { PayloadCipher, PayloadPlace } from '../encryption/payload-cipher.ts'
 
 /** The payload of a stored message, or null and `undecrypted` if this node cannot decrypt it. */

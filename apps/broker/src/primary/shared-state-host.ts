@@ -1,5 +1,5 @@
-// Connects the SharedStateManager to the rest of the primary: it gets the messages of workers and hints of
-// peers, sends grants to workers, and runs timers and the fallback poll.
+// Connects the SharedStateManager to the rest of the primary: the host receives messages of workers and hints
+// of peers, sends grants to workers, and runs timers and the fallback poll.
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import {
   type GroupKey,

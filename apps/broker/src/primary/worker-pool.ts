@@ -17,7 +17,10 @@ export const cannotListenExitCode = 98
 /** Exit code of a worker whose drain timed out or failed. Its unfinished statements may still commit. */
 export const unfinishedExitCode = 97
 
-/** By default V8 lets the young generation grow to 48 MB in each worker and keeps it. Much less is enough. */
+/**
+ * By default V8 lets the young generation of each worker grow to 48 MB and does not shrink it. Much less is
+ * enough.
+ */
 const youngGeneration = '--max-semi-space-size=4'
 
 const respawnMsMin = 100
@@ -169,11 +172,12 @@ export class WorkerProcesses {
 }
 
 /**
- * Closes the connections that were on their way to a worker when it died. `node:cluster` sends a connection
- * over the worker's channel and closes its own copy when the worker confirms the connection. If the worker is
- * killed first, Node 20 and 22 keep the copy open permanently, and the client waits on a connection that no
- * process serves. SCHED_NONE makes no such copies, but distributes badly: of 1,000 sequential connections it
- * gave one of four idle workers 523 and another 24, whereas round-robin gives each 250.
+ * Closes connections that were on their way to a worker when the worker died. `node:cluster` sends a
+ * connection over the worker's channel and closes its own copy when the worker confirms the connection. If
+ * the worker is killed first, Node 20 and 22 keep the copy open permanently, and the client waits on a
+ * connection that no process serves. SCHED_NONE makes no such copies, but distributes badly: of 1,000
+ * sequential connections it gave one of four idle workers 523 and another 24, whereas round-robin gives each
+ * worker 250.
  */
 function closeUntaken(worker: Worker): void {
   const { process } = worker
@@ -200,7 +204,7 @@ interface Connection {
   close(): void
 }
 
-/** The part of Node's internal protocol used here. If it changes, nothing is tracked or closed. */
+/** The part of Node's internal protocol used here. If that protocol changes, nothing is tracked or closed. */
 interface Handing {
   readonly act?: unknown
   readonly seq?: unknown

@@ -31,7 +31,10 @@ export type LeaseLookup = (
   names: readonly MessageName[],
 ) => Promise<Holdings>
 
-/** Adds to each ack the lease that holds its message. Throws if there is none or a required lease is lost. */
+/**
+ * Adds to each ack the lease that holds its message. Throws if an ack has no lease or a required lease is
+ * lost.
+ */
 export async function fenceAcks(
   acks: readonly TransactionAck[],
   requiredLeases: readonly string[],
@@ -75,8 +78,10 @@ function toItem(
   return { leaseId, message: { partitionId, seq }, ...readEnding(ack) }
 }
 
-/** A producer may use an id again after the dedupe window. If two messages have the same id, the older
- * message is used. */
+/**
+ * A producer may use an id again after the dedupe window. If two messages have the same id, the older message
+ * is used.
+ */
 function firstByName(messages: readonly HeldMessage[]): Map<string, HeldMessage> {
   return new Map(messages.toReversed().map((message) => [nameKey(message), message]))
 }

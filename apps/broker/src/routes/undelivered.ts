@@ -70,9 +70,9 @@ const queuesMax = 1_000
 
 /**
  * How long a worker keeps messages that it cannot deliver, usually because it lacks a key, before it releases
- * them: the first time not at all, then 50 ms, doubled each time. Without the delay its next waiter would get
- * them again at once, in a tight loop. No attempt is charged. Otherwise a key that is missing for an hour
- * could turn all messages of a queue into dead letters.
+ * them: the first time not at all, then 50 ms, doubled each time. Without the delay the next waiter of the
+ * worker would get them again at once, in a tight loop. No attempt is charged. Otherwise a key that is
+ * missing for an hour could turn all messages of a queue into dead letters.
  */
 function createGiveBackPace(): (queue: string, nowMs: number) => number {
   const streaks = new Map<string, { readonly pauseMs: number; readonly atMs: number }>()

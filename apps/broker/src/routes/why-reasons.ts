@@ -71,7 +71,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   return reasons
 }
 
-/** Which messages an idle group keeps from being removed by retention, or that it no longer keeps them. */
+/** Reports which messages an idle group keeps from retention, or that the group no longer keeps any. */
 function explainIdle(group: GroupFacts, idle: IdleFacts, options: WhyOptions): Reason[] {
   const lastSeenAt = iso(group.lastSeenAt)
   if (idle.letGoAt !== null) {

@@ -11,8 +11,10 @@ export interface CronPattern {
   readonly timeZone: string
 }
 
-/** A tick of up to this age counts as late, not as missed, and always fires. A node or the database may have
- * been down for a moment. */
+/**
+ * A tick of up to this age counts as late, not as missed, and always fires. A node or the database may have
+ * been down for a moment.
+ */
 export const lateTickMsMax = 5_000
 /** The maximum number of ticks that one transaction fires. The next transaction follows at once. */
 export const ticksMax = 500
@@ -93,8 +95,10 @@ export function dueTicks(
   return { fire: ticks, next }
 }
 
-/** Returns the first tick that is not missed. If that tick is not due yet, the catch-up `last` adds the last
- * missed tick to `ticks`. */
+/**
+ * Returns the first tick that is not missed. If that tick is not due yet, the catch-up `last` adds the last
+ * missed tick to `ticks`.
+ */
 function skipMissed(
   schedule: CronPattern & { readonly nextAt: Date; readonly catchUp: CatchUp },
   now: Date,

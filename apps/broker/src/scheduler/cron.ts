@@ -32,7 +32,7 @@ export function createCron(options: CronOptions): Job {
     } catch (error) {
       const [first, second] = due.fire
       if (first === undefined || second === undefined) throw error
-      // A queue without room for all ticks may have room for one.
+      // A queue without room for all ticks may have room for one tick.
       return await fireTicks(schedule, { fire: [first], next: second })
     }
   }

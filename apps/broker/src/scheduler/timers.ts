@@ -30,8 +30,10 @@ const horizonMs = 1_500
 const noticeHorizonMs = 2 * horizonMs
 /** Limits due polls to forty a second, however many are requested. */
 const pollGapMs = 25
-/** Rows that are still overdue after their job ran are locked. The next due polls follow at growing
- * intervals, from `overdueAgainMs` to `overdueAgainMsMax`. */
+/**
+ * Rows that are still overdue after their job ran are locked. The next due polls follow at growing intervals,
+ * from `overdueAgainMs` to `overdueAgainMsMax`.
+ */
 const overdueAgainMs = 50
 const overdueAgainMsMax = 800
 const never = Number.POSITIVE_INFINITY
@@ -90,7 +92,10 @@ export class Timers implements Service {
     await Promise.all(jobNames.map((job) => this.#runners[job].stop()))
   }
 
-  /** Something is due at this time of the database's clock. False: too far ahead, a later poll finds it. */
+  /**
+   * Something is due at this time of the database's clock. Returns false if the time is far ahead, because a
+   * later poll finds it.
+   */
   expect(dueAtMs: number, job: JobName = 'promote'): boolean {
     if (this.#isFar(dueAtMs)) return false
     if (this.#polling !== undefined) this.#noticesMeanwhile.add(dueAtMs, job)
@@ -121,7 +126,7 @@ export class Timers implements Service {
     this.#arm()
   }
 
-  /** A pop that finds nothing may have blocked a lane until the window of its queue ends. */
+  /** A pop that finds nothing may have blocked a lane until the `windowBuffer` of the queue is over. */
   popFoundNothing(): void {
     if (this.#hasWindows) this.pollDueTimes()
   }

@@ -10,8 +10,8 @@ const drainMsMax = 9_000
 export interface WorkerDrain {
   /**
    * From now on every response closes its connection. The worker exits when all requests are done or when
-   * `drainMsMax` is over. The exit code shows whether it left work unfinished: such work may still commit
-   * without a hint. Idempotent.
+   * `drainMsMax` is over. The exit code shows whether the worker left work unfinished: such work may still
+   * commit without a hint. Idempotent.
    */
   begin(): void
 }

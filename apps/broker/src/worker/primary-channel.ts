@@ -113,8 +113,8 @@ function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {
 }
 
 /**
- * Sends the due time if it is known and the only one. Otherwise requests a due poll: several messages are
- * scheduled, or the time depends on queue options.
+ * Sends the due time if there is only one and it is known. Requests a due poll if several messages are
+ * scheduled or if the time depends on queue options.
  */
 function notifyScheduled(
   items: readonly NewMessage[],

@@ -4,8 +4,10 @@ import type pg from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Job } from '../service.ts'
 
-/** The limits of one step, which are needed because a step locks partitions. Usually a step reaches its time
- * limit of 50 ms first. */
+/**
+ * The limits of one step, which are needed because a step locks partitions. Usually a step reaches its time
+ * limit of 50 ms first.
+ */
 const bounds = { rows: 10_000, partitions: 1_000 }
 /** Limits the idle groups in `/stats`, and the warnings after one step. */
 const groupsMax = 20

@@ -7,8 +7,10 @@ import { type PushEntry, type PushOptions, pushItemText } from './push/push-item
 import { RouseError } from './rouse-error.ts'
 
 export interface PushManyOptions {
-  /** Sends several requests if needed. If a request fails, messages of earlier requests stay stored. Default
-   * false. */
+  /**
+   * Sends several requests if needed. If a request fails, messages of earlier requests stay stored. Default
+   * false.
+   */
   readonly chunked?: boolean | undefined
 }
 

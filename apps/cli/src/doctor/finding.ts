@@ -4,7 +4,7 @@ export interface Finding {
   readonly what: string
   /** The code of the error, if there is one. */
   readonly code?: string
-  /** How to fix it. */
+  /** How to fix the problem. */
   readonly fix?: string
 }
 

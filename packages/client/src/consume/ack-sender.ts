@@ -49,8 +49,10 @@ export class AckSender {
     this.#pending.push({ held, ack, onSettled, isCheck: false, afterUnknown: false })
   }
 
-  /** Sends an ending for a message that ackIn acknowledged. The server accepts the ending only if the
-   * transaction of ackIn was rolled back. */
+  /**
+   * Sends an ending for a message that ackIn acknowledged. The server accepts the ending only if the
+   * transaction of ackIn was rolled back.
+   */
   check(held: Held, ending: Ending, onSettled?: PendingAck['onSettled']): void {
     const ack = ackOf(held, ending)
     this.#pending.push({ held, ack, onSettled, isCheck: true, afterUnknown: false })

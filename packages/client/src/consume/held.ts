@@ -58,8 +58,10 @@ export function failedBy(error: unknown): Ending {
   }
 }
 
-/** The ending that is sent when a handler that used ackIn has returned. The server refuses it if the
- * transaction was committed. */
+/**
+ * The ending that is sent when a handler that used ackIn has returned. The server refuses it if the
+ * transaction was committed.
+ */
 export const rolledBack: Ending = {
   status: 'failed',
   error: 'the handler returned, but the transaction of its ackIn was rolled back',

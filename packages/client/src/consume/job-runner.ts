@@ -81,7 +81,7 @@ export class JobRunner {
     this.#run()
   }
 
-  /** Starts no more handlers. Returns the messages that have not been given to one. */
+  /** Starts no more handlers. Returns the messages that have not been given to a handler. */
   stop(): Held[] {
     this.#stopped = true
     return [...this.#takeSingly(() => true), ...this.#backlog.remove(() => true)]
@@ -104,7 +104,7 @@ export class JobRunner {
     for (const job of this.#jobs) this.#endOpen(job, { status: 'retry' })
   }
 
-  /** Removes waiting messages of the lease and aborts its handlers. Returns false if it had neither. */
+  /** Removes waiting messages of the lease and aborts its handlers. Returns false if there were none. */
   lose(lease: HeldLease): boolean {
     const isOfLease = (held: Held): boolean => held.lease === lease
     const waiting = [...this.#takeSingly(isOfLease), ...this.#backlog.remove(isOfLease)]
@@ -148,7 +148,7 @@ export class JobRunner {
     }
   }
 
-  /** Calls the handler. Returns true if it failed and more than one open message may be the cause. */
+  /** Calls the handler. Returns true if the call failed and more than one open message may be the cause. */
   async #failsTogether(messages: readonly Held[]): Promise<boolean> {
     const job = new Job(messages, this)
     this.#jobs.add(job)
@@ -282,7 +282,7 @@ export class JobRunner {
   }
 
   /**
-   * In an ordered queue: releases the messages behind one that is redelivered, as they must come after it.
+   * In an ordered queue: releases the messages behind a message that is redelivered, to keep their order.
    */
   #holdBack({ message }: Held, { status }: Ending): void {
     if (this.#order?.holds !== true || (status !== 'failed' && status !== 'retry')) return

@@ -41,7 +41,7 @@ export class LeaseKeeper {
     this.#leases.add(lease)
   }
 
-  /** One of its messages has ended. */
+  /** One message of the lease has ended. */
   ended(lease: HeldLease): void {
     lease.open -= 1
     if (lease.open <= 0) this.#leases.delete(lease)

@@ -21,7 +21,7 @@ export type MessageStream<Data, Queues> = AsyncIterableIterator<
 interface Offer<Data, Queues> {
   readonly job: Job
   readonly message: StreamedMessage<Data, Queues>
-  /** Ends the handler and acknowledges the message, unless it has already ended. */
+  /** Ends the handler and acknowledges the message, unless the message has already ended. */
   readonly done: () => void
   /** Ends the handler and fails the attempt, unless the message has already ended. */
   readonly fail: (error: RouseError) => void

@@ -1,9 +1,9 @@
 // Fetches messages, runs handlers, and acknowledges.
 //
 // While the queue has more messages, each fetch also carries acknowledgements. After a fetch that returns
-// fewer messages than requested, the next one waits at the server, and acknowledgements are sent in separate
-// requests, so that the waiting fetch does not delay them. A lease whose messages are all completed is always
-// acknowledged by a separate request. Handlers wait for none of these requests.
+// fewer messages than requested, the next fetch waits at the server, and acknowledgements are sent in
+// separate requests, so that the waiting fetch does not delay them. A lease whose messages are all completed
+// is always acknowledged by a separate request. Handlers wait for none of these requests.
 
 import { afterThisTurn, nowMs, pause } from '../clock.ts'
 import { type Duration, parseDuration } from '../duration.ts'
@@ -142,7 +142,7 @@ export class Worker {
     this.#onStopped()
   }
 
-  /** Resolves when no fetch is in flight and the messages of the last one are released. */
+  /** Resolves when no fetch is in flight and the messages of the last fetch are released. */
   async #leave(): Promise<void> {
     this.#leaving.abort()
     const left = new AbortController()
@@ -272,8 +272,10 @@ export class Worker {
     else this.#runner.add(held)
   }
 
-  /** The ordering that the user set, otherwise that of the queue. If the queue cannot be queried: ordered,
-   * which is always safe. */
+  /**
+   * The ordering that the user set, otherwise that of the queue. If the queue cannot be queried: ordered,
+   * which is always safe.
+   */
   async #readOrder(): Promise<QueueOrder> {
     const { ordered } = this.#settings
     if (ordered !== undefined) return { ordered, holds: ordered }

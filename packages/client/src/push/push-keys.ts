@@ -17,8 +17,10 @@ export class PushKeys {
     this.#newId = newId
   }
 
-  /** One key per entry: the entry's own `dedupeKey`. An entry without one gets the key that it had in the
-   * failed call which this call repeats, or a new key if there was no such call. */
+  /**
+   * One key per entry: the entry's own `dedupeKey`. An entry without one gets the key that it had in the
+   * failed call which this call repeats, or a new key if there was no such call.
+   */
   keysOf(queue: string, entries: readonly PushEntry<unknown>[]): string[] {
     const before = this.#failed.get(entries)
     return entries.map((entry, i) => {

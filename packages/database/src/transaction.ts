@@ -3,8 +3,8 @@ import { OutcomeUnknownError } from './outcome-unknown-error.ts'
 import { provesNotCommitted } from './postgres-errors.ts'
 
 /** Runs `work` in one transaction on one connection and commits it. Returns the result if the transaction is
- * committed, and throws the error if it is not. If the connection died during COMMIT, or the standby did not
- * confirm the commit, it throws an OutcomeUnknownError. */
+ * committed, and throws the error if it is not. Throws an OutcomeUnknownError if the connection died during
+ * COMMIT, or if the standby did not confirm the commit. */
 export async function withTransaction<Result>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<Result>,

@@ -101,7 +101,7 @@ async function majorVersionOf({ postgres }: PostgresBinaries): Promise<string> {
   return /(\d+)\.\d+/.exec(stdout)?.[1] ?? stdout.trim()
 }
 
-/** Initialises a new folder next to `path` and moves it there, so that a partial folder never remains. */
+/** Initialises a new folder next to `path` and then renames it, so that a partial folder never remains. */
 async function initialise(binaries: PostgresBinaries, path: string): Promise<void> {
   if (existsSync(path) && (await readdir(path)).length > 0) {
     throw new EmbeddedPostgresError('data_dir_foreign', `${path} is not a PostgreSQL data folder`)

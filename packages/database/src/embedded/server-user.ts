@@ -38,7 +38,7 @@ export async function serverCanReach(path: string): Promise<boolean> {
   }
 }
 
-/** A folder for temporary files that the server can reach. Root's TMPDIR may be out of its reach. */
+/** A folder for temporary files that the server can reach. It may be unable to reach root's TMPDIR. */
 export async function reachableTmpdir(): Promise<string> {
   return (await serverCanReach(tmpdir())) ? tmpdir() : '/tmp'
 }

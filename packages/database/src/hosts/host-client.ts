@@ -1,8 +1,8 @@
 // One connection to one server of a target.
 //
 //   connecting   if the target allows only servers that accept writes, a read-only server is refused.
-//                PostgreSQL reports at session start whether it is read-only, so the check costs no round
-//                trip
+//                PostgreSQL reports at session start whether the session is read-only, so the check costs no
+//                round trip
 //   connected    the session gets the settings that Rouse relies on (session-settings.ts). Behind a pooler
 //                the session cannot keep settings. If a setting of the server is harmful, the client wraps
 //                each statement that is outside a transaction in a transaction with the right settings
@@ -29,7 +29,8 @@ export interface HostClientOptions {
 type Query = (...parameters: unknown[]) => unknown
 type ConnectCallback = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
 
-/** Errors of a server that is full or refuses our login. It may still be the one that accepts writes. */
+/** Errors of a server that is full or refuses our login. Such a server may still be the one that accepts
+ * writes. */
 const saysNothingOfTheRole = /^(53|28|3D)/
 const readOnlyState = '25006'
 const endMsMax = 2_000
@@ -49,7 +50,7 @@ export class HostClient extends pg.Client {
   #isPooled: boolean | undefined
   #begin = 'begin isolation level read committed'
   #ownTransactions = false
-  /** The last wrapped transaction. The next one starts when it has ended. */
+  /** The last wrapped transaction. The next one starts when this one has ended. */
   #turn: Promise<unknown> = Promise.resolve()
   #isInTransaction = false
   #isOwn = false

@@ -43,7 +43,7 @@ export class HostFinder {
     return this.#known !== undefined
   }
 
-  /** The host to connect to. Until one is known, it is the first of the target. */
+  /** The host to connect to. Until a search has found one, this is the first host of the target. */
   get best(): DatabaseHost {
     return this.#known ?? this.#first
   }

@@ -3,7 +3,7 @@
 //
 //   direct            set once, when the connection starts; no cost after that
 //   through a pooler  a setting must not outlive its transaction. If the server's values are harmless,
-//                     nothing is done. If one is harmful, each statement is wrapped in a transaction that
+//                     nothing is done. If a value is harmful, each statement is wrapped in a transaction that
 //                     starts with the settings (host-client.ts). Only this case costs two extra round trips.
 
 export interface SessionSetting {
@@ -87,8 +87,8 @@ export const sessionSettings: readonly SessionSetting[] = [
   {
     name: 'idle_in_transaction_session_timeout',
     value: '0',
-    // Cannot end a single statement: it counts only between the statements of a transaction, and each
-    // transaction starts with the settings.
+    // This timeout cannot end a single statement: it counts only between the statements of a transaction,
+    // and each transaction starts with the settings.
     isHarmful: isLimited,
     sparesStatements: true,
     harm: 'a migration would lose its connection between two steps',

@@ -7,7 +7,7 @@
 //              accepts the new connection: query the state of the backends of the quiet connections
 //     at work  the statement is slow: keep waiting
 //     lost     the server waits for our next message, or has no such connection: drop the connection, unless
-//              its result arrives within `lostTicks`
+//              the result of its statement arrives within `lostTicks`
 //   silent     no answer within `greetingTicks`: drop all connections to this server
 //
 // Time is counted in ticks of this process, so a pause of the process itself is not taken for a silent

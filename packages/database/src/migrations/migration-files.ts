@@ -89,7 +89,7 @@ async function readFunctions(directory: string): Promise<FunctionSet | undefined
   return { version: Number(version), checksum, files }
 }
 
-/** Applied last, when all functions exist: it revokes their default grants and grants its own. */
+/** Applied last, when all functions exist: this file replaces the default grants of the functions. */
 const lastFile = 'grants.sql'
 
 async function readFunctionFiles(directory: string): Promise<FunctionFile[]> {

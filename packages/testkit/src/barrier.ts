@@ -2,7 +2,7 @@ import pg from 'pg'
 import { eventually } from './eventually.ts'
 import { barrierLockSpace } from './instrumentation.ts'
 
-/** Stops every database call at the `-- barrier: name` line until it is released. */
+/** Stops every database call at the `-- barrier: name` line until the barrier is released. */
 export interface Barrier {
   /** Resolves once `count` calls wait at the barrier. */
   reached(count?: number): Promise<{ pids: number[] }>

@@ -26,7 +26,7 @@ export function containerSource(startContainer: StartContainer = startImage): Po
 }
 
 async function startImage(): Promise<StartedPostgreSqlContainer> {
-  // Imported here because it loads slowly and only this source needs it.
+  // Imported here because the package loads slowly and only this source needs it.
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql')
   return new PostgreSqlContainer(image)
     .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=200'])

@@ -8,8 +8,8 @@ export interface EventuallyOptions {
 
 type Truthy<Value> = Exclude<Value, undefined | null | false | 0 | ''>
 
-/** Calls `ask` repeatedly until the result is truthy, and resolves with it. On timeout it fails with the
- * last result or the last error, which says more than "timed out". */
+/** Calls `ask` repeatedly until the result is truthy, and resolves with that result. On timeout it fails with
+ * the last result or the last error, which says more than "timed out". */
 export async function eventually<Value>(
   ask: () => Value | Promise<Value>,
   { timeoutMs = 5_000, intervalMs = 20 }: EventuallyOptions = {},

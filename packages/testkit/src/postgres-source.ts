@@ -10,7 +10,7 @@ import { givenSource } from './given-source.ts'
 
 export interface PostgresSource {
   readonly kind: 'embedded' | 'given' | 'container'
-  /** Resolves with the URL of a database whose user can create others. */
+  /** Resolves with the URL of a database whose user can create databases. */
   start(): Promise<string>
   /** Safe to call twice, and before start. */
   stop(): Promise<void>
@@ -25,7 +25,7 @@ export function choosePostgresSource(environment: NodeJS.ProcessEnv = process.en
 
 let shared: Promise<string> | undefined
 
-/** The server of this test process. The first test that needs it starts it. It ends with the process. */
+/** The server of this test process. The first test that needs the server starts it. */
 export function sharedPostgresUrl(): Promise<string> {
   shared ??= startShared()
   return shared

@@ -1,7 +1,7 @@
 // A batch has one number for all peers, but each peer gets only the hints it wants. A datagram that goes only
-// to some peers therefore names them. Otherwise an attacker could replay it to another peer, which would take
-// it for its own part of the batch and drop the real part as a duplicate. A datagram with the same content
-// for all peers needs no names.
+// to some peers therefore names them. Otherwise an attacker could replay the datagram to another peer. That
+// peer would take it for its own part of the batch and drop the real part as a duplicate. A datagram with the
+// same content for all peers needs no names.
 import type { SenderKey } from '../wire/frame.ts'
 
 /** How many recipients a datagram may name. More names would take space from hints. */

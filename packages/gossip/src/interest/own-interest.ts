@@ -2,8 +2,8 @@
 // everything. A withdrawn key stays in the digest for a while, because a consumer in a loop soon waits again.
 //
 // The caller numbers the versions of its interest. The digest has separate version numbers on the wire,
-// because it also changes when a withdrawn key is finally removed, and need not change with every version of
-// the caller.
+// because the digest also changes when a withdrawn key is finally removed, and need not change with every
+// version of the caller.
 import type { InterestMessage } from '../wire/messages.ts'
 import { keyHash, writeHashes } from './peer-interest.ts'
 
@@ -31,7 +31,7 @@ export class OwnInterest {
     this.#lingerMs = lingerMs
   }
 
-  /** Version 0 is sent before the interest is known: peers that hold it send every hint. */
+  /** Version 0 is sent before the interest is known: peers that hold version 0 send every hint. */
   get message(): InterestMessage {
     return this.#message
   }

@@ -100,14 +100,14 @@ export class Handshake {
     if (isWaitedFor && this.#mayReply(now)) this.#reply(hello, member, from, now)
   }
 
-  /** Confirms to a new member that it is one, and adds the messages in `more`. */
+  /** Confirms to a new member that it is a member, and adds the messages in `more`. */
   welcome(member: Member, hello: Hello, more: readonly Message[], now: number): void {
     const own = this.#hello(member.address, true, now)
     const echo = this.#heartbeats.forHello(hello, member, own.token, now)
     this.#parts.wire.sendTo([member], [own, echo, ...more])
   }
 
-  /** The proof from the token that these messages return, if it is valid. Each token counts once. */
+  /** The proof from the token that these messages return, if the token is valid. Each token counts once. */
   provenBy(messages: readonly Message[], now: number): Proof | undefined {
     const heartbeat = messages.find((message): message is Heartbeat => message.type === 'heartbeat')
     const proven = heartbeat && this.#tokens.get(heartbeat.echo)

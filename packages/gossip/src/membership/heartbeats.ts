@@ -11,7 +11,8 @@ const jitter = 0.1
 /** How many peers a heartbeat names to a member whose view differs from ours. */
 const peersPerBeat = 3
 const textOverheadBytes = 2
-/** The minimum time between two answers to one member. The next regular heartbeat replaces omitted ones. */
+/** The minimum time between two answers to one member. The next regular heartbeat replaces an omitted
+ * answer. */
 const answerGapMs = 100
 
 /** How many extra heartbeats follow a hint, at seven times the usual rate. */

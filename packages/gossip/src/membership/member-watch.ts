@@ -1,5 +1,5 @@
-// Watches silent members, and asks three peers about each before it is declared dead. Peers can answer
-// without a probe, because every node watches every other anyway.
+// Watches silent members. Before a member is declared dead, three peers are asked about it. Peers can answer
+// without a probe, because every node watches every other node anyway.
 import type { GossipParts } from '../gossip-parts.ts'
 import type { Vouch, VouchRequest } from '../wire/messages.ts'
 import { isTimeToAsk, judge, type Member, nextCheckAt, type Verdict } from './member.ts'

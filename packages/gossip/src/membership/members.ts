@@ -92,8 +92,8 @@ export class Members {
     if (this.#departed.size > departedMax && oldest !== undefined) this.#departed.delete(oldest)
   }
 
-  /** Whether this incarnation of a node left a moment ago. The record of it expires, because a database
-   * restore may set a node's incarnation back, and peers must not refuse the node permanently. */
+  /** Whether this incarnation of a node left a moment ago. The record of a departure expires, because a
+   * database restore may set a node's incarnation back, and peers must not refuse the node permanently. */
   hasLeft(sender: SenderKey, incarnation: number, now: number): boolean {
     const departed = this.#departed.get(sender)
     if (departed?.how !== 'left' || now - departed.at >= leftForMs) return false

@@ -1,6 +1,6 @@
 // If two processes have the same node id, the one with the higher incarnation wins. Any node that knows the
-// winner notifies the other process. The notice returns a token of the refused datagram, so it is valid only
-// for that process and only for a short time.
+// winner notifies the other process. The notice returns a token of the refused datagram, so the notice is
+// valid only for that process and only for a short time.
 
 import type { GossipParts } from '../gossip-parts.ts'
 import type { GossipPorts } from '../ports.ts'
@@ -49,7 +49,7 @@ export class NodeIdConflict {
   }
 
   /** Another process seems to use our id, but its datagram may be a replay. An earlier incarnation gets a
-   * notice. A later one gets a hello, which it answers if it exists. */
+   * notice. A later incarnation gets a hello, which the other process answers if it exists. */
   heardDuplicate(frame: Frame, from: Address, now: number): void {
     const own = this.#parts.wire.origin.incarnation
     if (frame.incarnation < own) return this.answer(frame, own, from, now)

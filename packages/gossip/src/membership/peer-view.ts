@@ -14,11 +14,11 @@ export interface PeerView {
   /** False if the peer reports that it does not hear us. */
   readonly hearsUs: boolean
   readonly rttMs: number | undefined
-  /** How many keys it waits for. `unknown`: it gets every hint. */
+  /** How many keys the peer waits for. `all` and `unknown`: the peer gets every hint. */
   readonly interest: number | 'all' | 'unknown'
   readonly hintsSent: number
   readonly hintsReceived: number
-  /** Batches that it sent and that never arrived. */
+  /** How many batches the peer sent that never arrived. */
   readonly hintBatchesLost: number
   readonly datagramsSent: number
   readonly datagramsReceived: number

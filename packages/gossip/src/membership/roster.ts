@@ -17,7 +17,7 @@ export class Roster {
     this.#ports = ports
   }
 
-  /** Adds a member. Removes an earlier incarnation of the node, and any other member at its address. */
+  /** Adds a member. Removes an earlier incarnation of the node, and any other member at the same address. */
   admit(options: MemberOptions, now: number): Member {
     const { members, candidates, outbox } = this.#parts
     const earlier = members.get(options.sender)

@@ -35,7 +35,7 @@ export class Inbound {
   readonly #parts: GossipParts
   readonly drops: Drops = noDrops()
   datagrams = 0
-  /** Set while the node stops: it accepts no new members. */
+  /** True while the node stops. The node then accepts no new members. */
   isLeaving = false
   readonly #conflict: NodeIdConflict
   #hasContact = false

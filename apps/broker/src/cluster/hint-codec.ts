@@ -32,8 +32,8 @@ export function toGossip(kind: QueueHintKind, hint: WakeHint): OutgoingHint {
 export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint): WakeHint {
   const [group = null, namespace, task] = labels
   const place = labels.length < 3 ? {} : { namespace: namespace ?? null, task: task ?? null }
-  // Count 0 means unknown. It is unknown how many messages a free lane or new options release. A hint that
-  // lost its labels on the way seems to be for all consumer groups, but may have been for one of them.
+  // Count 0 means unknown. A free lane or new options release an unknown number of messages. A hint without
+  // labels seems to be for all consumer groups, but may have been for one of them.
   const known = kind === 'MESSAGE_AVAILABLE' && labels.length > 0 ? count : 0
   return { queue: scope, partition: part ?? null, group, ...place, count: known }
 }

@@ -14,7 +14,7 @@ export function checkAddresses(config: Addresses): void {
   if (advertiseUrl !== undefined) checkUrl(advertiseUrl)
 }
 
-/** Labels separated by dots. The last label is not all digits, so that no mistyped IP address matches. */
+/** Labels separated by dots. The last label is not only digits: that refuses a mistyped IP address. */
 const hostName = /^([a-z0-9_-]{1,63}\.)*(?=[^.]*[a-z_-])[a-z0-9_-]{1,63}\.?$/i
 
 function checkHost(name: string, host: string): void {

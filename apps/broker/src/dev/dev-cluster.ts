@@ -260,7 +260,7 @@ export class DevCluster {
     return !signal.aborted
   }
 
-  /** Writes the cluster file, but not before everything is up and not during shutdown. */
+  /** Writes the cluster file. Does nothing before everything is up, and nothing during shutdown. */
   async #describe(): Promise<void> {
     if (this.#postgres === undefined || this.#balancer === undefined) return
     if (this.#stopping.signal.aborted) return

@@ -114,7 +114,7 @@ export function createLeaseLookup({ pool, config }: BrokerContext): LeaseLookup 
     countMax: 1,
     bytesMax: 0,
     ...limits,
-    // Does not call `send()`: a lookup changes nothing, so its outcome after a timeout is not unknown.
+    // Does not call `send()`: a lookup changes nothing, so a timeout leaves no unknown outcome.
     async run([lookup]) {
       if (lookup === undefined) return
       const [leaseIds, names] = lookup.input

@@ -1,10 +1,10 @@
 // How many connections a pool may open, given what the server has refused.
 //
 //   full      as many as configured.
-//   limited   the server refused another connection: the pool keeps those it has, and callers wait for one of
-//             them. After a pause a test connection is opened. If the server accepts it, the limit doubles,
-//             up to full. If the server refuses it, or refuses the pool a connection after a successful
-//             test, the pause doubles.
+//   limited   the server refused another connection: the pool keeps its connections, and callers wait for one
+//             of them. After a pause a test connection is opened. If the server accepts it, the limit
+//             doubles, up to full. If the server refuses it, or refuses the pool a connection after a
+//             successful test, the pause doubles.
 
 const pauseMsMin = 1_000
 const pauseMsMax = 30_000

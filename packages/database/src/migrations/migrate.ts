@@ -1,8 +1,8 @@
 // Brings a database to the version of the migrations folder.
 //
 // Several nodes may start at once, with different versions, through pgbouncer in transaction mode. So every
-// step is one transaction that first takes the same advisory lock and decides from what it reads under that
-// lock. Nothing is remembered between steps, and no setting outlives a step.
+// step is one transaction. It first takes an advisory lock, the same in all steps, and decides from what it
+// reads under that lock. Nothing is remembered between steps, and no setting outlives a step.
 //
 // While a step waits for a lock, every other session that needs the table queues behind it. Running nodes
 // must keep serving, so each try waits only for `lockTimeoutMs` and is then repeated.

@@ -17,7 +17,7 @@ export interface Interest {
 
 export class OwnInterest {
   readonly #lingerMs: number
-  /** Until when each key stays in the digest; Infinity while it is wanted. */
+  /** Until when each key stays in the digest; Infinity until the key is withdrawn. */
   readonly #untilMs = new Map<string, number>()
   #isDirty = false
   #lingersUntil = Number.POSITIVE_INFINITY

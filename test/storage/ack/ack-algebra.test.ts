@@ -116,7 +116,7 @@ async function compare(
   t.pass()
 }
 
-/** Makes one step on both sides; returns both results. */
+/** Makes one call in PostgreSQL and in the model; returns both results. */
 async function make(
   { advanceClock, pool, send }: Storage,
   queue: string,
@@ -221,7 +221,7 @@ function places(said: readonly string[], what: string): number[] {
   return said.flatMap((answer, i) => (answer === what ? [i] : []))
 }
 
-/** Throws, so that fast-check can search for a shorter sequence. */
+/** Throws if the values differ: fast-check then searches for a shorter sequence. */
 function equal(real: unknown, expected: unknown, what: string): void {
   const [a, b] = [JSON.stringify(real), JSON.stringify(expected)]
   if (a !== b) throw new Error(`${what}: PostgreSQL says ${a}, the model ${b}`)

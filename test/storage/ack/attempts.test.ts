@@ -1,4 +1,5 @@
-// Rule 9 and retry delays: which messages are charged and redelivered, when, and in which order.
+// Rule 9 of docs/storage.md, and retry delays: which messages are charged and redelivered, when, and in which
+// order.
 import { ack, deadLetters, type Lease, promoteDue, reapExpired } from '@rouse/storage'
 import { test } from 'tap'
 import {
@@ -19,7 +20,7 @@ async function expire({ advanceClock, pool }: Storage): Promise<void> {
   await reapExpired(pool)
 }
 
-/** Pops and completes until nothing comes; returns the deliveries as [attempt, payloads]. */
+/** Pops and completes messages until a pop finds none; returns each delivery as [attempt, payloads]. */
 async function drain({ pool, take }: Storage, options: TakeOptions = {}): Promise<unknown[]> {
   const came: unknown[] = []
   for (;;) {

@@ -1,4 +1,5 @@
-// Rule 8: a lease belongs to one waiter, its id is the fence, and a stale id changes nothing.
+// Rule 8 of docs/storage.md: a lease belongs to one waiter, and a call with the id of an ended lease changes
+// nothing.
 import {
   ack,
   ackIn,

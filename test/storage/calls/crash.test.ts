@@ -1,5 +1,5 @@
-// A call killed at any of its barriers has changed nothing, and the same call then succeeds. The names
-// of the barriers are read from the functions, so that new ones are tested automatically.
+// A call that is killed at any of its barriers has changed nothing, and a repetition of it succeeds. The
+// names of the barriers are read from the functions, so that new barriers are tested automatically.
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
 import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
@@ -15,7 +15,7 @@ interface Victim {
 
 const born = () => [message('q', 'a', 'x'), message('q', 'born', 'x'), message('new', 'p', 'x')]
 
-// Together they pass every barrier of their files.
+// Together these calls pass every barrier of their files.
 const victims: Record<string, Victim> = {
   push: {
     files: ['push/push.sql'],

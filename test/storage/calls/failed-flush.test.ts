@@ -1,4 +1,5 @@
-// A session that the server ends proves nothing: recovery may find a commit whose flush failed.
+// If the server ends the session during a commit, the outcome is unknown: recovery may restore a commit
+// whose flush failed.
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +32,7 @@ test('a commit whose flush failed has an unknown outcome: recovery may restore i
   const settings = {
     restart_after_crash: 'off',
     wal_sync_method: 'fdatasync',
-    // Only the commit flushes.
+    // Background processes flush nothing during the test, so that the commit is what fails.
     autovacuum: 'off',
     wal_writer_delay: '10s',
     bgwriter_delay: '10s',

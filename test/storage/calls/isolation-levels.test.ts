@@ -9,7 +9,10 @@ import { message, openStorage, payloads } from '../support/storage.ts'
 const lease = '00000000-0000-0000-0000-000000000001'
 const one = `array['q'], array['p'], array[1], array['${lease}'::uuid], array['1']`
 
-/** Every function for nodes that writes. At other levels it would read an old snapshot after waiting for a lock. */
+/**
+ * Every function for nodes that writes. At another level than read committed, it would read an old snapshot
+ * after it waited for a lock.
+ */
 const calls = [
   `rouse.push(${one})`,
   `rouse.push(${one}, array['key'])`,
@@ -100,7 +103,7 @@ test('a connection through pgbouncer keeps working when its server connection ge
   await push(executor, [message('q', 'p', 1)])
   const name = url.split('/').at(-1)
   await admin.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
-  // pgbouncer connects to the server again, and the client does not notice.
+  // The server connection ends: pgbouncer opens another one, and the client does not notice.
   await rows(
     `select pg_terminate_backend(pid, 5000) from pg_stat_activity
        where datname = current_database() and application_name = 'through'`,

@@ -1,4 +1,5 @@
-// Rules 14, 15, 16, 17 and 19: durability, limits, no session state, table settings, the clock.
+// Rules 14, 15, 16, 17 and 19 of docs/storage.md: durability, limits, no session state, table settings, the
+// clock.
 import { readdirSync, readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
 import {
@@ -46,7 +47,7 @@ const durableCalls: Record<string, Call> = {
   'a durable pop': ({ take }, on) => take('q', { on, durable: true }),
 }
 
-/** The setting that COMMIT would use after a call in a transaction that began with another setting. */
+/** Returns the synchronous_commit in force after `call`, in a transaction that began with `before`. */
 async function settingAfter(storage: Storage, call: Call, before: string): Promise<string> {
   const client = await storage.begin()
   await client.query(`set local synchronous_commit = ${before}`)
@@ -233,7 +234,7 @@ test('every function reads the clock that tests can freeze', async (t) => {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   const offenders = files.filter((file) => {
     if (!file.endsWith('.sql')) return false
-    // The start (`v_begun`) and the deadline (`v_ends`) of a step measure durations.
+    // Lines with the start or the deadline of a step may read the real clock: they measure durations.
     const code = readFileSync(`${folder}/${file}`, 'utf8').replaceAll(
       /--.*$|^.*\b(v_begun|v_ends|p_ends)\b.*$/gm,
       '',

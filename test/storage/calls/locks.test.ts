@@ -1,5 +1,5 @@
-// Rule 3: locks are taken in one order, so that no mix of calls can deadlock. PostgreSQL ends a deadlock with
-// 40P01 after a second; none of these calls may get one.
+// Rule 3 of docs/storage.md: locks are taken in one order, so that no mix of calls can deadlock. PostgreSQL
+// ends a deadlock after a second, with SQLSTATE 40P01. None of these calls may fail with it.
 import {
   ack,
   type Lease,
@@ -24,7 +24,7 @@ import {
   type Storage,
 } from '../support/storage.ts'
 
-test('two pushes that name the same partitions in opposite order wait for each other', async (t) => {
+test('two pushes that name the same partitions in opposite order run one after the other, without a deadlock', async (t) => {
   const { armBarrier, pool, take, waiting } = await openStorage(t)
   const items = (text: string) => ['a', 'b'].map((partition) => message('q', partition, text))
   await push(pool, items('old'))
@@ -42,7 +42,8 @@ test('two transactions that each push to what the other acknowledges do not dead
   const { armBarrier, lease, pool, send, waiting } = await openStorage(t)
   await send('q', 'ping', [1])
   await send('q', 'pong', [1])
-  // Drained and leased: neither lane is ready, so each push has to write the lane the other holds.
+  // Both lanes are drained and leased. Neither is ready, so each push has to write the lane that the other
+  // transaction has locked.
   const ping = await lease('q', { partition: 'ping' })
   const pong = await lease('q', { partition: 'pong' })
   const acked = await armBarrier('transaction-acked')
@@ -75,7 +76,7 @@ test('a pop of a namespace that creates a group does not deadlock with a push th
   await rows(
     `update rouse.queues set namespace = 'n', priority = case name when 'first' then 1 else 0 end`,
   )
-  // A drained lane that is ready: the pop settles it and so holds its partition.
+  // Make the drained lane ready: the pop then settles it and for that locks its partition.
   await rows('update rouse.lanes set ready = true')
   const created = await armBarrier('create-queues-locked')
   const pushing = push(pool, [message('first', 'p', 'x2'), message('second', 'born', 'y2')])
@@ -124,7 +125,7 @@ for (const { what, options, subscribed, row } of [
     const other = await begin()
     await other.query(row)
     const popping = take('q')
-    // Twice the time after which it fails elsewhere.
+    // Wait twice as long as the lock timeout after which other pops fail.
     await eventually(
       () =>
         rows(
@@ -236,7 +237,7 @@ function mixedCalls({ pool, rows, take }: Storage, random: Random) {
 
   return {
     queues,
-    /** Returns the codes of failed calls. A lease that another call released is refused: RS409. */
+    /** Returns the error codes of failed calls. A call with a lease that another call released gets RS409. */
     async run(total: number): Promise<string[]> {
       let left = total
       const codes: string[] = []
@@ -252,9 +253,9 @@ function mixedCalls({ pool, rows, take }: Storage, random: Random) {
       await Promise.all(Array.from({ length: 10 }, worker))
       return codes
     },
-    /** Consumes everything that is left; returns what was sent and never completed. */
+    /** Consumes all remaining messages; returns the payloads that were sent and never completed. */
     async drain(): Promise<unknown[]> {
-      // A transaction that was refused for one lease has left its other leases active.
+      // A transaction that was refused because of one lost lease leaves its other leases active.
       const out = await rows<{ id: string }>('select distinct id from rouse.leases')
       await release(
         pool,

@@ -1,6 +1,7 @@
 // push, pop and ack have a short path for the plain case and leave the rest to their general forms. Random
 // sequences of calls run on two databases: one as it ships, and one whose push, pop and ack always take the
-// general form. Every result and all tables must be equal. A failure prints the seed and the shortest sequence.
+// general form. Every result and all tables must be equal. A failure prints the seed and the shortest
+// sequence.
 import {
   type AckStatus,
   ack,
@@ -48,7 +49,7 @@ type Step =
   | { do: 'maintain' }
   | { do: 'lose rows' }
 
-/** Each option keeps some call off its short path. */
+/** Queue options. Each makes some call take its general form. */
 const options = fc.constantFrom<Record<string, unknown>>(
   {},
   {},
@@ -205,7 +206,7 @@ async function takeGeneralForm({ rows }: Storage, name: string): Promise<void> {
   )
 }
 
-/** A sequence that failed must not change the ids of the next one. */
+/** Empties the tables and resets the sequences, so that the next run gets the same ids. */
 async function clear({ freezeClock, rows }: Storage): Promise<void> {
   await freezeClock(start)
   const tables =
@@ -222,9 +223,9 @@ async function clear({ freezeClock, rows }: Storage): Promise<void> {
 }
 
 interface Played {
-  /** The result or the error of each step; lease ids are numbered. */
+  /** The result or the error of each step, with lease ids replaced by numbers. */
   readonly said: readonly string[]
-  /** Every row, as text. */
+  /** Every row of every table, as text. */
   readonly rows: readonly string[]
 }
 
@@ -243,7 +244,8 @@ async function play(
     )
   }
   const said: string[] = []
-  // The partitions come before the options: a short path needs one that exists, and encryption refuses plain payloads.
+  // Create the partitions before the options are set: a short path needs an existing partition, and a queue
+  // with encryption would refuse these plain payloads.
   await push(
     storage.pool,
     [0, 1, 2].map((n) => message('q', `p${n}`, 'first', { id: ids() })),
@@ -334,13 +336,13 @@ function messagesOf(some: readonly Item[], nextId: () => string): ReturnType<typ
   )
 }
 
-/** The same ids in both databases. */
+/** Makes message ids that are the same in both databases. */
 function messageIds(): () => string {
   let count = 0
   return () => `00000000-0000-7000-8000-${String((count += 1)).padStart(12, '0')}`
 }
 
-/** In every session: the pool replaces a connection whose statement failed. */
+/** Counts calls in all sessions, because the pool replaces a connection after a failed statement. */
 async function countCalls({ rows }: Storage): Promise<void> {
   await rows(
     `do $$ begin execute format('alter database %I set track_functions = pl', current_database()); end $$`,
@@ -356,7 +358,7 @@ async function callCounts({ rows }: Storage): Promise<Map<string, number>> {
   return new Map(found.map(({ name, calls: count }) => [name, count]))
 }
 
-/** Throws, so that fast-check can search for a shorter sequence. */
+/** Throws if the values differ: fast-check then searches for a shorter sequence. */
 function equal(shipped: unknown, general: unknown, what: string): void {
   if (shipped === general) return
   throw new Error(`${what}:\n  as it ships: ${String(shipped)}\n  general form: ${String(general)}`)

@@ -1,5 +1,5 @@
-// The cost of a call must depend neither on the size of the tables nor on what the planner assumes. Counted in
-// pages touched, never in time: other load does not change them.
+// The cost of a call must depend neither on the size of the tables nor on the statistics of the planner. The
+// cost is the number of pages touched, not time, because other load does not change it.
 import { randomUUID } from 'node:crypto'
 import {
   ack,
@@ -24,14 +24,14 @@ import { fillTables, group, type Shape } from '../support/shape.ts'
 const small: Shape = { partitions: 100, backlog: 1_000, stuck: 10 }
 const large: Shape = { partitions: 100_000, backlog: 1_000_000, stuck: 20_000 }
 
-/** Indexes of the large shape are a level or two deeper: this many more pages for every row a call looks up. */
+/** The most additional pages per lookup in the large shape: its indexes are one or two levels deeper. */
 const extraPagesPerLookup = 2
 
 interface Measured {
   readonly name: string
   /** Roughly the number of rows that the call looks up by index; it limits the additional pages. */
   readonly lookups: number
-  /** More pages than this are too many even for the small shape. */
+  /** The most pages that the call may touch in the small shape. */
   readonly pagesMax: number
   readonly measure: (client: pg.ClientBase) => Promise<number>
 }
@@ -167,7 +167,7 @@ test('the pages a call touches do not grow with the tables', async (t) => {
   })
 })
 
-/** Tables that were analysed while they were nearly empty, and filled since. */
+/** Fills tables after they were analysed nearly empty, so that their statistics are wrong. */
 async function filledDatabase(
   t: Test,
   shape: Shape,
@@ -197,7 +197,7 @@ async function filledDatabase(
   return { client, session }
 }
 
-/** As after a crash or an upgrade: neither statistics nor row counts. */
+/** Removes statistics and row counts, as a crash or an upgrade of the server may do. */
 async function forgetStatistics(client: pg.ClientBase): Promise<void> {
   const inRouse = `in (select oid from pg_class where relnamespace = 'rouse'::regnamespace)`
   await client.query('set allow_system_table_mods = on')
@@ -205,7 +205,7 @@ async function forgetStatistics(client: pg.ClientBase): Promise<void> {
   await client.query(
     `update pg_class set relpages = 0, reltuples = -1, relallvisible = 0 where oid ${inRouse}`,
   )
-  // Sessions plan again only after an invalidation.
+  // The changes above do not invalidate plans.
   await client.query('reset allow_system_table_mods')
   await client.query('discard plans')
 }
@@ -260,7 +260,7 @@ function items(queue: string, partitions: readonly number[]): NewMessage[] {
   }))
 }
 
-/** A hundred partitions of queue `wide`, as far apart as possible. */
+/** Returns a hundred partitions of queue `wide` whose ids are as far apart as possible. */
 async function spread(client: pg.ClientBase): Promise<number[]> {
   const { rows } = await client.query<{ count: number }>(
     `select count(*)::int from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'wide'`,

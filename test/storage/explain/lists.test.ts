@@ -1,5 +1,5 @@
-// The cost of a page of a list depends on the page, not on the number of other queues, partitions and letters.
-// Counted in pages touched, as in delivery.test.ts.
+// The cost of one page of a list depends on that page, not on the number of other queues, partitions and dead
+// letters. It is the number of database pages touched, as in delivery.test.ts.
 import { deadLetters, stats, statsPage } from '@rouse/storage'
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'

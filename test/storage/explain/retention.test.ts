@@ -1,12 +1,13 @@
-// A step of retention touches pages in proportion to what it removes. Other load does not change their number.
+// The number of pages that a step of retention touches is proportional to the rows that it removes. Other
+// load does not change this number.
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 import { costOfStep, fillReused, fillSkewed } from '../support/retention-shape.ts'
 
-/** Heap and index pages of a removed row, its visibility map, and the pages read to find it. */
+/** For each removed row: its heap and index pages, its visibility map, and the pages read to find it. */
 const pagesPerRowMax = 3
-/** A partition without anything to remove: its row, its queue's, the message at its tail. */
+/** For each partition with nothing to remove: its row, the row of its queue, the message at its tail. */
 const pagesPerPartitionMax = 6
 
 async function openClient(t: Test): Promise<pg.PoolClient> {

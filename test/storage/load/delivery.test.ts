@@ -1,5 +1,5 @@
-// Every message arrives exactly once and in order under concurrent producers and consumers. The full size:
-// `ROUSE_TEST_LOAD_MESSAGES=100000 npm test -- test/storage/load/delivery.test.ts`
+// With concurrent producers and consumers, every message arrives exactly once and in order. Run the full size
+// with `ROUSE_TEST_LOAD_MESSAGES=100000 npm test -- test/storage/load/delivery.test.ts`
 import { configure } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -86,7 +86,7 @@ function everyMessageOnce(
   t.equal(rejected, 0, 'every acknowledgement counted')
 }
 
-/** By seq without a gap, and as each producer sent them. */
+/** Checks that seqs came in order without a gap, and each producer's messages in the order it sent them. */
 function inOrder(t: Test, { delivered }: LoadResult): void {
   const jumps: string[] = []
   for (const [partition, deliveries] of delivered) {

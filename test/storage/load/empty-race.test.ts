@@ -15,7 +15,7 @@ test('the next pop finds a message whose push has returned', async (t) => {
   const { pool, clients } = await loadDatabase(t, lanes)
   await push(pool, lanesOf.map(makeItem))
   await consumeAll(pool, lanesOf)
-  // One connection per lane: the lane is idle, but its partition shares pages and indexes with busy ones.
+  // One connection per lane: no two calls race on a lane, but all lanes share pages and indexes.
   const missed = await Promise.all(
     lanesOf.map(async (partition, i) => {
       const client = clients[i] as Executor
@@ -119,7 +119,7 @@ function makeItem(partition: string): {
   return { queue, partition, id: randomUUID(), payload: '{}' }
 }
 
-/** Without waiting. `contended` does not count: another call held the lane at that moment. */
+/** Pops without waiting for messages. Repeats a pop that is `contended`: another call had locked the lane. */
 async function popNow(
   executor: Executor,
   source: { queue: string; partition?: string },

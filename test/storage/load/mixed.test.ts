@@ -1,5 +1,5 @@
-// Every kind of call on the same few lanes at once. None may deadlock or fail, and afterwards the tables must
-// agree with each other.
+// Calls of every kind run concurrently on the same few lanes. None may deadlock or fail, and afterwards the
+// tables must be consistent.
 import { randomUUID } from 'node:crypto'
 import {
   type AckItem,
@@ -68,7 +68,7 @@ for (const seed of seeds) {
 interface Caller {
   readonly client: Executor
   readonly random: Random
-  /** Active leases: calls take and return them here, as consumers on any node would. */
+  /** Active leases, shared by all callers, as consumers may ack through any node. */
   readonly held: Lease[]
 }
 
@@ -147,7 +147,7 @@ const calls = {
 
 type CallName = keyof typeof calls
 
-/** The weight of each call. */
+/** How often each call is chosen, relative to the others. */
 const weights: Record<CallName, number> = {
   push: 25,
   pop: 25,
@@ -176,9 +176,9 @@ async function makeCall(t: Test, name: CallName, caller: Caller): Promise<void> 
   try {
     await untilNoRetry(() => calls[name](caller))
   } catch (error) {
-    // A lease may be lost by now: it expired, or its group was moved by a seek.
+    // The lease may be lost because it expired or because a seek moved its group.
     const lost = sqlState(error) === 'RS409' && (name === 'transaction' || name === 'ackIn')
-    // An operator may meet an ackIn of another caller.
+    // An operation on a queue or group is refused while another caller's ackIn is open.
     const met = sqlState(error) === 'RS409' && operators.has(name)
     if (!lost && !met) t.fail(`${name} failed`, { error })
   }
@@ -218,7 +218,7 @@ function someItems(random: Random, most: number): NewMessage[] {
   return Array.from({ length: 1 + random.below(most) }, () => someItem(random))
 }
 
-/** One queue or all of them, one to three waiters, sometimes for a new group. */
+/** A random pop of one queue or of all queues, for one to three waiters, sometimes in a new group. */
 function somePop(random: Random): PopRequest {
   const source = random.below(4) === 0 ? { namespace: 'mixed' } : { queue: random.pick(queues) }
   const group = random.below(20) === 0 ? someNewGroup(random) : random.pick(groups)
@@ -244,7 +244,7 @@ function takeLeases(random: Random, held: Lease[], most: number): Lease[] {
   })
 }
 
-/** The whole lease, or some of its messages, ended in any way. */
+/** Random acks of the whole lease or of some of its messages, with any status. */
 function someAcks(random: Random, leases: readonly Lease[]): AckItem[] {
   return leases.flatMap(({ leaseId, partitionId, messages }): AckItem[] => {
     const status = random.pick(['completed', 'completed', 'failed', 'retry', 'dlq'] as const)

@@ -1,4 +1,5 @@
-// A lane that waits for a retry or for its window to end is blocked. A message that may come earlier opens it.
+// A lane that waits for a retry or for the end of its window buffer is blocked. A message that may be
+// delivered earlier unblocks it.
 import { ack, enqueue, promoteDue, push, redrive, release } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { item, message, openStorage, payloads, type Storage, start } from '../support/storage.ts'

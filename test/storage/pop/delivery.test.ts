@@ -1,4 +1,5 @@
-// What a pop delivers: to which waiter, from which lane, in which order, and what it holds back.
+// What a pop delivers: to which waiter, from which lane, in which order, and which messages it does not
+// deliver.
 import { ack, configure, type Lease, pop, promoteDue, push, setPaused } from '@rouse/storage'
 import { test } from 'tap'
 import {

@@ -1,4 +1,5 @@
-// Rules 5, 6 and 7: the three facts of a lane, their writers, and the meaning of `empty`.
+// Rules 5, 6 and 7 of docs/storage.md: which calls write `ready`, `lease_id` and `blocked_until` of a lane,
+// and what the result `empty` means.
 import { ack, extend, promoteDue, reapExpired, release } from '@rouse/storage'
 import { test } from 'tap'
 import { finish, openStorage, payloads, start } from '../support/storage.ts'
@@ -100,7 +101,7 @@ test('an ack that waits for a reap finds its lease gone', async (t) => {
   t.equal((await rows('select from rouse.leases')).length, 1)
 })
 
-test('a release and an extend of one lease wait for each other, and only one succeeds', async (t) => {
+test('a release and an extend of one lease run one after the other, and only one succeeds', async (t) => {
   const { armBarrier, lease, pool, rows, send, waiting } = await openStorage(t)
   await send('q', 'p', [1])
   const { leaseId } = await lease('q')
@@ -201,7 +202,7 @@ test('a push that committed before the pop settles is seen by it', async (t) => 
   t.same(payloads(await take('q')), [2])
 })
 
-// Rule 7: empty means empty.
+// Rule 7: a pop returns `empty` only if no lane has anything to deliver.
 
 test('a pop that finds nothing anywhere returns empty', async (t) => {
   const { send, take } = await openStorage(t)

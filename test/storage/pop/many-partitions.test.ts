@@ -1,5 +1,5 @@
-// A new group, or one after a seek, on a queue with many partitions: the first pop finds what is deliverable,
-// however many drained lanes come before it.
+// The first pop of a group that is new or was moved by a seek, on a queue with many partitions: it finds the
+// deliverable message, however many drained lanes come before it.
 import { seek } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -56,7 +56,7 @@ test('a push that meets the settling of its drained lane is found', async (t) =>
   const storage = await openWide(t)
   const { armBarrier, send, take } = storage
   await take('q', { subscription: 'new' })
-  // Each pop settles some; one lane must be left for the pop that is stopped.
+  // The pop above has settled lanes. Make all lanes ready, so that the next pop has a lane to settle.
   await storage.rows('update rouse.lanes set ready = true')
   const settling = await armBarrier('settle-drained-locked')
   const popping = take('q')

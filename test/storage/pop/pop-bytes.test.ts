@@ -1,4 +1,4 @@
-// The maximum number of bytes of a pop; it leases exactly the rows that it returns.
+// A pop has a maximum number of bytes, and it leases exactly the rows that it returns.
 import { ack, type PopDemand, pop, reapExpired } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -14,7 +14,7 @@ import {
 
 const MiB = 1024 * 1024
 
-/** A JSON string that takes this many bytes in the log. */
+/** Returns a JSON string that takes this number of bytes in the log. */
 function text(bytes: number): string {
   return 'x'.repeat(bytes - 2)
 }

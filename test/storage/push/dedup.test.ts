@@ -1,4 +1,4 @@
-// Dedupe keys: within its window, a key in a partition belongs to one message.
+// Dedupe keys: within the dedupe window, a key belongs to one message of its partition.
 import { enqueue, promoteDue, push } from '@rouse/storage'
 import { test } from 'tap'
 import { message, openStorage, payloads, refusal, start } from '../support/storage.ts'

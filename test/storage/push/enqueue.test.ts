@@ -1,4 +1,4 @@
-// What rouse.enqueue accepts, however drivers and SQL write the call; and the order that it keeps.
+// What rouse.enqueue accepts from the ways in which drivers and SQL write the call, and which order it keeps.
 import { promoteDue } from '@rouse/storage'
 import { test } from 'tap'
 import { openStorage, payloads, refusal, start } from '../support/storage.ts'
@@ -121,7 +121,8 @@ test('the id of an enqueued message is a UUID of version 7 and of the present ti
     const ms = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
     t.ok(ms >= Math.floor(before?.ms ?? 0) && ms <= Number(after?.ms), `${ms}`)
   }
-  // Calls of one session are microseconds apart, and so are their ids: only the random part of one microsecond is unordered.
+  // The first 18 characters of an id are its time in microseconds. Calls of one session are microseconds
+  // apart, so these times ascend.
   const times = ids.map(({ id }) => id.slice(0, 18))
   t.same(times, times.toSorted())
 })
@@ -199,7 +200,8 @@ test('two enqueues of one transaction keep their order even if the clock steps b
   await client.query(`select rouse.enqueue('q', '1')`)
   await client.query(`select rouse.enqueue('q', '"late 1"', delay => '1 second')`)
   await freezeClock(start - 60_000)
-  // The setting with the time is part of the transaction, so a rollback to a savepoint undoes it with the row.
+  // The time of the last enqueue is in a setting of the transaction. A rollback to a savepoint undoes it
+  // together with the row.
   await client.query('savepoint s')
   await client.query(`select rouse.enqueue('q', '2')`)
   await client.query('rollback to s')

@@ -1,4 +1,4 @@
-// Rules 1, 2 and 4: the log, its order, and what a push must never do.
+// Rules 1, 2 and 4 of docs/storage.md: the log, its order, and what a push must never do.
 import { randomUUID } from 'node:crypto'
 import { deleteQueue, type NewMessage, push, retain } from '@rouse/storage'
 import type pg from 'pg'
@@ -224,7 +224,7 @@ async function remove(client: pg.PoolClient, queue: string): Promise<void> {
   await client.query(`select from rouse.removal_step('test')`)
 }
 
-/** Like the broker: RS001 means that nothing changed and the whole call may be repeated. */
+/** Repeats a call that fails with RS001, as the broker does: such a call has changed nothing. */
 async function retried<Result>(call: () => Promise<Result>): Promise<Result> {
   try {
     return await call()

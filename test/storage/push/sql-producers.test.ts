@@ -1,4 +1,5 @@
-// Rules 10 and 18: transactions of users that call enqueue or ack_in may stay open and block nothing.
+// Rules 10 and 18 of docs/storage.md: a user's transaction that has called enqueue or ack_in may stay open
+// without blocking other calls.
 import {
   ack,
   ackIn,
@@ -58,7 +59,7 @@ test('an enqueue in the middle of a repeatable read sees its own snapshot and st
   t.same(payloads(await take('q', { batch: 9 })), [1, 2, 3])
 })
 
-/** A transaction left open after it acknowledged a lease on the first of two messages. */
+/** Leaves a transaction open after ack_in of a lease on the first of two messages. */
 async function openAckIn(storage: Storage, ordering = 'partition', mode?: string) {
   await storage.freezeClock(start)
   await storage.set('q', { ordering })

@@ -1,4 +1,5 @@
-// Rule 12: groups and partitions are created concurrently, and no message is lost between them.
+// Rule 12 of docs/storage.md: groups and partitions may be created concurrently, and each group gets every
+// message.
 import { ack, deleteGroup, push, seek } from '@rouse/storage'
 import { test } from 'tap'
 import { finish, item, message, openStorage, payloads, refusal, start } from '../support/storage.ts'

@@ -1,4 +1,5 @@
-// Operations on whole queues and groups do not wait for a consumer's transaction, nor for any lock without limit.
+// Operations on whole queues and groups are refused while a consumer's transaction is open. Their wait for
+// other locks is limited.
 import { ack, configure, deleteGroup, deleteQueue, promoteDue, purge, seek } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -74,7 +75,7 @@ for (const ordering of ['partition', 'none']) {
     const acked = ack(pool, [item(held)])
     await acking.reached()
     const purged = purge(pool, 'q')
-    // For the lane, or for the advisory lock of an unordered lease.
+    // The purge waits for the lane, or for the advisory lock of an unordered lease.
     await eventually(async () => {
       const waiting = await rows(
         `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%rouse.purge%'`,

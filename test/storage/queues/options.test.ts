@@ -1,4 +1,5 @@
-// The options of a queue are fixed when it is created: later server-wide defaults apply to later queues.
+// A queue gets its options when it is created. Server-wide defaults that change later apply to later queues
+// only.
 import { configure } from '@rouse/storage'
 import { test } from 'tap'
 import { openStorage, type Storage } from '../support/storage.ts'
@@ -12,7 +13,7 @@ async function openWithDefaults(t: Parameters<typeof openStorage>[0]) {
   return { ...storage, setDefaults, change }
 }
 
-/** The columns that SQL uses. */
+/** The options in force, from the columns that the SQL functions read. */
 async function inForce({ rows }: Pick<Storage, 'rows'>, queue: string) {
   const [row] = await rows<Record<string, unknown>>(
     `select ordering, lease_ms::float8, retry_limit, retry_backoff_ms::float8[], dead_letter, ttl_ms::float8, encryption

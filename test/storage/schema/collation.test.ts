@@ -1,4 +1,4 @@
-// Names and keys are indexed by their bytes, and the migration that introduced this works under traffic.
+// Names and keys are indexed by their bytes. The migration that introduced this can run under traffic.
 import { randomUUID } from 'node:crypto'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import type pg from 'pg'
 import { type Test, test } from 'tap'
 
 const collationMigration = '0012_collation.sql'
-/** Its name in the test: it comes last, because the functions need the migrations after it. */
+/** The test applies this migration last, under this name: the functions need the migrations after 0012. */
 const lastMigration = '9999_collation.sql'
 
 /** Indexes whose order an upgrade of the C library or of ICU may change. */
@@ -38,7 +38,7 @@ test('the collation changes under traffic, beside an open transaction of a produ
   await enqueue(user, { queue: 'q', partition: 'enqueued', payload: '1' })
   cpSync(join(migrationsDirectory, collationMigration), join(directory, lastMigration))
   const migrating = migrate({ url, directory })
-  // It has tried to lock the tables that the user's transaction holds, and keeps trying.
+  // Wait until the migration has tried to lock the tables that the user's transaction uses. It keeps trying.
   await untilTried(pool)
   const before = traffic.consumed()
   await eventually(() => traffic.consumed() > before + 20, { timeoutMs: 20_000 })
@@ -53,7 +53,7 @@ test('the collation changes under traffic, beside an open transaction of a produ
   t.same((await pool.query(fragileIndexes)).rows, [])
 })
 
-/** With everything but the migration under test. */
+/** A database with every migration except the one under test. */
 async function databaseBefore(t: Test): Promise<{ pool: pg.Pool; url: string; directory: string }> {
   const { pool, url } = await testDatabase(t, { instrumented: false, poolMax: 20 })
   await pool.query('drop schema rouse cascade')
@@ -77,7 +77,7 @@ async function untilTried(pool: pg.Pool): Promise<void> {
   })
 }
 
-/** Calls that touch the tables in several orders, all at once. */
+/** Starts concurrent calls that use the tables in different orders. */
 function startTraffic(t: Test, pool: pg.Pool) {
   const errors: unknown[] = []
   let consumed = 0
@@ -87,7 +87,7 @@ function startTraffic(t: Test, pool: pg.Pool) {
       try {
         await call()
       } catch (error) {
-        // A lock timeout: nodes repeat such a call.
+        // 55P03 is a lock timeout. Nodes repeat such a call.
         if ((error as { code?: string }).code === '55P03') continue
         errors.push(error)
         return

@@ -1,4 +1,4 @@
-// The schema as a whole, and that the real files bring any database to it.
+// The whole schema, and how the migration files bring any database to it.
 import { randomUUID } from 'node:crypto'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -130,7 +130,7 @@ async function emptyDatabase(t: Test): Promise<{ pool: pg.Pool; url: string }> {
   return { pool, url }
 }
 
-/** The real folder with the next VERSION of the functions and additional files. */
+/** Copies the folder of migrations, with the next VERSION of the functions and additional files. */
 async function nextRelease(t: Test, files: Readonly<Record<string, string>> = {}): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'rouse-next-release-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))

@@ -1,4 +1,4 @@
-// Functions are replaced while users' transactions are open: that needs no lock that they hold.
+// An upgrade can replace the functions while users' transactions are open: it needs no lock that they hold.
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ test('triggers exist once, however often functions are applied', async (t) => {
   ])
 })
 
-/** The migrations of this release with the VERSION of the next. */
+/** Copies the migrations of this release, with the VERSION of the next release. */
 function nextRelease(t: Test): string {
   const directory = mkdtempSync(join(tmpdir(), 'rouse-next-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))

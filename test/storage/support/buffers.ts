@@ -1,5 +1,5 @@
-// The pages of shared buffers that a call touches, including all statements inside its functions. Unlike time,
-// the number is the same on every machine.
+// The pages of shared buffers that a call touches, including all statements inside its functions. Unlike
+// time, the number is the same on every machine.
 import type { Executor, Statement } from '@rouse/storage'
 import type pg from 'pg'
 
@@ -7,7 +7,9 @@ interface Explained {
   readonly Plan: { readonly 'Shared Hit Blocks': number; readonly 'Shared Read Blocks': number }
 }
 
-/** The minimum of a few rounds: the first ones also read the catalogue and plan. The call is rolled back. */
+/**
+ * Returns the minimum of a few rounds: the first ones also read the catalogue and plan. Rolls the call back.
+ */
 export async function buffersOf(
   client: pg.ClientBase,
   call: (executor: Executor) => Promise<unknown>,

@@ -53,7 +53,7 @@ const rules: readonly Rule[] = [
           where r.partition_id = l.partition_id and r.group_id = l.group_id and r.announced))`,
   },
   {
-    // Also while it is leased or blocked: freeing it does not check again.
+    // This also holds for a leased or blocked lane: a call that frees the lane does not check `ready` again.
     name: 'a lane behind its log stays ready',
     offenders: `
       select format('lane (%s, %s): next %s, head %s', l.partition_id, l.group_id, l.next, p.head)
@@ -129,7 +129,7 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** Every broken rule with the first rows that break it; empty if none is broken. */
+/** Returns every broken rule with the first rows that break it. */
 export async function inconsistencies(executor: pg.Pool | pg.Client): Promise<string[]> {
   const found: string[] = []
   for (const { name, offenders } of rules) {

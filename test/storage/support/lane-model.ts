@@ -69,7 +69,7 @@ export class LaneModel {
     return this.#lease(seqs, 1, leaseMs)
   }
 
-  /** Whether the lease held the message, and whether it became a dead letter. */
+  /** Ends an attempt: `no` if the lease does not hold the message, `dead` if it became a dead letter. */
   end(lease: ModelLease, seq: number, outcome: Outcome, delayMs?: number): 'no' | 'yes' | 'dead' {
     if (!this.#valid(lease) || !lease.held.delete(seq)) return 'no'
     if (lease.held.size === 0) this.live.delete(lease)
@@ -93,14 +93,14 @@ export class LaneModel {
     return true
   }
 
-  /** The new expiry, or null if the lease is lost. */
+  /** Returns the new expiry, or null if the lease is lost. */
   extend(lease: ModelLease, durationMs: number): number | null {
     if (!this.#valid(lease)) return null
     lease.expiresAt = Math.max(lease.expiresAt, this.now + durationMs)
     return lease.expiresAt
   }
 
-  /** Reaping and promotion at the current time. */
+  /** Does what reaping and promotion do at the current time. */
   maintain(): void {
     for (const lease of this.live) {
       if (lease.expiresAt > this.now) continue
@@ -119,7 +119,7 @@ export class LaneModel {
       this.blockedUntil = undefined
   }
 
-  /** Every seq has exactly one state; returns all states in order. */
+  /** Returns the seqs of all states, sorted. Each seq must occur exactly once. */
   places(): number[] {
     const held = [...this.live].flatMap((lease) => [...lease.held])
     const ahead = Array.from({ length: this.head - this.next }, (_, i) => this.next + i)
@@ -135,7 +135,10 @@ export class LaneModel {
     return [...this.again].toSorted(([a], [b]) => a - b)
   }
 
-  /** One that must come alone, or a run of equal attempts; with onFailure hold nothing is skipped. */
+  /**
+   * Leases one message that must be delivered alone, or several in a row that have the same number of attempts.
+   * Stops at the first message that does not fit.
+   */
   #deliverAgain(
     candidates: readonly [number, Redelivery][],
     batch: number,
@@ -183,7 +186,7 @@ export class LaneModel {
 
   #comeBack(seq: number, attempt: number, alone: boolean, due: number): void {
     this.again.set(seq, { attempt, alone, due, announced: due <= this.now })
-    // It may be delivered before the message that the lane waits for.
+    // This message is due, and it may be delivered before the message that the lane waits for.
     if (due <= this.now) this.blockedUntil = undefined
   }
 }

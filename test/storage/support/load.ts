@@ -14,7 +14,7 @@ export interface LoadDatabase {
   readonly clients: readonly pg.PoolClient[]
 }
 
-/** A database as in production, and this many connections to it. */
+/** Opens a database without test instrumentation, and this number of connections to it. */
 export async function loadDatabase(t: Test, connections: number): Promise<LoadDatabase> {
   const database: TestDatabase = await testDatabase(t, {
     instrumented: false,
@@ -46,15 +46,15 @@ export interface LoadPlan {
 }
 
 export interface LoadResult {
-  /** By partition, in the order in which the pushes returned. */
+  /** Ids of the pushed messages by partition, in the order in which the pushes returned. */
   readonly pushed: Map<string, string[]>
-  /** By partition, in the order of delivery. */
+  /** Deliveries by partition, in order. */
   readonly delivered: Map<string, Delivery[]>
-  /** Acks that were rejected; there must be none. */
+  /** The number of rejected acks. It must be 0. */
   readonly rejected: number
 }
 
-/** Pushes and consumes concurrently until every message was delivered or nothing moves. */
+/** Pushes and consumes concurrently until every message is delivered or no consumer finds more. */
 export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const pushed = new Map<string, string[]>()
   const delivered = new Map<string, Delivery[]>()
@@ -106,7 +106,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
         signal.raise()
       } else if (status === 'empty') {
         const lastOne = signal.waiting === plan.consumers.length - 1
-        // All others wait as well, so what is missing now is lost.
+        // All producers are done and all other consumers wait, so messages that are missing now are lost.
         stuck = producing === 0 && signal.count === seen && lastOne
         if (!stuck) await signal.after(seen)
       }
@@ -138,11 +138,11 @@ function makeBatch(
 }
 
 const retryStates = new Set([
-  'RS001', // repeat the whole call
-  '55P03', // a pop that would have had to wait
+  'RS001', // the whole call must be repeated
+  '55P03', // a pop gave up waiting for a lock
 ])
 
-/** No other error may occur. */
+/** Repeats a call that fails with one of `retryStates`. Throws any other error. */
 export async function untilNoRetry<Result>(call: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {

@@ -11,7 +11,10 @@ export interface ManyQueues {
 
 const groups = ['g1', 'g2', 'g3']
 
-/** Queues q00001, q00002, … with the same number of partitions, messages, active consumers and their dead rows. */
+/**
+ * Creates queues q00001, q00002, … that have the same number of partitions, messages, leases and dead letters,
+ * and the dead rows of active consumers.
+ */
 export async function fillManyQueues(client: pg.ClientBase, shape: ManyQueues): Promise<void> {
   await configure(client, { queue: 'template', options: {} })
   const { rows } = await client.query<{ columns: string }>(

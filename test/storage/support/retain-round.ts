@@ -2,7 +2,7 @@ import { type Executor, type Retained, type RetainOptions, retain } from '@rouse
 
 const stepsMax = 1_000
 
-/** Runs steps of retention until the round is complete: on a busy machine the time of a step is soon over. */
+/** Runs steps of retention until the round is complete: on a busy machine a step may reach its time limit. */
 export async function retainRound(
   executor: Executor,
   options: Partial<RetainOptions> = {},

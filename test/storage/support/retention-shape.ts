@@ -1,8 +1,11 @@
-// Tables as retention finds them after long use: one partition with most of the messages among many with one each,
-// and dedupe keys in reused space.
+// Tables as retention finds them after long use: one partition has most of the messages, many others have one
+// message each, and dedupe keys are in reused space.
 import type pg from 'pg'
 
-/** Queue `hot` has one partition of consumed messages, two days old; `cold` has partitions with one recent message. */
+/**
+ * Creates queue `hot`, with one partition of consumed messages that are two days old, and queue `cold`, with
+ * partitions of one recent message each.
+ */
 export async function fillSkewed(
   client: pg.ClientBase,
   shape: { readonly hot: number; readonly cold: number },
@@ -38,8 +41,10 @@ export async function fillSkewed(
   )
 }
 
-/** Dedup keys after several windows. Keys of a tick expire a window later and are removed and vacuumed then, except for those of
- * the last half of a window, which are there to be swept. */
+/**
+ * Adds dedupe keys as several dedupe windows leave them. The keys of each tick expire one window later and are
+ * then removed and vacuumed. Those that expired in the last half of a window are still there, for retention to remove.
+ */
 export async function fillReused(
   client: pg.ClientBase,
   shape: { readonly keysPerTick: number; readonly ticksPerWindow: number; readonly ticks: number },
@@ -66,7 +71,7 @@ interface Explained {
   readonly Plan: { readonly 'Shared Hit Blocks': number; readonly 'Shared Read Blocks': number }
 }
 
-/** Runs one step of a retention chore; returns the pages it touched and the rows it removed. */
+/** Runs one step of the retention job that is due; returns the pages touched and the rows removed. */
 export async function costOfStep(
   client: pg.ClientBase,
   rows: number,

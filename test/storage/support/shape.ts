@@ -1,13 +1,13 @@
-// Fills the tables directly, as if by earlier pushes and pops, in any size.
+// Fills the tables directly, to any size, with the rows that earlier pushes and pops would have left.
 import { configure, type Executor, pop } from '@rouse/storage'
 import type pg from 'pg'
 
 export interface Shape {
-  /** Partitions of queue `wide`, of which one lane is ready. */
+  /** The number of partitions of queue `wide`. One of their lanes is ready. */
   readonly partitions: number
-  /** Messages in the one partition of queue `deep`; half of them are consumed. */
+  /** The number of messages in the one partition of queue `deep`. Half of them are consumed. */
   readonly backlog: number
-  /** Blocked lanes of queue `stuck`, and as many leased ones, beside one that is ready. */
+  /** The number of blocked lanes of queue `stuck`; it has as many leased lanes, and one ready lane. */
   readonly stuck: number
 }
 
@@ -23,7 +23,7 @@ export async function fillTables(client: pg.ClientBase, shape: Shape): Promise<v
   await openLane(client, 'stuck', shape.stuck + 1, messagesReady, 0)
 }
 
-/** Partitions p1, p2, … with one consumed message each; in queue `stuck` it failed or is leased. */
+/** Creates partitions p1, p2, … with one message each: consumed, or in queue `stuck` failed or leased. */
 async function fillQueue(client: pg.ClientBase, queue: string, partitions: number): Promise<void> {
   await configure(client, { queue, options: {} })
   await subscribe(client, queue)
@@ -39,7 +39,7 @@ async function fillQueue(client: pg.ClientBase, queue: string, partitions: numbe
      from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = $1 order by p.id`,
     [queue],
   )
-  // Even ones are blocked, odd ones leased.
+  // Lanes of even partitions are blocked, the others leased.
   await client.query(
     `insert into rouse.lanes (partition_id, group_id, next, ready, blocked_until, lease_id)
      select p.id, g.id, 2, q.name = 'stuck',
@@ -70,7 +70,7 @@ async function subscribe(executor: Executor, queue: string): Promise<void> {
   await pop(executor, { source: { queue }, group, demands })
 }
 
-/** Makes one lane ready, with this many additional messages, of which the first ones are consumed. */
+/** Makes one lane ready and adds messages to its partition, of which the first ones are consumed. */
 async function openLane(
   client: pg.ClientBase,
   queue: string,

@@ -39,13 +39,13 @@ export interface Storage extends TestDatabase {
   ) => Promise<PushResult>
   /** Pops as group `g`, by default one message from one lane. */
   readonly take: (queue: string, options?: TakeOptions) => Promise<PopResult>
-  /** The one lease that a pop must yield. */
+  /** Pops, and returns the lease. Fails unless the pop returns exactly one. */
   readonly lease: (queue: string, options?: TakeOptions) => Promise<Lease>
   readonly set: (queue: string, options: Record<string, unknown>) => Promise<void>
   readonly rows: <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>
   /** A client in a transaction of its own, rolled back at the end of the test. */
   readonly begin: (mode?: string) => Promise<pg.PoolClient>
-  /** Resolves when this many calls wait for a lock other than a barrier. */
+  /** Resolves when `count` calls wait for a lock. A call that waits at a barrier does not count. */
   readonly waiting: (count?: number) => Promise<unknown>
   readonly lane: (partition?: string, group?: string) => Promise<Lane>
 }
@@ -136,7 +136,7 @@ export function message(
   return { queue, partition, id: randomUUID(), payload: JSON.stringify(payload), ...rest }
 }
 
-/** What a pop delivered, in order, leases one after the other. */
+/** Returns the payloads that a pop delivered, lease by lease, in order. */
 export function payloads(result: { leases: readonly Lease[] } | Lease): unknown[] {
   const leases = 'leases' in result ? result.leases : [result]
   return leases.flatMap((lease) => lease.messages.map(({ payload }) => JSON.parse(payload)))
@@ -172,7 +172,7 @@ export interface Refusal {
   readonly detail: Record<string, unknown>
 }
 
-/** The SQLSTATE and the JSON detail of a refused call. Fails if the call succeeds. */
+/** Returns the SQLSTATE and the JSON detail of a refused call. Fails if the call succeeds. */
 export async function refusal(call: Promise<unknown>): Promise<Refusal> {
   try {
     await call

@@ -1,6 +1,9 @@
 import type pg from 'pg'
 
-/** Every row of every table of schema rouse, in an order that does not depend on its location. */
+/**
+ * Returns every row of every table of schema rouse, sorted so that the place of a row on disk does not
+ * matter.
+ */
 export async function dumpTables(pool: pg.Pool): Promise<Record<string, string[]>> {
   const { rows: tables } = await pool.query<{ name: string }>(
     `select tablename as name from pg_tables where schemaname = 'rouse' order by 1`,

@@ -1,4 +1,5 @@
-// Background steps do not wait: they skip what a queue, partition or user's transaction holds, and every step ends.
+// Steps of background jobs do not wait for locks: they skip locked queues, partitions and rows. The work of
+// each step is limited.
 import { randomUUID } from 'node:crypto'
 import {
   ack,
@@ -26,7 +27,7 @@ async function prompt<T>(call: Promise<T>): Promise<T> {
   return Promise.race([call, late]).finally(() => clearTimeout(timer))
 }
 
-/** Rows due at a time, as if they had been pushed with a delay. */
+/** Adds scheduled rows that are due at a given time, as delayed pushes would. */
 async function schedule(
   { rows }: Storage,
   queue: string,

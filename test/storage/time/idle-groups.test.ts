@@ -1,5 +1,5 @@
-// A group without a request retains messages for ROUSE_IDLE_GROUP_SECONDS; after that only while no other group
-// is in use.
+// A group that makes no request retains its messages for ROUSE_IDLE_GROUP_SECONDS. After that time, it
+// retains them only if no other group of the queue is in use.
 import {
   ack,
   deadLetters,
@@ -27,13 +27,13 @@ interface IdleGroup {
 }
 
 interface Watched extends Storage {
-  /** Lets days pass. Each day retention runs, and the named groups pop. */
+  /** Advances the clock by days. Each day, retention runs, and the group `alive`, if given, pops. */
   readonly days: (count: number, alive?: string) => Promise<void>
   readonly kept: () => Promise<unknown[]>
   readonly idle: () => Promise<IdleGroup[]>
 }
 
-/** Five messages; group `idle` has completed one of them, group `alive` all. */
+/** Pushes five messages. Group `idle` completes one of them (`idleTakes`), group `alive` all. */
 async function watched(t: Test, options: { idleTakes?: number } = {}): Promise<Watched> {
   const storage = await openStorage(t)
   const { advanceClock, freezeClock, pool, rows, send, take } = storage

@@ -1,4 +1,5 @@
-// Rule 11: scheduled messages enter the log by partition, in order of (due time, id), exactly once.
+// Rule 11 of docs/storage.md: scheduled messages enter the log by partition, in order of (due time, id),
+// exactly once.
 import { deleteQueue, enqueue, promoteDue, purge, push } from '@rouse/storage'
 import { test } from 'tap'
 import { message, openStorage, payloads, type Storage, start } from '../support/storage.ts'

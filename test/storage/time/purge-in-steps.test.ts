@@ -1,4 +1,5 @@
-// A queue too large to be purged at once: steps remove what was pushed before the call, later messages stay.
+// A queue that is too large to be purged in one call is purged in steps. They remove the messages that were
+// pushed before the call, and keep later ones.
 import { ack, enqueue, promoteDue, purge, push } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'

@@ -1,4 +1,5 @@
-// Purges and deletions are short calls; what they leave to background steps cannot be reached from then on.
+// Purges and deletions are short calls. Rows that they leave to background steps are invisible to all other
+// calls.
 import {
   ack,
   deleteGroup,
@@ -175,7 +176,7 @@ test('the deletion of a queue and a promoter of it lock in the same order', asyn
   await freezeClock(start)
   await send('q', 'p', [1])
   await push(pool, [message('q', 'p', 'due', { delayMs: 1_000 })])
-  // Leased and drained: the promoter has to write the lane that the deletion locks.
+  // The lane is now leased and drained, so the promoter has to write it, and the deletion locks it.
   await take('q')
   await advanceClock(1_000)
   const promoting = await armBarrier('promote-taken')

@@ -1,4 +1,5 @@
-// Retention beside other calls: what it must not remove, what must not stop it, and how much a step does.
+// Retention concurrent with other calls: what it must not remove, what must not stop it, and how much a step
+// does.
 import { ack, push } from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
@@ -9,7 +10,7 @@ const day = 86_400_000
 
 type Counts = Readonly<Record<string, number>>
 
-/** One step of a chore that is due, as a node runs it. */
+/** Runs one step of the retention job that is due, as a node does. */
 async function step({ rows }: Storage, limits: { rows?: number } = {}): Promise<Counts> {
   const found = await rows<{ kind: string; count: number }>(
     `select kind, count::float8 from rouse.retention_step('n', 60000, ${day}, ${14 * day}, ${7 * day}, ${7 * day}, null, 1000, $1)`,
@@ -18,7 +19,7 @@ async function step({ rows }: Storage, limits: { rows?: number } = {}): Promise<
   return Object.fromEntries(found.map(({ kind, count }) => [kind, count]))
 }
 
-/** Makes one chore due now, and the others never. */
+/** Makes one retention job due now, and the others never. */
 async function onlyDue({ pool }: Storage, name: string): Promise<void> {
   await pool.query(
     `update rouse.chores set next_at = case when name = $1 then rouse.now() else 'infinity' end`,
@@ -26,7 +27,7 @@ async function onlyDue({ pool }: Storage, name: string): Promise<void> {
   )
 }
 
-/** Partitions with one consumed message each, two days old. */
+/** Creates partitions with one consumed message each, two days old. */
 async function consumed(storage: Storage, queue: string, partitions: readonly string[]) {
   await storage.freezeClock(start)
   await push(

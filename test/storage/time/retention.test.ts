@@ -1,4 +1,4 @@
-// Rule 13: what retention may remove, and what it must keep.
+// Rule 13 of docs/storage.md: what retention may remove, and what it must keep.
 import {
   ack,
   deadLetters,
@@ -31,7 +31,7 @@ async function kept({ rows }: Storage): Promise<unknown[]> {
   return found.map(({ payload }) => JSON.parse(payload))
 }
 
-/** Five messages, long ago. */
+/** Pushes five messages at a frozen time. The tests then advance the clock. */
 async function fiveOld(storage: Storage): Promise<void> {
   await storage.freezeClock(start)
   await storage.send('q', 'p', [1, 2, 3, 4, 5])

@@ -1,7 +1,7 @@
-// The pages and rows a call touches are proportional to what it returns, removes or moves, on a database in
-// which one partition has most of the messages and one group is abandoned. Pages and rows do not depend on
-// other load; times would. ROUSE_TEST_GROWTH_MESSAGES=1000000 is the full size; the default is 400,000
-// messages, and the rest in proportion.
+// The pages and rows that a call touches are proportional to what it returns, removes or moves. The database
+// has one partition with most of the messages, and one abandoned group. The test counts pages and rows
+// because other load does not change them, unlike times. ROUSE_TEST_GROWTH_MESSAGES sets the number of
+// messages; all other rows are in proportion. The full size is 1000000, the default 400000.
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 import { delivery } from './measures/delivery.ts'
@@ -22,17 +22,17 @@ const all: readonly Measure[] = [...maintenance, ...removals, ...lists, ...looku
 const often: readonly Measure[] = [...maintenance, ...delivery, ...lists]
 
 /**
- * A call on the large database may touch this many times the pages of the small one, whose indexes are less
- * deep.
+ * The most pages that a call may touch on the large database, as a multiple of its pages on the small one,
+ * whose indexes are less deep.
  */
 const factorMax = 2
 const slackPages = 200
-/** Index entries of deleted rows that vacuum has not removed. */
+/** Estimated index entries per page that belong to deleted rows, before vacuum removes them. */
 const deadPerPage = 20
-/** Rows of a table that a sequential scan may read, unless the measure says that it reads all. */
+/** The most rows of a table that a sequential scan may read, unless the measure sets `grows`. */
 const scannedMax = 1_000
 
-/** Functions without a measure, and the reason. */
+/** Functions without a measure, each with the reason. */
 const exempt: Readonly<Record<string, string>> = {
   raise: 'ends a call with an error',
   refuse_plaintext: 'ends a push with an error',
@@ -80,7 +80,9 @@ async function measureEach(
   return touched
 }
 
-/** A call that hits the time limit touched too much; the others are still measured. */
+/**
+ * Counts a call that was cancelled at the time limit as too many pages, and lets the test measure the others.
+ */
 async function withoutEnd(client: pg.ClientBase, name: string, cause: unknown): Promise<Touched> {
   await client.query('rollback')
   const isCancelled = cause instanceof Error && 'code' in cause && cause.code === '57014'
@@ -117,8 +119,9 @@ function compareScans(t: Test, found: ReadonlyMap<string, Touched>): void {
 }
 
 /**
- * Functions that are neither run nor exempt, and those exempt without need. PostgreSQL does not count inlined
- * SQL functions: they count as run if the source of another function names them.
+ * Returns the functions that are neither run nor exempt, and those that are exempt although they run.
+ * PostgreSQL does not count inlined SQL functions: they count as run if the source of another function names
+ * them.
  */
 async function functionsNotRun(client: pg.ClientBase, run: ReadonlySet<string>): Promise<string[]> {
   const { rows } = await client.query<{ name: string; source: string; inlined: boolean }>(

@@ -1,4 +1,4 @@
-// The verdict of `npm run growth`, on made-up results.
+// The verdict of `npm run growth`, tested with invented results.
 import { test } from 'tap'
 import { type Figures, judge, type Run, sentence } from './run/judge.ts'
 

@@ -27,7 +27,7 @@ function popFrom(executor: Executor, source: PopSource, group = 'g01'): ReturnTy
   return pop(executor, { source, group, demands })
 }
 
-/** A call with a lease of ten messages of the hot queue. */
+/** Measures a call that uses a lease of ten messages, by default of queue `hot`. */
 function withLease(
   name: string,
   call: (probe: Probe, lease: Lease) => Promise<unknown>,

@@ -19,13 +19,13 @@ import { leasesIn, lettersIn, type Size } from '../support/skewed-database.ts'
 const start = { partitionId: '0', seq: '0' }
 const all = { partition: undefined, group: 'g01', status: undefined, limit: 100 }
 
-/** Leases have no index by group, because it would slow every pop: see functions/inspect/stats.sql. */
+/** Leases have no index by group, because it would slow down every pop: see functions/inspect/stats.sql. */
 const leasesRead = {
   why: 'it reads all leases once',
   pagesMax: (size: Size) => 2_000 + leasesIn(size) / 5,
 }
 
-/** There is no index by queue and id. */
+/** Partitions have no index by queue and id. */
 const partitionsSorted = {
   why: 'it sorts the partitions of the queue',
   pagesMax: (size: Size) => 2_000 + size.cold / 2,

@@ -1,4 +1,4 @@
-// Calls that nodes make by themselves: by timers, once a second, once a minute.
+// Calls that nodes make on their own: when a timer ends, once a second, or once a minute.
 import {
   dueSchedules,
   dueTimes,
@@ -27,7 +27,7 @@ const node = {
   queueDefaults: undefined,
 }
 const day = 86_400_000
-/** Rows that are due, also in the small database. */
+/** The number of due rows, the same in the small and the large database. */
 const due = 100
 
 const leasesDue = `update rouse.leases set expires_at = now() - interval '1 second' where id in (
@@ -61,7 +61,7 @@ function retention(rows: number) {
     })
 }
 
-/** The cost of one retention step over partitions: a fixed number of them, a few pages each. */
+/** A step of retention reads a fixed number of partitions, with a few pages each. */
 const partitionsRead = { why: 'it reads 20,000 partitions a step', pagesMax: () => 20_000 * 6 }
 
 /** Retention needs the first retry of any group in a partition, but the index is by partition and group. */

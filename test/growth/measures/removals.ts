@@ -1,5 +1,5 @@
-// Removals by operators, and the steps that nodes run for them: the cost depends on what is removed, not on
-// the rest.
+// Purges and deletions by operators, and the steps that nodes run for them. Their cost depends on the removed
+// rows, not on the other ones.
 import {
   configure,
   countLetters,
@@ -25,7 +25,7 @@ const hotItem = {
 }
 const redriveId = '00000000-0000-0000-0000-000000000001'
 
-/** A half-finished redrive of a queue, a hundred letters a step. */
+/** SQL that makes a half-finished redrive of a queue, with a hundred dead letters a step. */
 function redriveOf(queue: string): string[] {
   return [
     `insert into rouse.redrives (id, queue, criteria, rate_per_second, state, total, position, up_to, next_at, started_at, updated_at)
@@ -42,13 +42,13 @@ function removalOf(kind: string, queue: string, phase: string): string {
     from rouse.queues q where q.name = '${queue}'`
 }
 
-/** Leases have no index by group, because it would slow every pop. */
+/** Leases have no index by group, because it would slow down every pop. */
 const leasesRead = {
   why: 'it reads all leases, up to six times, and all retries',
   pagesMax: (size: Size) => 500 + leasesIn(size) / 3 + size.letters / 50,
 }
 
-/** A piece of a removal has up to 1,000 rows; in the hot partition each takes a few pages. */
+/** One call of remove_some removes up to 1,000 rows. In the hot partition, each row takes a few pages. */
 const thousandRows = { why: 'a piece of it is a thousand rows', pagesMax: () => 1_000 * 6 }
 const someOf = sql('select rouse.remove_some(r) from rouse.removals r')
 

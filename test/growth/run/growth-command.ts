@@ -49,7 +49,7 @@ function readFlags(): Flags | undefined {
 }
 
 async function main({ minutes, rate, nodes }: Flags): Promise<number> {
-  // After about two minutes retention removes as much as is added; until then tables grow as they should.
+  // After about two minutes, retention removes as many rows as are added. Before that, tables may grow.
   const warmUpMs = Math.min(2, minutes / 3) * 60_000
   const windowMs = Math.min(4, minutes / 4) * 60_000
   const cluster = await startGrowthCluster(nodes)
@@ -85,7 +85,7 @@ interface Watch {
   readonly load: Load
 }
 
-/** Measures one window of time: rows and sizes at its end, memory in its middle. */
+/** Measures one window of time. It reads rows and sizes at the end of the window, and memory during it. */
 async function observe({ cluster, client, load }: Watch, windowMs: number): Promise<Figures> {
   const cpu = (): { nodes: number; postgres: number } => ({
     nodes: cluster.nodes.reduce((sum, { pid }) => sum + familyCpuSeconds(pid), 0),
@@ -131,7 +131,7 @@ function latencies(load: Load): Omit<WindowFigures, 'messagesPerSecond' | 'nodeU
   }
 }
 
-/** Garbage collection is not growth: takes the median of the samples, by process. */
+/** Returns the median of the samples per process, so that garbage collection does not count as growth. */
 function medians(samples: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const names = Object.keys(samples.at(-1) ?? {})
   return Object.fromEntries(

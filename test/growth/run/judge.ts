@@ -1,16 +1,17 @@
-// Defines growth. Pure: takes the results of the start and the end of a run, returns reasons.
+// Defines growth: compares the results of the start and the end of a run, and returns the reasons for a
+// verdict of growth. Pure functions.
 
-/** All processes of PostgreSQL together, listed beside those of the nodes. */
+/** The name under which `memoryMb` lists all processes of PostgreSQL together. */
 export const postgres = 'PostgreSQL'
 
 export interface WindowFigures {
   readonly messagesPerSecond: number
-  /** CPU of all nodes, and of PostgreSQL, per pushed message with all its deliveries. */
+  /** CPU time of all nodes, and of PostgreSQL, per pushed message, including all its deliveries. */
   readonly nodeUs: number
   readonly postgresUs: number
   readonly pushP50Ms: number
   readonly pushP99Ms: number
-  /** From the push to the consumer, for first attempts without delay. */
+  /** The time from the push to the consumer, for first attempts of messages without delay. */
   readonly deliveryP50Ms: number
   readonly deliveryP99Ms: number
 }
@@ -23,12 +24,12 @@ export interface TableFigures {
 }
 
 export interface Figures extends WindowFigures {
-  /** By process of a node, and PostgreSQL as a whole. */
+  /** By process. PostgreSQL counts as one process. */
   readonly memoryMb: Readonly<Record<string, number>>
   readonly tables: Readonly<Record<string, TableFigures>>
   /** How many seconds overdue the oldest row of each kind is. */
   readonly lagSeconds: Readonly<Record<string, number>>
-  /** Pushed messages that some group has not completed. */
+  /** The number of pushed messages that some group has not completed. */
   readonly pending: number
 }
 
@@ -42,25 +43,25 @@ export interface Run {
 }
 
 export const limits = {
-  /** CPU per message at the end, as a multiple of the start. */
+  /** The most CPU per message at the end, as a multiple of the start. */
   cpuFactor: 1.2,
   latencyFactor: 1.5,
-  /** A smaller difference is scheduling noise. */
+  /** A difference below this is scheduling noise. */
   latencySlackMs: 5,
   memoryFactor: 1.3,
   memorySlackMb: 20,
   sizeFactor: 1.5,
   sizeSlackMb: 16,
-  /** Autovacuum runs once a minute, and a message costs several row versions: two minutes of four each. */
+  /** A table may have the dead rows of two minutes, four per message: autovacuum runs once a minute. */
   deadSeconds: 120,
   deadPerMessage: 4,
   lagSeconds: 60,
-  /** Messages held by consumers, as seconds of the rate. */
+  /** The most uncompleted messages, as the number of seconds in which this many are pushed. */
   pendingSeconds: 10,
   rateFactor: 0.95,
 } as const
 
-/** The reasons why this run shows growth; empty if it shows none. */
+/** Returns the reasons why this run shows growth. */
 export function judge({ rate, failedRequests, start, end }: Run): string[] {
   const reasons: string[] = []
   const limit = (what: string, value: number, max: number, unit: string): void => {
@@ -97,7 +98,7 @@ export function judge({ rate, failedRequests, start, end }: Run): string[] {
   return reasons
 }
 
-/** The run in one sentence. */
+/** Summarizes the run in one sentence. */
 export function sentence(run: Run): string {
   const { minutes, rate, nodes, start, end } = run
   const from = (key: keyof WindowFigures, digits = 0): string =>

@@ -10,7 +10,7 @@ interface Queue {
   readonly name: string
   readonly groups: readonly string[]
   readonly options: Readonly<Record<string, unknown>>
-  /** Out of ten messages. */
+  /** How many of ten messages go to this queue. */
   readonly share: number
   readonly item: (n: number) => Readonly<Record<string, unknown>>
 }
@@ -45,7 +45,7 @@ const queues: readonly Queue[] = [
     item: (n) => ({ partition: `p${n % 4}`, ...(isDelayed(n) && { delayMs: delayMs }) }),
   },
   {
-    // Partitions that are used for a while and then never again.
+    // Each partition is used for a while and then never again.
     name: 'sessions',
     groups: ['workers'],
     options: shared,
@@ -60,7 +60,7 @@ const producersPerNode = 2
 const consumersPerGroup = 4
 
 const isDelayed = (n: number): boolean => n % 7 === 0
-/** One in fifty fails once, one in five hundred always fails. */
+/** One message in fifty fails at its first attempt, one in five hundred at every attempt. */
 const fails = (n: number, attempt: number): boolean =>
   n % 500 === 0 || (n % 50 === 0 && attempt === 1)
 
@@ -117,7 +117,7 @@ export class Load {
     await Promise.race([this.#work, once(AbortSignal.timeout(1_000), 'abort')])
   }
 
-  /** The latencies since the last call. */
+  /** Returns the latencies since the previous call of this method. */
   takeLatencies(): { readonly pushesMs: number[]; readonly deliveriesMs: number[] } {
     const { pushesMs, deliveriesMs } = this
     this.pushesMs = []
@@ -125,7 +125,7 @@ export class Load {
     return { pushesMs, deliveriesMs }
   }
 
-  /** Follows the schedule, not the answers: a late push is sent as soon as possible. */
+  /** Pushes at fixed times, whatever the latency: a push that is late is sent as soon as possible. */
   async #produce(own: number, producers: number, begunMs: number): Promise<void> {
     const connection = await this.#open(own)
     for (let turn = own; !this.#ended; turn += producers) {
@@ -178,7 +178,7 @@ export class Load {
     return connection
   }
 
-  /** Returns undefined, and counts a failure, if the status differs. */
+  /** Returns undefined, and counts a failure, if the status is not one of `wanted`. */
   async #ask(
     connection: HttpConnection,
     method: string,
@@ -203,5 +203,5 @@ function itemOf(n: number): Readonly<Record<string, unknown>> {
       return { queue: name, payload: { n, sentAt: Date.now(), text: 'x'.repeat(160) }, ...item(n) }
     place -= share
   }
-  throw new Error('the shares of the queues are less than ten')
+  throw new Error('the shares of the queues add up to less than ten')
 }

@@ -1,4 +1,4 @@
-// Readings of the database and of the processes while the load runs.
+// Reads the state of the database and of the processes while the load runs.
 import { readFileSync } from 'node:fs'
 import type pg from 'pg'
 import { familyPids } from '../../bench/support/family-cpu.ts'
@@ -6,7 +6,7 @@ import type { GrowthCluster } from './growth-cluster.ts'
 import { postgres, type TableFigures } from './judge.ts'
 import { keptSeconds } from './load.ts'
 
-/** Tables whose size matters: the others have one row per queue or node. */
+/** Tables that could grow with the number of messages. The others have one row per queue or node. */
 const tables = [
   'messages',
   'partitions',
@@ -71,8 +71,8 @@ export async function readPending(client: pg.ClientBase): Promise<number> {
 }
 
 /**
- * By process, in MB. For PostgreSQL only private memory: the touched part of the shared buffers does not
- * matter.
+ * Returns the memory of each process, in MB. For PostgreSQL it is only private memory: how much of the shared
+ * buffers a process has touched is not growth.
  */
 export function readMemory({ nodes, server }: GrowthCluster): Record<string, number> {
   const memory: Record<string, number> = {}
@@ -92,6 +92,6 @@ function statusMb(pid: number, field: string): number {
     )?.[1]
     return Number(kb ?? 0) / 1_024
   } catch {
-    return 0 // it ended after the directory was listed
+    return 0 // the process ended after the directory was listed
   }
 }

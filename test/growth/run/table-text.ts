@@ -1,6 +1,6 @@
 import { type Figures, type Run, sizeMb } from './judge.ts'
 
-/** The run as a table, start against end. */
+/** Formats the run as a table with a column for its start and one for its end. */
 export function tableText({ start, end }: Run): string[] {
   const row = (what: string, before: string, after: string): string =>
     `${what.padEnd(38)}${before.padStart(28)}${after.padStart(28)}`

@@ -1,5 +1,5 @@
-// A database after years of use: one partition with most of the messages among many with a few each, an
-// abandoned group, and rows in every other table. Filled directly, in any size.
+// A database as after years of use: one partition has most of the messages, many others have a few each, one
+// group is abandoned, and every other table has rows. The tables are filled directly, to any size.
 import { testDatabase } from '@rouse/testkit'
 import type pg from 'pg'
 import type { Test } from 'tap'
@@ -14,13 +14,13 @@ export interface Size {
   readonly queues: number
   /** Leases of the one partition of queue `loose`, which is unordered. */
   readonly loose: number
-  /** Dead letters of `hot`; `cold` has one per partition, each small queue two. */
+  /** Dead letters of `hot`. In addition, `cold` has one per partition, and each queue q00001, … has two. */
   readonly letters: number
   /** Dedupe keys of `hot`: those of its newest messages. */
   readonly keys: number
   readonly traces: number
   readonly schedules: number
-  /** Dead rows left by leases, redeliveries and scheduled messages, each. */
+  /** Dead rows in each of the tables of leases, redeliveries and scheduled messages. */
   readonly dead: number
 }
 
@@ -37,7 +37,7 @@ export const small: Size = {
   dead: 100,
 }
 
-/** The sizes for a number of messages; everything else is in proportion to a million. */
+/** The size of a database with a number of messages. All other sizes are in proportion. */
 export function sizeFor(messages: number): Size {
   const part = (of: number): number => Math.max(1, Math.round((of * messages) / 1_000_000))
   return {
@@ -54,7 +54,7 @@ export function sizeFor(messages: number): Size {
   }
 }
 
-/** Lanes of the cold queue are in one of four states, by partition number. */
+/** The lanes of queue `cold` have four states in turn, by partition number: a quarter of them are leased. */
 const coldStates = 4
 export const leasedCold = (size: Size): number => size.cold / coldStates
 export const leasesIn = (size: Size): number => leasedCold(size) + size.loose
@@ -63,7 +63,7 @@ export const lettersIn = (size: Size): number => size.letters + size.cold + 2 * 
 export interface SkewedDatabase {
   readonly client: pg.PoolClient
   readonly size: Size
-  /** Partition ids: of `hot` and `loose`, of a leased one in the middle of `cold`, of one of `q00070`. */
+  /** The ids of one partition of each queue. The one of `cold` is leased, and in the middle of the queue. */
   readonly partitions: Readonly<Record<'hot' | 'loose' | 'cold' | 'q00070', string>>
 }
 
@@ -77,7 +77,7 @@ export async function skewedDatabase(t: Test, size: Size): Promise<SkewedDatabas
   for (const { name } of tables)
     await client.query(`alter table ${name} set (autovacuum_enabled = off)`)
   await client.query(`set synchronous_commit = off`)
-  await client.query(`set session_replication_role = replica`) // no trigger needs to notify a node
+  await client.query(`set session_replication_role = replica`) // no triggers: there is no node to notify
   await fillQueues(client, size)
   await fillLog(client, size)
   await fillLanes(client, size)
@@ -106,7 +106,7 @@ async function fillQueues(client: pg.ClientBase, size: Size): Promise<void> {
      where table_schema = 'rouse' and table_name = 'queues' and column_name not in ('id', 'name', 'namespace', 'task')`,
   )
   const columns = rows[0]?.columns
-  // A namespace has few queues, a task one in ten of all.
+  // A namespace has few queues. A task has a tenth of all queues.
   await client.query(
     `insert into rouse.queues (name, namespace, task, ${columns})
      select 'q' || lpad(n::text, 5, '0'), 'ns' || n / 10, 't' || n % 10, ${columns}
@@ -156,7 +156,8 @@ async function fillLog(client: pg.ClientBase, size: Size): Promise<void> {
 }
 
 /**
- * Lanes of `cold` and group g01 are leased, blocked by a failed message, ready or empty, by partition number.
+ * The lanes of group g01 in queue `cold` are leased, blocked by a failed message, ready or empty, depending on
+ * the partition number.
  */
 async function fillLanes(client: pg.ClientBase, size: Size): Promise<void> {
   await client.query(

@@ -1,5 +1,5 @@
-// The pages and rows a call touches, including all statements inside its functions, and the functions it ran.
-// The call is rolled back.
+// Measures the pages and rows that a call touches, including all statements inside its functions, and the
+// functions that it runs. The call is rolled back.
 import type { Executor, Statement } from '@rouse/storage'
 import type pg from 'pg'
 
@@ -7,7 +7,7 @@ export interface Touched {
   readonly pages: number
   /** Rows read by sequential scans, by table. */
   readonly scanned: ReadonlyMap<string, number>
-  /** Functions that PostgreSQL counted, and those that the statement names. */
+  /** The functions that ran, by the counters of PostgreSQL, and those that the statement names. */
   readonly functions: readonly string[]
 }
 
@@ -16,7 +16,7 @@ export type Probe = Executor & pg.Pool
 
 const roundsMax = 3
 
-/** The minimum of a few rounds: the first ones also read the catalogue, plan, and mark dead rows. */
+/** Returns the minimum of a few rounds: the first ones also read the catalogue, plan, and mark dead rows. */
 export async function touchedBy(
   client: pg.ClientBase,
   call: (probe: Probe) => Promise<unknown>,
@@ -44,7 +44,9 @@ interface Counters {
   readonly calls: ReadonlyMap<string, number>
 }
 
-/** Counters of this transaction: rows read by sequential scans per table, calls per function. */
+/**
+ * Reads the counters of this transaction: rows per table read by sequential scans, and calls per function.
+ */
 async function counters(client: pg.ClientBase): Promise<Counters> {
   const tables = await client.query<[string, number]>({
     text: `select relname, seq_tup_read::float8 from pg_stat_xact_user_tables where schemaname = 'rouse'`,

@@ -17,7 +17,7 @@ const shipped = source.filter(({ path }) => !path.startsWith('packages/testkit/'
 
 const sqlFunctions = files.filter(({ path }) => /^migrations\/functions\/.*\.sql$/.test(path))
 
-/** Text that people read. LICENSE has its own words; an applied migration must not be edited. */
+/** Files with text that people read, except for LICENSE and for migrations, which must not be edited. */
 const prose = files.filter(
   ({ path }) =>
     /\.(ts|mjs|js|sql|md|yml|c|cfg|conf|json)$/.test(path) && !/^migrations\/\d{4}_/.test(path),
@@ -54,7 +54,7 @@ test('randomness is passed in', async (t) => {
 })
 
 test('only config.ts reads the environment', async (t) => {
-  // Passes the environment on to child processes without reading anything from it.
+  // This file passes the environment on to child processes without reading anything from it.
   const passesOn = 'packages/database/src/embedded/server-environment.ts'
   none(
     t,
@@ -124,12 +124,12 @@ test('no text uses an archaic or private phrase', async (t) => {
     /\b(?:tell|tells|told|telling) of\b/i,
     /\b(?:hear|hears|heard|hearing) of\b/i,
     /\bgoodbye\b/i,
-    // In backticks it is the Unix user.
+    // In backticks, the word is the name of a Unix user.
     /(?<!`)\b(?:some|no)body\b(?!`)/i,
     /\bis no \w+ of\b/i,
     /\bheed(?:s|ed|ing)?\b/i,
     /\bin the hands of\b/i,
-    // They usually stand without what they measure.
+    // These phrases usually lack the noun that they measure.
     /\bso (?:long|many)\b/i,
   ]
   const found = prose.flatMap(({ path, text }) =>
@@ -217,7 +217,7 @@ test('every setting of a node is explained in docs', async (t) => {
 })
 
 test('no file contains a path of the machine it was written on', async (t) => {
-  // Assembled here, because this file must not contain them either.
+  // The paths are assembled here, because this file must not contain them either.
   const machinePaths = ['work', 'root'].map((folder) => `/${folder}/`)
   none(
     t,
@@ -250,7 +250,7 @@ function exists(path: string): boolean {
   return files.some((file) => file.path === path || file.path.startsWith(`${path}/`))
 }
 
-/** Whole lines only: prose may name a statement. */
+/** Removes comment lines, because a comment may name an SQL statement. */
 function withoutComments(text: string): string {
   return text.replaceAll(/^\s*(\/\/|\/?\*).*$/gm, '')
 }

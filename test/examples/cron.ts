@@ -1,5 +1,5 @@
-// One message per tick of a cron pattern in the whole cluster, however many nodes there are. Posting the
-// schedule again replaces it, so every process may do it at start-up.
+// A schedule pushes one message per tick of its cron pattern, however many nodes the cluster has. Posting a
+// schedule again replaces it, so every process may post it at start-up.
 import { Rouse } from '@rouse/client'
 
 interface Queues {

@@ -96,7 +96,7 @@ async function startNode(): Promise<string> {
   return url
 }
 
-/** Without the loaders that tap adds to every Node process of a test. */
+/** Starts a process without the loaders that tap adds to every Node process of a test. */
 function spawnClean(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

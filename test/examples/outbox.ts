@@ -1,5 +1,5 @@
-// Pushes a message inside your own PostgreSQL transaction: it is delivered if, and only if, the transaction
-// commits. Run it with the URLs of a node and of its database.
+// Pushes a message inside your own PostgreSQL transaction: the message is delivered only if the transaction
+// commits. Run this program with the URLs of a node and of its database.
 import { Rouse } from '@rouse/client'
 import pg from 'pg'
 

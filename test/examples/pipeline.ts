@@ -23,7 +23,7 @@ for (const order of [1, 2, 3]) {
 
 let billed = 0
 for await (const { data } of rouse.queue('invoices').messages()) {
-  console.log(`order ${data.order}: ${data.text}`) // requesting the next message acknowledges this one
+  console.log(`order ${data.order}: ${data.text}`) // the request for the next message acknowledges this one
   billed += 1
   if (billed === 3) break
 }

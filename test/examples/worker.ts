@@ -1,4 +1,4 @@
-// Sends e-mails, twenty at a time. Run it with `node --import tsx test/examples/worker.ts
+// Sends e-mails, twenty at a time. Run this program with `node --import tsx test/examples/worker.ts
 // http://127.0.0.1:4600`.
 import { Rouse } from '@rouse/client'
 
@@ -20,7 +20,7 @@ const worker = rouse.queue('emails').work({ concurrency: 20 }, async ({ data }, 
 process.once('SIGTERM', () => void stop())
 
 async function stop(): Promise<void> {
-  await worker.stop() // waits for running handlers, releases the rest
+  await worker.stop() // waits for running handlers and releases messages that no handler has started
   await rouse.close()
   console.log('stopped')
 }

@@ -32,7 +32,7 @@ test('top and stats show a dead node', { skip }, async (t) => {
   }
 })
 
-/** The stats of a node with one dead and one failing peer. */
+/** Serves the stats of a node that has one dead peer and one failing peer. */
 async function listen(): Promise<string> {
   const own = {
     node: 'node-1',

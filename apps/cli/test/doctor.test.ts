@@ -126,7 +126,7 @@ test('the doctor compares the clock of each node with the database', {
   const agrees = { state: 'ok', what: /^node-9 and the database agree on the time$/ }
   t.match(await clockOf(skewed.url), agrees)
   await database.freezeClock(Date.now() + 3_600_000)
-  // A due poll reads the clock.
+  // The delayed message makes the node query due times, and with them the clock of the database.
   await skewed.call('POST', '/api/v1/push', { items: [{ queue: 'q', payload: 1, delayMs: 1 }] })
   const isSkewed = async () => (await skewed.call('GET', '/stats')).time.skewMs > 1_000
   await eventually(isSkewed, { timeoutMs: 30_000 })
@@ -205,7 +205,7 @@ test('a timeout too short for the doctor itself is reported and does not hide ot
   )
 })
 
-/** There is no node, which is also a finding. */
+/** Runs the doctor without a node, which is a finding of its own. */
 async function doctor(env: Readonly<Record<string, string>>) {
   const { out, err } = await rouse(['doctor', '--url', 'http://127.0.0.1:9'], { env })
   return {

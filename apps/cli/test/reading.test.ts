@@ -1,4 +1,4 @@
-// The verbs that read messages without taking them: messages, tail, why, dlq.
+// The verbs that read messages without leasing them: messages, tail, why, dlq.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'

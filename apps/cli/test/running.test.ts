@@ -1,4 +1,4 @@
-// The verbs that run until a signal: serve (one node) and dev (a cluster with an embedded PostgreSQL).
+// The verbs that run until they get a signal: serve (one node) and dev (a cluster with its own PostgreSQL).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,11 +19,11 @@ interface Described {
   readonly postgres: { readonly pid: number }
 }
 
-/** Below the ephemeral range, and far from the ports of a process with a similar pid. */
+/** A port below the ephemeral range, and far from the ports that a process with a similar pid uses. */
 const port = 20_000 + ((process.pid * 617) % 1_000) * 10
 const timeout = 240_000
 const patience = { timeoutMs: 60_000 }
-/** A failed test must not leave the program running. */
+/** After this time a program that does not stop is killed, so that a failed test leaves nothing running. */
 const stopMsMax = 40_000
 
 test('rouse serve serves until SIGTERM', { timeout }, async (t) => {
@@ -79,7 +79,7 @@ test('rouse dev rejects invalid arguments in one line', { timeout }, async (t) =
   }
 })
 
-/** Runs in the background without tap's loaders, and ends with the test at the latest. */
+/** Runs `rouse` in the background, without tap's loaders, and stops it at the end of the test. */
 function run(t: Test, args: readonly string[]): Running {
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(
@@ -115,7 +115,10 @@ async function worksAt(t: Test, url: string): Promise<void> {
   t.match(JSON.parse(out), { messages: [{ data: { n: 1 } }] })
 }
 
-/** Accessible to PostgreSQL, which does not run as root; otherwise it would keep its data elsewhere. */
+/**
+ * A folder that other users may read: PostgreSQL, which does not run as root, would otherwise use another
+ * one.
+ */
 async function dataFolder(t: Test): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
   await chmod(path, 0o755)

@@ -19,11 +19,11 @@ let lease = ''
 
 interface Step {
   readonly args: readonly string[]
-  /** A document of the API: checks only that it is one line of JSON. */
+  /** False if the output in a pipe is a document of the API. The snapshot then says only that it is JSON. */
   readonly isWhole?: false
 }
 
-/** In the order of use. `<lease>` is the lease of the pop before, `<file>` a file of queues. */
+/** The commands, in the order in which they run. `<lease>` is the last lease id, `<file>` lists queues. */
 const story: readonly Step[] = [
   { args: ['queues'] },
   { args: ['push', 'orders', '{"n":1}', '--partition', 'eu'] },
@@ -105,7 +105,7 @@ function isCompactJson(text: string): boolean {
   }
 }
 
-/** Masks ids, times and the spaces that depend on their length. */
+/** Masks ids, times, and the spaces after them, whose number depends on their length. */
 function masked(text: string): string {
   return (
     plain(text)
@@ -116,7 +116,7 @@ function masked(text: string): string {
       .replaceAll(/\b\d+(\.\d)?s\b|\b\d+m\d\ds\b/g, '<ago>')
       .replaceAll(/127\.0\.0\.1:\d+/g, '<address>')
       .replaceAll(/ {2,}/g, '  ')
-      // The API decides which options a queue has.
+      // The list of options belongs to the API, so this snapshot leaves it out.
       .replace(/(OPTION {2}VALUE\n)(.+\n)+/, '$1…\n')
       .replaceAll(/ +$/gm, '')
   )

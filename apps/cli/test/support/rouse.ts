@@ -35,7 +35,7 @@ export interface LiveRun {
   readonly exited: Promise<number | null>
 }
 
-/** Runs `rouse` on an interactive terminal. It ends with the test at the latest. */
+/** Runs `rouse` on an interactive terminal, and stops it at the end of the test. */
 export function liveOnTerminal(
   t: Test,
   args: readonly string[],
@@ -56,7 +56,7 @@ export function liveOnTerminal(
   }
 }
 
-/** The `skip` of a test: false if a terminal can be created, else the reason. */
+/** A value for the `skip` option of a test: false if a terminal can be created, otherwise the reason. */
 export async function terminalMissing(): Promise<string | false> {
   const { code } = await rouseOnTerminal(['--help']).catch(() => ({ code: null }))
   return code === 0 ? false : 'there is no `script` here to make a terminal'

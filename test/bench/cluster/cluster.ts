@@ -1,7 +1,7 @@
 // `npm run bench -- cluster [--trials N] [--only hint,wake,flood,loss,cut,one-way,death] [--json]`: two nodes
 // and PostgreSQL in a separate network namespace, where datagrams can be dropped without affecting other
-// processes. Measures from the answer of a push on one node to the answer of a waiter on the other, and
-// `whole` from sending the push. Exits with 1 if a limit is exceeded.
+// processes. Measures the time from the response to a push on one node to the response to a waiter on the
+// other node. `whole` begins when the push is sent. Exits with 1 if a limit is exceeded.
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { dropUdp, healUdp, privateNetworkMissing, runInPrivateNetwork } from '@rouse/testkit'
@@ -24,7 +24,7 @@ if (!flags.inside) process.exit(runInside())
 const trials = Number(flags.trials)
 const parts = new Set(flags.only.split(','))
 const verdict = new Verdict()
-/** A commit takes 1 to 4 ms of this. */
+/** Limits in ms. The commit takes 1 to 4 ms of them. */
 const wholeLimits = { wholeP50: 6, wholeP99: 20 }
 const deaths = 5
 const queryMsMax = 100
@@ -33,7 +33,7 @@ const cluster = await startBenchCluster()
 const [a, b] = cluster.nodes
 const bench = benchCluster(cluster)
 try {
-  // Warm up, as in a running node.
+  // Warm up, so that the code is compiled as in a running node.
   for (const [from, to] of [
     [a, b],
     [b, a],
@@ -55,7 +55,7 @@ try {
 if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 process.exit(flags.json ? 0 : verdict.report(out))
 
-/** Forged gossip: the nodes must accept none of it, and wake-ups must continue. */
+/** Sends forged gossip. The nodes must not accept any of it, and wake-ups must continue. */
 async function flood(): Promise<void> {
   const before = results['a → b'] ?? (await bench.wakes(a, b, trials))
   const stop = await startFlood(b.gossip, 20_000, await cluster.overhear())
@@ -71,8 +71,8 @@ async function flood(): Promise<void> {
   const refused = Object.values(receiver.drops).reduce((sum, count) => sum + count, 0)
   out(`  forged ${sent}, refused ${refused} (${JSON.stringify(receiver.drops)})`)
   verdict.check([
-    { what: 'forged and never read', value: sent - (receiver.drops['mac'] ?? 0), max: sent / 2 },
-    // It must have accepted only the datagrams of its one peer.
+    { what: 'forged datagrams that were not read', value: sent - (receiver.drops['mac'] ?? 0), max: sent / 2 },
+    // Node b must have accepted only the datagrams of its one peer.
     {
       what: 'accepted datagrams that no peer sent',
       value: Math.max(0, receiver.datagramsReceived - refused - sender.datagramsSent),

@@ -1,12 +1,15 @@
 import { eventually } from '@rouse/testkit'
 import type { BenchNode, LogEntry } from './node.ts'
 
-/** The times of one death, from the logs of both nodes, which share a clock. */
+/** The times of one death, read from the logs of both nodes. Both use the same clock. */
 export interface Death {
-  /** From the kill until the other node suspects it, and declares it dead. */
+  /**
+   * From the kill until the other node suspects the killed node (`suspectMs`) and declares it dead
+   * (`deadMs`).
+   */
   readonly suspectMs: number
   readonly deadMs: number
-  /** From binding its socket until the other node hears it again. */
+  /** From the moment the restarted node binds its socket until the other node hears it again. */
   readonly rejoinedMs: number
 }
 
@@ -27,7 +30,7 @@ export async function dieAndReturn(node: BenchNode, other: BenchNode): Promise<D
   }
 }
 
-/** When the node logged the first matching entry after the given ones. */
+/** Returns the time of the first matching log entry, from index `from` on. */
 async function loggedAt(
   { log }: BenchNode,
   from: number,

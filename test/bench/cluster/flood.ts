@@ -1,5 +1,5 @@
-// Sends datagrams that look like gossip but have no valid signature. Runs in a separate process, so that the
-// flood costs the nodes time and not the bench.
+// Sends datagrams that look like gossip but have no valid signature. Runs in a separate process, so that
+// sending them does not slow down the bench.
 import { fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -11,7 +11,7 @@ export interface Flood {
   readonly perSecond: number
 }
 
-/** Resolves once it has started; call the result to stop it. */
+/** Starts the flood. Resolves, once it has started, to the function that stops it. */
 export async function startFlood(
   target: { readonly host: string; readonly port: number },
   perSecond: number,

@@ -1,4 +1,4 @@
-// The latency of a hint between two processes: no node, no database.
+// The latency of a hint between two processes, without nodes and without a database.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ const ports = [4_811, 4_812] as const
 /** A clock that all processes of a machine share. */
 const nowMs = (): number => Number(process.hrtime.bigint() / 1_000n) / 1_000
 
-/** Until the code is compiled, as in a running node. Warm-up trials follow each other more closely. */
+/** The number of trials until the code is compiled, as in a running node. They have a shorter pause. */
 const warmUpTrials = 5_000
 const warmUpPauseMs = 1
 const pauseMs = 10

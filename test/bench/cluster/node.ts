@@ -1,4 +1,4 @@
-// One node of the bench: the built program. Its log is kept, and it can be killed and restarted.
+// One node of the bench, which runs the built program. It can be killed and restarted, and its log is kept.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -20,7 +20,7 @@ export class BenchNode {
   readonly id: string
   readonly url: string
   readonly gossip: { readonly host: string; readonly port: number }
-  /** Across restarts. */
+  /** The log entries of all runs of this node. */
   readonly log: LogEntry[] = []
   readonly #env: Readonly<Record<string, string | undefined>>
   #child: ChildProcess | undefined
@@ -38,7 +38,7 @@ export class BenchNode {
       ROUSE_GOSSIP_PORT: String(this.gossip.port),
       ROUSE_GOSSIP_SECRET: gossipSecret,
       ROUSE_WORKERS: '1',
-      // Short, so that results show the group backoff and not the minute after a fault.
+      // Aggressive mode ends soon after a fault, so that the results show the group backoff.
       AGGRESSIVE_POLL_DURATION_MS: '1000',
     }
   }
@@ -54,7 +54,7 @@ export class BenchNode {
     })
   }
 
-  /** Kills all its processes at once. Resolves to the wall-clock time. */
+  /** Kills all processes of the node at once. Resolves to the wall-clock time of the kill. */
   async kill(): Promise<number> {
     const { pid } = this.#child ?? {}
     const killedAt = Date.now()

@@ -1,4 +1,4 @@
-// Two nodes on one embedded PostgreSQL, and trials of one push and one waiter.
+// Two nodes on one embedded PostgreSQL. A trial is one push that wakes one waiter.
 import { createHash } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { startEmbeddedPostgres } from '@rouse/database'
@@ -14,7 +14,7 @@ export interface BenchCluster {
   stop(): Promise<void>
 }
 
-/** The fields of a datagram that can be read on the wire. */
+/** The fields of a datagram that an attacker can read on the network. */
 export interface Overheard {
   readonly cluster: number
   readonly keyId: number
@@ -25,9 +25,9 @@ export interface ClusterFigures {
   readonly p99: number
   readonly max: number
   readonly within10Ms: number
-  /** From sending the push to its answer. */
+  /** From sending the push to its response. */
   readonly pushP50?: number
-  /** From sending the push to the answer of the waiter; includes a commit. */
+  /** From sending the push to the response to the waiter. This includes a commit. */
   readonly wholeP50?: number
   readonly wholeP99?: number
   /** The sources of the wake-ups, from the node's counters. */
@@ -103,7 +103,10 @@ export function benchCluster({ nodes }: BenchCluster) {
     }, patience)
   }
 
-  /** From the answer of the push to the answer of the waiter, and from sending the push. */
+  /**
+   * Measures the time until the waiter has its response, once from the response to the push, and once from
+   * sending the push (`whole`).
+   */
   async function wakes(from: BenchNode, to: BenchNode, trials: number): Promise<ClusterFigures> {
     await untilReady(nodes, stats)
     const before = (await stats(to)).wakes
@@ -131,7 +134,7 @@ export function benchCluster({ nodes }: BenchCluster) {
       await ask(agent, 'POST', `${from.url}/api/v1/push`, JSON.stringify({ items }))
       const pushedAt = performance.now()
       const { status, text } = await waiter
-      if (status !== 200) throw new Error('a waiter got nothing')
+      if (status !== 200) throw new Error('a waiter got no message')
       took.push(Math.max(0, answeredAt - pushedAt))
       tookWhole.push(answeredAt - sentAt)
       pushes.push(pushedAt - sentAt)

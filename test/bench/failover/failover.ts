@@ -1,11 +1,11 @@
-// `npm run bench -- failover [--failovers N] [--producers N]`: how long pushes go unanswered when the
-// PostgreSQL primary is lost, and which messages are lost. A node of two workers knows both servers. This
-// program is the failover manager: it sees the loss at once and promotes, so the result covers PostgreSQL's
-// promotion and the node, not failure detection.
+// `npm run bench -- failover [--failovers N] [--producers N]`: how long pushes get no response when the
+// PostgreSQL primary is lost, and how many messages are lost. A node with two workers knows both servers.
+// This program is the failover manager and promotes the standby at once. So the result includes the promotion
+// and the reaction of the node, but not the time to detect the failure.
 //
 //   killed    all processes of the primary are killed
-//   frozen    they are stopped: their connections stay open and silent
-//   behind    killed, after the asynchronous standby was disconnected for a second
+//   frozen    all processes of the primary are stopped: their connections stay open and silent
+//   behind    the asynchronous standby is disconnected for a second, then the primary is killed
 import { parseArgs } from 'node:util'
 import { startPostgresPair } from '@rouse/testkit'
 import { percentile, Verdict } from '../support/figures.ts'
@@ -41,7 +41,7 @@ await measure('asynchronous', ['killed', 'behind'])
 process.exitCode = verdict.report(console.log)
 
 async function measure(kind: 'synchronous' | 'asynchronous', losses: readonly Loss[]) {
-  // Durable as in production, unlike the test servers.
+  // Commits are durable, as in production; test servers switch this off.
   const settings = { fsync: 'on', full_page_writes: 'on' }
   const pair = await startPostgresPair({ synchronous: kind === 'synchronous', settings })
   const node = await startNode(pair.url)
@@ -86,13 +86,13 @@ async function failOver(pair: Pair, node: BenchNode, loss: Loss): Promise<Figure
   }
 }
 
-/** No consumer runs, so every stored message is still there. */
+/** Reads the payloads of all stored messages. No consumer runs, so none has been removed. */
 async function storedPayloads(pair: Pair): Promise<Set<number>> {
   const rows = await pair.primary.query<{ payload: string }>('select payload from rouse.messages')
   return new Set(rows.map(({ payload }) => Number(payload)))
 }
 
-/** The longest time between two answers, the second of which came after the loss. */
+/** Returns the longest time between two successive responses of which the second came after the loss. */
 function longestGapAfter(atMs: number, answered: readonly { readonly atMs: number }[]): number {
   let longest = 0
   for (const [i, { atMs: now }] of answered.entries()) {

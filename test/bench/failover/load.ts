@@ -1,17 +1,17 @@
-// Producers that continue through a failover, and the answers they got.
+// Producers that continue during a failover, and the responses that they get.
 import { Agent, request } from 'node:http'
 
 export interface FailoverLoad {
-  /** Every payload answered with 201, with its time, in order. */
+  /** Every payload whose push got 201, with the time of the response, in order. */
   readonly answered: readonly { readonly payload: number; readonly atMs: number }[]
-  /** Pushes with an unknown outcome. */
+  /** The number of pushes with an unknown outcome. */
   readonly unknown: number
   stop(): Promise<void>
 }
 
 const pauseMs = 10
 
-/** Payloads are unique within a run. */
+/** The next payload: payloads are unique within a run. */
 let next = 0
 
 export function startFailoverLoad(url: string, queue: string, producers: number): FailoverLoad {

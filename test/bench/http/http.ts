@@ -25,8 +25,8 @@ const seconds = Number(flags.seconds)
 const warmUpSeconds = 2
 const parts = new Set(flags.only.split(','))
 /**
- * A C++ broker of the same design, two nodes on such a machine: messages per second, and µs of CPU each, if
- * known.
+ * For comparison: a C++ broker of the same design, with two nodes on a similar machine. Messages per second,
+ * and µs of CPU per message, if known.
  */
 const peer: Record<string, { perSecond: number; cpuUs?: number }> = {
   'push 1': { perSecond: 1_340, cpuUs: 948 },
@@ -96,7 +96,7 @@ function tellHead(): void {
 }
 
 async function throughput(name: string, job: Extract<LoadJob, { batch: number }>): Promise<void> {
-  // V8 compiles hot code in the first seconds; a node runs for weeks.
+  // Warm up: V8 compiles hot code in the first seconds, but a node in production runs for weeks.
   await run({ ...job, seconds: warmUpSeconds })
   const before = { node: familyCpuSeconds(node.pid), postgres: familyCpuSeconds(server.pid) }
   const figures = await run(job)

@@ -1,5 +1,5 @@
-// The load generator of `npm run bench -- http`, a separate process: takes one job as JSON and replies with
-// results.
+// The load generator of `npm run bench -- http`. Runs as a separate process, which takes one job as JSON and
+// prints the results.
 import { once } from 'node:events'
 import { type Answer, HttpConnection, requestBytes } from '../support/http-connection.ts'
 
@@ -31,13 +31,13 @@ export type LoadJob =
 export interface LoadFigures {
   readonly messages: number
   readonly seconds: number
-  /** Sorted, in ms: from sending a push to a waiter receiving its message. */
+  /** Times from sending a push until a waiter has its message, in ms, sorted. */
   readonly wakesMs: number[]
-  /** Sorted, in ms: from sending a push to its answer. */
+  /** Times from sending a push to its response, in ms, sorted. */
   readonly pushesMs: number[]
 }
 
-/** Occurs once in every message of a response. */
+/** This text occurs once in every message of a response, so its number is the number of messages. */
 const perMessage = Buffer.from('"createdAt":"')
 const payload = { text: 'x'.repeat(189) } // 200 bytes as JSON
 
@@ -101,7 +101,7 @@ async function consumeLoad(work: Throughput & { ackAndFetch: boolean }): Promise
 }
 
 async function ackLease(connection: HttpConnection, popped: Buffer): Promise<void> {
-  // The lease id precedes the messages; the rest need not be parsed.
+  // The lease id comes before the messages, so only the beginning of the response has to be parsed.
   const leaseId = /"leaseId":"([^"]+)"/.exec(popped.toString('latin1', 0, 500))?.[1]
   const body = `{"leaseId":"${leaseId}","status":"completed"}`
   expect((await connection.request(requestBytes('POST', '/api/v1/ack/batch', body))).status, 200)
@@ -141,7 +141,7 @@ async function wakeLoad(work: LoadJob & { kind: 'wake' }): Promise<LoadFigures> 
   const begun = performance.now()
   for (let i = 0; i < work.trials; i += 1) {
     const popped = consumer.request(waiting)
-    await new Promise((resolve) => setTimeout(resolve, 20)) // until it waits
+    await new Promise((resolve) => setTimeout(resolve, 20)) // until the pop waits
     const sent = performance.now()
     const pushed = producer.request(pushing).then((answer) => {
       pushesMs.push(performance.now() - sent)
@@ -156,8 +156,8 @@ async function wakeLoad(work: LoadJob & { kind: 'wake' }): Promise<LoadFigures> 
 }
 
 /**
- * Starts waiters, then pushes that answer one each. The first push to each queue creates it and is not
- * counted.
+ * Starts waiters, then makes pushes that each wake one waiter. The first push to each queue creates it and is
+ * not counted.
  */
 async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> {
   let arrived: (answer: Answer) => void = () => {}
@@ -170,7 +170,7 @@ async function waitLoad(work: LoadJob & { kind: 'wait' }): Promise<LoadFigures> 
     )
   })
   process.send?.('asked')
-  // The parent knows when all of them wait, and when it has measured long enough.
+  // The parent process sends a message when it has measured all waiters.
   await once(process, 'message')
   const [producer, acker] = (await openMany(work.url, 2)) as [HttpConnection, HttpConnection]
   const wakesMs: number[] = []

@@ -1,4 +1,4 @@
-// The cost of waiting: idle waiters in CPU and queries, many waiters in memory and push latency.
+// The cost of waiters: CPU and queries of idle ones, memory and push latency with many of them.
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
@@ -26,7 +26,7 @@ export async function idle(
   const ended = finished(child)
   await onMessage(child, 'asked')
   await untilWaiting(node, waiters)
-  // Wait until all first queries are over and counted: an idle session reports its counts ten seconds later.
+  // Wait until all first queries are counted: an idle session reports its counts ten seconds later.
   await delay(settleMs)
   const counter = new pg.Client({ connectionString: server.url })
   await counter.connect()
@@ -42,7 +42,7 @@ export async function idle(
   const { mode } = (await (await fetch(`${node.url}/stats`)).json()) as {
     mode: { mode: string; why: readonly string[] }
   }
-  await untilWaiting(node, waiters) // as many as at the beginning
+  await untilWaiting(node, waiters) // checks that no waiter has ended
   await counter.end()
   child.send('enough')
   await ended
@@ -76,17 +76,17 @@ export async function crowd({ node, verdict, out }: WaitersBench, waiters: numbe
   out(`  its message received: ${percentiles(wakesMs)}`)
   verdict.check([
     { what: `MB of a node with ${waiters} waiters`, value: total, max: 400 },
-    { what: 'ms of a push among them, median', value: percentile(pushesMs, 0.5), max: 20 },
-    { what: 'ms of a wake among them, median', value: percentile(wakesMs, 0.5), max: 20 },
+    { what: 'ms of a push with all waiters, median', value: percentile(pushesMs, 0.5), max: 20 },
+    { what: 'ms of a wake-up with all waiters, median', value: percentile(wakesMs, 0.5), max: 20 },
   ])
 }
 
-/** Waits until the node has read all requests; otherwise the result would be that of fewer waiters. */
+/** Waits until all pops wait on the node; otherwise the bench would measure fewer waiters. */
 async function untilWaiting(node: BenchNode, waiters: number): Promise<void> {
   const deadline = performance.now() + waitingMsMax
   for (;;) {
     const answer = await fetch(`${node.url}/stats`)
-    // A node busy with this many requests may not have answered yet.
+    // `waiting` is missing while the workers of a busy node have not reported yet.
     const { waiting } = (await answer.json()) as { waiting?: { total: number } }
     if (waiting?.total === waiters) return
     if (performance.now() > deadline) throw new Error(`${waiting?.total} of ${waiters} wait`)
@@ -94,7 +94,7 @@ async function untilWaiting(node: BenchNode, waiters: number): Promise<void> {
   }
 }
 
-/** Of all databases, without this connection. */
+/** Returns the number of transactions so far, in all databases. */
 async function transactions(counter: pg.Client): Promise<number> {
   const { rows } = await counter.query<{ count: string }>(
     'select sum(xact_commit + xact_rollback) as count from pg_stat_database',

@@ -1,12 +1,12 @@
-// Leases held by consumers of one node, each on its own partition, and consumers on other nodes that wait for
-// the redeliveries: one message per partition, so that none waits behind another.
+// Consumers of one node hold leases, each on its own partition, and consumers on other nodes wait for the
+// redeliveries. A partition has one message, so that no message waits for another.
 import type pg from 'pg'
 import type { RawClient } from '../../chaos/clients/raw-client.ts'
 import { pass } from './load.ts'
 
 export const leaseSeconds = 5
 
-/** Starts this many consumers one after the other; each takes a message and acknowledges nothing. */
+/** Starts a number of consumers, one after the other. Each pops one message and does not acknowledge it. */
 export async function holdLeases(
   node: RawClient,
   { queue, count, overMs }: { queue: string; count: number; overMs: number },
@@ -27,7 +27,7 @@ export async function holdLeases(
   await Promise.all(consumers)
 }
 
-/** By partition: when the first lease expires, in ms since 1970. */
+/** Returns when the first lease of each partition expires, in ms since 1970. */
 export async function firstLeases(pool: pg.Pool, queue: string): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ name: string; at: number }>(
     `select p.name, extract(epoch from l.expires_at)::double precision * 1000 as at
@@ -42,7 +42,7 @@ export async function firstLeases(pool: pg.Pool, queue: string): Promise<Map<str
 
 export interface Waiters {
   /**
-   * By partition: when its message was redelivered, in ms since 1970, on the clock of the machine that runs
+   * When the message of each partition was redelivered, in ms since 1970, by the clock of the machine that runs
    * PostgreSQL.
    */
   readonly cameAt: ReadonlyMap<string, number>

@@ -1,6 +1,6 @@
-// A steady load on every node: clients push, fetch and acknowledge one message at a time, at a pace that
-// leaves a small machine idle time. Each has its own node and queue; while its node is down it uses the next
-// one, as behind a balancer.
+// A steady load on every node: clients push, pop and acknowledge one message at a time, at a rate that leaves
+// a small machine idle time. Each client has its own node and queue. While its node is down, a client uses
+// the next node, as behind a balancer.
 
 import type { RawClient } from '../../chaos/clients/raw-client.ts'
 import { monotonicMs } from '../../chaos/history/clock.ts'
@@ -16,14 +16,14 @@ export interface TimedOperation extends Timed {
 }
 
 export interface RecoveryLoad {
-  /** All operations of clients on their own node. */
+  /** All operations that clients made on their own nodes. */
   readonly done: readonly TimedOperation[]
   stop(): Promise<void>
 }
 
 const clientsPerNode = 4
 const paceMs = 200
-/** Messages leased by a killed node are available again before the node is. */
+/** Short, so that messages leased through a killed node are deliverable again before the node is back. */
 const leaseSeconds = 1
 
 export function startRecoveryLoad(nodes: readonly RawClient[]): RecoveryLoad {
@@ -73,7 +73,7 @@ async function push(node: RawClient, queue: string): Promise<boolean> {
   return (await node.push([{ queue, payload: { v: 'x' } }])).outcome === 'ok'
 }
 
-/** A message is always available: the caller has just pushed one. */
+/** Pops and acknowledges a message. There is always one, because the caller has just pushed it. */
 async function popAndAck(node: RawClient, queue: string): Promise<boolean> {
   const { body = [] } = await node.pop({ queue, batch: 1, partitions: 1, waitMs: 0 })
   return body.length === 1 && (await node.ack(body)).outcome === 'ok'

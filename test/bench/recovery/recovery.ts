@@ -1,15 +1,17 @@
-// `npm run bench -- recovery [--kills N]`: the cost of a node's death. Three nodes of two workers carry a
-// steady load; then all processes of one are killed while its consumers hold leases and others wait for their
-// messages on the other nodes.
+// `npm run bench -- recovery [--kills N]`: the cost of a node's death. Three nodes with two workers each have
+// a steady load. All processes of one node are killed while its consumers hold leases. Consumers on the other
+// nodes wait for the leased messages.
 //
-//   leases     when each message leased through it is redelivered, counted from the end of its lease
-//   slow       how long in a row requests to the other nodes took more than twice as long as before the kill, by the
-//              median of 250 ms windows, the worst of both nodes and both kinds of request. The same is reported for the
-//              period before the kill, against the one before that, as the machine's own noise.
-//   rejoin     from its start until it accepts requests, and until all nodes hear each other
+//   leases     the time from the end of each lease of the killed node until its message is redelivered
+//   slow       the longest time during which requests to the other nodes took more than twice as long as
+//              before the kill. It is measured by the medians of 250 ms windows; the worst of both nodes and
+//              both kinds of request counts. To show the noise of the machine, the bench also compares the
+//              period before the kill with the period before that one.
+//   rejoin     the time from the start of the killed node until it accepts requests, and until all nodes hear
+//              each other
 //
-// The killed node stays down while the others are measured: its start takes a core that in production is not
-// theirs.
+// The killed node stays down while the others are measured: its start uses a core that the other nodes need
+// here, but not in production.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,7 +41,7 @@ const leases = 40
 const leasesOverMs = 2_000
 const waitersPerNode = 8
 const settleMs = 3_000
-/** As long before the kill as after it: a longer period shows a longer worst case by chance. */
+/** The periods before and after the kill are equal: a longer one has a longer worst case by chance. */
 const aftermathMs = 8_000
 const calmMs = aftermathMs
 const windowMs = 250
@@ -51,7 +53,7 @@ const slowMsMax = 1_000
 
 interface Figures {
   readonly node: string
-  /** Per lease, in order: time after its end. */
+  /** For each lease, sorted: the time from its end to the redelivery. */
   readonly lateMs: readonly number[]
   readonly usualMs: readonly number[]
   readonly worstMs: readonly number[]
@@ -68,7 +70,7 @@ const cluster = await startChaosCluster({
   standby: 'none',
   faultyDisk: false,
   log: () => {},
-  // Short, so that the period before a kill is not affected by the previous kill.
+  // Aggressive mode is short, so that it ends before the next kill is measured.
   nodeEnv: { AGGRESSIVE_POLL_DURATION_MS: '1000' },
 })
 const pool = createPool({ url: cluster.postgres.url, max: 1, applicationName: 'bench' })
@@ -124,7 +126,7 @@ async function killOne(index: number): Promise<Figures> {
   }
 }
 
-/** Per other node and kind of request. */
+/** Compares, for each other node and kind of request, the times before and after the kill. */
 function slowness({ done }: RecoveryLoad, killed: number, killedAt: number) {
   const [before, until] = [killedAt - 2 * calmMs, killedAt + aftermathMs]
   const near = done.filter(({ node, end }) => node !== killed && end >= before && end < until)
@@ -161,7 +163,7 @@ function compare(timed: readonly Timed[], killedAt: number) {
   }
 }
 
-/** All nodes hear each other, and none is in aggressive mode. */
+/** Resolves when all nodes hear each other and none is in aggressive mode. */
 async function untilHealthy({ nodes }: ChaosCluster): Promise<void> {
   await eventually(async () => {
     const stats = await Promise.all(nodes.map((node) => node.stats()))

@@ -1,23 +1,23 @@
-// A producer or consumer of `npm run bench -- sdk`, a separate process: takes one job as JSON and replies
-// with results.
+// A producer or consumer of `npm run bench -- sdk`. Runs as a separate process, which takes one job as JSON
+// and prints the results.
 import { Rouse } from '@rouse/client'
 
 export interface SdkJob {
   readonly kind: 'produce' | 'consume'
   readonly url: string
   readonly queue: string
-  /** Concurrent pushes or handlers. */
+  /** The number of concurrent pushes or handlers. */
   readonly inFlight: number
   readonly partitions: number
   readonly seconds: number
-  /** The same load on a separate queue, uncounted, until code is compiled and caches are warm. */
+  /** The time of an uncounted load on a separate queue, until code is compiled and caches are warm. */
   readonly warmUpSeconds: number
 }
 
 export interface SdkFigures {
   readonly messages: number
   readonly cpuSeconds: number
-  /** Sorted and sampled: the duration of a push (producer), or the age of a message (consumer). */
+  /** A sorted sample: durations of pushes (producer), or ages of messages at their delivery (consumer). */
   readonly latenciesMs: number[]
 }
 
@@ -61,7 +61,7 @@ async function produce(): Promise<number> {
   return await pushFor(job.queue, job.seconds)
 }
 
-/** One message per push, `inFlight` pushes at a time. */
+/** Pushes one message per call, with `inFlight` concurrent calls. */
 async function pushFor(name: string, seconds: number): Promise<number> {
   const queue = rouse.queue(name)
   const endMs = performance.now() + seconds * 1000
@@ -82,7 +82,7 @@ async function pushFor(name: string, seconds: number): Promise<number> {
 }
 
 /**
- * Runs until the parent reports the number of messages and all have arrived. Each must arrive exactly once.
+ * Runs until the parent has reported the number of messages and all of them have arrived, each exactly once.
  */
 async function consume(): Promise<number> {
   const seen = new Set<number>()

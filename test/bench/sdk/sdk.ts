@@ -1,7 +1,7 @@
 // `npm run bench -- sdk [--seconds S] [--warm-up S] [--in-flight N] [--partitions 1,100]`: the client end to
-// end. One process pushes single messages, N at once; another handles single messages, N handlers at once.
-// Every message is stored before its push is answered, and acknowledged. All on this machine, with one node
-// of two workers and embedded PostgreSQL.
+// end. One process pushes single messages with N concurrent calls; another handles them with N concurrent
+// handlers. Every message is stored before the response to its push, and acknowledged. One node with two
+// workers, embedded PostgreSQL and both processes share this machine.
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'

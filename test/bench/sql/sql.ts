@@ -1,8 +1,8 @@
 // `npm run bench -- sql [--seconds S]`: the cost of the SQL functions without HTTP. All results come from one
 // run on one fresh server with durable commits: messages per second as seen by the client, and PostgreSQL's
-// CPU per message. One Node process drives four connections unless the name says otherwise. Four that push
-// into one partition, or the same hundred, wait for each other's commits; the one-connection cases show the
-// cost of a single call.
+// CPU per message. One Node process uses four connections unless the name of the case says otherwise. Four
+// connections that push into the same partition, or the same hundred partitions, wait for each other's
+// commits. The cases with one connection show the cost of a single call.
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createPool, migrate, startEmbeddedPostgres } from '@rouse/database'
@@ -18,7 +18,7 @@ const server = await startEmbeddedPostgres({
     shared_buffers: '512MB',
     max_wal_size: '4GB',
     checkpoint_timeout: '15min',
-    // Autovacuum after one case would be charged to the next; every case starts vacuumed.
+    // Autovacuum after one case would count as a cost of the next. Instead, every case starts with a vacuum.
     autovacuum: 'off',
   },
 })
@@ -98,7 +98,8 @@ async function pushCase(options: PushCase): Promise<void> {
 }
 
 /**
- * The cost of any insert of this many rows: a table with an id and a payload, one prepared multi-row VALUES.
+ * Measures a plain insert of the same number of rows: one prepared multi-row VALUES, into a table with an id
+ * and a payload.
  */
 async function baseline(batch: number, connections?: number): Promise<void> {
   const places = Array.from({ length: batch }, (_, i) => `($${i * 2 + 1}::uuid, $${i * 2 + 2})`)
@@ -161,7 +162,7 @@ async function popCase({
   await idler?.end()
 }
 
-/** A session with a forgotten transaction: vacuum can remove nothing newer. */
+/** Opens a transaction and leaves it open: vacuum cannot remove any row that is deleted later. */
 async function pinXmin(): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** Clock ticks per second in /proc; 100 on every Linux that Node supports. */
 const ticksPerSecond = 100
 
-/** CPU seconds of a process and its children so far, including ended ones. */
+/** Returns the CPU seconds so far of a process and its children, including children that have ended. */
 export function familyCpuSeconds(parentPid: number): number {
   let ticks = 0
   for (const pid of familyPids(parentPid)) {
@@ -14,7 +14,7 @@ export function familyCpuSeconds(parentPid: number): number {
   return ticks / ticksPerSecond
 }
 
-/** A process and its children. */
+/** Returns the pids of a process and its children. */
 export function familyPids(parentPid: number): number[] {
   const pids = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -27,9 +27,9 @@ function readStat(pid: number): { parent: number; own: number; endedChildren: nu
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'utf8')
   } catch {
-    return undefined // it ended after the directory was listed
+    return undefined // the process ended after the directory was listed
   }
-  // The command name may contain spaces; fields are counted after its closing parenthesis.
+  // The command name may contain spaces, so fields are counted from its closing parenthesis on.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [utime, stime, cutime, cstime] = fields.slice(11, 15).map(Number) as [
     number,

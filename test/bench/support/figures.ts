@@ -1,4 +1,4 @@
-// The limits of results, and how they are printed. A bench that exceeds a limit exits with 1.
+// Checks results against limits and prints them. A bench that exceeds a limit exits with 1.
 
 export interface Limit {
   readonly what: string

@@ -10,7 +10,7 @@ export interface Answer {
 const headEnd = Buffer.from('\r\n\r\n')
 const lengthName = Buffer.from('content-length: ')
 
-/** The bytes of a request, built once and sent often. */
+/** Returns the bytes of a request, so that it is built once and sent often. */
 export function requestBytes(method: string, path: string, body?: string): Buffer {
   const length =
     body === undefined

@@ -10,7 +10,7 @@ export interface BenchNode {
   stop(): Promise<void>
 }
 
-/** The shipped program, with two workers. */
+/** Starts the built program with two workers. */
 export async function startNode(databaseUrl: string): Promise<BenchNode> {
   const port = await freePort()
   const main = fileURLToPath(new URL('../../../apps/broker/dist/main.js', import.meta.url))

@@ -1,5 +1,5 @@
-// Durations that tests shorten: user transactions that stay open for half a minute, and leaving aggressive
-// mode.
+// Measures what tests do with shorter times: user transactions that stay open for half a minute, and how long
+// aggressive mode lasts.
 import pg from 'pg'
 import { percentile, percentiles, type Verdict } from '../support/figures.ts'
 import { HttpConnection, requestBytes } from '../support/http-connection.ts'
@@ -13,7 +13,7 @@ export interface LengthsBench {
 }
 
 const openMs = 30_000
-/** Concurrent transactions; each gives one sample of COMMIT to delivery. */
+/** The number of concurrent transactions. Each gives one sample of the time from COMMIT to delivery. */
 const transactions = 20
 const aggressiveMs = 60_000
 
@@ -40,14 +40,14 @@ async function openTransactions({ node, server, verdict, out }: LengthsBench): P
   deliveryMs.sort((a, b) => a - b)
   out(`COMMIT of an enqueue open ${openMs / 1_000} s to delivery: ${percentiles(deliveryMs)}`)
   verdict.check([
-    // A call that waits for a transaction would take half a minute, or a lock timeout of seconds.
-    { what: 'ms of a push beside it, max', value: percentile(besideMs.push, 1), max: 1_000 },
-    { what: 'ms of a pop beside it, max', value: percentile(besideMs.pop, 1), max: 1_000 },
+    // A call that waited for a transaction would take half a minute, or fail at a lock timeout of seconds.
+    { what: 'ms of a push beside open transactions, max', value: percentile(besideMs.push, 1), max: 1_000 },
+    { what: 'ms of a pop beside open transactions, max', value: percentile(besideMs.pop, 1), max: 1_000 },
     { what: 'ms from COMMIT to delivery, median', value: percentile(deliveryMs, 0.5), max: 10 },
   ])
 }
 
-/** In the queue and partition of one of the open transactions, while they are open. */
+/** Pushes and pops in the queue and partition of one of the open transactions, while it is open. */
 async function pushAndPopBeside(node: BenchNode): Promise<{ push: number[]; pop: number[] }> {
   const connection = await HttpConnection.open(node.url)
   const items = [{ queue: 'open-0', partition: 'p', payload: 'beside' }]
@@ -76,7 +76,7 @@ async function commitToDelivery(node: BenchNode, user: pg.Client, queue: string)
   const connection = await HttpConnection.open(node.url)
   const path = `/api/v1/pop/queue/${queue}?wait=true&timeout=5000&autoAck=true`
   const answer = connection.request(requestBytes('GET', path))
-  await pause(50) // the waiter has asked, found nothing, and waits
+  await pause(50) // the pop has found nothing, and waits
   await user.query('commit')
   const committed = performance.now()
   const { status } = await answer
@@ -87,7 +87,8 @@ async function commitToDelivery(node: BenchNode, user: pg.Client, queue: string)
 }
 
 /**
- * Kills the LISTEN connection, which then reconnects. A waiter is present throughout, so that polls count.
+ * Ends the LISTEN connection, and measures how long the node stays in aggressive mode. The node reconnects. A
+ * waiter is present all the time, because without waiters there is nothing to poll.
  */
 async function wayOutOfAggressive({ node, server, verdict, out }: LengthsBench): Promise<void> {
   const waiter = new AbortController()
@@ -107,7 +108,7 @@ async function wayOutOfAggressive({ node, server, verdict, out }: LengthsBench):
   await waiting
   out(`aggressive after a lost LISTEN connection for ${seconds.toFixed(1)} s`)
   verdict.check([
-    { what: 's of aggressive mode too few', value: aggressiveMs / 1_000 - seconds, max: 0.5 },
+    { what: 's that aggressive mode ended too early', value: aggressiveMs / 1_000 - seconds, max: 0.5 },
     { what: 's of aggressive mode', value: seconds, max: aggressiveMs / 1_000 + 10 },
   ])
 }

@@ -1,4 +1,4 @@
-// The cost of the retention of a million consumed messages for concurrent pushes and pops.
+// How much the removal of a million consumed messages slows down concurrent pushes and pops.
 import pg from 'pg'
 import { percentile, percentiles, type Verdict } from '../support/figures.ts'
 import { HttpConnection, requestBytes } from '../support/http-connection.ts'
@@ -14,7 +14,7 @@ export interface RetentionBench {
 
 const partitions = 100
 const perRequest = 20
-/** Two thousand messages a second. */
+/** At twenty messages per request, this is two thousand messages a second. */
 const requestsPerSecond = 100
 const quietSeconds = 10
 
@@ -26,7 +26,7 @@ export async function retentionUnderLoad(bench: RetentionBench): Promise<void> {
   const each = Math.ceil(messages / partitions)
   await fill(client, each)
   const flow = await startFlow(node)
-  await flow.measure(2_000) // warm
+  await flow.measure(2_000) // warm-up
   const quiet = await flow.measure(quietSeconds * 1_000)
   const begun = performance.now()
   await client.query(
@@ -142,7 +142,7 @@ async function startFlow(node: BenchNode) {
     connection.close()
   })
   return {
-    /** The durations of pushes from now on, sorted. */
+    /** Returns the durations of all pushes of the next `ms` milliseconds, sorted. */
     async measure(ms: number): Promise<number[]> {
       tookMs = []
       await new Promise((resolve) => setTimeout(resolve, ms))

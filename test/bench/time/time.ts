@@ -1,6 +1,6 @@
 // `npm run bench -- time [--only delay,busy,killed,notify,lengths,retention] [--seconds S] [--messages N]`:
-// delayed messages, commits of SQL producers, the real durations that tests shorten, and the cost of
-// retention for concurrent pushes. Exits with 1 if a limit is exceeded.
+// delayed messages, commits of SQL producers, times that tests shorten, and how much retention slows down
+// concurrent pushes. Exits with 1 if a limit is exceeded.
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
 import pg from 'pg'
@@ -21,12 +21,12 @@ const { values: flags } = parseArgs({
 const parts = new Set(flags.only.split(','))
 const spanMs = Number(flags.seconds) * 1_000
 const dueTimes = 1_000
-/** Time for the pushes before the first message is due. */
+/** The time from the first push until the first message is due. All pushes must end within it. */
 const leadMs = 6_000
 const perRequest = 5
 const out = (line: string): void => void process.stdout.write(`${line}\n`)
 const verdict = new Verdict()
-// Several nodes on one machine: each takes its own gossip port.
+// Several nodes run on one machine, so each chooses a free gossip port.
 process.env.ROUSE_GOSSIP_PORT = '0'
 
 const server = await startEmbeddedPostgres({
@@ -58,7 +58,7 @@ async function delays(): Promise<void> {
   ])
 }
 
-/** The node that accepted the messages is killed before they are due. */
+/** Kills the node that accepted the messages before they are due. */
 async function killed(): Promise<void> {
   const victim = await startNode(server.url)
   const lateMs = await lateness('killed', victim, node, async () => {
@@ -76,7 +76,7 @@ interface DueAt {
   readonly latestMs: number
 }
 
-/** Pushes to one node and consumes on the other; returns by how many ms each message was late, sorted. */
+/** Pushes to one node and consumes on the other. Returns how many ms each message came late, sorted. */
 async function lateness(
   queue: string,
   producer: BenchNode,
@@ -89,7 +89,7 @@ async function lateness(
   const consumed = Promise.all(
     Array.from({ length: 4 }, () => consume(queue, consumer, dueAt, lateMs)),
   )
-  consumed.catch(() => {}) // the error of a failed push is more useful
+  consumed.catch(() => {}) // if a push fails as well, its error is more useful
   const firstAt = Date.now() + leadMs
   let next = 0
   await Promise.all(
@@ -109,7 +109,7 @@ async function lateness(
         const body = JSON.stringify({ items })
         const { status } = await connection.request(requestBytes('POST', '/api/v1/push', body))
         if (status !== 201) throw new Error(`a push was answered with ${status}`)
-        // A delay counts from the push, at some point between the request and its answer.
+        // The delay begins when the node handles the push, between the request and its response.
         for (const item of items) {
           if (!('delayMs' in item)) continue
           const due = dueAt[item.payload] as DueAt
@@ -155,7 +155,7 @@ async function notified(): Promise<void> {
   const tookMs: number[] = []
   for (let trial = 0; trial < 220; trial += 1) {
     const answer = connection.request(pop)
-    // The waiter has queried, found nothing, and waits.
+    // Wait until the pop has found nothing and waits.
     await new Promise((resolve) => setTimeout(resolve, 30))
     await user.query('begin')
     await user.query(`select rouse.enqueue('sql', '1')`)

@@ -1,4 +1,4 @@
-// The commands of the README's first screen, copied unchanged except for the port.
+// Runs the first commands of the README, unchanged except for the port.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -19,7 +19,7 @@ test('the commands under "First message" in the README work', { timeout: 240_000
   t.match(await shell(sdk), /got \{ n: 3 \}/)
 })
 
-/** The indented blocks of the section. */
+/** Returns the indented blocks of the section "First message". */
 function firstBlocks(): string[] {
   const readme = readFileSync(`${root}/README.md`, 'utf8')
   const [, section = ''] = /## First message\n(.*?)From SQL/s.exec(readme) ?? []

@@ -9,9 +9,9 @@ import { apiOf, send } from '../support/http.ts'
 import { stateOf } from '../support/node-state.ts'
 
 const timeout = 120_000
-/** Sent together, so that they use several connections, which the workers of a node accept in turn. */
+/** Concurrent pushes use several connections, which the workers of a node accept in turn. */
 const pushesAtOnce = 8
-/** Less than a worker caches options without a notification. */
+/** The longest time until a notification arrives: shorter than a worker caches options without one. */
 const toldMsMax = 8_000
 
 type Api = ReturnType<typeof apiOf>
@@ -25,7 +25,7 @@ async function startPair(t: Test) {
 
 let pushed = 0
 
-/** How many of a few pushes are stored unencrypted. */
+/** Makes a few pushes; returns how many of them are stored unencrypted. */
 async function storedInTheClear({ pool }: TestDatabase, api: Api): Promise<number> {
   const payloads = Array.from({ length: pushesAtOnce }, () => {
     pushed += 1
@@ -70,7 +70,7 @@ test('every worker stops encrypting a queue when its encryption is switched off'
   )
 })
 
-/** Fallback polls so rare that none of them can have woken a waiter. */
+/** An interval of fallback polls so long that no poll can have woken a waiter. */
 const never = '600000'
 const hintsOnly = {
   POP_WAIT_IDLE_INTERVAL_MS: never,
@@ -88,7 +88,7 @@ async function untilNothingInFlight(node: RunningBroker): Promise<void> {
   await eventually(async () => (await stateOf(node)).group_backoff.groups_in_flight === 0)
 }
 
-/** One pop waits on each node for a namespace without queues. Its group has consumed everything so far. */
+/** On each node, a pop waits for a namespace without queues. Its group has consumed all messages. */
 async function waitForNamespace(t: Test) {
   const database = await testDatabase(t)
   const nodes = await startCluster(t, { nodes: 2, database, env: hintsOnly })

@@ -1,8 +1,8 @@
-// The statistics of all nodes, collected by one of them, whatever the others answer.
+// One node collects the stats of all nodes, even if some of them give no valid response.
 import { test } from 'tap'
 import { clusterStats } from '../../src/cluster/cluster-stats.ts'
 
-/** As in `/stats` of a node. */
+/** A response of `/stats`. */
 function figuresOf(node: string, peers: readonly string[] = []) {
   return {
     node,
@@ -17,7 +17,7 @@ function figuresOf(node: string, peers: readonly string[] = []) {
   }
 }
 
-/** The response of each node, by its address. */
+/** Returns the given response of each node, by its address. */
 function answering(answers: Readonly<Record<string, unknown>>) {
   return async (url: string): Promise<unknown> => answers[url]
 }

@@ -1,4 +1,5 @@
-// The secret that signs gossip: rotated on running nodes, and required beyond this machine.
+// The secret that signs gossip: it can be rotated on running nodes, and is required if gossip leaves this
+// machine.
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -84,7 +85,7 @@ test('a node with invalid gossip settings exits before it connects to the databa
     ['ROUSE_GOSSIP_PEERS', '10.0.0.5'],
   ] as const) {
     for (const args of [[], ['--check-config']]) {
-      // Nothing listens on this port: a node that connects waits forever.
+      // Nothing listens on this port, so a node that tried to connect would wait forever.
       const child = spawnBroker(
         { ROUSE_DATABASE_URL: 'postgres://u@127.0.0.1:1/none', [name]: value },
         args,
@@ -154,5 +155,5 @@ async function wake(from: RunningBroker, to: RunningBroker): Promise<void> {
   const answer = apiOf(to.url).pop(queue, '?wait=true&timeout=20000&autoAck=true')
   await eventually(async () => (await statsOf(to.url)).waiting.total === 1)
   await apiOf(from.url).push({ queue, payload: 1 })
-  if ((await answer).status !== 200) throw new Error('nothing came')
+  if ((await answer).status !== 200) throw new Error('the waiting pop got no message')
 }

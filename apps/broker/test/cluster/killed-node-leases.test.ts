@@ -1,5 +1,5 @@
-// Messages leased through a killed node are redelivered by other nodes when their leases end, and not before.
-// `npm run bench -- recovery` measures how soon after that.
+// Other nodes redeliver the messages that were leased through a killed node when the leases expire, and not
+// before. `npm run bench -- recovery` measures how soon after the expiry.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import type { RunningBroker } from '../support/broker.ts'
@@ -7,7 +7,7 @@ import { startCluster, statsOf } from '../support/cluster.ts'
 import { apiOf } from '../support/http.ts'
 import { killTree } from '../support/process-tree.ts'
 
-/** Fallback polls so rare that none of them can have woken a waiter. */
+/** An interval of fallback polls so long that no poll can have woken a waiter. */
 const never = '600000'
 const env = {
   POP_WAIT_IDLE_INTERVAL_MS: never,

@@ -1,4 +1,4 @@
-// How a node reacts to its peers: which events are hints, and which make it poll everything.
+// How a node reacts to its peers: which events are hints, and which make it poll all its wait groups.
 import type { WakeHint } from '@rouse/protocol'
 import { joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
@@ -45,12 +45,12 @@ async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
   })
   t.teardown(() => link.stop())
   await link.start()
-  /** The state in which it sees the other one. */
+  /** The state of the other node, as this node sees it. */
   const state = () => link.stats().peers[0]?.state
   return { link, heard, state, contacts: () => contacts }
 }
 
-/** Two linked nodes, and what the second receives from then on. */
+/** Starts two linked nodes and records what the second one receives. */
 async function startPair(t: Test) {
   const database = await testDatabase(t)
   const b = await startLink(t, database, 'b')

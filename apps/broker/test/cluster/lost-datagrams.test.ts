@@ -1,5 +1,5 @@
-// Nodes whose datagrams are lost: some of them, all of them, and those in one direction. The bench that also
-// measures this (`npm run bench -- cluster`) runs in a separate network namespace.
+// Some datagrams between nodes are lost, or all of them, or all in one direction. The test runs the bench for
+// this (`npm run bench -- cluster`), which uses a separate network namespace.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -15,10 +15,11 @@ interface Figures {
   readonly sources: string
 }
 
-/** With 30 % loss, one hint in eleven is lost together with its repetition: enough trials for some of
- * these. */
+/** Enough trials to lose some hints twice: with 30 % loss, one hint in eleven is lost with its repetition. */
 const trials = 60
-/** If the loss of a hint is not noticed, the idle poll finds the message, 5 s after the waiter came. */
+/**
+ * Below 5 s: if the loss of a hint is not noticed, the idle poll finds the message 5 s after the waiter came.
+ */
 const wakeMsMax = 3_000
 
 test('waiters are woken in time despite lost datagrams, a full cut and a one-way cut', {
@@ -31,24 +32,24 @@ test('waiters are woken in time despite lost datagrams, a full cut and a one-way
     const counted = new RegExp(`\\b${source} (\\d+)`).exec(results[what]?.sources ?? '')
     return Number(counted?.[1] ?? 0)
   }
-  /** On a stalled machine a waiter's own first query or a poll may find the message first; that is rare. */
+  /** Allows exceptions: on a stalled machine, the first query of a waiter or a poll may find the message. */
   const isHinted = (what: string, of: number, message: string) => {
     t.ok(count(what, 'udp') >= 0.5 * of, `${what}: ${message}`)
     t.ok(count(what, 'fallback') <= 0.1 * of, `${what}: not by polls`)
   }
-  /** A peer that is declared dead also causes a poll, which is counted as a hint. */
+  /** Allows one hint: a peer that is declared dead also causes a poll, which counts as a hint. */
   const isChecked = (what: string, of: number) => {
     t.ok(count(what, 'udp') <= 1, `${what}: no hint arrives`)
     t.ok(count(what, 'fallback') >= of - 1, `${what}: polls find them`)
   }
-  // What woke a waiter does not depend on the machine; the bench checks how fast.
+  // This test checks what woke each waiter, which does not depend on the machine. The bench checks how fast.
   isHinted('a → b', trials, 'by hints')
   isHinted('b → a', trials, 'by hints')
   isHinted('30 % loss, a → b', trials, 'lost hints were repeated, or their loss was noticed')
   isChecked('no UDP, a → b', trials / 10)
   isHinted('healed, a → b', trials / 4, 'hints arrive again')
   isChecked('b deaf, a → b', trials / 10)
-  // The node that is not heard polls often as well, so a poll may be first.
+  // Node a also polls often, because b does not hear it, so a poll may find the message before the hint.
   t.ok(count('b deaf, b → a', 'udp') > 0, 'the other direction still works')
   for (const [what, { max }] of Object.entries(results)) t.ok(max < wakeMsMax, `${what}: ${max} ms`)
 })

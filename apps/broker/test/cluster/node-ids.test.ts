@@ -1,4 +1,4 @@
-// Processes with the same node id: one after the other, and by mistake at the same time.
+// Processes with the same node id: one after the other, or by mistake at the same time.
 
 import { exchangeNodes, joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
@@ -9,7 +9,7 @@ import { apiOf, send } from '../support/http.ts'
 import { childrenOf, killTree } from '../support/process-tree.ts'
 
 const timeout = 240_000
-/** One round of the node registry on a busy machine. */
+/** Long enough for one round of the node registry on a busy machine. */
 const patience = { timeoutMs: 60_000 }
 const hourMs = 3_600_000
 
@@ -52,7 +52,7 @@ test('a draining process finishes its drain when its successor starts', {
   await eventually(async () => (await send('GET', `${older.url}/ready`)).status === 503)
 
   const starting = startNode(t, 0, { database })
-  // Does now what the successor will do soon, because the pop cannot be held at the barrier forever.
+  // Write the row of the successor now: the pop cannot stay at the barrier until the successor writes it.
   const { incarnation } = await joinCluster(database.pool)
   await exchangeNodes(database.pool, { ...unsettled, id: 'node-1', incarnation }, hourMs)
   const learned = 'another process with this node id started later'
@@ -88,14 +88,14 @@ test('a job that hangs blocks neither the drain nor the exit of a node', {
   t.match(await endOf(node), { code: 1, signal: null }, 'code 1 says that work was left unfinished')
 })
 
-/** Its exit code, once its last log line has arrived, which may be after the exit. */
+/** Resolves to the exit code once the last log line has arrived, which may be after the exit. */
 async function endOf({ exited, log }: RunningBroker): Promise<object> {
   const how = await exited
   await eventually(() => log.at(-1)?.msg === 'stopped')
   return how
 }
 
-/** What it logged at the level of errors or above. */
+/** The messages that the node logged at level error or above. */
 function complaints({ log }: RunningBroker): unknown[] {
   return log.filter(({ level }) => level === 'error' || level === 'fatal').map(({ msg }) => msg)
 }
@@ -107,7 +107,7 @@ async function serves({ url }: RunningBroker): Promise<boolean> {
 
 const unsettled = { httpUrl: null, gossipAddress: '127.0.0.1:9', version: '1' }
 
-/** While a node has not yet stored its address, the others read the registry twice a second. */
+/** Lists a node without an address. While there is one, the other nodes read the registry twice a second. */
 async function listUnsettled({ pool }: TestDatabase): Promise<void> {
   await exchangeNodes(pool, { ...unsettled, id: 'starting', incarnation: 1 }, hourMs)
   await pool.query("update rouse.nodes set last_seen_at = last_seen_at + interval '1 hour'")

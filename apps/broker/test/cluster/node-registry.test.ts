@@ -96,7 +96,7 @@ test('a process is superseded by a later one that writes, not by a row that a de
   await later()
   await database.advanceClock(1_000)
   const { directory, superseded, rounds } = await startDirectory(t, pool)
-  /** Much sooner than its next scheduled round. */
+  /** Runs a round of the registry now, without waiting for the next scheduled one. */
   const look = async (): Promise<void> => {
     const before = rounds()
     directory.recheckIdentity()
@@ -136,7 +136,7 @@ test('the age of a row keeps growing between two rounds', async (t) => {
   t.equal(silentMs(), atFirst + 7_000)
 })
 
-/** The registry of node `a` with incarnation 4. */
+/** Starts the registry of node `a` with incarnation 4. */
 async function startDirectory(t: Test, pool: pg.Pool, clock = systemClock) {
   let rounds = 0
   const superseded: SeenNode[] = []

@@ -1,4 +1,4 @@
-// Nodes that are killed, stopped and restarted, also one after another under load.
+// Nodes that are killed, stopped and restarted. Under load, all nodes are restarted one after another.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import type { RunningBroker } from '../support/broker.ts'
@@ -12,15 +12,15 @@ import { nothingLeft, startRollingLoad } from '../support/rolling-load.ts'
 
 const timeout = 240_000
 const patience = { timeoutMs: 60_000 }
-/** The limit of the bench on a quiet machine; here it is three times that. */
+/** The limit of the bench on a quiet machine. This test allows three times as much. */
 const deadMsMax = 5_500
-/** By the times in the logs, so that slow requests of this test do not count. Measured: 60 to 354. */
+/** Applies to times in the logs, so that slow requests of this test do not count. Measured: 60 to 354. */
 const rejoinMsMax = 500
 
 const peerOf = async (node: RunningBroker, id: string) =>
   (await statsOf(node.url)).peers.find((peer) => peer.id === id)
 
-/** When a node last logged this event about the killed node. */
+/** Returns the time at which a node last logged this event about the killed node. */
 function loggedAt({ log }: RunningBroker, event: string): number {
   const news = log.findLast((one) => {
     return one.msg === 'peer changed state' && one.peer === 'node-1' && one.event === event
@@ -106,7 +106,7 @@ test('a rolling restart under load fails no request, and neither loses nor dupli
   for (const [i, { pid }] of nodes.entries()) {
     await load.morePushed(50)
     process.kill(pid, 'SIGTERM')
-    // Asked at its own address: the next node must not stop before this one is ready.
+    // Ask this node itself, not the balancer: the next node must not stop before this one is ready.
     await eventually(async () => {
       const now = (await dev.describe()).nodes[i]
       if (now === undefined || now.pid === pid) return false

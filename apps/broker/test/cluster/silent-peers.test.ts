@@ -1,4 +1,5 @@
-// Which peers are silent: those that write to the database but are not heard, or do not hear us.
+// Which peers are silent: those that write to the database, but whose gossip we do not receive, or that do
+// not receive ours.
 import type { PeerView } from '@rouse/gossip'
 import type { SeenNode } from '@rouse/storage'
 import { test } from 'tap'

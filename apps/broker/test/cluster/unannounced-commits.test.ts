@@ -1,5 +1,6 @@
-// A message that a node committed but could not announce still reaches waiters of another node: its worker
-// died, the node was killed, its drain took too long, or its connection was lost before the answer.
+// A message that a node committed but could not announce still reaches waiters of another node. The reasons:
+// its worker died, the node was killed, its drain took too long, or its connection was lost before the
+// result.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startCluster, startNode, statsOf, untilAllHeard } from '../support/cluster.ts'
@@ -8,8 +9,7 @@ import { apiOf } from '../support/http.ts'
 import { untilWaiting, wakesDuring } from '../support/node-state.ts'
 import { childrenOf, killTree } from '../support/process-tree.ts'
 
-/** Fallback polls so rare that none of them can have woken a waiter, and write timeouts longer than a
- * test. */
+/** Intervals of fallback polls so long that no poll can have woken a waiter. */
 const never = '600000'
 const env = {
   POP_WAIT_IDLE_INTERVAL_MS: never,
@@ -21,7 +21,7 @@ const env = {
 const timeout = 120_000
 const query = '?wait=true&timeout=30000&autoAck=true'
 
-/** Three heartbeats and a second, and 1.5 s more for a busy machine. */
+/** A killed node is noticed within 2.5 s: three heartbeats and a second. A busy machine gets 1.5 s more. */
 const killedMsMax = 2_500 + 1_500
 
 /** The last barrier of a push before it commits. */
@@ -31,7 +31,7 @@ async function untilCommitted({ pool }: TestDatabase): Promise<void> {
   await eventually(async () => (await pool.query('select from rouse.messages')).rowCount === 1)
 }
 
-/** A pop waits on node b, and a push through node a is about to commit. */
+/** Starts a pop that waits on node b, and a push through node a that is stopped before its commit. */
 async function pushAboutToCommit(t: Test) {
   const database = await testDatabase(t)
   const [a, b] = await startCluster(t, { nodes: 2, database, env })

@@ -1,4 +1,5 @@
-// A push on any node wakes waiters on every node: the part of seed 004's checklist about several nodes.
+// A push on any node wakes waiters on every node. Checks the items about several nodes of
+// seed document 004 (see ARCHITECTURE.md).
 import { GossipNode, type Hint } from '@rouse/gossip'
 import { joinCluster } from '@rouse/storage'
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
@@ -9,7 +10,7 @@ import { apiOf, send } from '../support/http.ts'
 import { stateOf } from '../support/node-state.ts'
 import { countingDatabase, popsOf } from '../support/query-count.ts'
 
-/** Fallback polls so rare that none of them can have woken a waiter. */
+/** Intervals of fallback polls so long that no poll can have woken a waiter. */
 const hintsOnly = { POP_WAIT_IDLE_INTERVAL_MS: '600000', POP_WAIT_BASE_INTERVAL_MS: '600000' }
 const env = { ...hintsOnly, POP_WAIT_MAX_INTERVAL_MS: '600000' }
 const timeout = 120_000
@@ -88,7 +89,7 @@ test('nodes wake each other', { timeout }, async (t) => {
         seen,
         [1, 2, 3].map((number) => [`node-${number}`, 'alive']),
       )
-      // A node stores its address in the database after its peers have heard it.
+      // Retry: a node stores its address in the database only after its peers have heard it.
       const whole = () => send('GET', `${url}/stats?scope=cluster`)
       await eventually(async () => (await whole()).body.totals.nodes === 3)
       t.match((await whole()).body, { totals: { nodes: 3, local_sidecars: 6 }, unreachable: [] })
@@ -105,7 +106,8 @@ test('a node promotes a delayed message on time by the hint of another node', {
   const cluster = await startCluster(t, { nodes: 2, database, env: settings })
   const [a, b] = cluster as [RunningBroker, RunningBroker]
   await eventually(async () => (await stateOf(b)).time.skewMs !== null)
-  // The first node cannot promote, and the second cannot read due times: it only has the hint.
+  // The first node cannot promote, and the second cannot read due times: it knows the time only from the
+  // hint.
   await refuse(database, 'rouse.promote_scheduled', 'rouse node-1 primary')
   await refuse(database, 'rouse.due_times', 'rouse node-2 primary')
   const answer = apiOf(b.url).pop('later', '?wait=true&timeout=20000')
@@ -185,7 +187,7 @@ test('one message for waiters on three nodes with four workers costs one deliver
   const before = await popsOf(database)
   await apiOf(cluster[0]?.url as string).push({ queue: 'q', payload: 1 })
   await eventually(() => waiters.answered() === 1)
-  // Both peers have polled as well once they were woken and their pops have ended.
+  // Wait until both peers were woken and their pops have ended, so that these pops are counted.
   await Promise.all(cluster.slice(1).map(untilWoken))
   await Promise.all(cluster.map(untilNothingInFlight))
   const spent = (await popsOf(database)) - before

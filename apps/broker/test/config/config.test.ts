@@ -237,7 +237,8 @@ test('settings that gossip accepts are accepted', async (t) => {
   for (const advertise of ['node-1.internal', 'node-1:4700', 'fd00::5', '[fd00::5]:4700', long]) {
     t.equal(load({ ROUSE_GOSSIP_ADVERTISE: advertise }).gossipAdvertise, advertise)
   }
-  // Two secrets may have the same key id in some cluster; only that cluster can reject them.
+  // Two secrets may have the same key id in one cluster and not in another, so only a node that knows its
+  // cluster can reject them.
   for (let i = 0; i < 500; i += 1) {
     load({ ROUSE_GOSSIP_SECRET: `the first of two secrets,the second of two ${i}` })
   }

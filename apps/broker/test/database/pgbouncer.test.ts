@@ -9,7 +9,7 @@ import { stateOf, untilWaiting, wakesDuring } from '../support/node-state.ts'
 
 const options = { skip: pgbouncerMissing, timeout: 120_000 }
 
-/** Fewer server connections than a node has clients, so that they are shared. */
+/** Fewer server connections than a node opens to pgbouncer, so that they are shared. */
 const poolSize = 3
 
 async function pooled(t: Test) {
@@ -19,7 +19,7 @@ async function pooled(t: Test) {
   return { database, through: pgbouncer.through(database.url) }
 }
 
-/** Queries through the pooler, and LISTENs on PostgreSQL directly. */
+/** Starts a node that queries through the pooler and LISTENs on PostgreSQL directly. */
 async function pooledNode(
   t: Test,
   env: Readonly<Record<string, string>> = {},
@@ -29,7 +29,7 @@ async function pooledNode(
   return startBroker(t, { database, env: { ...urls, ...env } })
 }
 
-/** A hundred at once, so that every kind of statement runs on every server connection. */
+/** Makes a hundred concurrent calls, so that every kind of statement runs on every server connection. */
 async function pushAndPopMany(t: Test, node: RunningBroker): Promise<void> {
   const api = apiOf(node.url)
   const many = Array.from({ length: 100 }, (_, i) => ({
@@ -158,7 +158,7 @@ test('a node migrates the schema through pgbouncer', options, async (t) => {
   }
 })
 
-/** The channels of its server connections, as far as queries that reach each of them in turn can tell. */
+/** Returns the channels on which the server connections of the pooler listen. Uses all of them at once. */
 async function channelsOf(url: string): Promise<string[]> {
   const clients = await Promise.all(
     Array.from({ length: poolSize }, async () => {

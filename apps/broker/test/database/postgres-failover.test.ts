@@ -8,16 +8,16 @@ import { startFailoverLoad } from '../support/failover-load.ts'
 import { apiOf, send } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
 
-/** For servers that start, replay and copy on a busy machine; no assertion depends on their speed. */
+/** Time for servers to start, replay and copy on a busy machine. No assertion depends on their speed. */
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
 /**
- * How long a node may take to use a server that accepts writes. It checks about five times a second, so that
- * it takes a second on a quiet machine; this is the promised maximum.
+ * How long a node may take to use a server that accepts writes: the promised maximum. On a quiet machine it takes
+ * a second, because the node checks about five times a second.
  */
 const foundMsMax = 10_000
 
-/** As above, plus the time to notice that the old server is silent, which is 5 s on a quiet machine. */
+/** The same plus the time to notice that the old server is silent, which is 5 s on a quiet machine. */
 const leftMsMax = 30_000
 
 const pair = await startPostgresPair({ synchronous: true })
@@ -25,7 +25,7 @@ file.teardown(() => pair.stop())
 const node = await sharedBroker({ database: { url: pair.url } as TestDatabase })
 const api = apiOf(node.url)
 
-/** Cancels every commit that waits for the standby until the request is answered. */
+/** Cancels every wait of a commit for the standby, until the request has its response. */
 async function withCancelledWaits<T>(asked: Promise<T>): Promise<T> {
   let answered = false
   const answer = asked.finally(() => {

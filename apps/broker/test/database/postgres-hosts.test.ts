@@ -9,7 +9,7 @@ import { eventually, type PostgresPair, startPostgresPair } from '@rouse/testkit
 import type pg from 'pg'
 import { type Test, test } from 'tap'
 
-/** The servers are real and the machine may be busy. */
+/** Long, because the servers are real and the machine may be busy. */
 const patience = { timeoutMs: 60_000, intervalMs: 50 }
 
 async function pairWithPool(t: Test, url?: (pair: PostgresPair) => string) {
@@ -76,7 +76,7 @@ test('a frozen server is abandoned, and its open calls have an unknown outcome',
 
 test('a slow statement on a live server is not abandoned', async (t) => {
   const { pool } = await pairWithPool(t)
-  // Longer than it takes to suspect a silent server and to abandon it.
+  // The statement takes longer than a pool needs to suspect a silent server and abandon it.
   const { rows } = await pool.query(`select 'done' as said from pg_sleep(7)`)
   t.same(rows, [{ said: 'done' }])
 })
@@ -88,7 +88,7 @@ test('a read-only server is abandoned for one that accepts writes', async (t) =>
   const first = pair.primary
   await first.query('alter system set default_transaction_read_only = on')
   await first.query('select pg_reload_conf()')
-  // A client held during the change does not know of it yet.
+  // A client that was checked out during the change does not know yet that the server is read-only.
   const failure = await eventually(
     () =>
       held.query(`insert into public.log values ('refused')`).then(

@@ -1,18 +1,21 @@
-// While a synchronous standby is away, PostgreSQL holds every commit without a limit. Clients learn in time
-// that the outcome is unknown and retry with the same id, and no message is lost or stored twice.
+// While a synchronous standby is away, every commit waits in PostgreSQL without a limit. Clients get a
+// response in time that says that the outcome is unknown. They retry with the same id, and no message is lost
+// or stored twice.
 import { setTimeout as delay } from 'node:timers/promises'
 import { eventually, startPostgresPair, type TestDatabase } from '@rouse/testkit'
 import { t as file, test } from 'tap'
 import { type Answer, apiOf, send } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
 
-/** For servers that start, replay and copy on a busy machine; no assertion depends on their speed. */
+/** Time for servers to start, replay and copy on a busy machine. No assertion depends on their speed. */
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
 /** Long enough for a busy machine to open a connection, so that the statement is sent before it hangs. */
 const writeTimeoutMs = 3_000
 
-/** Ten times the promise, for a busy machine. Without a limit, requests would wait for the standby. */
+/**
+ * Ten times the promised time, for a busy machine. Without a timeout, requests would wait for the standby.
+ */
 const answeredMsMax = 10 * writeTimeoutMs
 
 const pair = await startPostgresPair({ synchronous: true })
@@ -23,7 +26,7 @@ const node = await sharedBroker({
 })
 const api = apiOf(node.url)
 
-/** The response, which must arrive while the standby is away. */
+/** Returns the response. Fails if it does not arrive in time. */
 async function inTime(asked: Promise<Answer>): Promise<Answer> {
   const late = delay(answeredMsMax, undefined, { ref: false }).then(() => {
     throw new Error(`no answer within ${answeredMsMax} ms`)
@@ -31,7 +34,7 @@ async function inTime(asked: Promise<Answer>): Promise<Answer> {
   return Promise.race([asked, late])
 }
 
-/** Commits of this node's workers that wait for the standby. */
+/** Returns the number of commits of this node's workers that wait for the standby. */
 async function hanging(): Promise<number> {
   const [row] = await pair.primary.query<{ count: number }>(
     `select count(*)::int as count from pg_stat_activity
@@ -45,7 +48,7 @@ const refused = { status: 503, body: { code: 'database_unavailable', retryable: 
 
 test('requests are answered in time while the synchronous standby is away', async (t) => {
   const queue = unique()
-  /** The response to each push and its partition, by transaction id. */
+  /** The partition of each push and the code of its response, by transaction id. */
   const told = new Map<string, { readonly partition: string; readonly code: string }>()
   const push = async (transactionId: string, partition: string) => {
     const item = { queue, partition, payload: transactionId, transactionId }
@@ -99,7 +102,7 @@ test('requests are answered in time while the synchronous standby is away', asyn
         },
       ]
       const schedule = { name: unique(), queue, cron: '0 0 1 1 *', payload: 1 }
-      // The first push that hangs keeps the lane of this lease locked.
+      // The first of the hanging pushes keeps the lane of this lease locked.
       const behind = {
         ack: api.ack(message),
         extend: api.post(`/lease/${message.leaseId}/extend`, { seconds: 60 }),
@@ -156,7 +159,7 @@ test('requests are answered in time while the synchronous standby is away', asyn
   )
 })
 
-/** Of all stored messages of a queue. */
+/** Returns the transaction ids of all stored messages of a queue. */
 async function transactionIds(queue: string): Promise<string[]> {
   const answer = await api.get(`/messages?queue=${queue}&limit=1000`)
   const messages = answer.body.messages as { transactionId: string }[]

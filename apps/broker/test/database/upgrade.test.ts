@@ -1,4 +1,4 @@
-// Two releases on one database: real processes, each with its own migrations.
+// Two releases run on one database, as real processes with their own migrations.
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { freePort } from '@rouse/database'
@@ -10,14 +10,14 @@ import { release, releaseTree } from '../support/release-tree.ts'
 
 const options = { timeout: 120_000 }
 
-/** Needs ACCESS EXCLUSIVE on the table that every enqueue and delayed push writes to. */
+/** A migration that needs ACCESS EXCLUSIVE on the table that every enqueue and delayed push writes to. */
 const change = (worksWith: number) =>
   `-- works-with: ${worksWith}\nalter table rouse.scheduled add column next_release integer;`
 
-/** Three tries: the node waits 0.2 s for the lock, then pauses for 2 s. */
+/** Time for three tries: in each, the node waits 0.2 s for the lock and then pauses for 2 s. */
 const triesSeconds = 6
 
-/** A push that took longer would have waited for a whole pause of the upgrade. */
+/** Shorter than the pause between two tries, for which no push may wait. */
 const stallMsMax = 1_500
 
 test(
@@ -61,7 +61,7 @@ test(
       body: { code: 'starting' },
     })
 
-    // The other node and SQL users keep working during several of its tries.
+    // The other node and SQL users keep working while the upgrading node tries several times.
     const api = apiOf(older.url)
     const ageOf = async () =>
       Number(/(\d+) s old$/.exec((await send('GET', `${url}/ready`)).body.detail)?.[1])

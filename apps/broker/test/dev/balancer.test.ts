@@ -6,7 +6,7 @@ import { type Backend, startBalancer } from '../../src/dev/balancer.ts'
 
 const host = '127.0.0.1'
 
-/** A server that answers with its own name. */
+/** Starts a server that responds with its own name. */
 async function startServer(t: Test, name: string): Promise<Backend & { readonly server: Server }> {
   const server = createServer((_request, response) => response.end(name))
   await new Promise<void>((resolve) => server.listen(0, host, resolve))

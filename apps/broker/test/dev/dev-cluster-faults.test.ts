@@ -1,4 +1,4 @@
-// Bad flags, folders and logs of a development cluster, and nodes that die or hang.
+// A development cluster with invalid flags, folders or logs, and with nodes that die or hang.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -71,7 +71,7 @@ test('a start that hangs does not block stop', async (t) => {
     code: 'stuck',
     message: /took longer than .* and was abandoned/,
   })
-  // Not in this thread, which may still have to open the other end.
+  // Write asynchronously: this thread may still have to open the other end of the pipe.
   await Promise.all([writeFile(file, ''), starting])
 })
 

@@ -16,7 +16,7 @@ import { apiOf } from '../support/http.ts'
 const port = freePortBase()
 const patience = { timeoutMs: 60_000 }
 const timeout = 240_000
-/** Above every valid process id. */
+/** A process id above every valid one. */
 const unusedPid = 2 ** 22 + 1
 
 test('a development cluster prints its addresses and restarts killed processes', {

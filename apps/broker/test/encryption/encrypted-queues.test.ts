@@ -12,7 +12,7 @@ import { createLogger } from '../../src/log.ts'
 const log = createLogger({ level: 'silent', node: 'a', process: 'test' })
 const never = 600_000
 
-/** A worker's cache in front of a database played by the test. */
+/** A worker's cache, with a database that the test simulates. */
 function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
   let encrypted: readonly string[] = []
   let reads = 0
@@ -44,7 +44,7 @@ function memory(t: Test, { everyMs = never, keys = [randomBytes(32)] } = {}) {
     encrypt: (...names: string[]) => {
       encrypted = names
     },
-    /** Delays results from now on; they still have the values of this moment. */
+    /** Delays the results of later reads. They still have the values of the moment of the read. */
     hold: () => {
       let release: () => void = () => {}
       held = new Promise((resolve) => {

@@ -64,7 +64,7 @@ test('a node does not start with an invalid key', async (t) => {
   t.throws(() => load({ ROUSE_DEFAULT_ENCRYPTION_ENABLED: 'true' }), ConfigError)
 })
 
-/** The payloads of every table that holds any. */
+/** Returns the payloads of every table that has payloads. */
 async function stored({ pool }: TestDatabase): Promise<string> {
   const { rows } = await pool.query(
     `select payload from rouse.messages union all select payload from rouse.scheduled

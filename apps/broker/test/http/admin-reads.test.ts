@@ -1,4 +1,4 @@
-// Lists for operators: they come in pages and do not slow down messages.
+// Lists for operators have pages, and slow list queries do not slow down pushes and pops.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { apiOf } from '../support/http.ts'

@@ -1,5 +1,5 @@
-// Numbers that JavaScript cannot hold are kept exactly in payload, headers and data; elsewhere they are plain
-// numbers.
+// Numbers that JavaScript cannot represent keep all their digits in payload, headers and data. In other
+// fields they are parsed as usual.
 import fc from 'fast-check'
 import { test } from 'tap'
 import { apiOf, send } from '../support/http.ts'
@@ -68,7 +68,7 @@ function objectText(value: fc.Arbitrary<string>) {
     trickyText,
     fc.constantFrom('payload', 'headers', 'data', 'items', '__proto__'),
   )
-  // JavaScript puts integer keys first in objects that are not kept as text.
+  // No integer keys: JavaScript puts them first in objects that are parsed.
   const keys = fc.uniqueArray(
     key.filter((text) => !/^\d+$/.test(text)),
     { maxLength: 4 },

@@ -9,7 +9,7 @@ const { url } = await sharedBroker({
 const api = apiOf(url)
 const json = { 'content-type': 'application/json' }
 
-/** Sends raw bytes and resolves with everything received until the connection closed. */
+/** Sends raw bytes. Resolves to everything that was received until the connection closed. */
 function raw(text: string): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve) => {
@@ -143,7 +143,7 @@ test('headers that do not arrive in time are 408', async (t) => {
 test('live, ready and stats answer', async (t) => {
   t.match(await send('GET', `${url}/live`), { status: 200, body: { status: 'live', node: 'n1' } })
   t.match(await send('GET', `${url}/ready`), { status: 200, body: { status: 'ready' } })
-  // The best of several, because the machine may be busy; the response needs no query.
+  // The response needs no query. The shortest of several requests counts, because the machine may be busy.
   const tookMs: number[] = []
   for (let i = 0; i < 10; i += 1) {
     const began = performance.now()

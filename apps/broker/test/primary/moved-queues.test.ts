@@ -5,7 +5,7 @@ import { MovedQueues } from '../../src/primary/moved-queues.ts'
 import { pass } from '../support/node-state.ts'
 
 const roundMs = 2
-/** More than sixteen rounds. */
+/** Time for all rounds: more than sixteen. */
 const allRoundsMs = 100
 
 function startMoved(t: Test, onTold: () => void = () => {}) {

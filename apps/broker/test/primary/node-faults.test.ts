@@ -1,4 +1,4 @@
-// Faults of workers, clients and PostgreSQL affect nothing else.
+// A fault of a worker, a client or PostgreSQL does not affect the other parts of a node.
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { startEmbeddedPostgres } from '@rouse/database'
@@ -11,12 +11,12 @@ import { childrenOf } from '../support/process-tree.ts'
 /** A worker starts in a second, unless every core is busy with other tests. */
 const patience = { timeoutMs: 30_000 }
 
-/** fetch may reuse a connection of the dead worker; such a request was never sent. */
+/** Repeats a failed request: fetch may have tried a connection of the dead worker, and sent nothing. */
 async function afterClose<T>(ask: () => Promise<T>): Promise<T> {
   return await ask().catch(() => ask())
 }
 
-/** Sends on a connection that stays open; the primary chooses its worker. */
+/** Opens a connection that stays open. The primary has chosen the worker that serves it. */
 function connectionTo(t: Test, url: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
@@ -55,7 +55,8 @@ test('a killed worker loses no message and does not disturb the other worker', a
     const { body } = await send('GET', `${node.url}/stats`).catch(() => ({ body: undefined }))
     return body?.local_sidecars === 2 && body.group_backoff.groups_in_flight === 0
   }, patience)
-  // Waiters of the surviving worker are answered; clients of the killed one lost their connection and retry.
+  // Waiters of the surviving worker get responses. Clients of the killed worker lose their connection and
+  // retry.
   const items = Array.from({ length: 20 }, (_, i) => ({
     queue: 'other',
     partition: `p${i}`,
@@ -84,7 +85,7 @@ test('a stalled primary does not count the answer of a worker as late', async (t
   const node = await startBroker(t, { env: { NOTIFY_DELIVERY_TIMEOUT_MS: String(timeoutMs) } })
   const primary = node.child.pid as number
   const waiting = apiOf(node.url).pop('q', '?wait=true&timeout=60000')
-  // Opened before anything stops, because the primary distributes connections; each worker gets some.
+  // Open the connections before the primary is stopped, because it distributes them. Each worker gets some.
   const connections = Array.from({ length: 4 }, () => connectionTo(t, node.url))
   const holder = await eventually(async () => {
     const answers = await Promise.all(connections.map((ask) => ask('GET', '/stats')))
@@ -151,7 +152,8 @@ test('messages popped for forty clients that disconnect meanwhile are not lost',
     },
     { timeoutMs: 30_000 },
   )
-  // A response that was already sent cannot be taken back: its message waits for the lease and is charged.
+  // Messages of a response that was already sent cannot be released: they wait for the end of the lease and
+  // are charged.
   const givenBack = [...attempts.values()].filter((attempt) => attempt === 1).length
   t.ok(givenBack >= 20, `${givenBack} of 40 were released at once, uncharged`)
 })
@@ -166,7 +168,7 @@ test('a proxy that resets the connection after the response ends no lease', asyn
   }
 })
 
-/** As HAProxy does: reads the whole response, then resets the connection. */
+/** Reads the whole response, then resets the connection, as HAProxy does. */
 async function popAndReset(url: string, queue: string): Promise<Ackable> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)

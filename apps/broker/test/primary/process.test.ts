@@ -129,7 +129,7 @@ test('a port in use ends the program with code 1', async (t) => {
   t.match(log, /EADDRINUSE/)
 })
 
-/** A client that sends one request on its own connection, and closes it after the response. */
+/** Sends one request on its own connection, and closes the connection after the response. */
 function askOnce(t: Test, port: number): Socket & { answered?: boolean } {
   const client: Socket & { answered?: boolean } = connect(port, '127.0.0.1')
   t.teardown(() => client.destroy())
@@ -142,12 +142,12 @@ function askOnce(t: Test, port: number): Socket & { answered?: boolean } {
   return client
 }
 
-/** `T` means stopped. */
+/** Returns the state of a process from /proc: `T` means stopped. */
 function stateOf(pid: number): string | undefined {
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
 }
 
-/** Sockets in CLOSE_WAIT: the client has closed its side, and the node has not. */
+/** Returns the sockets in CLOSE_WAIT: the client has closed its side, and the node has not. */
 function connectionsLeftBy(port: number): string[] {
   const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n')

@@ -1,5 +1,5 @@
-// What the primary sends to its workers, timers and peers when queue options have changed or may have
-// changed; and that it tracks every waiter.
+// What the primary sends to its workers, timers and peers when queue options changed or may have changed. The
+// primary also tracks every waiter.
 import type { WakeHint } from '@rouse/protocol'
 import type { SharedStateStats } from '@rouse/shared-state'
 import { eventually } from '@rouse/testkit'
@@ -30,7 +30,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     config: loadConfig({ env, args: [] }).config,
     clock: systemClock,
     log: createLogger({ level: 'silent', node: 'a', process: 'test' }),
-    // Without waiters there is no grant.
+    // The pool is not used: there are no waiters to poll for.
     pool: {} as pg.Pool,
     workers: { post: () => {}, postAll: (message) => toWorkers.push(message) },
     stats: (one) => {

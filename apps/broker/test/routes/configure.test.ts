@@ -15,7 +15,7 @@ async function startRoute(t: Test) {
   const app = fastify()
   queueRoutes(app, context as BrokerContext)
   t.teardown(() => app.close())
-  /** Returns the notification. */
+  /** Configures a queue; returns the notification that nodes get. */
   const configure = async (body: object) => {
     const payload = { queue: 'q', ...body }
     const { statusCode } = await app.inject({ method: 'POST', url: '/api/v1/configure', payload })

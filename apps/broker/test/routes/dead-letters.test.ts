@@ -1,4 +1,4 @@
-// Dead letters over HTTP: listed, redriven and deleted.
+// Listing, redriving and deleting dead letters over HTTP.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'

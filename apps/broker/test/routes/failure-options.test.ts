@@ -1,4 +1,4 @@
-// The queue options for failed messages: retry delays, retry limit, dead letters, order.
+// The queue options that apply to failed messages: retry delays, retry limit, dead letters, order.
 import { test } from 'tap'
 import { optionsNode, type Popped } from '../support/queue-options.ts'
 

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { createLeaseLookup } from '../../src/routes/required-leases.ts'
 import type { BrokerContext } from '../../src/worker/context.ts'
 
-/** A node whose database answers lookups with `query`. */
+/** A node whose database runs `query` for each lookup. */
 function nodeWith(query: () => Promise<unknown>): BrokerContext {
   return { pool: { query }, config: { writeTimeoutMs: 20 } } as unknown as BrokerContext
 }

@@ -21,7 +21,7 @@ const list = async (queue: string, query = '') =>
   }
 const dataOf = ({ messages }: { messages: Listed[] }) => messages.map(({ data }) => data)
 
-/** One message in each state, by its payload: completed, dead, retrying, leased, pending, scheduled. */
+/** Makes one message in each state, with the state as payload: completed, dead, retrying, leased, … */
 async function oneOfEach(queue: string): Promise<void> {
   await api.post('/configure', { queue, options: { retryBackoffMs: [60_000], onFailure: 'skip' } })
   await api.push(...[1, 2, 3, 4, 5].map((payload) => ({ queue, payload })))

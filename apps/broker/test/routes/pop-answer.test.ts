@@ -14,7 +14,7 @@ const { url, database, log } = await sharedBroker({
 const api = apiOf(url)
 const { pool } = database
 
-/** A queue of these payloads; an undefined one is encrypted with this node's key for another message. */
+/** Makes a queue of these payloads. For an undefined payload, it stores one that cannot be decrypted. */
 async function queueOf(payloads: readonly unknown[], options: object = {}): Promise<string> {
   const queue = unique()
   await api.post('/configure', {
@@ -120,7 +120,7 @@ test('an internal error is logged without the contents of rows', async (t) => {
   const failed = await api.post('/configure', { queue, namespace: 'secret' })
   await pool.query('alter table rouse.queues drop constraint no_secrets')
   t.match(failed, { status: 500, body: { code: 'internal' } })
-  // Other tests of this file log failed requests, too, and this line may arrive after the response.
+  // Wait for the right line: other tests log failed requests, too, and a line may arrive after the response.
   const text = await eventually(async () => {
     const failures = JSON.stringify(log.filter(({ msg }) => msg === 'request failed'))
     return /no_secrets/.test(failures) && failures

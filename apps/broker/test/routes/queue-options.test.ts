@@ -1,5 +1,5 @@
-// The effect of every queue option over HTTP; those about failed messages are in failure-options.test.ts.
-// Long waits pass on the database's clock.
+// The effect of every queue option over HTTP, except those about failed messages (failure-options.test.ts).
+// Instead of waiting, tests advance the clock of the database.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { optionsNode, type Popped } from '../support/queue-options.ts'
@@ -9,8 +9,10 @@ const { node, api, queueWith, pushAll, take, takeSoon, dataOf, kept, nothingYet 
   await optionsNode()
 const { advanceClock } = node.database
 
-/** A round of retention that ran while the clock moved used the old time, and the next one starts a minute
- * later. */
+/**
+ * Advances the clock by minutes until retention has removed the messages: a round that ran while the clock moved
+ * used the old time, and rounds are a minute apart.
+ */
 async function untilKept(queue: string, count: number): Promise<void> {
   const isDone = async () => {
     if ((await kept(queue)) === count) return true

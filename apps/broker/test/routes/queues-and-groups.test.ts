@@ -122,7 +122,7 @@ test('a large queue is purged in the background, which its details show', async 
   const queue = unique()
   await api.push({ queue, payload: 1 })
   const operator = await sqlUser(t, node.database.url)
-  // As if it had more than 20,000 partitions.
+  // Make the purge run in steps, as for a queue with more than 20,000 partitions.
   await operator.query(
     `create or replace function rouse.purges_in_steps(p_queue_id integer, p_queue text) returns boolean
      language sql as $$ select p_queue = '${queue}' $$`,

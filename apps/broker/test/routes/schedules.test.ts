@@ -1,4 +1,4 @@
-// Schedules through the API and on real nodes: one message per tick, whichever node fires it.
+// Schedules over HTTP on real nodes: each tick pushes one message, whichever node fires it.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -205,7 +205,7 @@ test('a full queue delays only its own schedule', async (t) => {
   await api.push({ queue: full, payload: 'in the way' })
   await api.post('/schedules', { name: full, queue: full, cron: '* * * * * *' })
   await api.post('/schedules', { name: free, queue: free, cron: '* * * * * *' })
-  // At least two ticks: there is room for one of them.
+  // At least two ticks pass. The full queue will have room for one message.
   for (let i = 0; i < 3; i += 1) {
     t.equal((await api.pop(free, '?wait=true&timeout=10000&autoAck=true')).status, 200)
   }
@@ -226,7 +226,7 @@ test('a locked queue delays only its own schedules, however many it has', async 
   t.teardown(() => holder.release(true))
   await holder.query('begin')
   await holder.query('select from rouse.partitions for update')
-  // More than one round of the scheduler reads.
+  // More schedules than the scheduler reads in one round.
   for (let i = 0; i < 120; i += 1) {
     await own.post('/schedules', { name: `l${i}`, queue: 'locked', cron: '* * * * * *' })
   }

@@ -87,7 +87,7 @@ test('requiredLeases of older clients fence an ack, and an ack without any lease
   t.match(good, { status: 200, body: { success: true } })
 })
 
-/** As older clients send them, without their own leaseId. */
+/** An ack without a leaseId, as older clients send it. */
 function unfenced(message: Ackable): object {
   const { transactionId, partitionId } = message
   return { type: 'ack', transactionId, partitionId, status: 'completed' }

@@ -1,4 +1,5 @@
-// One test per reason: the state is created over HTTP, and the response names it with its details.
+// One test per reason that `why` can give: the test creates a state over HTTP, and the response names the
+// reason with its details.
 import { startEmbeddedPostgres } from '@rouse/database'
 import { eventually, type TestDatabase } from '@rouse/testkit'
 import { test } from 'tap'
@@ -162,7 +163,8 @@ test('a group that holds back retention is named, and so is one that no longer d
   const hourMs = 3_600_000
   const idle = await startBroker(t, {
     instrumented: true,
-    // One round a day: with shorter intervals, the jump of the clock would count as time without any node.
+    // One round of retention a day: with a shorter interval, the jump of the clock would count as time in
+    // which no node ran.
     env: {
       ROUSE_IDLE_GROUP_SECONDS: String(48 * 3_600),
       ROUSE_RETENTION_INTERVAL_MS: String(24 * hourMs),

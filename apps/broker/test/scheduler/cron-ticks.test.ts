@@ -82,8 +82,8 @@ test('ticks of every half hour come in both of the repeated hours', async (t) =>
 })
 
 test('hourly ticks are an hour apart, in every time zone', async (t) => {
-  // Lord Howe changes its clocks by half an hour, so two ticks on the hour are half an hour nearer or
-  // farther.
+  // Lord Howe Island changes its clocks by half an hour, so ticks around the change are half an hour nearer
+  // or farther.
   const hours = [3_600_000]
   const halves = [1_800_000, 3_600_000, 5_400_000]
   for (const [timeZone, begin, wanted] of [

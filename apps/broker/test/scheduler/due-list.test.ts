@@ -1,4 +1,4 @@
-// The list of deadlines compared with a plain array, and the estimate of the database's clock with the true
+// Compares the list of deadlines with a plain array, and the estimate of the database's clock with the true
 // time.
 import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
@@ -76,8 +76,7 @@ test('the list behaves like a plain array over random sequences', async (t) => {
   }
 })
 
-/** The database's clock is `offset` ahead of ours. The query reads it after `there` ms and takes `total`
- * ms. */
+/** Samples a clock that is `offset` ms ahead. The query reads it after `there` ms and takes `total` ms. */
 function ask(clock: DatabaseClock, at: number, offset: number, there: number, total: number): void {
   clock.sample({
     sentAtMs: at,

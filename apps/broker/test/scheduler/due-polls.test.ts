@@ -1,4 +1,5 @@
-// The timers alone, with due polls answered by the test: a notice that arrives at a bad moment is not lost.
+// The timers without a database: the test provides the results of due polls. A notice is not lost, whenever
+// it arrives.
 
 import type { DueTimes } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
@@ -10,7 +11,7 @@ import { pass } from '../support/node-state.ts'
 
 const nothing = { reap: [], promote: [], cron: [], retain: [], hasWindows: false }
 
-/** Timers on a database without due times, unless given; each due poll can be delayed. */
+/** Timers on a simulated database, by default without due times. Each due poll can be delayed. */
 function setUp(known: Partial<DueTimes> = {}) {
   const runs: { job: JobName; atMs: number }[] = []
   let looks = 0

@@ -1,4 +1,4 @@
-// The examples of docs/sql.md, unchanged.
+// Runs the examples of docs/sql.md, unchanged.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { eventually } from '@rouse/testkit'
@@ -15,7 +15,7 @@ function example(language: string): string {
   return found?.[1] ?? ''
 }
 
-/** A folder in which `pg` is found and that no other test uses. */
+/** A folder that no other test uses, and from which `pg` can be imported. */
 const folder = new URL('../../.tap/examples/', import.meta.url)
 
 async function run(script: string, onStart?: (child: ChildProcess) => void) {

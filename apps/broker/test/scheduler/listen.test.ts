@@ -1,4 +1,5 @@
-// SQL producers and consumers: they take effect when they commit, and block nothing before that.
+// Calls of SQL producers and consumers take effect when their transaction commits, and block nothing before
+// that.
 import { test } from 'tap'
 import { apiOf } from '../support/http.ts'
 import { pass, stateOf, untilWaiting, wakesDuring } from '../support/node-state.ts'
@@ -7,10 +8,9 @@ import { sqlUser } from '../support/sql-user.ts'
 
 const node = await sharedBroker()
 const api = apiOf(node.url)
-/** Generous for a busy machine: the counted wake-ups are more precise. */
+/** Generous for a busy machine. The tests also count wake-ups, which is more precise. */
 const slackMs = 5_000
-/** How long users leave transactions open: longer than the due poll's second, and than two leases of a
- * second. */
+/** How long users leave transactions open: longer than the interval of due polls and two leases of 1 s. */
 const openMs = Number(process.env.ROUSE_TEST_OPEN_SECONDS ?? 2.2) * 1_000
 const timeout = 60_000 + 3 * openMs
 
@@ -48,7 +48,7 @@ test('a transaction that stays open blocks neither pushes nor pops of its partit
   const begun = performance.now()
   const sent: unknown[] = ['before']
   const received: unknown[] = []
-  // A request that waits for the transaction would never return here.
+  // A request that waited for the transaction would never return, because it ends after this loop.
   for (let n = 0; performance.now() - begun < openMs; n += 1) {
     t.equal((await api.push({ queue, payload: n })).status, 201)
     sent.push(n)
@@ -101,7 +101,7 @@ test('a direct INSERT into scheduled is notified as well', async (t) => {
   t.match(wakes, { notify: 1 })
 })
 
-/** A leased message, with the id of its lease in SQL. */
+/** Leases a message over HTTP; returns the id of the lease for use in SQL. */
 async function heldLease(queue: string, query = ''): Promise<string> {
   await api.pop(queue, query)
   const { rows } = await node.database.pool.query<{ id: string }>(

@@ -9,7 +9,7 @@ import { apiOf } from '../support/http.ts'
 import { pass, stateOf, untilWaiting, wakesDuring } from '../support/node-state.ts'
 import { sqlUser } from '../support/sql-user.ts'
 
-/** Generous for a busy machine: the counted wake-ups are more precise. */
+/** Generous for a busy machine. The tests also count wake-ups, which is more precise. */
 const slackMs = 5_000
 
 test('a killed LISTEN connection is replaced', async (t) => {
@@ -96,7 +96,7 @@ test('the listener stops although its server does not answer', async (t) => {
   await listener.start()
   t.equal(listener.state(), 'up')
   proxy.silence()
-  // The server does not confirm the end of the connection; waiting for that would take until the test ends.
+  // The server does not confirm the end of the connection. A listener that waited for it would not stop.
   await listener.stop()
   t.equal(listener.state(), 'down')
 })

@@ -1,4 +1,4 @@
-// Retention, which one node at a time runs for the cluster, and another continues when that node dies.
+// One node at a time runs retention for the cluster. Another node continues when that node dies.
 import { eventually, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -12,7 +12,7 @@ async function count(database: TestDatabase, table: string): Promise<number> {
   return Number(rows[0]?.n)
 }
 
-/** Resolves when a whole round of each kind has started and ended after now. */
+/** Starts a round of each kind of retention, and resolves when all of them have ended. */
 async function untilRound(database: TestDatabase): Promise<void> {
   const jobs = `name in ('retention', 'dedup', 'history')`
   await database.pool.query(
@@ -20,7 +20,7 @@ async function untilRound(database: TestDatabase): Promise<void> {
   )
   await eventually(
     async () => {
-      await database.advanceClock(50) // with a frozen clock the next step would stay in the future
+      await database.advanceClock(50) // on a frozen clock the next step would never be due
       const { rows } = await database.pool.query(
         `select from rouse.chores where ${jobs} and (last_at is null or position <> 0)`,
       )
@@ -148,7 +148,7 @@ test('a waiting consumer keeps its group active, even without messages for weeks
   await api.pop('q', '?consumerGroup=gone')
   for (let day = 0; day < 16; day += 1) {
     await database.advanceClock(dayMs)
-    // One request after another, as a worker sends them; each ends empty.
+    // One request after another, as a consumer sends them. Each ends without a message.
     t.equal((await api.pop('q', '?consumerGroup=waits&wait=true&timeout=100')).status, 204)
     await untilRound(database)
     const { rows } = await database.pool.query(
@@ -229,7 +229,7 @@ test('retention skips a locked partition and returns to it soon', async (t) => {
   await eventually(async () => (await count(database, 'messages')) === 1, { timeoutMs: 10_000 })
   await keeper.query('rollback')
   keeper.release()
-  // The interval between rounds is a minute.
+  // Sooner than the next regular round: the interval between rounds is a minute.
   await eventually(async () => (await count(database, 'messages')) === 0, { timeoutMs: 10_000 })
   t.pass('gone')
 })

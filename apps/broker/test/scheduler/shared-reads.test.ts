@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { sharedReads } from '../../src/encryption/encrypted-queue-cache.ts'
 
-/** Reads that the test ends. */
+/** Reads that end when the test ends them. */
 function manual() {
   const ends: { resolve: () => void; reject: (error: Error) => void }[] = []
   let underWay = 0
@@ -60,7 +60,7 @@ test('a caller between two reads also shares the next one', async (t) => {
   const { read, begun, end, most } = manual()
   const asked: Promise<void>[] = []
   const early = read()
-  // A few microtasks run between the two.
+  // These calls come in the few microtasks between the first read and the second.
   const turns = early.then(() => asked.push(read())).then(() => asked.push(read()))
   asked.push(read())
   end(0)

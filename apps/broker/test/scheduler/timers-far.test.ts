@@ -1,5 +1,5 @@
-// More due times than a node keeps, in virtual time: near ones are kept and on time, far ones are found by
-// due polls and on time, too.
+// More due times than a node keeps, in virtual time. The node keeps the near ones, and finds the far ones by
+// due polls. Jobs for both are on time.
 import { mock } from 'node:test'
 import { seededRandom } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -9,10 +9,10 @@ import { Timers } from '../../src/scheduler/timers.ts'
 
 const dayMs = 86_400_000
 const roundTripMsMax = 40
-/** A node is sure of a due time one round trip after it; one ms is for each clock's rounding. */
+/** A node is sure that a time is due one round trip after it. Two ms are for the rounding of both clocks. */
 const lateMsMax = roundTripMsMax + 2
 
-/** Timers and a database whose clock is an hour ahead, with a round trip that the test chooses. */
+/** Timers and a simulated database. Its clock is an hour ahead, and the test chooses the round-trip time. */
 function setUp(t: Test, roundTripMs: () => number = () => roundTripMsMax) {
   mock.timers.enable({ apis: ['setTimeout'] })
   let nowMs = 0
@@ -70,7 +70,7 @@ function setUp(t: Test, roundTripMs: () => number = () => roundTripMsMax) {
     pass,
     known: () => timers.stats().known as number,
     start: () => Promise.all([timers.start(), pass(roundTripMsMax)]),
-    /** Commits a message that is due in that many ms, and notifies the timers. */
+    /** Commits a message that is due in `inMs` ms, and notifies the timers. */
     schedule: (inMs: number): number => {
       const dueAtMs = databaseMs() + inMs
       rows.add(dueAtMs)
@@ -114,7 +114,7 @@ test('a due time is not lost between polls, whenever its notice arrives and howe
   await start()
   const dueAts: number[] = []
   for (let i = 0; i < 300; i += 1) {
-    // Around one horizon, around two, and at random.
+    // Due times close to one horizon of a due poll, close to two, and random ones.
     const inMs = [1_400 + random.below(200), 2_900 + random.below(200), 1 + random.below(6_000)]
     dueAts.push(schedule(inMs[i % 3] ?? 1))
     await pass(random.below(100))
@@ -128,7 +128,7 @@ test("near due times are kept among any number of far ones, even before the data
   const { timers, schedule, pass, lateMs, known } = setUp(t)
   const started = timers.start()
   await pass(roundTripMsMax - 1)
-  // The due poll in progress has not seen them.
+  // The due poll in progress has read its result before these messages exist.
   for (let i = 0; i < 2 * deadlinesMax; i += 1) schedule(dayMs - i)
   const near = [100, 200, 300].map(schedule)
   t.equal(known(), deadlinesMax)

@@ -1,5 +1,5 @@
-// Messages are delivered when they are due: not earlier, and not much later. The slack is ten times the limit
-// of the bench.
+// Messages are delivered when they are due: not earlier, and not much later. The allowed delay is ten times
+// the limit of the bench.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -32,7 +32,8 @@ test('of two hundred due times within three seconds none is early, lost or very 
       dueAt.set(i, firstAt + i * 15)
       return { queue, partition: `p${i % 40}`, payload: i }
     })
-    // Most by absolute time in a few requests; the rest one by one, by a delay from the database's time.
+    // Most messages have an absolute time and share a few requests. The others have a delay, which counts
+    // from the time of the database, and are pushed one by one.
     const absolute = items.slice(0, 160).map((item) => {
       return { ...item, runAt: new Date(dueAt.get(item.payload) ?? 0).toISOString() }
     })
@@ -57,7 +58,7 @@ test("delays follow the database's clock, even if it is an hour ahead", async (t
   await database.advanceClock(3_600_000)
   const node = await startBroker(t, { database })
   const api = apiOf(node.url)
-  await api.push({ queue: 'q', payload: 'first', delayMs: 1 }) // warms up both sides
+  await api.push({ queue: 'q', payload: 'first', delayMs: 1 }) // warms up the node and the database
   await api.pop('q', '?wait=true&timeout=5000&autoAck=true')
   const begun = performance.now()
   await api.push({ queue: 'q', payload: 'later', delayMs: 400 })

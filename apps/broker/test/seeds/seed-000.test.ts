@@ -1,5 +1,5 @@
-// The test plan of seed 000, long polling; a title ends with the number of its item. Items that take minutes
-// run in the bench.
+// The test plan of seed document 000 (see ARCHITECTURE.md), long polling. Each title ends with the number of
+// its item. Items that take minutes run in the bench.
 import { eventually } from '@rouse/testkit'
 import pg from 'pg'
 import { test } from 'tap'
@@ -140,7 +140,7 @@ test('a hundred messages at once are consumed by all waiters with few wake-ups (
 })
 
 test('a node with waiters and no messages sends few queries (000-10)', async (t) => {
-  // On a busy machine a late grant may make the node aggressive; here it lasts only a moment.
+  // On a busy machine a late grant may start aggressive mode. With this setting, the mode is short.
   const own = await startBroker(t, { env: { AGGRESSIVE_POLL_DURATION_MS: '500' } })
   const gone = new AbortController()
   const waiting = Array.from({ length: 20 }, (_, i) =>
@@ -155,7 +155,8 @@ test('a node with waiters and no messages sends few queries (000-10)', async (t)
   const begun = performance.now()
   await eventually(() => performance.now() - begun > 4_000, { timeoutMs: 10_000 })
   const after = await stateOf(own)
-  // wait/wakes.test.ts counts all queries in PostgreSQL; these two kinds could grow without bounds.
+  // wait/wakes.test.ts counts all queries in PostgreSQL. This test counts the two kinds that could grow
+  // without bounds.
   t.ok(after.time.looks - before.time.looks <= 6, 'due polls')
   t.ok(
     (after.counters.fallbackChecks ?? 0) - (before.counters.fallbackChecks ?? 0) <= 2,

@@ -1,5 +1,6 @@
-// The test plan of seed 001, optimised polling, except for items that seed 000 covers; a title ends with the
-// number of its item. The state machine is tested with a virtual clock, everything else on a real node.
+// The test plan of seed document 001 (see ARCHITECTURE.md), optimised polling, except for items that seed 000
+// covers. Each title ends with the number of its item. The state machine is tested with a virtual clock,
+// everything else on a real node.
 import { SharedStateManager } from '@rouse/shared-state'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -65,7 +66,7 @@ test('a failed query makes the node aggressive (001-8)', async (t) => {
   t.equal((await waiting).status, 200, 'the waiter is still served')
 })
 
-/** A manager with one waiter and a virtual clock. */
+/** A manager in aggressive mode, with one waiter and a virtual clock. */
 function aggressiveManager() {
   let now = 0
   const manager = new SharedStateManager(
@@ -80,7 +81,7 @@ function aggressiveManager() {
     advance: (ms: number) => {
       now += ms
     },
-    /** The next fallback poll, at its time. */
+    /** Advances to the next fallback poll and runs it. */
     check: (outcome: 'empty' | 'error' | 'work') => {
       now = Math.max(now, manager.nextWakeAt())
       manager.tick()
@@ -88,7 +89,7 @@ function aggressiveManager() {
       if (outcome === 'error') manager.fallbackFailed()
       else manager.fallbackResult(outcome === 'work' ? keys : [])
       if (outcome !== 'work') return
-      // The worker takes the message, and the group is free again.
+      // The worker pops the message and returns its grant.
       const grantId = manager.tryAcquireGroup(1, 'q/*/g')
       if (grantId !== undefined) manager.releaseGroup('q/*/g', grantId, 'messages')
     },
@@ -138,7 +139,7 @@ test('a grant that no worker takes within 100 ms makes the node aggressive (001-
   const waiting = client.pop('q', '?wait=true&timeout=20000')
   await untilWaiting(own, 'q', 1)
   const [worker = 0] = childrenOf(own.child.pid as number)
-  process.kill(worker, 'SIGSTOP') // all dispatchers are busy
+  process.kill(worker, 'SIGSTOP') // stands for "all dispatchers are busy" in the seed
   await own.database.pool.query(`select rouse.enqueue('q', '1')`)
   await eventually(async () => {
     const { rows } = await own.database.pool.query('select from rouse.messages')

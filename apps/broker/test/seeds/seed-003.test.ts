@@ -1,5 +1,5 @@
-// The verification list of seed 003, job dispatch: an outbox in the user's transaction, leases, retry delays.
-// A title ends with the number of its item.
+// The verification list of seed document 003 (see ARCHITECTURE.md), job dispatch: an outbox in the user's
+// transaction, leases, retry delays. Each title ends with the number of its item.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -36,7 +36,7 @@ test('a job without a NOTIFY is found by polling (003-2)', async (t) => {
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
   const wakes = await wakesDuring(node, async () => {
-    // A row with the origin of the broker never notifies, and no worker sent a hint for this one.
+    // A row whose origin is the broker sends no NOTIFY, and no worker sent a hint for this row.
     await pool.query(
       `insert into rouse.scheduled (queue, partition, due_at, message_id, payload, origin, created_at)
        values ($1, 'p', now(), gen_random_uuid(), '1', 'broker', now())`,
@@ -93,7 +93,7 @@ test('a job that is handled twice has its effect once (003-5)', async (t) => {
   )
   const again = await api.pop(queue, '?wait=true&timeout=10000')
   t.equal(again.body.messages[0].attempt, 2)
-  // The first worker is late: its acknowledgement is refused, which rolls back its effect.
+  // The first worker is late: its ack_in is refused, which rolls back its effect.
   await user.query('begin')
   await user.query(`insert into effects values ('by the first')`)
   await t.rejects(user.query('select rouse.ack_in($1)', [rows[0].id]))

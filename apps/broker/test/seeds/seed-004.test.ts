@@ -1,5 +1,5 @@
-// The testing checklist of seed 004 (POP_WAIT) for one node. cluster/wakes.test.ts has the part about several
-// nodes.
+// The testing checklist of seed document 004 (see ARCHITECTURE.md) (POP_WAIT) for one node.
+// cluster/wakes.test.ts has the part about several nodes.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
@@ -62,7 +62,7 @@ test('the polling interval grows after empty polls, and a push resets it', async
   const client = apiOf(node.url)
   const waiting = client.pop('slow', '?wait=true&timeout=30000')
   await untilWaiting('slow', 1, node.url)
-  // A lost connection counts as a failed query: the node becomes aggressive and backs off from there.
+  // A lost connection counts as a failed query: the node enters aggressive mode, in which the interval grows.
   await node.database.pool
     .query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()',

@@ -14,7 +14,7 @@ export interface RunningBroker {
   readonly url: string
   readonly child: ChildProcess
   readonly database: TestDatabase
-  /** Its log entries so far. */
+  /** The log entries of the node so far. */
   readonly log: Record<string, unknown>[]
   readonly exited: Promise<{ readonly code: number | null; readonly signal: string | null }>
   readonly stop: () => Promise<{ readonly code: number | null; readonly signal: string | null }>
@@ -24,17 +24,19 @@ export interface BrokerOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly database?: TestDatabase
   readonly instrumented?: boolean
-  /** The program of another release. */
+  /** The path of the program, if it is of another release. */
   readonly main?: string
 }
 
-/** The built program: it starts in a third of the time that the sources take. */
+/** The built program, which starts in a third of the time that the sources take. */
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
 /** A start takes a second, unless every core is busy with other tests. */
 const patience = { timeoutMs: 30_000 }
 
-/** The real program on the test's own database. Resolves when it is ready; it ends with the test. */
+/**
+ * Starts a node on the test's own database. Resolves when it is ready, and stops it at the end of the test.
+ */
 export async function startBroker(t: Test, options: BrokerOptions = {}): Promise<RunningBroker> {
   const database =
     options.database ?? (await testDatabase(t, { instrumented: options.instrumented ?? false }))
@@ -75,7 +77,7 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
   return { url, child, database, log, exited, stop }
 }
 
-/** Poolers by the server behind them. */
+/** One pgbouncer for each PostgreSQL server. */
 const poolers = new Map<string, Promise<Pgbouncer>>()
 
 /** With ROUSE_TEST_PGBOUNCER=1 every node queries through pgbouncer and LISTENs on PostgreSQL directly. */
@@ -88,9 +90,9 @@ async function databaseSettings(url: string): Promise<Record<string, string>> {
 }
 
 /**
- * Only with the given environment, and what a program needs to run. Started through `env`, because tap puts
- * its loaders into every Node process that a test starts, and a node of three processes would take ten
- * seconds to start instead of one.
+ * Starts a node with only the given environment, PATH and HOME. It runs under `env`, because tap puts its
+ * loaders into every Node process that a test starts: with them, a node of three processes takes ten seconds to
+ * start instead of one.
  */
 export function spawnBroker(
   env: Readonly<Record<string, string>>,

@@ -12,7 +12,7 @@ export interface ClusterOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Real nodes on one database that have heard each other. */
+/** Starts nodes on one database. Resolves when they have heard each other. */
 export async function startCluster(t: Test, options: ClusterOptions): Promise<RunningBroker[]> {
   const first = await startNode(t, 0, options)
   const others = await Promise.all(
@@ -36,7 +36,7 @@ export function startNode(
   })
 }
 
-/** Every node hears all the others and is heard by them. */
+/** Resolves when every node hears all the others and is heard by them. */
 export async function untilAllHeard(cluster: readonly RunningBroker[]): Promise<void> {
   await eventually(async () => {
     const answers = await Promise.all(cluster.map(({ url }) => statsOf(url)))

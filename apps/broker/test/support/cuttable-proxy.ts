@@ -33,7 +33,7 @@ export async function cuttableProxy(t: Test, target: string) {
       isCut = true
       for (const socket of sockets) socket.destroy()
     },
-    /** Connections stay open, and nothing is read from them or answered. */
+    /** Keeps connections open, but no longer reads from them or writes to them. */
     silence() {
       for (const socket of sockets) socket.unpipe().pause()
     },

@@ -12,33 +12,34 @@ export interface RunningDevCluster {
   readonly child: ChildProcess
   readonly dataDir: string
   readonly exited: Promise<number | null>
-  /** Its output so far. */
+  /** The output of the program so far. */
   readonly output: () => string
   /** `cluster.json` as it is now. */
   readonly describe: () => Promise<ClusterDescription>
-  /** The command lines of all processes that name the data folder: nodes, workers, PostgreSQL, its
-   * watchdog. */
+  /**
+   * The command lines of all processes that name the data folder: nodes, workers, PostgreSQL, its watchdog.
+   */
   readonly processes: () => string[]
-  /** The first of them that also has this word. */
+  /** The pid of the first of these processes whose command line contains `word`. */
   readonly pidOf: (word: string) => number | undefined
 }
 
 export interface DevClusterOptions {
   readonly nodes: number
   readonly port: number
-  /** Without it a new one is created. */
+  /** Default: a new folder. */
   readonly dataDir?: string
   readonly env?: Readonly<Record<string, string>>
 }
 
 const start = fileURLToPath(new URL('../../../../scripts/start.mjs', import.meta.url))
 
-/** A test that fails because the cluster does not end must not leave it running. */
+/** After this time a cluster that does not stop is killed, so that a failed test leaves nothing running. */
 const stopMsMax = 40_000
 
 /**
- * Below the ephemeral ports, which a connection of another test may use by the time a node binds. Test files
- * that run at the same time have close process ids: the factor puts their ports far apart.
+ * Returns a port below the ephemeral range, because a connection of another test may use an ephemeral port before a
+ * node binds it. Test files that run at the same time have close process ids: the factor puts their ports far apart.
  */
 export function freePortBase(): number {
   return 20_000 + ((process.pid * 617) % 1_000) * 10
@@ -60,8 +61,7 @@ export async function startDevCluster(
   }
 }
 
-/** The program of `npm start`, without the loaders that tap puts into every process. It ends with the
- * test. */
+/** Runs the program of `npm start`, without the loaders of tap, and stops it at the end of the test. */
 export function runStart(
   t: Test,
   flags: readonly string[],
@@ -76,7 +76,7 @@ export function runStart(
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (bytes: Buffer) => (output += bytes.toString()))
   }
-  // Waits for close, not exit: then all output has been read.
+  // Wait for `close`, not for `exit`: at `close` all output has been read.
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   t.teardown(async () => {
     child.kill('SIGTERM')
@@ -87,8 +87,10 @@ export function runStart(
   return { child, exited, output: () => output }
 }
 
-/** Readable by PostgreSQL, which does not run as root: else it would keep its data elsewhere, where
- * nothing removes it. */
+/**
+ * Makes a folder that PostgreSQL can access, although it does not run as root. Otherwise it would use another folder,
+ * which nothing removes.
+ */
 export async function newDataFolder(t: Test): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))
   await chmod(path, 0o755)
@@ -96,7 +98,7 @@ export async function newDataFolder(t: Test): Promise<string> {
   return path
 }
 
-/** Resolves when `cluster.json` is there. */
+/** Resolves when `cluster.json` exists. */
 export async function untilReady(cluster: RunningDevCluster): Promise<ClusterDescription> {
   let description: ClusterDescription | undefined
   await eventually(

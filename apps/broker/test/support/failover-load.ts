@@ -5,18 +5,18 @@ import { type Ackable, ackOf, apiOf } from './http.ts'
 /** The lease time, short so that a drain after a failover is short. */
 const leaseSeconds = 2
 const pushers = 4
-/** Enough to have some in progress at any time, and few enough for a short drain. */
+/** The pause between pushes: some are in progress at any time, but few enough for a short drain. */
 const pauseMs = 20
 const drainMsMax = 120_000
 
 export interface FailoverLoad {
-  /** Pushes that were answered with 201. */
+  /** The payloads of pushes that got 201. */
   readonly acknowledged: ReadonlySet<number>
-  /** Answers that are neither 201 nor 503. */
+  /** Statuses of responses other than 201 and 503. */
   readonly odd: readonly number[]
-  /** Resolves when the next push is answered. */
+  /** Resolves when the next push gets its response. */
   answeredAgain(timeoutMs: number): Promise<void>
-  /** Stops pushing, and pops until no acknowledged push is missing. Returns those that stay missing. */
+  /** Stops pushing, and pops until every acknowledged push was delivered. Returns those that were not. */
   drain(): Promise<number[]>
 }
 

@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { startBroker } from './broker.ts'
 import { type Answer, apiOf } from './http.ts'
 
-/** Each is set with `alter database`. */
+/** Settings that the test sets with `alter database`. */
 export const hostileSettings: Readonly<Record<string, string>> = {
   default_transaction_isolation: `'repeatable read'`,
   DateStyle: `'SQL, DMY'`,
@@ -24,15 +24,17 @@ export const hostileSettings: Readonly<Record<string, string>> = {
   transaction_timeout: `'100ms'`,
 }
 
-/** All together, and those that once broke a node one by one. ROUSE_TEST_SETTINGS=all tests all of them
- * alone. */
+/**
+ * The settings to test one by one: those that once broke a node, or all with ROUSE_TEST_SETTINGS=all. One more case
+ * has all settings together.
+ */
 const single =
   process.env.ROUSE_TEST_SETTINGS === 'all'
     ? Object.keys(hostileSettings)
     : ['default_transaction_isolation', 'DateStyle', 'search_path', 'statement_timeout']
 export const hostileCases = [...single.map((name) => [name]), Object.keys(hostileSettings)]
 
-/** Takes precedence over the built-ins of the same name and counts its calls as errors. */
+/** Functions that take precedence over the built-ins of the same name, and raise an error. */
 const trap = `
   create schema trap;
   create function trap.width_bucket(bigint, bigint[]) returns integer language plpgsql as $$ begin raise 'trapped'; end $$;
@@ -73,7 +75,7 @@ export async function answersWith(
   return answers
 }
 
-/** Every kind of call. Values that differ between runs are removed from the responses. */
+/** Makes every kind of call. Removes values that differ between runs from the responses. */
 async function exercise(url: string, database: TestDatabase): Promise<Record<string, unknown>> {
   const api = apiOf(url)
   const answers: Record<string, unknown> = {}

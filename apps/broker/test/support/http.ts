@@ -5,7 +5,7 @@ export interface Answer {
   readonly body: any
 }
 
-/** One request; the body of the response is parsed, or undefined if it is empty. */
+/** Sends one request. Parses the body of the response; it is undefined if it is empty. */
 export async function send(
   method: string,
   url: string,

@@ -23,7 +23,7 @@ export async function stateOf({ url }: { readonly url: string }): Promise<NodeSt
   return (await send('GET', `${url}/stats`)).body as NodeState
 }
 
-/** Resolves when that many pops wait for a queue and their first queries have ended. */
+/** Resolves when `count` pops wait for a queue and their first queries have ended. */
 export async function untilWaiting(
   node: { readonly url: string },
   queue: string,
@@ -39,7 +39,7 @@ export async function untilWaiting(
   )
 }
 
-/** By how much each counter of wake-ups rose during an action. */
+/** Returns by how much each counter of wake-ups rose during an action. */
 export async function wakesDuring(
   node: { readonly url: string },
   act: () => Promise<unknown>,
@@ -52,7 +52,7 @@ export async function wakesDuring(
   )
 }
 
-/** Lets real time pass, for a state that must still hold after it. */
+/** Waits in real time. For tests of a state that must not change during this time. */
 export async function pass(ms: number): Promise<void> {
   const begun = performance.now()
   await eventually(() => performance.now() - begun >= ms, { timeoutMs: ms + 5_000, intervalMs: 10 })

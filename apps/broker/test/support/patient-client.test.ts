@@ -5,7 +5,7 @@ import { PatientClient } from './patient-client.ts'
 
 const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'
 
-/** A server that handles each request with the next of these, and counts the requests. */
+/** A server that handles the first request with the first of `deeds`, and so on, and counts the requests. */
 async function serverOf(t: Test, ...deeds: ((socket: Socket) => void)[]) {
   let asked = 0
   const server = createServer((socket) => {

@@ -71,7 +71,7 @@ function codeOf(error: Error): string {
   return (error as NodeJS.ErrnoException).code ?? ''
 }
 
-/** Whether bytes were received since. A kept connection has already received earlier responses. */
+/** Returns a function that says whether bytes were received since now. Earlier responses do not count. */
 function sinceNow(socket: Socket): () => boolean {
   const before = socket.bytesRead
   return () => socket.bytesRead > before

@@ -5,29 +5,31 @@ import { apiOf } from './http.ts'
 const queue = 'pushed'
 const partitions = 5
 const drainMsMax = 120_000
-/** Leaves the cores to the nodes. */
+/** A pause between pushes, which leaves the cores to the nodes. */
 const pauseMs = 5
-/** Further pushes to each live node after the others died. */
+/** The number of further pushes to each live node after the others died. */
 const moreEach = 20
 
 export interface Pushes {
-  /** How many pushes this address answered with 201. */
+  /** The number of pushes to this address that got 201. */
   acknowledged(url: string): number
-  /** Continues for a while, then pops at this address until no acknowledged push is missing. */
+  /** Continues for a while, then pops at this address until every acknowledged push was delivered. */
   drain(url: string): Promise<PushesAccount>
 }
 
 export interface PushesAccount {
   readonly acknowledged: number
-  /** Acknowledged but not delivered. */
+  /** Pushes that were acknowledged but not delivered. */
   readonly missing: readonly string[]
-  /** Addresses that no longer answer. */
+  /** Addresses that no longer respond. */
   readonly gone: readonly string[]
-  /** Answers other than 201. */
+  /** Statuses of responses other than 201. */
   readonly odd: readonly number[]
 }
 
-/** Pushes one after another at each address until its node dies. The outcome of its last push is unknown. */
+/**
+ * Pushes to each address until its node dies, one push at a time. The outcome of the last push is unknown.
+ */
 export function startPushes(urls: readonly string[]): Pushes {
   const acknowledged = new Map<string, Set<string>>(urls.map((url) => [url, new Set()]))
   const gone = new Set<string>()

@@ -2,8 +2,8 @@ import { type TestDatabase, testDatabase } from '@rouse/testkit'
 import type { Test } from 'tap'
 
 /**
- * A database that counts its pops. PostgreSQL's own statistics of an idle session are up to ten seconds late;
- * a sequence counts at once. Every pop passes this barrier, whatever it finds.
+ * A database that counts its pops with a sequence, at a barrier that every pop passes, whatever it finds. The
+ * statistics of PostgreSQL would come up to ten seconds late for an idle session.
  */
 export async function countingDatabase(t: Test): Promise<TestDatabase> {
   const database = await testDatabase(t)

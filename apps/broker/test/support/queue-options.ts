@@ -10,12 +10,12 @@ export interface Popped {
   readonly leaseId: string
 }
 
-/** A node on a clock that tests move, and what the tests of queue options share. */
+/** Starts a node on a clock that tests can advance. Returns what the tests of queue options share. */
 export async function optionsNode() {
   const node = await sharedBroker({ instrumented: true })
   const api = apiOf(node.url)
 
-  /** A queue with these options. */
+  /** Creates a queue with these options; returns its name. */
   async function queueWith(options: object, more: object = {}): Promise<string> {
     const queue = unique()
     const { body } = await api.post('/configure', { queue, options, ...more })
@@ -26,13 +26,13 @@ export async function optionsNode() {
   const pushAll = (queue: string, ...payloads: unknown[]) =>
     api.push(...payloads.map((payload) => ({ queue, payload })))
 
-  /** The messages of a pop now. */
+  /** Pops once; returns the messages. */
   async function take(queue: string, query = ''): Promise<Popped[]> {
     const { body } = await api.pop(queue, query)
     return body?.messages ?? []
   }
 
-  /** The messages of a pop soon: the node first has to notice that the clock moved. */
+  /** Pops with a wait, because the node first has to notice that the clock moved; returns the messages. */
   async function takeSoon(queue: string, query = '?'): Promise<Popped[]> {
     return take(queue, `${query}&wait=true&timeout=15000`)
   }
@@ -45,7 +45,7 @@ export async function optionsNode() {
     return (await api.get(`/dlq?queue=${queue}`)).body.total
   }
 
-  /** The number of stored messages. */
+  /** Returns the number of stored messages of a queue. */
   async function kept(queue: string): Promise<number> {
     return (await api.get(`/messages?queue=${queue}&limit=1000`)).body.messages.length
   }

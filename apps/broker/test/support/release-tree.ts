@@ -19,12 +19,12 @@ const root = fileURLToPath(new URL('../../../..', import.meta.url))
 export const release = Number(readFileSync(join(root, 'migrations/functions/VERSION'), 'utf8'))
 
 export interface ReleaseOptions {
-  /** Further migrations by file name. */
+  /** Additional migrations, by file name. */
   readonly migrations?: Readonly<Record<string, string>>
   readonly version?: number
 }
 
-/** The program of that release, removed at the end of the test. */
+/** Makes the program of a release; returns its path. It is removed at the end of the test. */
 export function releaseTree(t: Test, options: ReleaseOptions): string {
   const tree = mkdtempSync(join(tmpdir(), 'rouse-release-'))
   t.teardown(() => rmSync(tree, { recursive: true, force: true }))

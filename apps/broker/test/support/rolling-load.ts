@@ -6,25 +6,28 @@ import type { PatientAnswer, PatientClient } from './patient-client.ts'
 const queue = 'q'
 const producers = 6
 const consumers = 6
-/** Leaves the cores to the nodes that restart; at any time some requests are in progress. */
+/**
+ * A pause between requests leaves the cores to the restarting nodes. Some requests are always in progress.
+ */
 const pauseMs = 5
-/** Longer than the test, so that no message is redelivered: a lost or refused one is visible in what is
- * left. */
+/**
+ * Longer than the test, so that no message is redelivered: a lost message or ack is then visible in `left`.
+ */
 const leaseSeconds = 600
 const patience = { timeoutMs: 60_000 }
 
 export interface RollingLoad {
-  /** Transaction ids of the pushes that were answered with 201. */
+  /** Transaction ids of the pushes that got 201. */
   readonly pushed: ReadonlySet<string>
-  /** Transaction ids in the order of delivery. */
+  /** Transaction ids of delivered messages, in the order of delivery. */
   readonly delivered: readonly string[]
   /** A description of every failed request and refused ack. */
   readonly failures: readonly string[]
-  /** Resolves when that many more messages were pushed. */
+  /** Resolves when `count` more messages were pushed. */
   morePushed(count: number): Promise<void>
-  /** Stops pushing, and stops popping when everything was delivered or nothing more arrives. */
+  /** Stops pushing, and stops popping when every message was delivered or no more arrive. */
   finish(): Promise<void>
-  /** What the queue still has for its consumers. */
+  /** Counts what is left in the queue: uncompleted messages, leases, redeliveries and dead letters. */
   left(): Promise<Left>
 }
 
@@ -44,7 +47,7 @@ export const nothingLeft: Left = {
   dead: 0,
 }
 
-/** Pushes, pops and acknowledges continuously, like clients that do not know of the restarts. */
+/** Pushes, pops and acknowledges continuously, like clients that are not aware of the restarts. */
 export async function startRollingLoad(client: PatientClient): Promise<RollingLoad> {
   const pushed = new Set<string>()
   const delivered: string[] = []

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Test } from 'tap'
 
-/** A user's own connection to the database of a node. */
+/** Opens a connection to the database of a node, as a user of SQL does. */
 export async function sqlUser(t: Test, url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

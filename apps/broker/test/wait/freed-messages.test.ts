@@ -41,7 +41,9 @@ const endings: Readonly<Record<string, (held: Answer['body']) => Promise<unknown
   'a released lease': ({ leaseId }) => api.del(`/lease/${leaseId}`),
 }
 
-/** A queue with maxInFlight 1 and one leased message, and a waiter for the other partition. */
+/**
+ * Creates a queue with maxInFlight 1 and leases a message of one partition. Starts a waiter for the other.
+ */
 async function startLimited(t: Test, query = '') {
   const queue = unique()
   await api.post('/configure', { queue, options: { maxInFlight: 1 } })

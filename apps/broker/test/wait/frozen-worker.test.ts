@@ -1,4 +1,4 @@
-// A worker that freezes in the middle of its work, for example because it swaps or is being debugged.
+// A worker freezes in the middle of its work, for example because the machine swaps or it is being debugged.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startNode } from '../support/cluster.ts'
@@ -6,9 +6,9 @@ import { apiOf, send } from '../support/http.ts'
 import { untilWaiting } from '../support/node-state.ts'
 import { childrenOf } from '../support/process-tree.ts'
 
-/** Enough for some to wait at each of the two workers. */
+/** Enough that some wait at each of the two workers. */
 const waiters = 16
-/** It is skipped after 2.5 s of silence. Without that, the others would wait for 30 s. */
+/** The primary skips a worker after 2.5 s of silence. Otherwise the other workers would wait for 30 s. */
 const answeredMsMax = 15_000
 
 test('a worker that freezes during a pop does not block the pops of the other workers', {
@@ -29,7 +29,7 @@ test('a worker that freezes during a pop does not block the pops of the other wo
   await untilWaiting(node, 'q', waiters)
   const workers = childrenOf(node.child.pid ?? 0)
   const barrier = await database.armBarrier('pop-lane-locked')
-  // A hint without a message: the pop of the worker with the grant stops at the barrier.
+  // Cause a hint without a message: the worker with the grant pops, and stops at the barrier.
   await send('POST', `${node.url}/api/v1/configure`, { queue: 'q', options: { ttl: 0 } })
   const { pids } = await barrier.reached()
   const { rows } = await database.pool.query<{ name: string }>(
@@ -42,7 +42,7 @@ test('a worker that freezes during a pop does not block the pops of the other wo
   await barrier.release()
 
   const begunAt = performance.now()
-  // By SQL, because an HTTP connection might go to the frozen worker.
+  // Push from SQL, because an HTTP connection might go to the frozen worker.
   await database.pool.query(`select rouse.enqueue('q', '1')`)
   await eventually(() => answered === 1, { timeoutMs: 60_000 })
   const tookMs = performance.now() - begunAt

@@ -1,4 +1,4 @@
-// A queue or partition that a session keeps locked affects only its own clients.
+// A locked queue or partition affects only its own clients.
 import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
@@ -15,7 +15,7 @@ test('waiters of other queues are woken while an operator keeps a queue locked',
   await api.pop('other', '?autoAck=true')
   const other = api.pop('other', '?wait=true&timeout=30000')
   await untilWaiting(node, 'other', 1)
-  // As purge and configure do while they run.
+  // Lock the queue, as purge and configure do while they run.
   const operator = await sqlUser(t, node.database.url)
   await operator.query('begin')
   await operator.query(`select from rouse.queues where name = 'stuck' for no key update`)
@@ -58,7 +58,7 @@ for (const [name, operation] of Object.entries(operations)) {
     await consumer.query('select rouse.ack_in($1)', [body.messages[0].leaseId])
     const begunMs = performance.now()
     const refused = operation(queue)
-    // None of these waits for the transaction.
+    // None of these calls waits for the transaction.
     const pushed = await Promise.race([api.push({ queue, partition: 'p', payload: 3 }), delay(900)])
     const popped = await Promise.race([
       api.get(`/pop/queue/${queue}/partition/other?consumerGroup=g`),

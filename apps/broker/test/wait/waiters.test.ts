@@ -124,7 +124,7 @@ test('the log has these events also for a whole lease and for a transaction', as
     )
     return ofLease.length > 0 && ofTransaction.length > 0 ? { ofLease, ofTransaction } : undefined
   })
-  // Two events if the worker that delivered the messages got the ack, one if another worker did.
+  // There are two events if the ack went to the worker that delivered the messages, and one event otherwise.
   t.ok([1, 2].includes(endings.ofLease.length))
   t.ok(endings.ofLease.every(({ willRetry }) => willRetry === true))
   t.equal(endings.ofTransaction.length, 1)

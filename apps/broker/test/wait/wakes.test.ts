@@ -1,12 +1,13 @@
-// Which waiters are woken, and how many queries that costs, counted in PostgreSQL.
+// Which waiters are woken, and how many queries this costs. The queries are counted in PostgreSQL.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { type RunningBroker, startBroker } from '../support/broker.ts'
 import { apiOf, send } from '../support/http.ts'
 import { countingDatabase, popsOf } from '../support/query-count.ts'
 
-/** On a busy machine a worker may take a grant so late that another worker also gets it, which would be
- * counted. */
+/**
+ * A long timeout of grants: on a busy machine, a late worker would otherwise cause a second grant and pop.
+ */
 const fourWorkers = { ROUSE_WORKERS: '4', NOTIFY_DELIVERY_TIMEOUT_MS: '10000' }
 
 async function untilWaiting(node: RunningBroker, count: number): Promise<void> {
@@ -18,7 +19,7 @@ async function untilWaiting(node: RunningBroker, count: number): Promise<void> {
         (sum: number, group: { waiting: number }) => sum + group.waiting,
         0,
       )
-      return waiting === count && inFlight === 0 // the last ones have queried, too
+      return waiting === count && inFlight === 0 // the last waiters have queried as well
     },
     { timeoutMs: 20_000 },
   )
@@ -83,7 +84,7 @@ test('a burst of a hundred pushes causes far fewer than a hundred pops', async (
   t.ok(spent < 50, `${spent} pops for 100 pushes and 8 waiters`)
 })
 
-/** Waits until the node's sessions have ended and reported their counts; sessions of pgbouncer stay open. */
+/** The test waits until the node's sessions end and report their counts. Those of pgbouncer do not end. */
 const skip =
   process.env.ROUSE_TEST_PGBOUNCER === '1' && 'the sessions belong to pgbouncer and do not end'
 

@@ -42,8 +42,8 @@ export async function firstLeases(pool: pg.Pool, queue: string): Promise<Map<str
 
 export interface Waiters {
   /**
-   * When the message of each partition was redelivered, in ms since 1970, by the clock of the machine that runs
-   * PostgreSQL.
+   * When the message of each partition was redelivered, in ms since 1970, by the clock of the machine that
+   * runs PostgreSQL.
    */
   readonly cameAt: ReadonlyMap<string, number>
   stop(): Promise<void>

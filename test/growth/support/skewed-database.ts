@@ -156,8 +156,8 @@ async function fillLog(client: pg.ClientBase, size: Size): Promise<void> {
 }
 
 /**
- * The lanes of group g01 in queue `cold` are leased, blocked by a failed message, ready or empty, depending on
- * the partition number.
+ * The lanes of group g01 in queue `cold` are leased, blocked by a failed message, ready or empty, depending
+ * on the partition number.
  */
 async function fillLanes(client: pg.ClientBase, size: Size): Promise<void> {
   await client.query(

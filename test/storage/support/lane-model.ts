@@ -136,8 +136,8 @@ export class LaneModel {
   }
 
   /**
-   * Leases one message that must be delivered alone, or several in a row that have the same number of attempts.
-   * Stops at the first message that does not fit.
+   * Leases one message that must be delivered alone, or several in a row that have the same number of
+   * attempts. Stops at the first message that does not fit.
    */
   #deliverAgain(
     candidates: readonly [number, Redelivery][],

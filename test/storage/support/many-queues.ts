@@ -12,8 +12,8 @@ export interface ManyQueues {
 const groups = ['g1', 'g2', 'g3']
 
 /**
- * Creates queues q00001, q00002, … that have the same number of partitions, messages, leases and dead letters,
- * and the dead rows of active consumers.
+ * Creates queues q00001, q00002, … that have the same number of partitions, messages, leases and dead
+ * letters, and the dead rows of active consumers.
  */
 export async function fillManyQueues(client: pg.ClientBase, shape: ManyQueues): Promise<void> {
   await configure(client, { queue: 'template', options: {} })

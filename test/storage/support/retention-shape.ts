@@ -42,8 +42,9 @@ export async function fillSkewed(
 }
 
 /**
- * Adds dedupe keys as several dedupe windows leave them. The keys of each tick expire one window later and are
- * then removed and vacuumed. Those that expired in the last half of a window are still there, for retention to remove.
+ * Adds dedupe keys as several dedupe windows leave them. The keys of each tick expire one window later and
+ * are then removed and vacuumed. Those that expired in the last half of a window are still there, for
+ * retention to remove.
  */
 export async function fillReused(
   client: pg.ClientBase,

@@ -12,8 +12,8 @@ import { sharedBroker, unique } from '../support/shared-broker.ts'
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
 /**
- * How long a node may take to use a server that accepts writes: the promised maximum. On a quiet machine it takes
- * a second, because the node checks about five times a second.
+ * How long a node may take to use a server that accepts writes: the promised maximum. On a quiet machine it
+ * takes a second, because the node checks about five times a second.
  */
 const foundMsMax = 10_000
 

@@ -21,7 +21,7 @@ const list = async (queue: string, query = '') =>
   }
 const dataOf = ({ messages }: { messages: Listed[] }) => messages.map(({ data }) => data)
 
-/** Makes one message in each state, with the state as payload: completed, dead, retrying, leased, … */
+/** Makes messages 1 to 6, which are completed, dead, retrying, leased, pending and scheduled. */
 async function oneOfEach(queue: string): Promise<void> {
   await api.post('/configure', { queue, options: { retryBackoffMs: [60_000], onFailure: 'skip' } })
   await api.push(...[1, 2, 3, 4, 5].map((payload) => ({ queue, payload })))

@@ -10,8 +10,8 @@ const { node, api, queueWith, pushAll, take, takeSoon, dataOf, kept, nothingYet 
 const { advanceClock } = node.database
 
 /**
- * Advances the clock by minutes until retention has removed the messages: a round that ran while the clock moved
- * used the old time, and rounds are a minute apart.
+ * Advances the clock by minutes until retention has removed the messages: a round that ran while the clock
+ * moved used the old time, and rounds are a minute apart.
  */
 async function untilKept(queue: string, count: number): Promise<void> {
   const isDone = async () => {

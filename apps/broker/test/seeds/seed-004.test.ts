@@ -1,4 +1,4 @@
-// The testing checklist of seed document 004 (see ARCHITECTURE.md) (POP_WAIT) for one node.
+// The testing checklist of seed document 004 (see ARCHITECTURE.md), POP_WAIT, for one node.
 // cluster/wakes.test.ts has the part about several nodes.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'

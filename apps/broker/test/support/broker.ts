@@ -91,8 +91,8 @@ async function databaseSettings(url: string): Promise<Record<string, string>> {
 
 /**
  * Starts a node with only the given environment, PATH and HOME. It runs under `env`, because tap puts its
- * loaders into every Node process that a test starts: with them, a node of three processes takes ten seconds to
- * start instead of one.
+ * loaders into every Node process that a test starts: with them, a node of three processes takes ten seconds
+ * to start instead of one.
  */
 export function spawnBroker(
   env: Readonly<Record<string, string>>,

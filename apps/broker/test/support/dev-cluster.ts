@@ -38,8 +38,9 @@ const start = fileURLToPath(new URL('../../../../scripts/start.mjs', import.meta
 const stopMsMax = 40_000
 
 /**
- * Returns a port below the ephemeral range, because a connection of another test may use an ephemeral port before a
- * node binds it. Test files that run at the same time have close process ids: the factor puts their ports far apart.
+ * Returns a port below the ephemeral range, because a connection of another test may use an ephemeral port
+ * before a node binds it. Test files that run at the same time have close process ids: the factor puts their
+ * ports far apart.
  */
 export function freePortBase(): number {
   return 20_000 + ((process.pid * 617) % 1_000) * 10
@@ -88,8 +89,8 @@ export function runStart(
 }
 
 /**
- * Makes a folder that PostgreSQL can access, although it does not run as root. Otherwise it would use another folder,
- * which nothing removes.
+ * Makes a folder that PostgreSQL can access, although it does not run as root. Otherwise it would use another
+ * folder, which nothing removes.
  */
 export async function newDataFolder(t: Test): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'rouse-dev-'))

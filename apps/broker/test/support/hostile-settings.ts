@@ -25,8 +25,8 @@ export const hostileSettings: Readonly<Record<string, string>> = {
 }
 
 /**
- * The settings to test one by one: those that once broke a node, or all with ROUSE_TEST_SETTINGS=all. One more case
- * has all settings together.
+ * The settings to test one by one: those that once broke a node, or all with ROUSE_TEST_SETTINGS=all. One
+ * more case has all settings together.
  */
 const single =
   process.env.ROUSE_TEST_SETTINGS === 'all'

@@ -44,7 +44,7 @@ test('killing a node while twenty handlers run loses nothing', async (t) => {
     running -= 1
     count.add(data)
   })
-  // Messages leased in a response that the node never sent are redelivered when that lease expires.
+  // If the node never sent the response of a pop, its messages are redelivered when the lease expires.
   await eventually(() => count.handled.size === 200, patience)
   t.ok(killed !== undefined, 'twenty ran when it was killed')
   await rouse.close()
@@ -159,7 +159,7 @@ test('a slow node costs time, not messages', async (t) => {
   const queue = unique()
   await pushNumbers(rouse, queue, 100)
   const count = tally()
-  // Every push and ack waits in PostgreSQL for this lock, longer than the client's timeout.
+  // Every push and ack waits in PostgreSQL for this lock, for longer than the client's timeout.
   const { pool } = cluster.database
   const lock = await pool.connect()
   rouse

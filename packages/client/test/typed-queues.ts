@@ -18,7 +18,7 @@ export async function typed(rouse: Rouse<Queues>): Promise<void> {
   rouse.queue('letters')
   // @ts-expect-error: no such unit
   await emails.push({ to: 'ann', template: 'welcome' }, { delay: '10 minutes' })
-  // @ts-expect-error: every one of many is checked
+  // @ts-expect-error: every message of pushMany is checked
   await emails.pushMany([{ payload: { to: 'ann', template: 'welcome' } }, { payload: { to: 1 } }])
 
   emails.group('mailer').work({ concurrency: 20 }, async (message, context) => {
@@ -45,7 +45,7 @@ export async function untyped(): Promise<void> {
   rouse.queue('anything').work(({ data }) => data.whatever.it.is)
 }
 
-/** Lists every code of the server, which proves that the type is not just `string`. */
+/** The code itself, or `never` if the type is just `string`. */
 type Spelled<Code> = Code extends string ? (string extends Code ? never : Code) : never
 type Missing = Exclude<ServerErrorCode, Spelled<ErrorCode>>
 export const noneMissing: [Missing] extends [never] ? true : Missing = true

@@ -149,7 +149,7 @@ test('an unknown outcome has its own class', async (t) => {
 test('a session that the server ended proves nothing, unless it never started', async (t) => {
   const said = (severity: string, code: string) =>
     Object.assign(new Error('told'), { severity, code })
-  // A failed flush of the WAL: recovery may still find the commit.
+  // These are codes of a failed WAL flush, after which recovery may still find the commit.
   for (const code of ['58030', '53100', 'XX000']) {
     t.equal(classifyPostgresError(said('PANIC', code)), 'unavailable')
     t.equal(provesNotCommitted(said('PANIC', code)), false)

@@ -60,7 +60,7 @@ test('a connection cut during COMMIT has an unknown outcome', async (t) => {
   t.type(error, OutcomeUnknownError)
 })
 
-/** A relay in front of the server that cuts the connection when the client sends this word. */
+/** Starts a relay to the server that cuts the connection when the client sends `word`. Returns its URL. */
 async function cutAt(t: Test, url: string, word: string): Promise<string> {
   const target = new URL(url)
   const sockets = new Set<Socket>()

@@ -114,7 +114,7 @@ test('a failed batch is handled one message at a time if its ackIn was rolled ba
     const name = unique()
     const queue = clientOf(t, urls).queue(name)
     await queue.configure({ ordering: 'none', retryLimit: 0 })
-    // In separate partitions: while ackIn is open, other acks of its lease and partition are refused.
+    // Use separate partitions: while ackIn is open, other acks of its lease and partition are refused.
     await queue.pushMany([1, 2, 3].map((n) => ({ payload: n, partition: `p${n}` })))
     const calls: string[] = []
     const errors: unknown[] = []

@@ -6,7 +6,7 @@ import { clientOf, sharedCluster, unique } from '../support/cluster.ts'
 
 const { urls, database } = await sharedCluster()
 
-/** A generous limit for operations that once never ended. */
+/** Resolves to `value` after a while: a generous limit for operations that, with an old bug, never ended. */
 function pauseMs<Value>(ms: number, value: Value): Promise<Value> {
   return new Promise((resolve) => setTimeout(resolve, ms, value).unref())
 }

@@ -1,4 +1,5 @@
-// How a worker stops: with handlers that do not end, with an answer on its way, and with no reachable node.
+// How a worker stops while handlers do not end, while a response is on its way, and while no node is
+// reachable.
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -85,13 +86,13 @@ test('a stop keeps its timeout when the cluster is unreachable', async (t) => {
   )
 })
 
-/** How many pops wait on this node. */
+/** Returns the number of pops that wait on this node. */
 async function waiting(url: string): Promise<number> {
   const stats = (await (await fetch(`${url}/stats`)).json()) as { waiting: { total: number } }
   return stats.waiting.total
 }
 
-/** Forwards bytes both ways; while it holds, responses pass only when the test releases them. */
+/** A proxy that forwards bytes both ways. After `hold`, it keeps responses back until `release`. */
 async function holdingProxy(t: Test, target: string) {
   const { hostname, port } = new URL(target)
   let holding = false
@@ -117,7 +118,7 @@ async function holdingProxy(t: Test, target: string) {
     get held() {
       return held.length
     },
-    /** After one turn, in which the client's bytes arrive. */
+    /** Releases the responses after one turn of the event loop, in which the client's bytes arrive. */
     async release() {
       await new Promise((resolve) => setImmediate(resolve))
       holding = false

@@ -1,4 +1,4 @@
-// Failover and backoff of calls, against servers that misbehave on purpose.
+// Failover and backoff of calls, tested with servers that fail on purpose.
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { clientOf } from '../support/cluster.ts'
@@ -28,7 +28,7 @@ test('a burst of 503 answers does not cause a burst of retries', async (t) => {
     results.every((result) => result.status === 'rejected' && result.reason.code === 'overloaded'),
   )
   await Promise.all(workers.map((worker) => worker.stop()))
-  // 20 queues and 10 workers may each be refused once before the node rests; then only probes arrive.
+  // Each of 20 queues and 10 workers may get one 503 before the client pauses; then it sends only probes.
   t.ok(server.requests.length <= 60, `${server.requests.length} requests in 3 s`)
 })
 

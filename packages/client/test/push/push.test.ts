@@ -124,7 +124,7 @@ test('a failed chunked pushMany reports what is stored, and repeating it stores 
   for (const repeat of ['same array', 'rest'] as const) {
     let fails = true
     let pushes = 0
-    // The second request is stored, but its answer is lost; then no request is answered for a while.
+    // The second request is stored, but its response is lost. Then no request gets a response for a while.
     const forwarded = await forwardingServer(t, ({ path }) => {
       if (path === '/api/v1/push') pushes += 1
       return fails && pushes > 1
@@ -232,7 +232,7 @@ async function popAll(queue: Queue<any, any>): Promise<unknown[]> {
   }
 }
 
-/** Forwards every request to the node; if `drops` returns true, the answer is lost. */
+/** A server that forwards every request to the node. If `drops` returns true, it drops the response. */
 async function forwardingServer(
   t: Parameters<typeof scriptedServer>[0],
   drops: (request: ScriptedRequest) => boolean = () => false,

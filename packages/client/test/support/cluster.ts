@@ -4,11 +4,11 @@ import { eventually, freePort, type TestDatabase, testDatabase } from '@rouse/te
 import { type Test, t } from 'tap'
 import { Rouse, type RouseOptions } from '../../src/index.ts'
 
-/** Nodes on one database, each on a port that it keeps across restarts. */
+/** Nodes on one database. Each keeps its port across restarts. */
 export interface Cluster {
   readonly urls: readonly string[]
   readonly database: TestDatabase
-  /** Ends the node at this index; resolves when it is gone. */
+  /** Kills the node at this index; resolves when its process has ended. */
   kill(index: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<void>
   start(index: number): Promise<void>
 }
@@ -44,7 +44,7 @@ export function sharedCluster(): Promise<Cluster> {
   return startCluster(t as unknown as Test, 1)
 }
 
-/** A client that closes with its test. */
+/** Creates a client, and closes it at the end of the test. */
 // biome-ignore lint/suspicious/noExplicitAny: tests push any payload
 export function clientOf<Queues extends object = Record<string, any>>(
   test: Test,
@@ -64,7 +64,7 @@ export function unique(prefix = 'queue'): string {
   return `${prefix}-${names}`
 }
 
-/** The built program, without the loaders that tap adds to every Node process of a test. */
+/** Starts the built program, without the loaders that tap adds to every Node process of a test. */
 function spawnNode(databaseUrl: string, port: number): ChildProcess {
   const main = fileURLToPath(new URL('../../../../apps/broker/dist/main.js', import.meta.url))
   const { PATH = '', HOME = '' } = process.env

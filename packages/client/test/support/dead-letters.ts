@@ -1,6 +1,6 @@
 import type { Cluster } from './cluster.ts'
 
-/** The dead letters as the table stores them. */
+/** Reads the dead letters of a queue from the table. */
 export async function deadLetters(
   { database }: Cluster,
   queue: string,

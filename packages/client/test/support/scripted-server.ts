@@ -16,13 +16,13 @@ export interface ScriptedServer {
   readonly requests: ScriptedRequest[]
 }
 
-/** Undefined: no answer. `destroy`: closes the connection. */
+/** The response to a request. Undefined means no response; `destroy` closes the connection. */
 export type ScriptedAnswer =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
   | 'destroy'
   | undefined
 
-/** A real HTTP server with scripted answers, for behaviour that a broker shows too rarely. */
+/** A real HTTP server with scripted responses, for cases that are rare with a broker. */
 export async function scriptedServer(
   t: Test,
   answer: (request: ScriptedRequest) => ScriptedAnswer | Promise<ScriptedAnswer>,

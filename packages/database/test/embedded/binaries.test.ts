@@ -17,7 +17,7 @@ test('programs in a folder that only root can read are copied once', {
   const packaged = dirname(dirname((await findBinaries()).initdb))
   const closed = mkdtempSync(join(tmpdir(), 'rouse-closed-'))
   t.teardown(() => rmSync(closed, { recursive: true, force: true }))
-  // Without the links, as installed when install scripts are disabled.
+  // Copy without the symbolic links, as if install scripts were disabled.
   cpSync(packaged, join(closed, 'native'), {
     recursive: true,
     filter: (path) => !/\.so(\.\d+)?$/.test(path) || path.includes('/postgresql/'),

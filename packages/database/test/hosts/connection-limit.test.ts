@@ -1,4 +1,4 @@
-// A pool keeps serving with the connections it has when the server has no room for another one.
+// When the server refuses another connection, a pool keeps working with the connections that it has.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
@@ -14,7 +14,7 @@ import { emptyDatabase } from '../support/server.ts'
 
 const max = 8
 
-/** A pool of a role with this connection limit. */
+/** Creates a pool that connects as a role with this connection limit. */
 async function limitedPool(t: Test, connections: number) {
   const { url, pool: admin } = await emptyDatabase(t)
   const role = `limited_${randomBytes(6).toString('hex')}`
@@ -41,7 +41,7 @@ async function limitedPool(t: Test, connections: number) {
   }
 }
 
-/** Takes as many connections as it gets at once, then releases them. */
+/** Checks out all connections of the pool, keeps them until the condition holds, and releases them. */
 async function holdAll(pool: pg.Pool, until: () => boolean): Promise<void> {
   const clients: pg.PoolClient[] = []
   const taking = Array.from({ length: max }, async () => {

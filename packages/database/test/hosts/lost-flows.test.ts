@@ -1,10 +1,10 @@
-// Connections that the network lost while the server accepts new ones.
+// The network drops all packets of open connections, while the server accepts new connections.
 import { test } from 'tap'
 import { createPool } from '../../src/index.ts'
 import { lossyProxy } from '../support/lossy-proxy.ts'
 import { emptyDatabase } from '../support/server.ts'
 
-/** Detected after about 3.5 s on an idle machine. */
+/** The loss is detected after about 3.5 s on an idle machine. */
 const noticedMsMax = 20_000
 
 test('a statement on a lost connection fails, and a slow one continues', {

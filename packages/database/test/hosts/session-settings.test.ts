@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { createPool, sessionSettings, shadowsBuiltIns, withTransaction } from '../../src/index.ts'
 import { emptyDatabase } from '../support/server.ts'
 
-/** A protocol message: ready for a query, not in a transaction. */
+/** The protocol message ReadyForQuery, outside a transaction. */
 const readyForQuery = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
 const hostile = {
@@ -78,8 +78,8 @@ test('a connection that is reset during session start fails its query, not the p
   const target = new URL(url)
   const { hostname: host, port } = target
   let resets = 0
-  // Passes everything on until the server is ready for the first statement, then resets the client when it
-  // sends one.
+  // The proxy forwards everything until the server is ready for the first statement. It resets the connection
+  // when the client sends that statement.
   const proxy = createServer((client) => {
     const server = connect({ host, port: Number(port) })
     let isReady = false

@@ -212,7 +212,7 @@ test('a migration waits for a lock, reports its holder, and then succeeds', asyn
     waitsFor: 'rouse.things',
     holders: [{ pid: rows[0].pid, application: 'holder', state: 'idle in transaction' }],
   })
-  // Between two tries all other sessions get through.
+  // The migration does not hold the lock between two tries, so other sessions can continue.
   await holder.query('commit')
   holder.release()
   t.same((await migrating).applied, ['0002_more.sql'])
@@ -285,7 +285,7 @@ test('a database from an earlier runner gets the column for compatible releases'
   t.same(rows, [{ works_with: null }, { works_with: null }, { works_with: 1 }])
 })
 
-/** Earlier migrations predate the line and are never edited. */
+/** Migrations up to this number are older than the `works-with` line, and migrations are never edited. */
 const lastUnnamed = 8
 
 test('every migration names the oldest release that works with it', async (t) => {

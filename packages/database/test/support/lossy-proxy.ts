@@ -3,10 +3,9 @@ import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
 export interface LossyProxy {
-  /** The same database, through the proxy. */
+  /** The URL of the database through the proxy. */
   readonly url: string
-  /** Silently drops all traffic of the open connections, like a firewall that lost its state. New
-   * connections work. */
+  /** Drops all traffic of the open connections, like a firewall that lost its state. New connections work. */
   loseFlows(): void
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
 
-/** A migrations folder with these files, removed at the end of the test. */
+/** Creates a migrations folder with these files, and removes it at the end of the test. */
 export function migrationsFolder(t: Test, files: Readonly<Record<string, string>>): string {
   const directory = mkdtempSync(join(tmpdir(), 'rouse-migrations-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))

@@ -18,7 +18,7 @@ function serverUrl(): Promise<string> {
 
 let databasesMade = 0
 
-/** An empty database with a pool, dropped at the end of the test. */
+/** Creates an empty database with a pool, and drops it at the end of the test. */
 export async function emptyDatabase(t: Test): Promise<{ url: string; pool: pg.Pool }> {
   const admin = new pg.Client({ connectionString: await serverUrl() })
   await admin.connect()

@@ -1,4 +1,4 @@
-// The start and stop of a node, and what they leave behind.
+// A node starts and stops, and leaves nothing running.
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { GossipNode, MemoryNetwork, type PeerEvent, type Transport } from '../src/index.ts'
@@ -15,7 +15,7 @@ const options = {
   onHint: () => {},
 }
 
-/** Two nodes that know each other, and the events that the second one sees about the first. */
+/** Starts two nodes that know each other, and records the events that the second reports about the first. */
 async function startTwo(t: Test, options: Parameters<typeof startNode>[3] = {}) {
   const network = new MemoryNetwork()
   const one = await startNode(t, 1, network.transport('10.0.0.1:1'), options)
@@ -39,7 +39,7 @@ test('a name service that never answers neither delays the leave message nor blo
   await eventually(() => asked === 2)
   const order: string[] = []
   seen.onEvent = (event) => order.push(event)
-  // Anything that waits for the name service comes after this.
+  // If the stop waited for the name service, it would end after this timer.
   setTimeout(() => order.push('timer'), 200)
   await one.stop()
   t.same(order, ['left', 'timer'])

@@ -54,7 +54,7 @@ for (const name of Object.keys(networks) as PresetName[]) {
     network.runFor(2 * preset.heartbeatMs)
     const { hints, lost } = cluster.at(1)
     const noticed = lost.reduce((sum, { count }) => sum + count, 0)
-    // Some are reported lost and arrive later, if a heartbeat overtakes them.
+    // A hint that a heartbeat overtakes is reported as lost and still arrives later.
     t.ok(
       hints.length + noticed >= hintCount,
       `${hints.length} arrived, ${noticed} were reported lost`,

@@ -88,7 +88,7 @@ test('a sender that restarts its count dropped us in between: one loss is report
   inbox.accept(16)
   t.equal(inbox.compare({ countedFrom: 15, settledBatch: 19, batchesSent: 1 }), 0)
   for (const number of [40, 44]) inbox.accept(number)
-  // It dropped us after 19, and its first messages after we returned were lost.
+  // The sender dropped us after 19, and the first messages that it sent after our return were lost.
   const restarted = { countedFrom: 39, settledBatch: 47, batchesSent: 2 }
   t.equal(inbox.compare(restarted), 1)
   t.ok(inbox.accept(20), 'sent before the restart')

@@ -204,7 +204,7 @@ test('a peer that knows of a newer interest than it holds sends every hint', asy
   network.cut(waiter.address, sender.address)
   setInterest(2, 'q/new')
   network.runFor(10)
-  // The interest is lost, and the waiter does not learn that it is missing.
+  // The sender does not get the interest. Cut the other direction, so that the waiter does not notice.
   network.mendAll()
   network.cut(sender.address, waiter.address)
   network.runFor(600)

@@ -1,4 +1,5 @@
-// A member's address: it keeps the one where it is alive, and is found again where it answers.
+// The address of a member: it does not change while the member is alive there, and after a failure it becomes
+// the one from which the member responds.
 import { test } from 'tap'
 import type { OutgoingHint } from '../../src/index.ts'
 import { headerBytes, tagBytes } from '../../src/wire/frame.ts'
@@ -9,7 +10,7 @@ import { addressOf, type ClusterNode, VirtualCluster } from '../support/virtual-
 const hint: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }
 const detour = '10.6.6.6:666'
 
-/** A second route between two nodes, through an address that belongs to neither, while it is open. */
+/** Opens a second route between two nodes, through an address that belongs to neither. */
 function openDetour(network: VirtualNetwork, one: ClusterNode, other: ClusterNode) {
   const way = { isOpen: true }
   network.onSend = (bytes, from, to) => {
@@ -137,7 +138,7 @@ test('a member that answers from elsewhere does not move to the address on trial
   t.equal(addressSeen(cluster, 0, 'node-1'), addressOf(1))
 })
 
-/** Where the replies to node 0's hellos come from. */
+/** Records the addresses from which node 0 gets replies to its hellos. */
 function watchAnswers(network: VirtualNetwork) {
   const answered = new Set<string>()
   network.onSend = (bytes, from, to) => {

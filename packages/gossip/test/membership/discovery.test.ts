@@ -12,7 +12,7 @@ async function discover(t: Test, zone: Zone) {
   return discoverWith(t, await startNameServer(t, zone))
 }
 
-/** The addresses from each source, and how often they were reported. */
+/** Starts discovery, and records the addresses from each source and how often they were reported. */
 function discoverWith(t: Test, names: NameService) {
   const found = new Map<string, readonly string[]>()
   const told = { count: 0 }
@@ -76,7 +76,7 @@ test('names are resolved again; a failed lookup keeps the last answer, a definit
   zone.isBroken = true
   discovery.set('database', ['rouse.test:1', 'unknown.invalid:1'])
   const before = told.count
-  // The first of these rounds may have started earlier.
+  // Wait for two rounds: the first may have started before the change.
   await eventually(() => told.count >= before + 2)
   t.same(found.get('database'), ['10.0.0.2:1', '10.0.0.3:1'])
   zone.isBroken = false
@@ -84,7 +84,7 @@ test('names are resolved again; a failed lookup keeps the last answer, a definit
   await eventually(() => found.get('database')?.length === 0)
 })
 
-/** Answers from tables; a lookup of anything else fails. */
+/** A name service that answers from tables. A lookup of any other name fails. */
 function tables(a: Record<string, string[]>, aaaa: Record<string, string[]>): NameService {
   const answer = async (table: Record<string, string[]>, name: string) => {
     const found = table[name]

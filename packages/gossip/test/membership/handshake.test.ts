@@ -25,7 +25,7 @@ test('an answer that arrives more than two seconds after the hello proves nothin
     network.onSend = (bytes, from) => {
       if (from === addressOf(1)) answer = Buffer.from(bytes)
     }
-    // Hellos at 0, 100, 300, … 6,300 and 12,700 ms: no sweep removes tokens in between.
+    // Hellos are sent at 0, 100, 300, … 6,300 and 12,700 ms. No cleanup removes tokens between two of them.
     network.runUntil(6_300 + afterMs)
     network.act(greeter.node, (core, now) => core.receive(answer, addressOf(1), now))
     t.equal(greeter.stateOf('node-1'), state, `after ${afterMs} ms`)
@@ -43,7 +43,7 @@ test('a node that is leaving accepts no new members', async (t) => {
   t.equal(cluster.at(0).stateOf('node-2'), undefined)
 })
 
-/** A single core, and unknown nodes that answer everything it sends. */
+/** Creates a single core. The test sends it the messages of unknown nodes. */
 function startAlone() {
   const replies: Message[][] = []
   const core = new GossipCore(
@@ -81,7 +81,7 @@ function startAlone() {
       known: 9_999,
     } as const
   }
-  /** Returns whether it was answered. */
+  /** Sends a hello from an unknown node; returns whether the core replied. */
   const greet = (stranger: number, now: number): boolean => {
     replies.length = 0
     say(stranger, [hello(stranger, false)], now)

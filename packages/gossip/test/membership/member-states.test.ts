@@ -15,7 +15,7 @@ const [zero, one] = [addressOf(0), addressOf(1)]
 test('an old token that comes back shows that a member is heard, not that it hears us', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
-  // Node 1 is cut off while it holds a token that it has not returned; the others vouch for it.
+  // Node 1 is cut off while it has a token of node 0 that it has not returned. The other nodes vouch for it.
   network.cut(one, zero)
   network.runFor(1_000)
   network.cut(zero, one)

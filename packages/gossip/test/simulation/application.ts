@@ -1,12 +1,12 @@
-// The application on a simulated node: waiters for some keys, which check a common store after a hint, and
-// once a second as a fallback.
+// The application on a simulated node: waiters for some keys. They check a store that all nodes share, after
+// a hint and, as a fallback, once a second.
 import type { OutgoingHint, PeerEvent, PeerView } from '../../src/index.ts'
 import type { VirtualNetwork } from './virtual-network.ts'
 import type { VirtualNode } from './virtual-node.ts'
 
 export const fallbackMs = 1_000
 
-/** Shared by all nodes, as the nodes of a cluster share a database. */
+/** The store of pushed messages. All nodes share it, as the nodes of a cluster share a database. */
 export class Store {
   readonly #waiting = new Map<string, { readonly pushedAt: number }[]>()
   readonly latenciesMs: number[] = []
@@ -39,15 +39,15 @@ export class Application {
   readonly node: VirtualNode
   readonly #network: VirtualNetwork
   readonly #store: Store
-  /** Since when, and from which version of the interest. */
+  /** The keys with waiters: since when, and since which version of the interest. */
   readonly waits = new Map<string, { readonly since: number; readonly version: number }>()
-  /** When, by the node's clock, including what the clock skipped. */
+  /** The keys without waiters: when the last one left, in virtual time plus the jumps of the node's clock. */
   readonly withdrawn = new Map<string, { readonly at: number; readonly version: number }>()
   version = 0
   echoed = 0
-  /** Another node has made contact, so hints are sent. */
+  /** Whether another node has made contact. From then on, the node sends hints. */
   hasContact = false
-  /** The members that the node reported: which incarnation of each, and since when. */
+  /** The members that the node reported: the incarnation of each, and since when it is known. */
   readonly peers = new Map<string, { readonly incarnation: number; readonly since: number }>()
   readonly #gone = new Map<string, { readonly incarnation: number; readonly at: number }>()
 
@@ -80,7 +80,9 @@ export class Application {
     this.#tellInterest()
   }
 
-  /** A local waiter takes it at once; otherwise the node sends a hint, if there may be another node. */
+  /**
+   * Pushes a message. A local waiter takes it at once; without one, the node sends a hint if it has contact.
+   */
   push(key: string): { readonly pushedAt: number } {
     const { now } = this.#network
     const message = this.#store.push(key, now)
@@ -98,7 +100,7 @@ export class Application {
     this.#gone.set(nodeId, { incarnation, at: now })
   }
 
-  /** When the node removed this member, if it ever knew it. */
+  /** When the node removed this member; -Infinity if it did not. */
   gaveUpAt({ node }: Application): number {
     const gone = this.#gone.get(node.nodeId)
     return gone?.incarnation === node.incarnation ? gone.at : Number.NEGATIVE_INFINITY

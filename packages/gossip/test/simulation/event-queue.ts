@@ -1,7 +1,10 @@
 const children = 4
 
-/** Events in virtual time: a heap with four children per parent, which touches few of a hundred thousand
- * events. Events that are due at the same time run in insertion order, so a run depends on its seed alone. */
+/**
+ * Events in virtual time. The queue is a heap with four children per parent, so that an insertion touches few
+ * of a hundred thousand events. Events with the same time run in insertion order, so that a run depends on
+ * its seed alone.
+ */
 export class EventQueue<Event> {
   readonly #times: number[] = []
   readonly #orders: number[] = []
@@ -21,7 +24,7 @@ export class EventQueue<Event> {
     let hole = this.#events.push(event) - 1
     while (hole > 0) {
       const parent = Math.floor((hole - 1) / children)
-      // The existing event came first.
+      // At equal times, the existing event stays first.
       if ((this.#times[parent] ?? 0) <= at) break
       this.#move(parent, hole)
       hole = parent
@@ -39,7 +42,7 @@ export class EventQueue<Event> {
     return first
   }
 
-  /** Makes room from the top down to where an event with this time belongs. */
+  /** Moves earlier events towards the top, to make a place for an event with this time; returns the place. */
   #sink(at: number, order: number): number {
     let hole = 0
     for (;;) {

@@ -1,4 +1,4 @@
-// The rules of the simulation are as strict as they claim.
+// The rules of the simulation detect what they claim to detect.
 import { test } from 'tap'
 import { presets } from '../../src/index.ts'
 import { VirtualCluster } from '../support/virtual-cluster.ts'

@@ -5,8 +5,11 @@ import { lifeOf, stalledMsSince } from './virtual-node.ts'
 
 const { lan } = presets
 
-/** A node takes a peer for alive only if the peer heard it recently, and was heard after that. The node's
- * own stalls do not count. The node's own claims are not used here. */
+/**
+ * Rule: a node considers a peer alive only if the peer has recently received a datagram of the node, and the
+ * node has received a later one of the peer. Time in which the node stalled does not count. The rule uses
+ * what the network delivered, not what the node says.
+ */
 export function checkEchoes(
   checked: readonly Application[],
   network: VirtualNetwork,
@@ -24,8 +27,10 @@ export function checkEchoes(
   })
 }
 
-/** A silent peer becomes alive again only if it has heard the node recently, however recently it was heard.
- * The node's own stalls do not count here either. */
+/**
+ * Rule: a silent peer becomes alive again only if it has recently received a datagram of the node. That the
+ * node has received one of the peer is not enough. Time in which the node stalled does not count here either.
+ */
 export function checkReturn(
   app: Application,
   peer: PeerView,
@@ -34,21 +39,25 @@ export function checkReturn(
 ): string[] {
   const { now } = network
   const answeredAt = lastAnswer(app, peer, network)
-  // One T more: when a clock is set back, the node loses the time since its last tick.
+  // One heartbeat interval more: when its clock is set back, a node loses the time since its last tick.
   const allowedMs = (lan.deadAfter + 1) * intervalMs(nodeCount)
   if (now - answeredAt <= allowedMs + stalledMsSince(app.node, answeredAt, now)) return []
   return [`${lifeOf(peer)} came back for ${app.node.nodeId}, and heard it at ${answeredAt}`]
 }
 
-/** When the last datagram was sent to a peer that it received before it sent one that arrived. */
+/**
+ * When the node sent the last datagram that the peer has confirmed: received before it sent one that arrived.
+ */
 function lastAnswer({ node }: Application, peer: PeerView, { lives }: VirtualNetwork): number {
   const other = lives.get(lifeOf(peer))
   return (other && node.answeredBy.get(other)) ?? Number.NEGATIVE_INFINITY
 }
 
-/** Once a node has learned that every peer holds its interest, every peer it knows sends it hints: for the
- * keys it waits for, and for those it waited for until 10 s ago. Exempt is a peer that dropped the node
- * and has been silent too briefly for the node to know. */
+/**
+ * Rule: once a node knows that every peer has its interest, every peer that it knows sends it hints, for the
+ * keys that it waits for and for those it waited for in the last 10 s. An exception is a peer that has
+ * dropped the node so recently that the node cannot know it yet.
+ */
 export function checkInterest(
   checked: readonly Application[],
   awake: readonly Application[],
@@ -72,26 +81,31 @@ export function checkInterest(
       const gaveUpAt = other.gaveUpAt(app)
       const noticedAfterMs = silenceMs(awake.length) + stalledMsSince(node, gaveUpAt, now)
       if (!other.knows(app) && now - gaveUpAt <= noticedAfterMs) return []
-      // It has just become a member, and our half of the handshake may be in flight: we are about to learn
-      // that not every peer holds our interest.
+      // The peer has just become a member, and this node's half of the handshake may be in flight. The node
+      // will learn soon that not every peer has its interest.
       if (now - app.knownSince(other) <= justKnownMs(awake.length)) return []
       return [`${peer.nodeId} does not send ${node.nodeId} hints about ${missing}`]
     })
   })
 }
 
-/** How soon a node compares what its peers hold after one joined. */
+/** How soon after a peer has joined a node checks whether all peers have its interest. */
 function justKnownMs(nodeCount: number): number {
   return Math.max(lan.interestGapMs, 0.5 * nodeCount)
 }
 
-/** How long a member may return nothing and still count as alive: it is judged once per T. */
+/**
+ * How long a member may return no token and still count as alive. The node checks once per heartbeat
+ * interval.
+ */
 function silenceMs(nodeCount: number): number {
   return (lan.deadAfter + 2) * intervalMs(nodeCount) * 1.1
 }
 
-/** How long a member may be gone before it is suspect: it is judged once per T, and a clock set back costs
- * one T. */
+/**
+ * How long a member may be gone before it is suspect. The node checks once per heartbeat interval, and a
+ * clock that is set back costs one more interval.
+ */
 function missedMs(nodeCount: number): number {
   return (lan.suspectAfter + 2) * intervalMs(nodeCount) * 1.1
 }
@@ -100,8 +114,10 @@ function intervalMs(nodeCount: number): number {
   return Math.max(lan.heartbeatMs, lan.heartbeatPerNodeMs * nodeCount)
 }
 
-/** Every node sees every other running node and no ghosts, except for an incarnation that ended too
- * recently to be detected. */
+/**
+ * Rule: every node sees every other running node and no ended one, except for an incarnation that ended too
+ * recently to be detected.
+ */
 export function checkWhole(
   running: readonly Pick<Application, 'node'>[],
   network: VirtualNetwork,

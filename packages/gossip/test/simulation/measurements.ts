@@ -1,5 +1,5 @@
-// The measurements behind the targets, in virtual time: how fast a node joins, is detected as dead and is
-// woken, and how much traffic an idle cluster has.
+// The measurements that are compared with targets, in virtual time: how soon a node joins, is detected as
+// dead and is woken, and how much traffic an idle cluster has.
 import type { OutgoingHint, PeerEvent } from '../../src/index.ts'
 import { VirtualCluster } from '../support/virtual-cluster.ts'
 import { unsigned } from './unsigned.ts'
@@ -10,7 +10,7 @@ export interface Measurements {
   readonly leaveMs: number
   readonly suspectMs: number
   readonly crashMs: number
-  /** Bytes of the datagrams, and including UDP and IPv4 headers. */
+  /** Bytes of the datagrams, without and with (`bytesPerSecond`) the headers of UDP and IPv4. */
   readonly payloadBytesPerSecond: number
   readonly bytesPerSecond: number
 }
@@ -69,8 +69,10 @@ export interface WakeMeasurements {
   readonly maxMs: number
 }
 
-/** How soon a waiter on one node learns of each of many pushes on another, by a hint or by a reported loss.
- * There is no fallback. */
+/**
+ * Measures how soon a waiter on one node learns of each of many pushes on another, by a hint or by a reported
+ * loss. There are no fallback polls.
+ */
 export function measureWakes(loss: number, seed: number, pushCount: number): WakeMeasurements {
   const cluster = VirtualCluster.of(3, { seed, signer: unsigned })
   const { network } = cluster

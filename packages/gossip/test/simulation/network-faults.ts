@@ -18,8 +18,10 @@ export function splitInTwo(
   }
 }
 
-/** One direction fails before the other and recovers before it, so the first token that `there` returns is
- * old. `later` runs an action after a delay, unless the network has healed by then. */
+/**
+ * Cuts one direction before the other, and mends it before the other. So the first token that `there` returns
+ * is old. `later` runs an action after a delay, unless the network has healed by then.
+ */
 export function failInTurn(
   network: VirtualNetwork,
   { address: here }: VirtualNode,

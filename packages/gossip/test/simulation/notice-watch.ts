@@ -1,14 +1,16 @@
-// Checks that waiters learn of pushes. A hint may be lost. But once the network between pusher and waiter is
-// fine, heartbeats report the loss within about T, unless the waiter meanwhile saw the other node join or
-// leave. And if no hint was lost, no loss is reported.
+// Checks that waiters learn of pushes. A hint may be lost. But once the network between pusher and waiter
+// works, heartbeats report the loss within about two heartbeat intervals, unless the waiter saw the other
+// node join or leave in the meantime. If no hint was lost, no loss is reported.
 import { presets } from '../../src/index.ts'
 import type { Application } from './application.ts'
 import type { VirtualNetwork } from './virtual-network.ts'
 
 const { lan } = presets
-/** In T: until the next heartbeat; members that join or leave in between may delay it by one T. */
+/**
+ * In heartbeat intervals: until the next heartbeat. Members that join or leave may delay it by one interval.
+ */
 const heartbeatsAfter = 2.2
-/** Datagrams in flight, and the time between two checks. */
+/** Time for datagrams in flight, and between two checks. */
 const extraMs = 300
 
 interface Untold {
@@ -21,20 +23,20 @@ interface Untold {
 export class NoticeWatch {
   readonly #network: VirtualNetwork
   readonly #untold = new Map<Application, Set<Untold>>()
-  /** Since when every datagram arrives soon; Infinity while that is not so. */
+  /** Since when every datagram arrives soon; Infinity while some do not. */
   #calmSince = 0
 
   constructor(network: VirtualNetwork) {
     this.#network = network
   }
 
-  /** A push that each of these nodes has to learn of if it waits for the key. */
+  /** Records a push. Each of these nodes has to learn of it if it waits for the key. */
   pushed(sender: Application, key: string, running: readonly Application[]): void {
     const { now } = this.#network
     for (const app of running) {
       const wait = app.waits.get(key)
       if (app === sender || wait === undefined || wait.version > app.echoed) continue
-      // A node that does not know the sender yet learns of it when the sender joins.
+      // A node that does not know the sender yet learns of the push when the sender joins.
       if (!app.knows(sender)) continue
       const untold = this.#untold.get(app) ?? new Set()
       this.#untold.set(app, untold)
@@ -42,7 +44,9 @@ export class NoticeWatch {
     }
   }
 
-  /** A hint about a key or, without one, an event that makes a node check everything. */
+  /**
+   * Records that a node got a hint about a key or, without a key, an event that makes it check everything.
+   */
   told(app: Application, fromNodeId: string, key?: string): void {
     const untold = this.#untold.get(app)
     for (const one of untold ?? []) {
@@ -51,7 +55,7 @@ export class NoticeWatch {
     }
   }
 
-  /** A node reported lost hints of another. Returns a violation if none can have been lost. */
+  /** Records that a node reported lost hints of another. Returns a violation if none can have been lost. */
   alarmed(app: Application, sender: Application | undefined): string[] {
     if (sender === undefined) return []
     const { now } = this.#network
@@ -61,7 +65,7 @@ export class NoticeWatch {
     return [`${app.node.nodeId} reported lost hints of ${sender.node.nodeId}, but none were lost`]
   }
 
-  /** The network changed: datagrams in flight may be lost or overtaken. */
+  /** Records that the network changed: datagrams in flight may be lost or overtaken. */
   disturbed(): void {
     this.#calmSince = Number.POSITIVE_INFINITY
   }

@@ -1,6 +1,6 @@
-// `npm run simulate -- --nodes 10 --seeds 1000 --seed 1` runs 1,000 seeds starting at 1, and takes
-// measurements; `--jobs` is the number of processes. A seed that breaks a rule is printed at once with the
-// command to repeat it. The run fails if a rule was broken or a target missed.
+// `npm run simulate -- --nodes 10 --seeds 1000 --seed 1` runs the seeds 1 to 1,000, and takes measurements.
+// `--jobs` is the number of processes. A seed that breaks a rule is printed at once with the command to
+// repeat it. The run fails if a seed breaks a rule or the measurements miss a target.
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -22,9 +22,13 @@ const nodeCount = wholeNumber('nodes', 2)
 const seedCount = wholeNumber('seeds', 0)
 const firstSeed = wholeNumber('seed', 0)
 const jobs = wholeNumber('jobs', 1)
-/** Ten thousand seeds, or twenty seeds of a thousand nodes, take most of an hour. */
+/**
+ * The interval of progress lines: ten thousand seeds, or twenty of a thousand nodes, take most of an hour.
+ */
 const tellEveryMs = 60_000
-/** Datagrams in flight outlive a small young generation: with 16 MB a thousand nodes took a tenth longer. */
+/**
+ * Datagrams in flight live longer than a small young generation: with 16 MB, 1,000 nodes took a tenth longer.
+ */
 const youngHeapMb = 128
 
 const startedAt = performance.now()
@@ -46,7 +50,7 @@ function* listTasks(): Generator<SeedTask, undefined> {
   }
 }
 
-/** One process, which works on one task after another. */
+/** Starts a process, and gives it one task after another. */
 function runTasks(): Promise<void> {
   const child = fork(new URL('./seed-process.ts', import.meta.url), {
     execArgv: [...process.execArgv, `--max-semi-space-size=${youngHeapMb}`],

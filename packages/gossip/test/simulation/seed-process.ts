@@ -27,9 +27,11 @@ export interface MeasurementsResult {
 
 const wakesPerLoss = 2_000
 
-/** A thousand nodes send half a million datagrams per second, so their runs are short: all join, some are
- * cut off or restart, the network heals. Every twentieth run lasts until nodes are declared dead and
- * interests withdrawn, and then until the slowest hello interval, 15 s, has passed. */
+/**
+ * A thousand nodes send half a million datagrams per second, so their runs are short: all join, some are cut
+ * off or restart, the network heals. Every twentieth run is long: nodes are declared dead, interests are
+ * withdrawn, and the slowest hello interval, 15 s, passes.
+ */
 const large = { nodesMin: 200, longEvery: 20 }
 const short = { faultsMs: 2_000, faultGapMs: [300, 900], healingMs: 5_000 } as const
 const long = { faultsMs: 24_000, healingMs: 18_000 }

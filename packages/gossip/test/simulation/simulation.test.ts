@@ -6,7 +6,7 @@ import { missedTargets } from './targets.ts'
 
 const given = process.env.ROUSE_SEED
 
-/** The first seeds that break a rule, with the rules they broke. */
+/** Returns the first seeds that break a rule, each with the broken rules. */
 function failures(
   count: number,
   options: Omit<SimulationOptions, 'seed'>,

@@ -1,6 +1,6 @@
-// One run, determined by its seed: nodes start, stop, stall and lose each other while messages are pushed and
-// waited for. Then everything heals, and the cluster must be whole again. Rules are checked throughout; `run`
-// returns the first violations.
+// One run, determined by its seed. Nodes start, stop, stall and lose contact while messages are pushed and
+// waited for. Then everything heals, and all nodes must see each other again. Rules are checked all the time;
+// `run` returns the first violations.
 import { type Random, seededRandom } from '@rouse/testkit'
 import { type GossipPreset, type Hint, presets } from '../../src/index.ts'
 import { Application, fallbackMs, Store } from './application.ts'
@@ -17,20 +17,22 @@ export interface SimulationOptions {
   readonly faultsMs?: number
   /** The minimum and maximum time between two faults. */
   readonly faultGapMs?: readonly [number, number]
-  /** Enough for the slowest hello interval, 15 s, and the handshake. */
+  /**
+   * The time without faults at the end. It must cover the slowest hello interval, 15 s, and the handshake.
+   */
   readonly healingMs?: number
   readonly isSigned?: boolean
-  /** How many nodes' views are checked each time; all by default. */
+  /** The number of nodes whose view of the cluster is checked each time. Default: all. */
   readonly checkedMax?: number
   readonly sabotage?: Sabotage
 }
 
-/** A defect in the nodes, to see whether the rules detect it. */
+/** A deliberate defect of the nodes, to test whether the rules detect it. */
 export type Sabotage = Partial<GossipPreset> | 'no fallback' | 'losses unnoticed'
 
 const checkEveryMs = 500
 const watchEveryMs = 100
-/** In the end the network is fine, and some nodes get one more address each. */
+/** The time at the very end, when the network works again and some nodes get an additional address. */
 const aliasedMs = 500
 const refreshEveryMs = 10_000
 const keyCount = 12
@@ -80,7 +82,7 @@ export class Simulation {
     this.#repeat(watchEveryMs, watchEveryMs, faultsMs + healingMs, () => this.#checkNotices())
     this.network.runUntil(faultsMs)
     this.#heal()
-    // A stalled node begins to heal when it resumes.
+    // The healing time of a stalled node begins when it resumes.
     const thawedAt = Math.max(faultsMs, ...this.running().map(({ node }) => node.stalledUntil))
     this.network.runUntil(thawedAt + healingMs - aliasedMs)
     this.#breaks(checkWhole(this.running(), this.network))
@@ -141,7 +143,7 @@ export class Simulation {
     this.#breaks(this.#watch.check())
   }
 
-  /** Stands for the list of nodes in the database. */
+  /** Reports the addresses of all running nodes, as the list of nodes in the database does. */
   #refresh({ node }: Application): void {
     const addresses = this.running().flatMap((app) => [app.node.address, ...app.node.aliases])
     this.network.act(node, (core, nowMs) => core.discovered(addresses, nowMs))
@@ -173,7 +175,7 @@ export class Simulation {
     this.#disturbed()
   }
 
-  /** A second address, as from another name or interface. */
+  /** Gives each node an additional address, as from another name or interface. */
   #addAliases(apps: readonly Application[]): void {
     for (const { node } of apps) {
       const alias = `10.2.${this.#random.fault.below(65_536)}.1:4601`
@@ -186,7 +188,7 @@ export class Simulation {
     return this.apps.map(({ node }) => node)
   }
 
-  /** A later step of a fault, unless the faults are over by then. */
+  /** Schedules a later step of a fault, unless the time of faults is over by then. */
   #later(afterMs: number, action: () => void): void {
     const at = this.network.now + afterMs
     if (at >= this.#options.faultsMs) return
@@ -201,7 +203,7 @@ export class Simulation {
     for (const app of this.running()) this.#restart(app, { isGraceful: false })
   }
 
-  /** The same id comes back after a while, often at the same address. */
+  /** Stops a node. It starts again after a while with the same id, often at the same address. */
   #restart(app: Application, { isGraceful }: { readonly isGraceful: boolean }): void {
     const { node } = app
     if (!node.isRunning) return

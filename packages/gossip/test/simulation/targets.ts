@@ -1,13 +1,16 @@
 import { presets } from '../../src/index.ts'
 import type { MeasurementsResult } from './seed-process.ts'
 
-/** Including UDP and IP headers, and a share of all other messages. */
+/** The bytes of a heartbeat, including UDP and IP headers and a share of all other messages. */
 const bytesPerHeartbeat = 165
-/** In T: dead after 10, found at the next check. */
+/** In heartbeat intervals: a node is dead after 10, and detected at the next check. */
 const crashAfter = 11
 
-/** The targets that an idle cluster of this size misses. For ten nodes: joined in 300 ms, a crash detected
- * in 5.5 s, 3 kB per second; for a thousand, where T is 2 s: 300 ms, 22 s, 82 kB. */
+/**
+ * Returns the targets that an idle cluster of this size misses. Ten nodes join in 300 ms, detect a crash in
+ * 5.5 s, and send 3 kB per second. For a thousand nodes, whose heartbeat interval is 2 s, it is 300 ms, 22 s
+ * and 82 kB.
+ */
 export function missedTargets(
   nodeCount: number,
   { measurements, wakes }: Pick<MeasurementsResult, 'measurements' | 'wakes'>,

@@ -1,6 +1,9 @@
 import type { GossipCoreOptions } from '../../src/index.ts'
 
-/** Signs nothing: nothing is forged in a simulation, and signatures would take most of the time. */
+/**
+ * A signer that does not sign: a simulation has no forged datagrams, and signatures would take most of its
+ * time.
+ */
 export const unsigned: GossipCoreOptions['signer'] = {
   keyId: 0,
   sign: (bytes, length) => {

@@ -1,6 +1,6 @@
 // Nodes with the production core, a virtual clock, and a network that loses, delays, duplicates and reorders
-// datagrams by a seed. Each concern has a separate random stream, so an extra draw for one does not change
-// the others.
+// datagrams, determined by a seed. Loss, delay, duplication and reordering have separate random streams, so
+// that an additional draw from one does not change the others.
 import { type Random, seededRandom } from '@rouse/testkit'
 import {
   type Address,
@@ -36,7 +36,7 @@ export interface NetworkOptions {
   readonly seed: number
   readonly preset?: GossipPreset
   readonly secrets?: readonly string[]
-  /** Replaces real signatures, which cost more than everything else. */
+  /** Replaces real signatures, which take more time than everything else. */
   readonly signer?: GossipCoreOptions['signer']
   readonly recordsHeard?: boolean
 }
@@ -50,7 +50,7 @@ export interface NodeName {
 }
 
 const ipAndUdpBytes = 28
-/** No timer fires immediately, and virtual time must advance. */
+/** The shortest delay of a timer: a timer never fires at once, and virtual time must advance. */
 const leastMs = 0.001
 
 interface Sending {
@@ -73,7 +73,7 @@ export class VirtualNetwork {
   readonly #random: Record<'loss' | 'delay' | 'duplicate' | 'reorder' | 'core', Random>
   now = 0
   datagrams = 0
-  /** Sees every datagram that is sent. */
+  /** Called for every datagram that is sent. */
   onSend: ((bytes: Uint8Array, from: Address, to: Address) => void) | undefined
 
   constructor(options: NetworkOptions) {
@@ -126,7 +126,7 @@ export class VirtualNetwork {
     return node
   }
 
-  /** Calls a node's core, by the node's clock. */
+  /** Calls the core of a node with the time of the node's clock. */
   act<Result>(node: VirtualNode, action: (core: GossipCore, nowMs: number) => Result): Result {
     const result = action(node.core, this.now + node.clockOffsetMs)
     this.#arm(node)
@@ -166,7 +166,7 @@ export class VirtualNetwork {
     this.#arm(node)
   }
 
-  /** In one direction. */
+  /** Drops all datagrams in this direction. */
   cut(from: Address, to: Address): void {
     const cut = this.#cuts.get(from) ?? new Set()
     this.#cuts.set(from, cut.add(to))
@@ -180,12 +180,12 @@ export class VirtualNetwork {
     this.#cuts.clear()
   }
 
-  /** Whether a datagram sent now arrives, perhaps late. */
+  /** Whether a datagram that is sent now arrives, even if late. */
   connects(from: VirtualNode, to: VirtualNode): boolean {
     return this.quality.loss === 0 && this.#cuts.get(from.address)?.has(to.address) !== true
   }
 
-  /** Whether any datagram sent now arrives soon. */
+  /** Whether every datagram that is sent now arrives soon. */
   get isCalm(): boolean {
     const { loss, reordering } = this.quality
     if (loss > 0 || reordering > 0) return false
@@ -231,7 +231,7 @@ export class VirtualNetwork {
     this.#events.push(this.now + afterMs, () => this.#deliver(sending))
   }
 
-  /** How recent the sender's knowledge of the receiver is. */
+  /** When the receiver sent the last datagram that the sender has received. */
   #heardTo(from: VirtualNode, to: Address): number | undefined {
     const receiver = this.nodes.get(to)
     return receiver && from.heardFrom.get(receiver)
@@ -241,7 +241,7 @@ export class VirtualNetwork {
     const { from, bytes, to, sentAt, heardTo } = sending
     const node = this.nodes.get(to)
     if (node === undefined) return
-    // After a stall Node runs timers first, then reads the socket.
+    // Deliver after the timers: after a stall, Node.js runs timers before it reads the socket.
     if (this.now < node.stalledUntil) {
       const resumedAt = node.stalledUntil + 0.002
       this.#events.push(resumedAt, () => this.#deliver(sending))

@@ -8,27 +8,29 @@ export interface VirtualNode {
   isRunning: boolean
   /** When this incarnation ended; Infinity while it runs. */
   stoppedAt: number
-  /** Stalled until then: datagrams that arrive meanwhile wait. */
+  /** When the current stall ends. Datagrams that arrive before that wait. */
   stalledUntil: number
-  /** The offset of its clock from virtual time. */
+  /** The offset of the node's clock from virtual time. */
   clockOffsetMs: number
-  /** How far its clock has jumped ahead in total. */
+  /** How far the node's clock has jumped ahead in total. */
   skippedMs: number
   armedFor: number
   bytesSent: number
   bytesReceived: number
-  /** When it stalled, in order. */
+  /** All stalls of the node, in order. */
   readonly stalls: { readonly from: number; readonly until: number }[]
-  /** For each node, when the last datagram that arrived here was sent. */
+  /** For each other node, when it sent the last datagram that arrived here. */
   readonly heardFrom: Map<VirtualNode, number>
-  /** For each node, when we sent it the last datagram that it had received before it sent one that arrived
-   * here. */
+  /**
+   * For each other node, when this node sent the last datagram that the other one has confirmed: it had
+   * received that datagram before it sent one that arrived here.
+   */
   readonly answeredBy: Map<VirtualNode, number>
-  /** Other addresses that reach it. It sends from its main address. */
+  /** Additional addresses at which the node can be reached. It sends from its main address. */
   readonly aliases: Address[]
 }
 
-/** How long a node stalled since then. */
+/** How long a node stalled between `since` and `now`. */
 export function stalledMsSince({ stalls }: VirtualNode, since: number, now: number): number {
   return stalls.reduce((sum, { from, until }) => {
     return sum + Math.max(0, Math.min(until, now) - Math.max(from, since))

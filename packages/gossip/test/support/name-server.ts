@@ -8,15 +8,15 @@ export interface Zone {
   a?: Record<string, string[]>
   aaaa?: Record<string, string[]>
   srv?: Record<string, { name: string; port: number }[]>
-  /** Answers SERVFAIL. */
+  /** If true, the server answers SERVFAIL. */
   isBroken?: boolean
 }
 
 const types = { a: 1, aaaa: 28, srv: 33 } as const
-/** Flags of a response, with its code. */
+/** The flags of a response, including its code. */
 const codes = { found: 0x81_80, failed: 0x81_82, none: 0x81_83 } as const
 
-/** Changes to the zone take effect with the next answer. */
+/** Starts the server. Changes of the zone take effect with the next answer. */
 export async function startNameServer(t: Test, zone: Zone): Promise<Resolver> {
   const socket = createSocket('udp4', (query, { address, port }) => {
     socket.send(answer(query, zone), port, address)
@@ -63,7 +63,7 @@ function recordsOf({ a, aaaa, srv }: Zone, name: string, type: number): Buffer[]
   })
 }
 
-/** Only `::1` and similar. */
+/** Supports only short addresses such as `::1`. */
 function ipv6Bytes(address: string): Buffer {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt16BE(Number.parseInt(address.replace('::', ''), 16), 14)

@@ -1,4 +1,4 @@
-// A few nodes with the production core in a virtual network, and everything they reported.
+// A few nodes with the production core in a virtual network, and a record of everything they report.
 import type { Hint, PeerEvent, PeerState } from '../../src/index.ts'
 import { type NetworkOptions, VirtualNetwork } from '../simulation/virtual-network.ts'
 import type { VirtualNode } from '../simulation/virtual-node.ts'
@@ -9,13 +9,13 @@ export interface Told {
   readonly lost: { readonly from: string; readonly count: number }[]
   readonly echoed: number[]
   readonly superseded: number[]
-  /** When another node first made contact. */
+  /** The times at which the node reported its first contact with another node. */
   readonly contacts: number[]
 }
 
 export interface ClusterNode extends Told {
   readonly node: VirtualNode
-  /** Called after every hint, when hints were lost, and at the first contact. */
+  /** Called after every hint, after a report of lost hints, and at the first contact. */
   onTold: (() => void) | undefined
   stateOf(nodeId: string): PeerState | undefined
 }
@@ -29,7 +29,7 @@ export class VirtualCluster {
     this.network = new VirtualNetwork({ seed: 1, ...options })
   }
 
-  /** This many nodes that all know each other's addresses. */
+  /** Starts `count` nodes that know the addresses of all others. */
   static of(count: number, options: Partial<NetworkOptions> = {}): VirtualCluster {
     const cluster = new VirtualCluster(options)
     for (let index = 0; index < count; index += 1) cluster.start(index)

@@ -1,4 +1,4 @@
-// Real processes and sockets: the effects of a signal, a stall and a flood of forged datagrams.
+// Tests with real processes and sockets: the effects of a signal, a stall and a flood of forged datagrams.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ async function startPeer(t: Test, index: number, ...more: string[]): Promise<Chi
   return child
 }
 
-/** A node in this process, and the peer events it sees. */
+/** Starts a node in this process, and records the peer events that it reports. */
 async function startWatcher(t: Test, preset: PresetName = 'loopback') {
   const events: PeerEvent[] = []
   const onPeer = (_: unknown, event: PeerEvent) => events.push(event)
@@ -55,7 +55,7 @@ test('a process that stalled suspects no peer when it resumes', async (t) => {
   const { gossip, address, events } = await startWatcher(t, 'lan')
   await startPeer(t, 1, address, 'lan')
   await eventually(() => alive(gossip).length === 1)
-  // Longer than a member may be silent. Meanwhile the peer's heartbeats wait in the socket.
+  // Block this process for longer than a member may be silent. The peer's heartbeats wait in the socket.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500)
   const received = gossip.stats().datagramsReceived
   await eventually(() => gossip.stats().datagramsReceived > received + 5)
@@ -101,7 +101,7 @@ test('a flood of forged datagrams is counted, and hints still arrive', async (t)
   t.ok(one.hints.every(({ scope }) => scope === 'x'))
 })
 
-/** Hints as a member would send them, except for the signature. */
+/** Hints as a member would send them, but with an invalid signature. */
 function forgeries(): Buffer[] {
   const hints = { type: 'hints', batches: [{ number: 1, hints: [] }] } as const
   const origin = {

@@ -3,7 +3,7 @@ import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { TickTimer } from '../../src/transport/tick-timer.ts'
 
-/** A core that wants this many ticks, each of them at once. */
+/** Starts a timer for a core that wants `ticksWanted` ticks, one right after the other. */
 function startTimer(t: Test, ticksWanted: number, onTick: (tick: number) => void) {
   const ticked = { count: 0 }
   const timer = new TickTimer(
@@ -34,7 +34,7 @@ test('a tick that throws is reported, and the next one still runs', async (t) =>
 test('the socket is read before every tick', async (t) => {
   const order: string[] = []
   startTimer(t, 1, () => order.push('tick'))
-  // Events of the poll phase, and anything already due, come first.
+  // A tick runs after the events of the poll phase (sockets) and after callbacks that are already due.
   process.nextTick(() => order.push('this turn'))
   setImmediate(() => order.push('after'))
   await eventually(() => order.includes('after'))

@@ -53,7 +53,7 @@ test('the socket buffers datagrams while the process is busy', async (t) => {
   const sender = new UdpTransport({ host: '127.0.0.1', port: 0 })
   await sender.start(() => {})
   t.teardown(() => sender.stop())
-  // All datagrams leave in this turn, before the receiver can read.
+  // All datagrams are sent in this turn of the event loop, before the receiver can read.
   for (let count = 0; count < 150; count += 1) sender.send(Buffer.alloc(1_200), busy.address)
   await eventually(() => received === 150)
 })
@@ -77,7 +77,7 @@ test('a port in use is refused, and the next try opens a new socket', async (t) 
   await other.stop()
 })
 
-/** A transport with a socket that the test controls, and the options it was created with. */
+/** Starts a transport with a socket that the test controls. Returns the options of the socket as well. */
 async function startWatched(t: Test) {
   const asked: { lookup?: SocketOptions['lookup']; bind?: BindOptions } = {}
   let socket: Socket | undefined

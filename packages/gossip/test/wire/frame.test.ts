@@ -119,7 +119,7 @@ test('a frame of another key, cluster or secret is refused', async (t) => {
   const sealed = sealFrame(origin, 1, body, ring)
   t.equal(openFrame(sealed, cluster + 1, ring), 'cluster')
   t.equal(openFrame(sealed, cluster, new KeyRing('test', ['some other secret'])), 'key')
-  // The same key id by force: the signature still differs.
+  // Overwrite the key id with the right one: the signature is still wrong.
   for (const other of [
     new KeyRing('elsewhere', ['the secret of this test']),
     new KeyRing('test', []),

@@ -1,4 +1,4 @@
-// Datagrams with a valid signature and arbitrary content: only the decoder and the checks behind it protect
+// Datagrams with a valid signature and arbitrary content. Only the decoder and the checks after it protect
 // the node.
 import { seededRandom } from '@rouse/testkit'
 import { Packr } from 'msgpackr'
@@ -12,7 +12,7 @@ const ring = new KeyRing('simulated', [])
 const packr = new Packr({ useRecords: false })
 const mutationCount = 10_000
 
-/** Seed bodies: real ones, and some that are known to break decoders. */
+/** The bodies to start from: real ones, and some that often break decoders. */
 const seeds: Uint8Array[] = [
   packMessages([{ type: 'leave' }]),
   packMessages([

@@ -76,7 +76,7 @@ test('rotating the secret of a running cluster refuses no genuine datagram', asy
     cluster.network.act(node, (core, now) => core.hint(hint, now))
     cluster.network.runFor(1)
   }
-  // Each step reaches the nodes one after the other, with hints and heartbeats in between.
+  // Each step of the rotation reaches one node after the other, with hints and heartbeats in between.
   const orders = [
     [3, 0, 2, 1],
     [1, 3, 0, 2],

@@ -13,7 +13,7 @@ interface Recorded {
 const elsewhere = '10.6.6.6:666'
 const hint: OutgoingHint = { kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }
 
-/** All datagrams between these nodes, where each sends something different to each. */
+/** Records all datagrams between `count` nodes. Each node has its own interests, and node 1 sends a hint. */
 function record(count = 3) {
   const cluster = new VirtualCluster({ secrets: ['a secret that was recorded'] })
   const { network } = cluster
@@ -46,7 +46,7 @@ function replay(
   }
 }
 
-/** Everything a node knows and reported, except for datagram counters. */
+/** Returns everything that a node knows and has reported, except for datagram counters. */
 function knowledgeOf(cluster: VirtualCluster, index: number) {
   const { node, hints, events, lost, echoed, superseded } = cluster.at(index)
   const peers = node.core.peers(cluster.network.now).map((peer) => {
@@ -61,7 +61,7 @@ test('recorded traffic in any order changes nothing that a node knows', async (t
   const { network } = cluster
   network.onSend = undefined
   const before = knowledgeOf(cluster, 0)
-  // And a node that knows no peer yet, and gets no answers.
+  // The traffic is also replayed to a node that knows no peer yet and gets no replies.
   const fresh = cluster.start(7, '10.9.9.9:4601')
   const order = fc.shuffledSubarray(recorded, { minLength: recorded.length / 2 })
   fc.assert(
@@ -139,7 +139,7 @@ test("a vouch for another node's request does not count", async (t) => {
   const { cluster, recorded } = record(4)
   const { network } = cluster
   recorded.length = 0
-  // Node 2 asks the others about node 3, which they hear.
+  // Node 2 no longer hears node 3 and asks the other nodes, which do hear it.
   network.cut(addressOf(3), addressOf(2))
   network.runFor(20_000)
   t.equal(cluster.at(2).stateOf('node-3'), 'unreachable')
@@ -163,9 +163,9 @@ test('a notice for another node, or for an ended incarnation, supersedes no node
   t.same(earlier.superseded, [4])
   network.onSend = undefined
   for (const { node } of [earlier, later]) network.crash(node)
-  // Until no running node would report them.
+  // Wait until no running node reports the ended incarnations any more.
   network.runFor(20_000)
-  // A database restored from a backup assigns lower numbers.
+  // A database that was restored from a backup assigns lower incarnations.
   const name = { nodeId: 'node-0', address: addressOf(0), incarnation: 1 }
   const superseded: number[] = []
   const restored = network.start(name, {
@@ -233,7 +233,7 @@ test('hints for another node neither count as ours nor hide the loss of ours', a
     const interest = { version: 50, keys: [`q/${index}`] }
     network.act(node, (core, now) => core.setInterest(interest, now))
   }
-  // Until the earlier interests have expired, too.
+  // Wait until the earlier interests have expired as well.
   network.runFor(12_000)
   const tell = (...indexes: number[]) => {
     recorded.length = 0

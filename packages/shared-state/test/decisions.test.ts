@@ -1,6 +1,6 @@
-// The four methods of the manager that decide: resetBackoffForQueue, tryAcquireGroup, shouldCheckGroup and
-// getGroupInterval. Each wake test below passes, and fails with every bug that names it. A bug replaces one
-// method by a constant, so it shows that the method is on the path that runs.
+// The four methods with which the manager decides: resetBackoffForQueue, tryAcquireGroup, shouldCheckGroup
+// and getGroupInterval. A bug replaces one method by a constant. Each wake test passes without bugs and fails
+// with every bug that names it in `caughtBy`. This shows that the node really uses the method.
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import type { SharedStateManager } from '../src/index.ts'
@@ -13,7 +13,7 @@ interface Bug {
   readonly method: Decision
   readonly returns: string
   readonly patch: (manager: SharedStateManager) => Partial<Pick<SharedStateManager, Decision>>
-  /** The wake test that fails with it. */
+  /** The wake test that fails with this bug. */
   readonly caughtBy: keyof typeof wakeTests
 }
 
@@ -151,10 +151,10 @@ test('every decision has a bug', async (t) => {
   t.equal(new Set(bugs.map(({ method }) => method)).size, 4)
 })
 
-/** Polls whenever it is due, until `end`; returns the number of polls. */
+/** Runs fallback polls when they are due, until `end`; returns their number. */
 function pollUntil(node: Node, end: number, keysWithWork: () => string[]): number {
   let polls = 0
-  // A bug may make a poll due at once, again and again.
+  // The number of steps is limited, because a bug may make every poll due at once.
   for (let step = 0; step < 10_000 && node.manager.nextWakeAt() <= end; step += 1) {
     node.clock.now = Math.max(node.clock.now, node.manager.nextWakeAt())
     node.manager.tick()

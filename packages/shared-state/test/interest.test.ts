@@ -1,4 +1,4 @@
-// What a group does until every peer knows its waiters.
+// The polls and pops of a wait group until every peer knows that it has waiters.
 import { test } from 'tap'
 import { sharedStateDefaults } from '../src/index.ts'
 import { nodeFixture, orders, ordersKey } from './support/node-fixture.ts'

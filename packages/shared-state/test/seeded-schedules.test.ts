@@ -6,7 +6,7 @@ const given = process.env.ROUSE_SEED
 const seedCount = 4_000
 const lossySeedCount = 600
 
-/** The first seeds that break a rule, and the rule each broke. */
+/** Returns the first seeds that break a rule, each with the rule. */
 function failures(count: number, options: Omit<SimulationOptions, 'seed'> = {}): string[] {
   const seeds = given === undefined ? Array.from({ length: count }, (_, i) => i) : [Number(given)]
   const failed: string[] = []

@@ -1,4 +1,4 @@
-// How the sidecar answers while PostgreSQL holds a call, and how that call ends.
+// How the sidecar responds while a call waits in PostgreSQL, and how that call ends.
 import { ack, poolExecutor, pop, push } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -9,7 +9,7 @@ const timeoutMs = 2_000
 
 const demand = { batch: 1, partitions: 1, holder: 'test' }
 
-/** Calls that bypass the sidecar have no deadline. */
+/** Starts a sidecar, and an executor for calls that bypass the sidecar and have no deadline. */
 async function start(t: Test) {
   const { sidecar, database } = await startSidecar(t, { timeoutMs })
   const direct = poolExecutor(database.pool)

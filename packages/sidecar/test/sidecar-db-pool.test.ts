@@ -154,7 +154,7 @@ test('waiters survive the loss of every connection', async (t) => {
     .query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()',
     )
-    .catch(() => {}) // it also terminates its own connection
+    .catch(() => {}) // the query also terminates its own connection
   await eventually(async () => {
     await pushOne(sidecar, item('orders'))
     return true

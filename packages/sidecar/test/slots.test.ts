@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { Semaphore } from '../src/slots.ts'
 
-/** Tasks that start when they get a slot and end when the test says so. */
+/** Tasks that start when they get a slot, and end when the test ends them. */
 function worksAt(semaphore: Semaphore) {
   const begun: string[] = []
   const ends = new Map<string, () => void>()

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { eventually, type PostgresServer, startPostgresPair } from '../src/index.ts'
 
-/** Every check opens a new connection, on a machine that may be busy. */
+/** Long, because every check opens a new connection, and the machine may be busy. */
 const patience = { timeoutMs: 60_000 }
 
 async function lines(server: PostgresServer): Promise<string[]> {

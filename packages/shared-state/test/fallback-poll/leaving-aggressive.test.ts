@@ -1,4 +1,4 @@
-// When a node trusts hints again: pops decide whether a poll found real work.
+// When a node leaves aggressive mode: pops decide whether a poll has found messages.
 import { test } from 'tap'
 import { hint, idleNode, nodeFixture, ordersKey } from '../support/node-fixture.ts'
 
@@ -8,7 +8,7 @@ function aggressiveNode(settings: Parameters<typeof nodeFixture>[0] = {}) {
   return node
 }
 
-/** Aggressive until `end`, polling whenever due; returns the number of polls. */
+/** Runs the clock until `end`, and calls `act` whenever a poll is due; returns the number of polls. */
 function pollsUntil(node: ReturnType<typeof nodeFixture>, end: number, act: () => void): number {
   let checks = 0
   while (node.manager.nextWakeAt() <= end) {

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { hint, idleNode, nodeFixture, ordersKey } from '../support/node-fixture.ts'
 
-/** The number of queries the node makes if each finds nothing. */
+/** Returns the number of queries that a node makes until `end` if each finds nothing. */
 function queriesUntil(node: ReturnType<typeof nodeFixture>, end: number): number {
   let queries = 0
   for (;;) {
@@ -155,7 +155,7 @@ for (const groups of [1, 50, 500]) {
       node.pops('empty')
     }
     const queries = queriesUntil(node, node.clock.now + 60_000)
-    // A single group: 100, 100, 200, 400, 800 ms, then every second.
+    // The intervals are the same as for a single group: 100, 100, 200, 400, 800 ms, then a second each.
     t.ok(queries >= 60 && queries <= 70, `${queries} in 60 s`)
   })
 }

@@ -1,5 +1,5 @@
-// Which work counts as unannounced: a fallback poll finds it before any hint. Only that keeps a node
-// aggressive.
+// Which messages count as unannounced: those that a fallback poll finds before any hint. Only these keep a
+// node in aggressive mode.
 import { test } from 'tap'
 import { hint, idleNode, ordersKey } from '../support/node-fixture.ts'
 

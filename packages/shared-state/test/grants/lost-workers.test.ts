@@ -1,4 +1,4 @@
-// Workers that are silent, slow or gone: grants that are not taken, pops that never end, deaths.
+// Workers that are silent, slow or dead: grants that they do not take, and pops that never end.
 import { test } from 'tap'
 import { sharedStateDefaults } from '../../src/index.ts'
 import { hint, nodeFixture, orders } from '../support/node-fixture.ts'

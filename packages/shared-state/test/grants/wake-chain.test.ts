@@ -1,4 +1,5 @@
-// How far a wake chain goes: until the hinted messages are found, or, without a count, until a pop is empty.
+// When a wake chain ends: when the hinted number of messages is found or, if the hint has no count, when a
+// pop finds nothing.
 import { test } from 'tap'
 import { hint, nodeFixture, orders } from '../support/node-fixture.ts'
 

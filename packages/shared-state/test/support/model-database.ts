@@ -9,7 +9,7 @@ export interface Place {
 
 export interface ModelMessage {
   readonly place: Place
-  /** Consumer groups that can still pop it. */
+  /** The consumer groups that can still pop the message. */
   readonly pendingFor: Set<string>
 }
 
@@ -27,7 +27,7 @@ export class ModelDatabase {
     )
   }
 
-  /** Leases at most `most` messages. */
+  /** Takes at most `most` messages for the wait group. */
   pop(description: WaitGroup, most: number): ModelMessage[] {
     const popped = this.pending(description).slice(0, most)
     for (const message of popped) message.pendingFor.delete(description.group)
@@ -35,7 +35,7 @@ export class ModelDatabase {
   }
 }
 
-/** Whether a pop of the group could deliver from this place. Deliberately independent of GroupIndex. */
+/** Whether a pop of the group could deliver from this place. Does not use GroupIndex, in order to test it. */
 export function isMeant(place: Place, { source }: WaitGroup): boolean {
   if ('queue' in source) {
     const { queue, partition } = source

@@ -8,8 +8,8 @@ interface Waiter {
 }
 
 /**
- * A model of a broker worker: waiters by group, an ordered channel to the primary, and pops that read at one
- * time and answer at another.
+ * A model of a broker worker: waiters by group, an ordered channel to the primary, and pops that read the
+ * database at one time and return at a later one.
  */
 export class ModelWorker {
   readonly #world: Simulation
@@ -28,7 +28,9 @@ export class ModelWorker {
     return this.#waiters.get(key)?.length ?? 0
   }
 
-  /** Registers, then queries, then waits. */
+  /**
+   * Adds a waiter: reports it to the primary, then requests a grant for its first query. It may leave later.
+   */
   addWaiter(description: WaitGroup): void {
     const key = groupKey(description)
     const waiter: Waiter = { isWaiting: true }
@@ -94,7 +96,7 @@ export class ModelWorker {
     }
   }
 
-  /** Messages to the primary arrive in order; those of a dead worker may be lost. */
+  /** Sends a message to the primary. Messages arrive in order; those of a dead worker may be lost. */
   send(deliver: () => void): void {
     const { choices, schedule } = this.#world
     const delayMs = choices.between(0, choices.chance(0.8) ? 3 : 25)
@@ -104,7 +106,7 @@ export class ModelWorker {
     })
   }
 
-  /** Distributes the messages; one whose waiter has left becomes available again. */
+  /** Distributes the messages of a pop. A message whose waiter has left becomes available again. */
   #popAnswered(
     description: WaitGroup,
     grantId: number,

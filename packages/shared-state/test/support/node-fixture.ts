@@ -54,7 +54,7 @@ export function nodeFixture(
     grants,
     broadcasts,
     lastGrant,
-    /** A waiter arrives at a worker and makes its first query. */
+    /** Adds waiters at a worker; the worker makes their first query. */
     waits(sidecarId: number, description: WaitGroup = orders, count = 1): void {
       manager.setWaiting(sidecarId, description, count)
       manager.requestGrant(sidecarId, groupKey(description))
@@ -62,12 +62,12 @@ export function nodeFixture(
     take(grant = lastGrant()): boolean {
       return manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
     },
-    /** The worker of the last grant pops and reports the outcome. */
+    /** Reports the outcome of a pop, by default of the last grant. */
     pops(outcome: GrantOutcome, found = 0, grant = lastGrant()): boolean {
       manager.grantTaken(grant.sidecarId, grant.key, grant.grantId)
       return manager.releaseGroup(grant.key, grant.grantId, outcome, found)
     },
-    /** The keys of the groups to poll now. */
+    /** Returns the keys of the groups whose fallback poll is due. */
     due: (): string[] => [...manager.dueForFallback().keys()],
     tickAt(now: number): void {
       clock.now = now
@@ -77,7 +77,7 @@ export function nodeFixture(
   }
 }
 
-/** A node with a waiter that found nothing. */
+/** A node with one waiter, whose first query found nothing. */
 export function idleNode(settings: Partial<SharedStateSettings> = {}) {
   const node = nodeFixture(settings)
   node.waits(1)

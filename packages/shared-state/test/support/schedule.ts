@@ -6,7 +6,7 @@ export class Choices {
     this.#state = seed
   }
 
-  /** At least 0 and less than 1. */
+  /** Returns a number of at least 0 and less than 1. */
   fraction(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)

@@ -1,5 +1,5 @@
-// A model of a node: the real manager, model workers and a model database, on a seeded schedule. Every rule
-// is checked along the way; violations are recorded as sentences.
+// A model of a node: the real manager, model workers and a model database, on a seeded schedule. Rules are
+// checked during the run, and violations are recorded as sentences.
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import {
   type GroupKey,
@@ -27,7 +27,7 @@ const descriptions: readonly WaitGroup[] = [
   { source: { task: 't' }, group: 'h' },
 ]
 
-/** Deliberate faults: the rules must detect each of them. */
+/** Deliberate defects of the node. The rules must detect each of them. */
 export type Sabotage =
   | 'hint in flight dropped'
   | 'death unreported'
@@ -37,7 +37,7 @@ export type Sabotage =
 export interface SimulationOptions {
   readonly seed: number
   readonly sabotage?: Sabotage
-  /** Hints get lost and pops fail; fallback polls run. */
+  /** If true, hints get lost, pops fail, and fallback polls run. */
   readonly isLossy?: boolean
   readonly settings?: Partial<SharedStateSettings>
 }
@@ -49,7 +49,10 @@ interface OutstandingGrant {
   isTaken: boolean
 }
 
-/** Mostly immediate; some workers are busy, a few for longer than the grant lasts. */
+/**
+ * Ranges of the time until a worker takes a grant. Most workers take it at once, some are busy, and a few are
+ * busy for longer than the grant lasts.
+ */
 const grantDelaysMs = [
   [0, 3],
   [0, 3],
@@ -75,12 +78,12 @@ export class Simulation {
   readonly #registered = new Set<number>()
   readonly #byKey = new Map(descriptions.map((one) => [groupKey(one), one]))
   readonly #grants = new Map<GroupKey, OutstandingGrant>()
-  /** Groups that were hinted since their last grant. */
+  /** Groups that got a hint since their last grant. */
   readonly #hinted = new Set<GroupKey>()
-  /** Groups whose chain ended with an empty pop. */
+  /** Groups whose wake chain ended with an empty pop. */
   readonly #ended = new Set<GroupKey>()
   readonly #counts = new Map<string, number>()
-  /** The groups of this run: with few groups, workers collide more often. */
+  /** The wait groups of this run. In runs with few groups, workers compete more often. */
   readonly #groups: readonly WaitGroup[]
   #lastWorkerId = 0
 
@@ -103,8 +106,8 @@ export class Simulation {
 
   run(): readonly string[] {
     for (let i = this.choices.between(1, 3); i > 0; i -= 1) this.#startWorker()
-    // Half of the runs start with waiters. Short runs expose faults that a later event of a long run would
-    // repair.
+    // Half of the runs start with waiters. The runs are short, because in a long run a later event would
+    // repair some faults.
     for (let i = this.choices.between(-4, 4); i > 0; i -= 1) {
       this.choices.one([...this.#workers.values()]).addWaiter(this.choices.one(this.#groups))
     }
@@ -267,7 +270,7 @@ export class Simulation {
 
   #checkTheEnd(): void {
     const { groups_in_flight } = this.manager.getStats().group_backoff
-    // A lossy run stops with grants in flight.
+    // A lossy run may end while grants are in flight.
     if (groups_in_flight > 0 && this.#options.isLossy !== true)
       this.#broken('a grant was left over')
     for (const [key, description] of this.#byKey) {

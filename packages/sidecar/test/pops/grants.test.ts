@@ -1,11 +1,11 @@
-// Grants that race with other events in a worker.
+// Grants that arrive at the same time as other events of a worker.
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import type { Grant } from '../../src/index.ts'
 import { item, pushOne, spec, startSidecar } from '../support/start-sidecar.ts'
 
-/** A sidecar that gets its grants from the test, with existing lanes. */
+/** Starts a sidecar that gets its grants from the test. The queues already have lanes. */
 async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readonly string[]) {
   const started = await startSidecar(t)
   const { sidecar, coordinator } = started
@@ -22,7 +22,7 @@ async function startByHand(t: Parameters<typeof startSidecar>[0], queues: readon
   return {
     ...started,
     outcomes,
-    /** Returns the number of the grant. */
+    /** Grants a pop of the queue; returns the id of the grant. */
     grant(queue: string): number {
       grantId += 1
       const grant: Grant = { description: describe(queue), grantId }

@@ -1,4 +1,4 @@
-// A worker with more waiters than one call serves.
+// A worker with more waiters than one SQL call can serve.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Executor } from '@rouse/storage'
@@ -12,7 +12,7 @@ test('a worker with very many waiters releases the grant so that other workers g
   const coordinator = new TestCoordinator()
   let pops = 0
   let released = 0
-  /** A queue that always has one more message. */
+  /** Simulates a queue that always has one more message. */
   const query: Executor['query'] = async () => {
     await turn()
     pops += 1
@@ -46,7 +46,7 @@ test('a worker with very many waiters releases the grant so that other workers g
     released += 1
   }
   const gone = new AbortController()
-  /** A served client pops again, as consumers do. */
+  /** Pops again after each response, as consumers do. */
   const popAgain = async (): Promise<void> => {
     while (!gone.signal.aborted && pops <= 3_000) {
       const pop = spec('q', { autoAck: true })

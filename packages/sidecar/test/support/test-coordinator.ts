@@ -9,8 +9,9 @@ interface Group {
 }
 
 /**
- * The minimum that a primary must do: one grant at a time per group, and another if anything happened
- * meanwhile. The rest of the SharedStateManager (other workers, backoff, timeouts) has its own tests.
+ * Does the minimum that a primary must do: it gives one grant at a time per wait group, and another one if
+ * anything happened during the first. The rest of the SharedStateManager (other workers, backoff, timeouts)
+ * has its own tests.
  */
 export class TestCoordinator implements Coordinator {
   readonly outcomes: GrantOutcome[] = []

@@ -1,4 +1,4 @@
-// A locked row delays only the writes that need it, and they fail with `partition_locked`.
+// A locked row delays only the writes that need it. These fail with `partition_locked`.
 
 import { performance } from 'node:perf_hooks'
 import type { AckItem, NewMessage } from '@rouse/storage'
@@ -46,7 +46,7 @@ test('a push that shares a call with one to a locked partition waits for one loc
   const { sidecar, database } = await startSidecar(t)
   await pushOne(sidecar, item('a'))
   await pushOne(sidecar, item('b'))
-  // The first push is sent alone and keeps the others in the queue, so that they share a call.
+  // The first push is sent alone. The others wait in the queue until it ends, and then share a call.
   const barrier = await database.armBarrier('push-locked')
   const first = pushOne(sidecar, item('b'))
   await barrier.reached()
@@ -183,7 +183,7 @@ function partitionsOf(queue: string): string {
   return `select from rouse.partitions where queue_id = (select id from rouse.queues where name = '${queue}')`
 }
 
-/** A user session that locks these rows until its transaction or the test ends. */
+/** Locks these rows in a user session, until its transaction or the test ends. */
 async function lock(t: Test, database: TestDatabase, rows: string): Promise<pg.Client> {
   const user = new pg.Client(database.url)
   await user.connect()

@@ -15,7 +15,7 @@ interface Limits {
   readonly timeoutMs?: number
 }
 
-/** A queue whose calls end when the test says so. */
+/** A queue of writes whose calls end when the test ends them. */
 function held(options: Limits = {}) {
   const calls: { names: string[]; finish: () => void }[] = []
   const queue = new WriteQueue<string, string>({
@@ -37,7 +37,7 @@ function held(options: Limits = {}) {
   })
   const add = ({ name, bytes = 0 }: Job): Promise<string> => {
     const answer = queue.submit(name, { count: 1, bytes })
-    // Most tests end before their writes are answered.
+    // Most tests end before their writes have a result.
     answer.catch(() => {})
     return answer
   }
@@ -154,11 +154,12 @@ test('idle resolves when the last call has ended', async (t) => {
 })
 
 test('a write refused at its deadline is not sent, and no empty call is made', async (t) => {
-  // Far apart: after a pause of the process longer than both, the second slot would open first.
+  // Both times are far apart, because after a pause of the process that is longer than both, the second slot
+  // would open first.
   const { queue, add, calls } = held({ slots: 2, patienceMs: 500, timeoutMs: 30 })
   const late = add({ name: 'a1' }).catch(() => 'unknown')
   await t.rejects(add({ name: 'a2' }), { code: 'database_unavailable' })
-  // A timer left over from the second slot would start an empty call now.
+  // If the timer for the second slot were not cleared, it would start an empty call now.
   await new Promise((resolve) => setTimeout(resolve, 600))
   t.equal(calls.length, 1)
   for (const { finish } of calls) finish()

@@ -6,10 +6,10 @@ import { PendingWrite, WriteQueue } from '../../src/writes/write-queue.ts'
 
 type Write = PendingWrite<string, string>
 
-/** Short, to keep the tests fast. No test expects anything to happen before it. */
+/** Short, to keep the tests fast. No test expects an event before the timeout. */
 const timeoutMs = 30
 
-/** A queue whose calls end when the test says so. */
+/** A queue of writes whose calls end when the test ends them. */
 function held(options: { slots?: number; pendingMax?: number } = {}) {
   const calls: { writes: Write[]; inputs: string[]; end: () => void }[] = []
   const queue = new WriteQueue<string, string>({
@@ -123,7 +123,7 @@ test('a deadline and a result at the same moment answer the write exactly once',
   }
 })
 
-/** Both ends of a connection, in this process. */
+/** Opens a connection, and returns both of its ends. */
 async function socketPair(t: Test) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -41,8 +41,8 @@ async function openTransactions({ node, server, verdict, out }: LengthsBench): P
   out(`COMMIT of an enqueue open ${openMs / 1_000} s to delivery: ${percentiles(deliveryMs)}`)
   verdict.check([
     // A call that waited for a transaction would take half a minute, or fail at a lock timeout of seconds.
-    { what: 'ms of a push beside open transactions, max', value: percentile(besideMs.push, 1), max: 1_000 },
-    { what: 'ms of a pop beside open transactions, max', value: percentile(besideMs.pop, 1), max: 1_000 },
+    { what: 'ms of a push beside enqueues, max', value: percentile(besideMs.push, 1), max: 1_000 },
+    { what: 'ms of a pop beside enqueues, max', value: percentile(besideMs.pop, 1), max: 1_000 },
     { what: 'ms from COMMIT to delivery, median', value: percentile(deliveryMs, 0.5), max: 10 },
   ])
 }
@@ -108,7 +108,7 @@ async function wayOutOfAggressive({ node, server, verdict, out }: LengthsBench):
   await waiting
   out(`aggressive after a lost LISTEN connection for ${seconds.toFixed(1)} s`)
   verdict.check([
-    { what: 's that aggressive mode ended too early', value: aggressiveMs / 1_000 - seconds, max: 0.5 },
+    { what: 's that aggressive mode ended early', value: aggressiveMs / 1_000 - seconds, max: 0.5 },
     { what: 's of aggressive mode', value: seconds, max: aggressiveMs / 1_000 + 10 },
   ])
 }

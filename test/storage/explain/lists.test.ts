@@ -74,7 +74,7 @@ test('pages of queues are complete, in order, and without overlap', async (t) =>
   )
 })
 
-test('letters are counted no further than ten thousand beyond their page', async (t) => {
+test('dead letters are counted no further than ten thousand beyond their page', async (t) => {
   const client = await filled(t, { ...few, letters: 12_000 })
   t.equal((await deadLetters(client, { limit: 10 })).total, 10_010)
   t.equal((await deadLetters(client, { limit: 10, offset: 5_000 })).total, 12_000)

@@ -135,7 +135,7 @@ test('a message that was too old to be redelivered is removed by retention', asy
   t.same(await rows('select from rouse.messages'), [])
 })
 
-test('a redriven letter is delivered at any age, alone, until it completes or is a dead letter again', async (t) => {
+test('a redriven dead letter is delivered at any age, alone, until it completes or is a dead letter again', async (t) => {
   const storage = await openFrozen(t)
   const { advanceClock, lease, pool, send, set } = storage
   await set('q', { ...short, retryLimit: 1, retryBackoffMs: [0] })
@@ -169,7 +169,7 @@ for (const [name, end] of [
     },
   ],
 ] as [string, (storage: Storage, leaseId: string) => Promise<unknown>][]) {
-  test(`a redriven letter that ${name} is redelivered, even if the retry limit was raised and its attempts were removed`, async (t) => {
+  test(`a redriven dead letter that ${name} is redelivered, even if the retry limit was raised and its attempts were removed`, async (t) => {
     const storage = await openFrozen(t)
     const { advanceClock, lease, pool, rows, send, set, take } = storage
     await set('q', { ttl: 3, retryLimit: 0, retryBackoffMs: [1_000], leaseTime: 60 })

@@ -39,7 +39,7 @@ test('a released message comes before a later one that waits', async (t) => {
   t.same(payloads(await take('q', { batch: 2 })), [1])
 })
 
-test('a redriven letter comes before a later message that waits', async (t) => {
+test('a redriven dead letter comes before a later message that waits', async (t) => {
   const { lease, pool, send, take } = await openFrozen(t)
   await send('q', 'p', [1, 2])
   const held = await lease('q', { batch: 2 })

@@ -121,7 +121,7 @@ test('time in which no node ran does not count', async (t) => {
   t.same(await kept(), [], 'a day, five and nine')
 })
 
-test('the redeliveries of a group are removed with its messages when it is let go', async (t) => {
+test('the redeliveries of a group are removed with its messages when it no longer retains them', async (t) => {
   const { days, kept, lease, pool, rows } = await watched(t, { idleTakes: 0 })
   const held = await lease('q', { group: 'idle', batch: 5 })
   await ack(
@@ -159,7 +159,7 @@ test('an expired lease that was not reaped still retains its messages', async (t
   t.same([await kept(), await rows('select from rouse.redeliveries')], [[], []])
 })
 
-test('a redriven letter marks its group as in use', async (t) => {
+test('a redriven dead letter marks its group as in use', async (t) => {
   const { advanceClock, days, kept, lease, pool, take } = await watched(t, { idleTakes: 0 })
   const held = await lease('q', { group: 'idle', batch: 5 })
   await ack(
@@ -226,7 +226,7 @@ test('a group of a paused queue is not idle', async (t) => {
   t.same(await kept(), [2, 3, 4, 5])
 })
 
-test('without a limit a group is listed and never let go', async (t) => {
+test('without a limit a group is listed and retains its messages forever', async (t) => {
   const { advanceClock, kept, pool, rows, take } = await watched(t)
   for (let n = 0; n < 3; n += 1) {
     await advanceClock(30 * day)
@@ -255,7 +255,7 @@ test('each idle period of a group causes one warning, whichever node asks', asyn
   t.match(await warn(), [{ consumer_group: 'idle' }], 'the next idle time')
 })
 
-test('a group created after the others were let go gets what is left', async (t) => {
+test('a group created after the others stopped retaining messages gets what is left', async (t) => {
   const { days, pool, take } = await watched(t)
   await push(pool, [message('q', 'p', 6)])
   await days(16, 'alive')

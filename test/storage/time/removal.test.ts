@@ -99,7 +99,7 @@ test('a dead letter redriven after a purge survives its steps', async (t) => {
   t.same(await inconsistencies(pool), [])
 })
 
-test('a redriven letter survives the steps of a purge after the ordering changed', async (t) => {
+test('a redriven dead letter survives the steps of a purge after the ordering changed', async (t) => {
   const storage = await openStorage(t)
   const { lease, pool, rows, send, set, take } = storage
   await send('q', 'p', ['dead', 'purged'])

@@ -163,7 +163,7 @@ test('only a queue in which a group is being created is skipped', async (t) => {
   t.same(kept, [{ name: 'busy' }])
 })
 
-test('locked keys and letters stay and block nothing', async (t) => {
+test('locked keys and dead letters stay and block nothing', async (t) => {
   const storage = await openStorage(t)
   const { begin, freezeClock, lease, pool, rows } = storage
   await freezeClock(start)

@@ -70,7 +70,7 @@ test('every worker stops encrypting a queue when its encryption is switched off'
   )
 })
 
-/** An interval of fallback polls so long that no poll can have woken a waiter. */
+/** An interval of fallback polls that is too long for a poll to have woken a waiter. */
 const never = '600000'
 const hintsOnly = {
   POP_WAIT_IDLE_INTERVAL_MS: never,

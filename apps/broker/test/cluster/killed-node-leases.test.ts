@@ -7,7 +7,7 @@ import { startCluster, statsOf } from '../support/cluster.ts'
 import { apiOf } from '../support/http.ts'
 import { killTree } from '../support/process-tree.ts'
 
-/** An interval of fallback polls so long that no poll can have woken a waiter. */
+/** An interval of fallback polls that is too long for a poll to have woken a waiter. */
 const never = '600000'
 const env = {
   POP_WAIT_IDLE_INTERVAL_MS: never,

@@ -10,7 +10,7 @@ import { apiOf, send } from '../support/http.ts'
 import { stateOf } from '../support/node-state.ts'
 import { countingDatabase, popsOf } from '../support/query-count.ts'
 
-/** Intervals of fallback polls so long that no poll can have woken a waiter. */
+/** Intervals of fallback polls that are too long for a poll to have woken a waiter. */
 const hintsOnly = { POP_WAIT_IDLE_INTERVAL_MS: '600000', POP_WAIT_BASE_INTERVAL_MS: '600000' }
 const env = { ...hintsOnly, POP_WAIT_MAX_INTERVAL_MS: '600000' }
 const timeout = 120_000

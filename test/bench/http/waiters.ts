@@ -86,7 +86,7 @@ async function untilWaiting(node: BenchNode, waiters: number): Promise<void> {
   const deadline = performance.now() + waitingMsMax
   for (;;) {
     const answer = await fetch(`${node.url}/stats`)
-    // `waiting` is missing while the workers of a busy node have not reported yet.
+    // `waiting` is missing if the node was too busy to answer with its stats.
     const { waiting } = (await answer.json()) as { waiting?: { total: number } }
     if (waiting?.total === waiters) return
     if (performance.now() > deadline) throw new Error(`${waiting?.total} of ${waiters} wait`)

@@ -2,20 +2,18 @@
 
 -- The time from which a message is too old to be redelivered. A redriven message has no such time: an
 -- operator requested its delivery. It is also no longer a dead letter, so dropping it would lose it. A
--- redriven message has an attempt with outcome `redriven`, unless an older release redrove it. Such a message
--- is recognised in two ways: its first redelivery after the redrive has `alone` set and attempt 0; or the
--- attempt that made it a dead letter is recorded, which works unless the retry limit was raised since.
+-- redriven message has an attempt with outcome `redriven`. No other sign will do: a message that a seek
+-- delivers again, and that is released then, has recorded attempts and attempt number 0 as well.
 -- Parameters: the redelivery, its queue. Result: the time; null if age does not matter. Locks: none.
 create or replace function rouse.ends_at(p rouse.redeliveries, p_queue rouse.queues) returns timestamptz
 language sql stable
 as $$
   select m.created_at + least(nullif(p_queue.ttl_ms, 0), nullif(p_queue.wait_ms_max, 0)) * interval '1 millisecond' + interval '1 microsecond'
   from rouse.messages m
-  where m.partition_id = p.partition_id and m.seq = p.seq and not (p.alone and p.attempt = 0)
+  where m.partition_id = p.partition_id and m.seq = p.seq
     and not exists (
       select from rouse.attempts a
-      where a.partition_id = p.partition_id and a.seq = p.seq and a.group_id = p.group_id
-        and (a.outcome in ('redriven', 'dlq') or (a.outcome in ('failed', 'expired') and a.attempt > p_queue.retry_limit)))
+      where a.partition_id = p.partition_id and a.seq = p.seq and a.group_id = p.group_id and a.outcome = 'redriven')
 $$;
 
 -- Deletes redeliveries that are too old. As for fresh messages that are too old, no attempt is recorded and

@@ -22,8 +22,13 @@ begin
   delete from rouse.dead_letters o where o.id = any (array(
     select d.id from rouse.dead_letters d where d.failed_at <= v_dead_at order by d.failed_at limit v_rows for update skip locked));
   get diagnostics v_letters = row_count;
+  -- The mark of a redriven message exempts it from its queue's age limits, so the mark stays as long as the
+  -- message.
   delete from rouse.attempts o where o.id = any (array(
-    select a.id from rouse.attempts a where a.ended_at <= v_dead_at order by a.ended_at limit v_rows for update skip locked));
+    select a.id from rouse.attempts a
+    where a.ended_at <= v_dead_at and not (a.outcome = 'redriven'
+      and exists (select from rouse.messages m where m.partition_id = a.partition_id and m.seq = a.seq))
+    order by a.ended_at limit v_rows for update skip locked));
   get diagnostics v_attempts = row_count;
   delete from rouse.traces o where o.id = any (array(
     select t.id from rouse.traces t where t.created_at <= v_traced_at order by t.created_at limit v_rows for update skip locked));

@@ -1,5 +1,14 @@
 // The maximum age of redelivered messages: ttl and maxWaitTimeSeconds apply to them as to fresh ones.
-import { ack, deadLetters, promoteDue, reapExpired, redrive, release, retain } from '@rouse/storage'
+import {
+  ack,
+  deadLetters,
+  promoteDue,
+  reapExpired,
+  redrive,
+  release,
+  retain,
+  seek,
+} from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { finish, item, openStorage, payloads, type Storage, start } from '../support/storage.ts'
 
@@ -186,3 +195,32 @@ for (const [name, end] of [
     t.same(payloads(await take('q')), ['dead'])
   })
 }
+
+test('a message that a seek delivered again, and that was released, is dropped when it is too old', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, lease, pool, send, set, take } = storage
+  await set('q', { retryBackoffMs: [0] })
+  await send('q', 'p', [1])
+  await fail(storage)
+  await seek(pool, { queue: 'q', group: 'g', to: new Date(start) })
+  const { leaseId, attempt } = await lease('q')
+  t.equal(attempt, 1)
+  await release(pool, [leaseId])
+  await set('q', { ttl: ttlMs / 1_000 })
+  await advanceClock(ttlMs + 1)
+  t.equal((await take('q')).status, 'empty')
+})
+
+test('a redriven dead letter that waits longer than dead letters are kept is still delivered', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, lease, pool, send, set, take } = storage
+  await set('q', { ttl: ttlMs / 1_000, retryLimit: 0, completedRetentionSeconds: -1 })
+  await send('q', 'p', [1])
+  const { leaseId } = await lease('q')
+  await ack(pool, [{ leaseId, status: 'failed' }])
+  await redrive(pool, { queue: 'q' })
+  const dayMs = 86_400_000
+  await advanceClock(15 * dayMs)
+  await retain(pool)
+  t.same(payloads(await take('q')), [1])
+})

@@ -87,8 +87,8 @@ export function modelBug(name: string): ModelBug {
 const barrierLine = /^([ \t]*)-- barrier: ([a-z0-9-]+)[ \t]*$/gm
 
 /**
- * Patches the SQL functions. The patched functions keep the barriers, which the model's database has in every
- * function.
+ * Patches the SQL functions. In the model's database every `-- barrier: name` line is replaced by a call at
+ * which a test can stop the function; the patched functions get these calls, too.
  */
 export async function seedFunctions(pool: pg.Pool, { replaces }: ModelBug): Promise<void> {
   const functions = replaces.filter(({ file }) => file.endsWith('.sql'))

@@ -1,18 +1,18 @@
 -- Runs a step over partitions in order of id: deletes messages, then partitions that are empty and idle.
 -- Partitions are first read in chunks and without a lock, and each costs one lookup of the message at `tail`;
--- only those with something to delete are locked. Messages are deleted by ranges of seq, starting at
--- swept_to, and tail rises only as far as rows are deleted, so that the cost of a step depends on what it
--- deletes.
+-- only those with something to delete are locked. Messages are deleted by ranges of seq. Deletion starts at
+-- swept_to, which is below tail after a redrive. tail rises only as far as rows were deleted. So the cost of a
+-- step depends on what it deletes.
 -- Parameters: ms to keep consumed messages and idle partitions; whether groups may have stopped retaining
 --   messages (see idle_groups.sql); the maximum number of partitions to lock and of rows to delete; the
 --   partition to continue after.
--- Result: kinds `messages`, `partitions`, `next` and `passed`, as retain.
+-- Result: the kinds `messages`, `partitions`, `next` and `passed`, with the same meaning as in retain.
 -- Locks: partitions by id, each with its queue FOR KEY SHARE (so that no group is created meanwhile), for at
---   most 50 ms plus the time for one chunk of rows. The call waits at most v_lock_ms_max for a partition,
---   because on a busy queue every partition is locked most of the time; it skips a locked queue. If the call
---   deletes messages that a group has not completed, it locks the lanes of that group with SKIP LOCKED,
---   because a pop that holds one of them may be about to return those messages. Then it locks idle partitions
---   with SKIP LOCKED, their queues FOR SHARE, and their lanes.
+--   most 50 ms plus the time for one chunk of rows. The call does not skip a locked partition at once,
+--   because on a busy queue every partition is locked most of the time: it waits up to v_lock_ms_max. It
+--   skips a locked queue. If the call deletes messages that a group has not completed, it locks the lanes of
+--   that group with SKIP LOCKED, because a pop that holds one of them may be about to return those messages.
+--   Then it locks idle partitions with SKIP LOCKED, their queues FOR SHARE, and their lanes.
 create or replace function rouse.retain_partitions(
   p_completed_ms bigint, p_idle_partition_ms bigint, p_lets_go boolean, p_partitions integer, p_rows integer, p_after bigint
 ) returns table (kind text, count bigint)

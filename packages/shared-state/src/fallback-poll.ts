@@ -70,7 +70,7 @@ export class FallbackPoll {
     this.mode = afterFaultCleared(this.mode, fault, now)
   }
 
-  /** Puts the group into the next poll, even if a query that started earlier finds nothing. */
+  /** Puts the group into the next poll. If a poll is in flight and finds nothing for it, the group stays due. */
   include(group: GroupState, now: number): void {
     group.hintedAt = now
     group.hintedCount = Number.POSITIVE_INFINITY

@@ -106,7 +106,8 @@ export function heldGrant(group: GroupState): HeldGrant | undefined {
 
 /** Keeps a cause that cannot be granted now, because a pop is in flight. */
 export function markDirty(group: GroupState, cause: Cause, now: number): void {
-  // A wake-up replaces a request, so that the wake-up is counted.
+  // A wake-up that is kept already stays. The request of a new waiter is replaced, so that a wake-up after it is
+  // counted.
   if (isWake(group.dirty)) return
   group.dirty = { ...cause, at: now }
 }

@@ -310,8 +310,8 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
   const body = `{"operations":[${operations.join(',')}],"requiredLeases":${JSON.stringify(leases)}}`
   const answer = await product.call('POST', '/transaction', body)
   const did = `transaction ${describeAcks(acks)}; push ${given.map((item) => pushText(scene, [item])).join(' ')}`
-  // Required leases are distinguished by the message alone: two groups that end the same message must name
-  // their leases.
+  // The node finds a required lease by its message, without the group. So if two groups end the same message
+  // in one transaction, each ack must name its lease.
   const names = acks.map(({ delivery: { lease, seq, transactionId } }) =>
     args.required
       ? `${lease.partitionId}/${transactionId}`

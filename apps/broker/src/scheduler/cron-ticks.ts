@@ -76,7 +76,10 @@ function isRepeated(timeZone: string, at: Date): boolean {
 export interface DueTicks {
   /** The ticks to fire now, in order. */
   readonly fire: readonly Date[]
-  /** The next tick. At or before `now` if more ticks are due than `fire` has. Undefined if there is none. */
+  /**
+   * The first tick after those in `fire`. It is already due if not all due ticks fit into `fire`. Undefined if
+   * there is none.
+   */
   readonly next: Date | undefined
 }
 

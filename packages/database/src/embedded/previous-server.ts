@@ -31,7 +31,7 @@ export async function clearPreviousServer(dataDir: string): Promise<void> {
   if (server.parent === Number(/rouse\.launcher=(\d+)/.exec(server.command)?.[1])) {
     throw new EmbeddedPostgresError(
       'data_dir_in_use',
-      `${dataDir} is in use by process ${server.parent} (PostgreSQL ${pid})`,
+      `${dataDir} is in use by process ${server.parent}, which runs PostgreSQL there (process ${pid})`,
     )
   }
   await stopOrphan(pid)

@@ -10,7 +10,7 @@ const { lan } = presets
  * In heartbeat intervals: until the next heartbeat. Members that join or leave may delay it by one interval.
  */
 const heartbeatsAfter = 2.2
-/** Time for datagrams in flight, and between two checks. */
+/** Allows for the delay of datagrams and for the interval between two checks. */
 const extraMs = 300
 
 interface Untold {

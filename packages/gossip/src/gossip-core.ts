@@ -35,6 +35,8 @@ import { Wire } from './wire/wire.ts'
 
 export interface GossipStats {
   readonly datagramsSent: number
+  /** Those of them that carry hints. */
+  readonly hintDatagramsSent: number
   readonly bytesSent: number
   readonly datagramsReceived: number
   readonly drops: Drops
@@ -157,6 +159,7 @@ export class GossipCore {
     const { wire, candidates } = this.#parts
     return {
       datagramsSent: wire.datagramsSent,
+      hintDatagramsSent: wire.hintDatagramsSent,
       bytesSent: wire.bytesSent,
       datagramsReceived: this.#inbound.datagrams,
       drops: { ...this.#inbound.drops },

@@ -119,6 +119,7 @@ export class Grants {
     if (outcome === 'unused') onUnused(group, grant.sidecarId)
     noteOutcome(group, report, now, settings)
     if (outcome === 'contended') counters.contended += 1
+    if (outcome === 'empty') counters.emptyPops[sourceFor(grant.cause, grant.sidecarId)] += 1
     if (outcome === 'messages') this.#noteLatency(grant, now)
     if (outcome === 'error') onFault('fetch_error')
     if (grant.cause.isUnannounced === true) onChecked(group, outcome)

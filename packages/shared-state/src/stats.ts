@@ -1,6 +1,6 @@
 // What the manager counts, and its part of `/stats`.
 import type { PollMode } from './poll-mode.ts'
-import { type WakeSource, wakeSources } from './ports.ts'
+import { type GrantSource, type WakeSource, wakeSources } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 import { type GroupState, heldGrant } from './wait-group.ts'
 
@@ -94,6 +94,8 @@ export class WakeCounters {
   readonly latencies = bySource(() => new LatencyHistogram())
   /** First queries of new waiters. */
   requests = 0
+  /** Pops that found nothing, by what caused them. */
+  readonly emptyPops: Record<GrantSource, number> = { request: 0, ...bySource(() => 0) }
   /** Hints that arrived during a pop and caused another pop. */
   dirtied = 0
   /** Grants that no worker took in time. */

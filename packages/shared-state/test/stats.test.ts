@@ -13,6 +13,17 @@ test('wake-ups are counted by source, separately from first queries', async (t) 
   t.match(node.manager.getStats(), { wakes: { udp: 2, chain: 0 }, counters: { requests: 1 } })
 })
 
+test('pops that find nothing are counted by what caused them', async (t) => {
+  const node = nodeFixture()
+  node.waits(1)
+  node.pops('empty')
+  node.manager.handleMessageAvailable(hint)
+  node.pops('messages', 1)
+  node.manager.notifyMessageAvailable(hint, { sidecarId: 2 })
+  node.pops('empty')
+  t.match(node.manager.getStats().counters.emptyPops, { request: 1, udp: 0, ipc: 1, local: 0 })
+})
+
 test('a histogram counts each duration in every bucket that includes it', async (t) => {
   const histogram = new LatencyHistogram()
   for (const ms of [0.4, 1, 1.1, 20_000]) histogram.record(ms)

@@ -5,12 +5,14 @@ import type { ClusterStats } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
 import type { NodeConnections } from '../config/connections.ts'
 import type { WorkerStats } from '../ipc.ts'
+import type { IpcStats } from './worker-pool.ts'
 
 export interface NodeStatsSources {
   readonly config: Config
   readonly connections: NodeConnections
   readonly shared: SharedStateStats
   readonly workerStats: ReadonlyMap<number, WorkerStats>
+  readonly ipc: IpcStats
   readonly cluster: ClusterStats
   readonly time: Readonly<Record<string, unknown>>
   readonly holding: readonly IdleGroup[]
@@ -24,6 +26,7 @@ export function nodeStats({
   connections,
   shared,
   workerStats,
+  ipc,
   cluster,
   time,
   holding,
@@ -44,6 +47,7 @@ export function nodeStats({
       by_worker: Object.fromEntries(workers.map(([id, worker]) => [id, worker.waiting])),
       by_queue: merge(workers.map(([, worker]) => worker.waitingByQueue)),
     },
+    ipc,
     ...cluster,
     time,
     queue_defaults: config.queueDefaults,

@@ -50,7 +50,8 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     workers,
     stats(shared, workerStats) {
       const uptimeMs = clock.nowMs() - startedAtMs
-      const parts = { shared, workerStats, cluster: link.stats(), ...time.stats() }
+      const ipc = workers.ipcStats()
+      const parts = { shared, workerStats, ipc, cluster: link.stats(), ...time.stats() }
       return nodeStats({ config, connections, ...parts, uptimeMs, clock })
     },
   })

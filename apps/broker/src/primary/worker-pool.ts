@@ -23,6 +23,8 @@ export const unfinishedExitCode = 97
  */
 const youngGeneration = '--max-semi-space-size=4'
 
+const statsMessages = new Set<string>(['workerStats', 'askStats', 'stats'])
+
 const respawnMsMin = 100
 const respawnMsMax = 5_000
 /** A worker that lived this long did not fail at startup, so its restart delay starts over. */
@@ -49,8 +51,15 @@ interface Running {
   isReady: boolean
 }
 
+/** Sends between the primary and its workers, in both directions; those that only carry stats are left out. */
+export interface IpcStats {
+  readonly sends: number
+  readonly messages: number
+}
+
 export class WorkerProcesses {
   readonly #options: WorkerProcessesOptions
+  readonly #ipc = { sends: 0, messages: 0 }
   readonly #running = new Map<number, Running>()
   readonly #respawns = new Set<NodeJS.Timeout>()
   #respawnMs = respawnMsMin
@@ -71,6 +80,10 @@ export class WorkerProcesses {
       this.#fail = resolve
       for (let i = 0; i < this.#options.count; i += 1) this.#fork(host)
     })
+  }
+
+  ipcStats(): IpcStats {
+    return { ...this.#ipc }
   }
 
   post(workerId: number, message: PrimaryMessage): void {
@@ -111,6 +124,7 @@ export class WorkerProcesses {
     closeUntaken(worker)
     const outbox = createOutbox<PrimaryMessage>({
       send: (batch, done) => {
+        this.#count(batch)
         if (worker.isConnected()) worker.send(batch, done)
         else done(null)
       },
@@ -122,6 +136,7 @@ export class WorkerProcesses {
     this.#running.set(worker.id, { worker, outbox, startedAtMs, isReady: false })
     worker.on('message', (value: unknown) => {
       const messages = readBatch<WorkerMessage>(value)
+      this.#count(messages)
       const ready = messages.find((message) => message.type === 'ready')
       if (ready !== undefined) this.#ready(worker, ready.url)
       host.handle(worker.id, messages)
@@ -132,6 +147,13 @@ export class WorkerProcesses {
     worker.on('exit', (code, signal) => {
       this.#exited(host, worker, code, signal)
     })
+  }
+
+  #count(batch: readonly (PrimaryMessage | WorkerMessage)[]): void {
+    const count = batch.filter(({ type }) => !statsMessages.has(type)).length
+    if (count === 0) return
+    this.#ipc.sends += 1
+    this.#ipc.messages += count
   }
 
   #ready(worker: Worker, url: string): void {

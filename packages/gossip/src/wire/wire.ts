@@ -11,6 +11,7 @@ export class Wire {
   readonly #send: GossipPorts['send']
   #sequence = 0
   datagramsSent = 0
+  hintDatagramsSent = 0
   bytesSent = 0
 
   constructor({ clusterId, nodeId, incarnation, signer }: GossipCoreOptions, ports: GossipPorts) {
@@ -33,6 +34,7 @@ export class Wire {
   sendTo(members: readonly Member[], messages: readonly Message[]): void {
     if (members.length === 0) return
     const bytes = this.#seal(messages)
+    if (messages.some(({ type }) => type === 'hints')) this.hintDatagramsSent += members.length
     for (const member of members) {
       member.datagramsSent += 1
       this.#sendBytes(bytes, member.address)

@@ -142,6 +142,8 @@ test('each hint is sent twice and delivered once', async (t) => {
   t.equal(datagrams, 2)
   t.equal(cluster.at(1).hints.length, 1)
   t.same(cluster.at(1).lost, [])
+  network.runFor(5_000)
+  t.equal(cluster.at(0).node.core.stats().hintDatagramsSent, 2, 'heartbeats do not count')
 })
 
 test('a hint whose first copy is lost arrives with the second', async (t) => {

@@ -14,6 +14,11 @@ export function familyCpuSeconds(parentPid: number): number {
   return ticks / ticksPerSecond
 }
 
+/** CPU seconds that one process has used so far. */
+export function cpuSecondsOf(pid: number): number {
+  return (readStat(pid)?.own ?? 0) / ticksPerSecond
+}
+
 /** Returns the pids of a process and its children. */
 export function familyPids(parentPid: number): number[] {
   const pids = readdirSync('/proc')

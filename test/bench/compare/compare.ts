@@ -1,0 +1,106 @@
+// `npm run bench -- compare COMMIT [row …] [--rounds 6] [--seconds 4] [--margin 0.03]`: this checkout against a
+// build of COMMIT. Both run at the same time on one PostgreSQL with a database each, and take turns under load.
+// Prints, for each row, the medians of CPU per message and of throughput, and the ratio of CPU (this checkout to
+// COMMIT) with its spread: half the distance between the quartiles of the rounds. A spread wider than the
+// margin means that the ratio cannot be measured on this machine.
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '@rouse/database'
+import pg from 'pg'
+import { buildCommit } from './build.ts'
+import { median, type Round, ratioOf } from './ratio.ts'
+import { type OpenRow, openRow, rows } from './rows.ts'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string', default: '6' },
+    seconds: { type: 'string', default: '4' },
+    margin: { type: 'string', default: '0.03' },
+  },
+})
+const [commit, ...wanted] = positionals
+const unknown = wanted.filter((name) => !(name in rows))
+if (commit === undefined || unknown.length > 0) {
+  const problem = unknown.length > 0 ? `unknown rows: ${unknown.join(', ')}; ` : ''
+  console.error(
+    `${problem}usage: npm run bench -- compare COMMIT [rows]; rows: ${Object.keys(rows).join(', ')}`,
+  )
+  process.exit(2)
+}
+const [rounds, seconds, margin] = [flags.rounds, flags.seconds, flags.margin].map(Number) as [
+  number,
+  number,
+  number,
+]
+if (!(rounds >= 6 && seconds > 0 && margin > 0)) {
+  console.error('--rounds must be at least 6, --seconds and --margin positive numbers')
+  process.exit(2)
+}
+
+const other = await buildCommit(root, commit)
+const server = await startEmbeddedPostgres({
+  settings: { shared_buffers: '512MB', max_wal_size: '4GB', max_connections: '300' },
+})
+try {
+  console.log(`${rounds} rounds of ${seconds} s each; CPU of nodes and PostgreSQL per message`)
+  for (const name of wanted.length > 0 ? wanted : Object.keys(rows)) await compareRow(name)
+} finally {
+  await server.stop()
+  await other.remove()
+}
+
+async function compareRow(name: string): Promise<void> {
+  const ours = await openRow({ name, root, server, databaseUrl: await createDatabase() })
+  const theirs = await openRow({
+    name,
+    root: other.root,
+    server,
+    databaseUrl: await createDatabase(),
+  })
+  try {
+    // V8 compiles hot code in the first seconds.
+    for (const row of [ours, theirs]) await row.run(2 * seconds)
+    const [first, second]: [Round[], Round[]] = [[], []]
+    for (let i = 0; i < rounds; i += 1) {
+      const turns: [OpenRow, Round[]][] = [
+        [ours, first],
+        [theirs, second],
+      ]
+      for (const [row, results] of i % 2 === 0 ? turns : turns.reverse()) {
+        results.push(await row.run(seconds))
+      }
+    }
+    print(name, first, second)
+  } finally {
+    await ours.stop()
+    await theirs.stop()
+  }
+}
+
+function print(name: string, ours: readonly Round[], theirs: readonly Round[]): void {
+  const { ratio, spread } = ratioOf(ours, theirs)
+  const cpu = (results: readonly Round[]): string =>
+    `${Math.round(median(results.map(({ cpuMicros }) => cpuMicros)))} µs`
+  const rate = (results: readonly Round[]): string =>
+    `${Math.round(median(results.map(({ perSecond }) => perSecond))).toLocaleString('en')}/s`
+  const isMeasurable = spread <= margin
+  console.log(
+    `${name}: ${cpu(ours)} and ${rate(ours)}, was ${cpu(theirs)} and ${rate(theirs)}; ` +
+      `CPU ratio ${ratio.toFixed(3)} ± ${spread.toFixed(3)}` +
+      (isMeasurable ? '' : ` (not measurable here: the spread is wider than ${margin})`),
+  )
+}
+
+/** Each build migrates a database of its own. */
+async function createDatabase(): Promise<string> {
+  const client = new pg.Client({ connectionString: server.url })
+  await client.connect()
+  const name = `bench_${process.hrtime.bigint()}`
+  await client.query(`create database ${name}`)
+  await client.end()
+  const url = new URL(server.url)
+  url.pathname = `/${name}`
+  return url.href
+}

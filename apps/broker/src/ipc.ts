@@ -9,7 +9,7 @@ import type { Grant, SidecarStats } from '@rouse/sidecar'
 export type WorkerMessage =
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'waiting'; readonly group: WaitGroup; readonly count: number }
-  | { readonly type: 'requestGrant'; readonly group: WaitGroup }
+  | { readonly type: 'requestGrant'; readonly group: WaitGroup; readonly unlessEmpty?: boolean }
   | { readonly type: 'taken'; readonly grant: Grant }
   | {
       readonly type: 'release'

@@ -20,12 +20,13 @@ import {
 import type { GroupKey } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 import type { WakeCounters } from './stats.ts'
-import { afterEmpty, type GroupState, isWake } from './wait-group.ts'
+import { afterEmpty, foundEmpty, type GroupState, isWake } from './wait-group.ts'
 
 /** The manager makes these decisions. */
 export interface PollDecisions {
   shouldCheckGroup(key: GroupKey, now: number): boolean
   getGroupInterval(key: GroupKey): number
+  pollDueAt(group: GroupState): number
 }
 
 export interface PollResult {
@@ -152,7 +153,7 @@ export class FallbackPoll {
         continue
       }
       const intervalMs = decisions.getGroupInterval(group.key)
-      const dueAt = group.checkedAt + intervalMs
+      const dueAt = decisions.pollDueAt(group)
       if (dueAt - intervalMs / 2 <= now) {
         alongside.push(group)
         alongsideDueAt = Math.min(alongsideDueAt, dueAt)
@@ -166,7 +167,7 @@ export class FallbackPoll {
   #foundEmpty(group: GroupState, askedAt: number, now: number): void {
     if (group.hintedAt >= askedAt) return
     // A waiter that arrived meanwhile has its own pop, whose result is more recent.
-    if (group.lock.state === 'free') group.hintedCount = 0
+    if (group.lock.state === 'free') foundEmpty(group)
     group.backoff = afterEmpty(group.backoff, this.#settings)
     group.checkedAt = now
   }

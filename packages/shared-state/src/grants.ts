@@ -34,6 +34,8 @@ export interface GrantsContext {
   /** The lock is free again, and `checkedAt` or the backoff may have changed. */
   readonly onFree: (group: GroupState) => void
   readonly onUnused: (group: GroupState, sidecarId: SidecarId) => void
+  /** A pop has ended. */
+  readonly onPopped: (group: GroupState) => void
   /** A pop has shown whether a fallback poll really found work. */
   readonly onChecked: (group: GroupState, outcome: PopReport['outcome']) => void
   readonly onFault: (fault: MomentaryFault) => void
@@ -112,12 +114,12 @@ export class Grants {
 
   release(group: GroupState, grantId: number, report: PopReport, now: number): boolean {
     const { outcome } = report
-    const { counters, settings, onUnused, onFault, onChecked } = this.#context
+    const { counters, settings, onUnused, onFault, onChecked, onPopped } = this.#context
     const grant = this.#held(group, grantId)
     if (grant === undefined) return false
     this.#unlock(group)
     if (outcome === 'unused') onUnused(group, grant.sidecarId)
-    noteOutcome(group, report, now, settings)
+    noteOutcome(group, report, grant.cause.at ?? now, now, settings)
     if (outcome === 'contended') counters.contended += 1
     if (outcome === 'empty') counters.emptyPops[sourceFor(grant.cause, grant.sidecarId)] += 1
     if (outcome === 'messages') this.#noteLatency(grant, now)
@@ -127,6 +129,7 @@ export class Grants {
     if (next.step === 'grant') this.#grantNext(group, next.cause, now)
     else if (next.step === 'retry') this.#retryLater(group, now)
     else this.#settle(group)
+    onPopped(group)
     return true
   }
 
@@ -178,10 +181,14 @@ export class Grants {
     else this.#grant(group, sidecarId, cause, now)
   }
 
-  /** Does nothing if no worker has waiters. */
+  /** Grants nothing if no worker has waiters. */
   #grant(group: GroupState, sidecarId: SidecarId | undefined, cause: Cause, now: number): void {
-    if (sidecarId === undefined) return
     const { tryAcquire, grant, counters } = this.#context
+    if (sidecarId === undefined) {
+      // The waiters of the pop in flight have left. Its result must not prove that the group is empty.
+      if (heldGrant(group) !== undefined) markDirty(group, cause, now)
+      return
+    }
     const grantId = tryAcquire(sidecarId, group, cause)
     if (grantId !== undefined) {
       grant(sidecarId, group.description, grantId, sourceFor(cause, sidecarId))

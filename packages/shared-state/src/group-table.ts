@@ -59,7 +59,8 @@ export class GroupTable {
     group.waiters.set(sidecarId, count)
     const after = group.waiters.total
     if (after > 0) {
-      if (before === 0) group.checkedAt = now
+      // A group that is known to be empty is polled when it would have been with a waiter all the time.
+      if (before === 0 && group.hintedCount > 0) group.checkedAt = now
       this.#waiting.add(group)
       this.#lingering.delete(group)
     } else if (before > 0) {

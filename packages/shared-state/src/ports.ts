@@ -27,8 +27,15 @@ export interface SharedStatePorts {
     grantId: number,
     source: GrantSource,
   ) => void
-  /** Sends a hint to the peers: there are messages, or a lane is free. */
-  readonly broadcast: (hint: WakeHint, kind: 'available' | 'free') => void
+  /**
+   * Sends a hint to the peers: there are messages, or a lane is free. Waiters of this node are expected to
+   * serve the consumer groups in `served`, so the hint is only for peers that wait for other groups.
+   */
+  readonly broadcast: (
+    hint: WakeHint,
+    kind: 'available' | 'free',
+    served: ReadonlySet<string>,
+  ) => void
   /** Sends the peers a hint that any queue may have messages. */
   readonly broadcastEverything: () => void
   /**

@@ -7,6 +7,12 @@ export interface SharedStateSettings {
   readonly backoffMultiplier: number
   /** The poll interval while wake-ups can be trusted. */
   readonly idleIntervalMs: number
+  /** How long an empty pop spares new waiters of its group their first query. */
+  readonly emptyTrustedMs: number
+  /** A poll verifies within this time that the pops after hints really found everything. */
+  readonly verifyAfterMs: number
+  /** How long a hint waits for pops of this node before peers get it. 0: not at all. */
+  readonly holdHintMs: number
   readonly aggressivePollDurationMs: number
   readonly aggressiveExitThreshold: number
   readonly deliveryTimeoutMs: number
@@ -36,6 +42,9 @@ export const sharedStateDefaults: SharedStateSettings = Object.freeze({
   backoffThreshold: 3,
   backoffMultiplier: 2,
   idleIntervalMs: 5_000,
+  emptyTrustedMs: 30_000,
+  verifyAfterMs: 1_000,
+  holdHintMs: 10,
   aggressivePollDurationMs: 60_000,
   aggressiveExitThreshold: 5,
   deliveryTimeoutMs: 100,

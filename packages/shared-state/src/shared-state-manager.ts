@@ -1,10 +1,12 @@
 // Decides, in the node's primary, which worker pops for which wait group, and when. Every event arrives as a
 // call; every action leaves through a port.
 //
-//   a waiter arrives    setWaiting, requestGrant          → a grant, or the pop in flight is repeated
+//   a waiter arrives    setWaiting, requestGrant          → a grant, or the pop in flight is repeated, or
+//                                                           nothing if the group is known to be empty
 //   a grant is answered grantTaken, releaseGroup          → perhaps the next grant: the wake chain
 //   messages arrive     notifyMessageAvailable (own)      → a grant for each group that waits for them,
-//                       handleMessageAvailable (a peer's)   and a hint to the peers if they are our own
+//                       handleMessageAvailable (a peer's)   and a hint to the peers if they are our own and
+//                                                           no waiter of this node takes them
 //   time passes         tick, dueForFallback              → grants taken back or retried, groups polled
 //   something breaks    unregisterSidecar, reportFault    → locks freed, aggressive mode
 //
@@ -12,18 +14,19 @@
 // pop), shouldCheckGroup and getGroupInterval (whether a group is polled, and how often).
 //
 // The parts: wait-group.ts (a group and its lock), group-table.ts (the known groups), grants.ts (which worker
-// gets the lock), fallback-poll.ts (polls without hints), poll-mode.ts (whether hints are trusted),
-// interest.ts (what peers know).
+// gets the lock), held-hints.ts (whether peers are needed), fallback-poll.ts (polls without hints),
+// poll-mode.ts (whether hints are trusted), interest.ts (what peers know).
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import { FallbackPoll } from './fallback-poll.ts'
 import { Grants } from './grants.ts'
 import { GroupTable, groupKey } from './group-table.ts'
+import { HeldHints } from './held-hints.ts'
 import { AdvertisedInterest } from './interest.ts'
 import { type Fault, leavesAt, type MomentaryFault, type StandingFault } from './poll-mode.ts'
 import type { GroupKey, SharedStatePorts, SidecarId, WakeSource } from './ports.ts'
 import { type SharedStateSettings, sharedStateDefaults } from './settings.ts'
 import { buildStats, type SharedStateStats, WakeCounters } from './stats.ts'
-import { type Cause, countOf, type GroupState, startBackoff } from './wait-group.ts'
+import { type Cause, countOf, type GroupState, isKnownEmpty, startBackoff } from './wait-group.ts'
 
 /** The origin of an own hint: a call of a worker, a timer of the primary, or its reaction to a NOTIFY. */
 export type Origin = { readonly sidecarId: SidecarId } | 'timer' | 'notify'
@@ -36,6 +39,7 @@ export class SharedStateManager {
   readonly #interest: AdvertisedInterest
   readonly #table: GroupTable
   readonly #grants: Grants
+  readonly #held: HeldHints
   readonly #polls: FallbackPoll
 
   constructor(ports: SharedStatePorts, settings: Partial<SharedStateSettings> = {}) {
@@ -43,6 +47,7 @@ export class SharedStateManager {
     this.#settings = { ...sharedStateDefaults, ...settings }
     this.#interest = new AdvertisedInterest(ports.interestChanged !== undefined)
     this.#table = new GroupTable(this.#settings)
+    this.#held = new HeldHints(this.#settings, this.#counters, ports.broadcast)
     this.#polls = new FallbackPoll(this.#settings, this.#counters, ports.now())
     this.#grants = new Grants({
       settings: this.#settings,
@@ -50,6 +55,7 @@ export class SharedStateManager {
       tryAcquire: (sidecarId, group, cause) => this.tryAcquireGroup(sidecarId, group.key, cause),
       grant: ports.grant,
       onFree: (group) => this.#expectPoll(group),
+      onPopped: (group) => this.#held.popped(group),
       onUnused: (group, sidecarId) => this.#setWaiting(group, sidecarId, 0),
       onChecked: (group, outcome) => this.#polls.popped(group, outcome, ports.now()),
       onFault: (fault) => this.reportFault(fault),
@@ -102,10 +108,16 @@ export class SharedStateManager {
     return true
   }
 
-  /** Requests a new waiter's first query. The grant follows at once, or after the pop in flight. */
-  requestGrant(sidecarId: SidecarId, key: GroupKey): void {
+  /**
+   * Requests a new waiter's first query. The grant follows at once, or after the pop in flight. With
+   * `unlessEmpty` the waiter does without if its group is known to be empty.
+   */
+  requestGrant(sidecarId: SidecarId, key: GroupKey, { unlessEmpty = false } = {}): void {
     const group = this.#groupOf(sidecarId, key)
-    if (group !== undefined) this.#grants.request(group, sidecarId, this.#ports.now())
+    if (group !== undefined) {
+      if (unlessEmpty && this.#isKnownEmpty(group)) this.#counters.requestsSpared += 1
+      else this.#grants.request(group, sidecarId, this.#ports.now())
+    }
     this.heardSidecar(sidecarId)
   }
 
@@ -137,19 +149,27 @@ export class SharedStateManager {
 
   /** Messages became deliverable through this node. */
   notifyMessageAvailable(hint: WakeHint, origin: Origin): void {
-    this.#wakeMatching(hint, origin, countOf(hint))
-    this.#ports.broadcast(hint, 'available')
+    const groups = this.#wakeMatching(hint, origin, countOf(hint))
+    this.#held.announce(hint, 'available', groups, this.#ports.now())
   }
 
   /** A lane was freed through this node: a waiter of its consumer group may pop from it. */
   notifyPartitionFree(hint: WakeHint, origin: Origin): void {
-    this.#wakeMatching(hint, origin, undefined)
-    this.#ports.broadcast(hint, 'free')
+    const groups = this.#wakeMatching(hint, origin, undefined)
+    this.#held.announce(hint, 'free', groups, this.#ports.now())
   }
 
-  /** A hint from a peer, a NOTIFY or a worker. The peers already have it. */
-  handleMessageAvailable(hint: WakeHint, source: 'udp' | 'notify' | 'ipc' = 'udp'): void {
-    this.#wakeMatching(hint, source, countOf(hint))
+  /**
+   * A hint from a peer, a NOTIFY or a worker. The peers already have it, or get it unless `onServed` is
+   * called soon: then waiters of this node took everything.
+   */
+  handleMessageAvailable(
+    hint: WakeHint,
+    source: 'udp' | 'notify' | 'ipc' = 'udp',
+    onServed?: () => void,
+  ): void {
+    const groups = this.#wakeMatching(hint, source, countOf(hint))
+    if (onServed !== undefined) this.#held.heard(hint, groups, onServed, this.#ports.now())
   }
 
   /** Finds the groups that a hint may concern, and restarts their backoff. */
@@ -173,7 +193,7 @@ export class SharedStateManager {
    * Wakes all groups of this node. Called when a peer died or hints were lost: any write may have committed.
    */
   notifyEverything(source: WakeSource): void {
-    this.#wakeAll([...this.#table.waiting()], { source })
+    this.#wakeAll([...this.#table.all()], { source })
   }
 
   /** Records a fault that may lose hints. `listener_lost` and `peer_silent` last until they are cleared. */
@@ -202,7 +222,7 @@ export class SharedStateManager {
   /** Whether the group is due for a fallback poll. */
   shouldCheckGroup(key: GroupKey, now = this.#ports.now()): boolean {
     const group = this.#table.get(key)
-    return group === undefined || this.#pollDueAt(group) <= now
+    return group === undefined || this.pollDueAt(group) <= now
   }
 
   /**
@@ -214,6 +234,13 @@ export class SharedStateManager {
     if (group === undefined) return this.#settings.baseIntervalMs
     const isUrgent = this.#polls.mode.mode === 'aggressive' || !group.isAdvertised
     return isUrgent ? group.backoff.intervalMs : this.#settings.idleIntervalMs
+  }
+
+  /** When the group is due for a fallback poll. */
+  pollDueAt(group: GroupState): number {
+    const dueAt = group.checkedAt + this.getGroupInterval(group.key)
+    if (this.#polls.mode.mode === 'aggressive') return dueAt
+    return Math.min(dueAt, group.unverifiedSince + this.#settings.verifyAfterMs)
   }
 
   /** The groups to poll now, in one query. Pass the result to `fallbackResult` or `fallbackFailed`. */
@@ -240,6 +267,7 @@ export class SharedStateManager {
   tick(): void {
     const now = this.#ports.now()
     this.#grants.tick(now)
+    this.#held.tick(now)
     if (!this.#table.forgetIdle(now)) return
     this.#interest.end()
     this.#ports.interestChanged?.(this.#interest.version)
@@ -247,7 +275,7 @@ export class SharedStateManager {
 
   /** When `tick` is due next; Infinity for never. */
   nextTickAt(): number {
-    return Math.min(this.#grants.nextTickAt(), this.#table.nextForgetAt())
+    return Math.min(this.#grants.nextTickAt(), this.#held.nextTickAt(), this.#table.nextForgetAt())
   }
 
   /** When `tick` or `dueForFallback` is due next. */
@@ -268,18 +296,24 @@ export class SharedStateManager {
       counters: this.#counters,
       mode: this.#polls.mode,
       settings: this.#settings,
-      dueAt: (group) => this.#pollDueAt(group),
+      dueAt: (group) => this.pollDueAt(group),
       now: this.#ports.now(),
     })
   }
 
-  #wakeMatching(hint: WakeHint, origin: Origin | WakeSource, count: number | undefined): void {
+  #wakeMatching(
+    hint: WakeHint,
+    origin: Origin | WakeSource,
+    count: number | undefined,
+  ): readonly GroupState[] {
     const now = this.#ports.now()
     const cause: Cause =
       typeof origin === 'string'
         ? { source: origin, count }
         : { source: 'local', from: origin.sidecarId, count }
-    for (const group of this.resetBackoffForQueue(hint)) this.#grants.wake(group, cause, now)
+    const groups = this.resetBackoffForQueue(hint)
+    for (const group of groups) this.#grants.wake(group, cause, now)
+    return groups
   }
 
   /**
@@ -288,12 +322,19 @@ export class SharedStateManager {
    */
   #wakeAll(groups: readonly GroupState[], cause: Cause): void {
     const now = this.#ports.now()
-    const areMany = groups.length > this.#settings.wakeAllGroupsMax
+    const areMany = this.#table.waiting().size > this.#settings.wakeAllGroupsMax
     for (const group of groups) {
       group.backoff = startBackoff(this.#settings)
       if (areMany && group.lock.state === 'free') this.#polls.include(group, now)
       else this.#grants.wake(group, cause, now)
     }
+  }
+
+  #isKnownEmpty(group: GroupState): boolean {
+    const { mode } = this.#polls
+    if (mode.mode === 'aggressive') return false
+    const trustedSince = this.#ports.now() - this.#settings.emptyTrustedMs
+    return isKnownEmpty(group, Math.max(mode.since, trustedSince))
   }
 
   #setWaiting(group: GroupState, sidecarId: SidecarId, count: number): void {
@@ -303,11 +344,7 @@ export class SharedStateManager {
 
   /** To be called when a group may be due earlier than before. */
   #expectPoll(group: GroupState): void {
-    this.#polls.dueAt = Math.min(this.#polls.dueAt, this.#pollDueAt(group))
-  }
-
-  #pollDueAt(group: GroupState): number {
-    return group.checkedAt + this.getGroupInterval(group.key)
+    this.#polls.dueAt = Math.min(this.#polls.dueAt, this.pollDueAt(group))
   }
 
   /** Undefined for an unknown group, and for a worker that is gone. */

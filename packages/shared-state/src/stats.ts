@@ -94,6 +94,10 @@ export class WakeCounters {
   readonly latencies = bySource(() => new LatencyHistogram())
   /** First queries of new waiters. */
   requests = 0
+  /** New waiters that needed no first query, because their group was known to be empty. */
+  requestsSpared = 0
+  /** Hints per consumer group that peers did not get, because waiters of this node took everything. */
+  hintsServed = 0
   /** Pops that found nothing, by what caused them. */
   readonly emptyPops: Record<GrantSource, number> = { request: 0, ...bySource(() => 0) }
   /** Hints that arrived during a pop and caused another pop. */

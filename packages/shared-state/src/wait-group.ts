@@ -2,7 +2,8 @@
 // it.
 //
 //   free      → granted    a hint, a request, a fallback poll; only while the group has waiters
-//   granted   → popping    the worker reports that its pop began
+//   granted   → popping    the worker reports that its pop began; it does so only for a long pop, and an answer
+//                          in `granted` has the same consequences as in `popping`
 //             → granted    no report in time: the grant is taken back and goes to the next worker
 //             → free       the worker died; or it declined (`unused`) and no other worker has waiters
 //   popping   → granted    the pop found fewer messages than were hinted, and waiters remain: the wake chain
@@ -13,7 +14,7 @@
 //
 // A hint that arrives in `granted` or `popping` makes the group dirty: the pop may have read before the
 // commit that the hint reports. The next grant is always later than the hint, so every grant clears the dirty
-// mark. Without waiters the mark is not kept, because a new waiter starts with a query.
+// mark. Without waiters the mark matters only until the pop ends: an empty pop of a dirty group proves nothing.
 //
 // A grant is `overdue` when its worker did not take it in time and no other responsive worker had waiters.
 // The grant stays with its worker, but the first other worker that asks or is heard gets a grant in its
@@ -33,8 +34,18 @@ export interface GroupState {
   checkedAt: number
   hintedAt: number
   contendedInARow: number
-  /** Messages that were hinted and not found yet; Infinity if the number is unknown. */
+  /**
+   * Messages that were hinted and not found yet; Infinity if the number is unknown, as it is at the start.
+   * With 0 and a recent empty pop the group is known to be empty, as long as hints can be trusted.
+   */
   hintedCount: number
+  /** When the last empty pop began that no hint overlapped. */
+  emptyAt: number
+  /**
+   * Since when only the numbers in hints show that everything was found. A fallback poll verifies them;
+   * Infinity: nothing to verify.
+   */
+  unverifiedSince: number
   /** The first version of `interests()` that includes this group; 0: none yet. */
   interestVersion: number
   /** Every peer knows the group's waiters, so the group can rely on hints. */
@@ -92,7 +103,9 @@ export function createGroup(
     checkedAt: now,
     hintedAt: Number.NEGATIVE_INFINITY,
     contendedInARow: 0,
-    hintedCount: 0,
+    hintedCount: Number.POSITIVE_INFINITY,
+    emptyAt: Number.NEGATIVE_INFINITY,
+    unverifiedSince: Number.POSITIVE_INFINITY,
     interestVersion: 0,
     isAdvertised: false,
     poppedUnadvertised: false,
@@ -125,11 +138,17 @@ export function sourceFor({ source, from }: Cause, sidecarId: SidecarId): GrantS
 export function noteOutcome(
   group: GroupState,
   { outcome, found }: PopReport,
+  grantedAt: number,
   now: number,
   settings: SharedStateSettings,
 ): void {
-  if (outcome === 'messages') group.hintedCount = Math.max(0, group.hintedCount - found)
-  else if (outcome === 'empty' && group.dirty === undefined) group.hintedCount = 0
+  if (outcome === 'messages') {
+    group.hintedCount = Math.max(0, group.hintedCount - found)
+    if (group.hintedCount === 0) group.unverifiedSince = Math.min(group.unverifiedSince, now)
+  } else if (outcome === 'empty' && group.dirty === undefined) {
+    foundEmpty(group)
+    group.emptyAt = grantedAt
+  }
   group.contendedInARow = outcome === 'contended' ? group.contendedInARow + 1 : 0
   if (outcome === 'contended' || outcome === 'unused') return
   group.checkedAt = now
@@ -137,6 +156,23 @@ export function noteOutcome(
   else if (outcome === 'error' || group.dirty === undefined) {
     group.backoff = afterEmpty(group.backoff, settings)
   }
+}
+
+/** A pop or poll that no hint overlapped found nothing. */
+export function foundEmpty(group: GroupState): void {
+  group.hintedCount = 0
+  group.unverifiedSince = Number.POSITIVE_INFINITY
+}
+
+/**
+ * Whether a new waiter can do without a first query: a pop found the group empty, all peers knew its waiters
+ * by then, and every hint since was followed by pops that found all it reported. The group has stayed in
+ * the table and in the advertised interest since, so the new waiter is in the same position as one that has
+ * waited since that pop: hints reach the group, and fallback polls find what hints miss.
+ */
+export function isKnownEmpty(group: GroupState, since: number): boolean {
+  const isReached = group.isAdvertised && !group.poppedUnadvertised
+  return isReached && group.hintedCount === 0 && group.emptyAt >= since
 }
 
 export interface PopReport {

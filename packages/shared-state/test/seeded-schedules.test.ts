@@ -31,7 +31,14 @@ test('fallback polls find the messages of lost hints and failed pops', async (t)
 })
 
 test('the schedules reach every branch', { skip: given !== undefined }, async (t) => {
-  const sums = { dirtied: 0, deliveryTimeouts: 0, late: 0, contended: 0, requests: 0 }
+  const sums = {
+    dirtied: 0,
+    deliveryTimeouts: 0,
+    late: 0,
+    contended: 0,
+    requests: 0,
+    requestsSpared: 0,
+  }
   const wakes = { local: 0, ipc: 0, udp: 0, timer: 0, chain: 0 }
   for (let seed = 0; seed < 500; seed += 1) {
     const simulation = new Simulation({ seed })
@@ -49,6 +56,7 @@ test('the schedules reach every branch', { skip: given !== undefined }, async (t
 
 const sabotages: readonly Sabotage[] = [
   'hint in flight dropped',
+  'hint without waiters dropped',
   'death unreported',
   'unused as empty',
   'found count too high',

@@ -10,9 +10,12 @@ export interface Grant {
 export interface Coordinator {
   /** The number of waiters this worker now has for a group; 0 removes the worker from the group. */
   setWaiting(description: WaitGroup, count: number): void
-  /** Requests the group's in-flight lock. The grant arrives at once, or after the group's pop in flight. */
-  requestGrant(description: WaitGroup): void
-  /** The grant has arrived and its pop begins. */
+  /**
+   * Requests the group's in-flight lock. The grant arrives at once, or after the group's pop in flight. With
+   * `unlessEmpty` it does not arrive while the primary knows that there is nothing to pop.
+   */
+  requestGrant(description: WaitGroup, options?: { readonly unlessEmpty?: boolean }): void
+  /** The grant has arrived, and its pop takes long. */
   grantTaken(grant: Grant): void
   /** The pop has ended. `found` counts the messages. */
   releaseGroup(grant: Grant, outcome: GrantOutcome, found: number): void

@@ -21,6 +21,8 @@ export interface SidecarOptions {
   readonly durableLeases?: boolean
   /** The maximum bytes of payload and headers in one pop response. */
   readonly popBytesMax?: number
+  /** After this time in a pop, the primary gets a notice that its grant has arrived. */
+  readonly takenAfterMs?: number
 }
 
 export interface SidecarStats {
@@ -38,6 +40,7 @@ export const sidecarDefaults = {
   timeoutMs: 5_000,
   durableLeases: false,
   popBytesMax: popBytesMaxDefault,
+  takenAfterMs: 40,
 } as const
 
 /**
@@ -80,6 +83,8 @@ export class SidecarDbPool {
       waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,
       bytesMax: options.popBytesMax ?? sidecarDefaults.popBytesMax,
+      takenAfterMs: options.takenAfterMs ?? sidecarDefaults.takenAfterMs,
+      nowMs: () => performance.now(),
       // If the release fails, the lease ends when it expires.
       release: (leaseId) => void this.#writes.release(leaseId).catch(() => {}),
       onUnavailable,

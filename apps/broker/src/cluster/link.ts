@@ -143,7 +143,11 @@ export class ClusterLink {
     await Promise.all([this.#gossip.stop({ leave }), this.#registry?.stop({ leave })])
   }
 
-  broadcast(hint: WakeHint, kind: keyof typeof gossipKinds): void {
+  broadcast(
+    hint: WakeHint,
+    kind: keyof typeof gossipKinds,
+    _options: { readonly served?: ReadonlySet<string> } = {},
+  ): void {
     this.#gossip.hint(toGossip(gossipKinds[kind], hint))
   }
 

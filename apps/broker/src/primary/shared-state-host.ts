@@ -68,8 +68,8 @@ export class SharedStateHost {
         grant: (sidecarId, description, grantId) => {
           workers.post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
         },
-        broadcast: (hint, kind) => {
-          if (this.#hasMetPeers) this.#link.broadcast(hint, kind)
+        broadcast: (hint, kind, served) => {
+          if (this.#hasMetPeers) this.#link.broadcast(hint, kind, { served })
         },
         broadcastEverything: () => {
           this.#queuesChanged()
@@ -83,6 +83,8 @@ export class SharedStateHost {
         backoffThreshold: config.popWaitBackoffThreshold,
         backoffMultiplier: config.popWaitBackoffMultiplier,
         idleIntervalMs: config.popWaitIdleIntervalMs,
+        verifyAfterMs: config.popWaitIdleIntervalMs / 5,
+        holdHintMs: config.popWaitLocalFirstMs,
         aggressivePollDurationMs: config.aggressivePollDurationMs,
         aggressiveExitThreshold: config.aggressiveExitThreshold,
         deliveryTimeoutMs: config.notifyDeliveryTimeoutMs,
@@ -146,9 +148,9 @@ export class SharedStateHost {
     this.#hasMetPeers = true
   }
 
-  /** A peer sent a hint. */
-  heard(hint: WakeHint): void {
-    this.#manager.handleMessageAvailable(hint, 'udp')
+  /** A peer sent a hint. `settle` reports to it that waiters of this node took everything. */
+  heard(hint: WakeHint, settle?: () => void): void {
+    this.#manager.handleMessageAvailable(hint, 'udp', settle)
     this.#schedule()
   }
 
@@ -196,7 +198,7 @@ export class SharedStateHost {
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
       case 'requestGrant':
-        return manager.requestGrant(workerId, groupKey(message.group))
+        return manager.requestGrant(workerId, groupKey(message.group), message)
       case 'taken':
         manager.grantTaken(workerId, groupKey(message.grant.description), message.grant.grantId)
         return

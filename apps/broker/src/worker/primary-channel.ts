@@ -26,7 +26,7 @@ export function outboxToPrimary(): Outbox<WorkerMessage> {
 export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
   return {
     setWaiting: (group, count) => outbox.post({ type: 'waiting', group, count }),
-    requestGrant: (group) => outbox.post({ type: 'requestGrant', group }),
+    requestGrant: (group, options) => outbox.post({ type: 'requestGrant', group, ...options }),
     grantTaken: (grant) => outbox.post({ type: 'taken', grant }),
     releaseGroup: (grant, outcome, found) =>
       outbox.post({ type: 'release', grant, outcome, found }),

@@ -117,6 +117,7 @@ function createSidecar(
   coordinator: ReturnType<typeof remoteCoordinator>,
 ): SidecarDbPool {
   return new SidecarDbPool({
+    takenAfterMs: Math.floor(config.notifyDeliveryTimeoutMs * 0.4),
     executor: poolExecutor(pool, config.prepare),
     coordinator,
     random: Math.random,

@@ -181,7 +181,12 @@ test('one message for waiters on three nodes with four workers costs one deliver
   const cluster = await startCluster(t, {
     nodes: 3,
     database,
-    env: { ...env, ROUSE_WORKERS: '4', NOTIFY_DELIVERY_TIMEOUT_MS: '10000' },
+    env: {
+      ...env,
+      ROUSE_WORKERS: '4',
+      NOTIFY_DELIVERY_TIMEOUT_MS: '10000',
+      POP_WAIT_LOCAL_FIRST_MS: '10000',
+    },
   })
   const waiters = await waitEverywhere(t, cluster, 20)
   const before = await popsOf(database)

@@ -38,6 +38,7 @@ test('with only a database set, the documented defaults apply', async (t) => {
     popWaitBackoffThreshold: 3,
     popWaitBackoffMultiplier: 2,
     popWaitIdleIntervalMs: 5_000,
+    popWaitLocalFirstMs: 10,
     waitersMax: 15_000,
     leaseDurability: 'normal',
     migrate: 'auto',

@@ -5,7 +5,10 @@ import { hint, nodeFixture, orders } from '../support/node-fixture.ts'
 
 function threeWorkersWait() {
   const node = nodeFixture()
-  for (const id of [1, 2, 3]) node.manager.setWaiting(id, orders, 5)
+  node.waits(1, orders, 5)
+  node.pops('empty')
+  node.grants.length = 0
+  for (const id of [2, 3]) node.manager.setWaiting(id, orders, 5)
   return node
 }
 

@@ -31,12 +31,16 @@ export function nodeFixture(
   const clock = { now: 1_000 }
   const grants: RecordedGrant[] = []
   const broadcasts: (WakeHint | 'everything')[] = []
+  const servedGroups: (readonly string[])[] = []
   const manager = new SharedStateManager(
     {
       now: () => clock.now,
       grant: (sidecarId, group, grantId, source) =>
         grants.push({ sidecarId, key: groupKey(group), grantId, source }),
-      broadcast: (one) => broadcasts.push(one),
+      broadcast(one, _kind, served) {
+        broadcasts.push(one)
+        servedGroups.push([...served])
+      },
       broadcastEverything: () => broadcasts.push('everything'),
       ...ports,
     },
@@ -54,6 +58,8 @@ export function nodeFixture(
     grants,
     broadcasts,
     lastGrant,
+    /** For each broadcast of a hint the consumer groups that this node serves. */
+    served: () => servedGroups,
     /** Adds waiters at a worker; the worker makes their first query. */
     waits(sidecarId: number, description: WaitGroup = orders, count = 1): void {
       manager.setWaiting(sidecarId, description, count)

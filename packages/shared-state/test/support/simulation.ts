@@ -30,6 +30,7 @@ const descriptions: readonly WaitGroup[] = [
 /** Deliberate defects of the node. The rules must detect each of them. */
 export type Sabotage =
   | 'hint in flight dropped'
+  | 'hint without waiters dropped'
   | 'death unreported'
   | 'unused as empty'
   | 'found count too high'
@@ -40,6 +41,18 @@ export interface SimulationOptions {
   /** If true, hints get lost, pops fail, and fallback polls run. */
   readonly isLossy?: boolean
   readonly settings?: Partial<SharedStateSettings>
+  /** The cluster of this node. Absent: the node is alone. */
+  readonly cluster?: SimulatedCluster
+}
+
+/** What the nodes of a cluster share. */
+export interface SimulatedCluster {
+  readonly choices: Choices
+  readonly schedule: Schedule
+  readonly database: ModelDatabase
+  readonly groups: readonly WaitGroup[]
+  broadcast(hint: WakeHint, served: ReadonlySet<string>): void
+  broadcastEverything(): void
 }
 
 interface OutstandingGrant {
@@ -69,8 +82,8 @@ const stepsMax = 200_000
 
 export class Simulation {
   readonly choices: Choices
-  readonly schedule = new Schedule()
-  readonly database = new ModelDatabase()
+  readonly schedule: Schedule
+  readonly database: ModelDatabase
   readonly violations: string[] = []
   readonly manager: SharedStateManager
   readonly #options: SimulationOptions
@@ -89,22 +102,40 @@ export class Simulation {
 
   constructor(options: SimulationOptions) {
     this.#options = options
-    this.choices = new Choices(options.seed)
+    const { cluster } = options
+    this.choices = cluster?.choices ?? new Choices(options.seed)
+    this.schedule = cluster?.schedule ?? new Schedule()
+    this.database = cluster?.database ?? new ModelDatabase()
     const groups = this.choices.between(1, descriptions.length)
-    this.#groups = Array.from({ length: groups }, () => this.choices.one(descriptions))
+    const all = cluster?.groups ?? descriptions
+    this.#groups = Array.from({ length: groups }, () => this.choices.one(all))
     this.manager = new SharedStateManager(
       {
         now: () => this.schedule.now,
         grant: (sidecarId, group, grantId, source) =>
           this.#granted(sidecarId as number, groupKey(group), grantId, source),
-        broadcast: () => {},
-        broadcastEverything: () => {},
+        broadcast: (hint, _kind, served) => cluster?.broadcast(hint, served),
+        broadcastEverything: () => cluster?.broadcastEverything(),
       },
       { groupLingerMs: 60, ...options.settings },
     )
   }
 
   run(): readonly string[] {
+    const lastAt = this.begin()
+    const endsAt = this.#options.isLossy === true ? lastAt + lossyTailMs : Number.POSITIVE_INFINITY
+    for (let step = 0; this.#step(endsAt); step += 1) {
+      if (step > stepsMax) {
+        this.violations.push('the run never ends')
+        break
+      }
+    }
+    this.checkTheEnd()
+    return this.violations
+  }
+
+  /** Starts the workers and plans all actions. Returns the time of the last one. */
+  begin(): number {
     for (let i = this.choices.between(1, 3); i > 0; i -= 1) this.#startWorker()
     // Half of the runs start with waiters. The runs are short, because in a long run a later event would
     // repair some faults.
@@ -116,15 +147,28 @@ export class Simulation {
       at += this.choices.chance(0.7) ? this.choices.between(0, 6) : this.choices.between(0, 150)
       this.schedule.at(at, () => this.#act())
     }
-    const endsAt = this.#options.isLossy === true ? at + lossyTailMs : Number.POSITIVE_INFINITY
-    for (let step = 0; this.#step(endsAt); step += 1) {
-      if (step > stepsMax) {
-        this.violations.push('the run never ends')
-        break
-      }
-    }
-    this.#checkTheEnd()
-    return this.violations
+    return at
+  }
+
+  /** A hint of a peer arrived. */
+  heard(hint: WakeHint, onServed: () => void): void {
+    this.#noteHint(hint)
+    this.manager.handleMessageAvailable(hint, 'udp', onServed)
+  }
+
+  heardEverything(): void {
+    for (const key of this.#byKey.keys()) this.#hinted.add(key)
+    this.manager.notifyEverything('udp')
+  }
+
+  nextActionAt(): number {
+    return this.#options.isLossy === true ? this.manager.nextWakeAt() : this.manager.nextTickAt()
+  }
+
+  /** Runs what the manager is due to do. */
+  act(): void {
+    this.manager.tick()
+    if (this.#options.isLossy === true) this.#fallback()
   }
 
   describe(key: GroupKey): WaitGroup {
@@ -147,7 +191,7 @@ export class Simulation {
 
   requestGrant(sidecarId: number, key: GroupKey): void {
     this.#hinted.add(key)
-    this.manager.requestGrant(sidecarId, key)
+    this.manager.requestGrant(sidecarId, key, { unlessEmpty: this.choices.chance(0.8) })
   }
 
   taken(sidecarId: number, key: GroupKey, grantId: number): void {
@@ -171,13 +215,10 @@ export class Simulation {
 
   hint(hint: WakeHint, origin: Origin | 'udp'): void {
     if (this.#options.isLossy === true && this.choices.chance(0.5)) return
-    for (const [key, description] of this.#byKey) {
-      if (!concerns(hint, description)) continue
-      if (this.#options.sabotage === 'hint in flight dropped' && this.#isInFlight(key)) return
-      this.#hinted.add(key)
-    }
+    if (this.#isDropped(hint)) return
+    this.#noteHint(hint)
     if (origin === 'udp') this.manager.handleMessageAvailable(hint)
-    else if (this.choices.chance(0.5)) this.manager.notifyMessageAvailable(hint, origin)
+    else if (hint.group == null) this.manager.notifyMessageAvailable(hint, origin)
     else this.manager.notifyPartitionFree(hint, origin)
   }
 
@@ -205,7 +246,8 @@ export class Simulation {
     const place = this.choices.one(places)
     const dice = this.choices.fraction()
     if (alive.length === 0 || dice < 0.15) {
-      const origin = dice < 0.08 ? 'timer' : 'udp'
+      // In a cluster, hints of peers come from the simulated ones.
+      const origin = dice < 0.08 || this.#options.cluster !== undefined ? 'timer' : 'udp'
       this.database.commit(place)
       this.schedule.after(this.choices.between(0, 10), () => this.hint(hintOf(place, null), origin))
       return
@@ -218,8 +260,7 @@ export class Simulation {
 
   /** Runs the next step: an event, or an action that the manager is due to take. */
   #step(endsAt: number): boolean {
-    const isLossy = this.#options.isLossy === true
-    const managerAt = isLossy ? this.manager.nextWakeAt() : this.manager.nextTickAt()
+    const managerAt = this.nextActionAt()
     const at = Math.min(managerAt, this.schedule.nextAt())
     if (at === Number.POSITIVE_INFINITY || at > endsAt) return false
     if (managerAt > this.schedule.nextAt()) {
@@ -227,9 +268,24 @@ export class Simulation {
       return true
     }
     this.schedule.now = Math.max(this.schedule.now, managerAt)
-    this.manager.tick()
-    if (isLossy) this.#fallback()
+    this.act()
     return true
+  }
+
+  #isDropped(hint: WakeHint): boolean {
+    const { sabotage } = this.#options
+    for (const [key, description] of this.#byKey) {
+      if (!concerns(hint, description)) continue
+      if (sabotage === 'hint in flight dropped' && this.#isInFlight(key)) return true
+      if (sabotage === 'hint without waiters dropped' && this.#waiting(key) === 0) return true
+    }
+    return false
+  }
+
+  #noteHint(hint: WakeHint): void {
+    for (const [key, description] of this.#byKey) {
+      if (concerns(hint, description)) this.#hinted.add(key)
+    }
   }
 
   #fallback(): void {
@@ -268,19 +324,23 @@ export class Simulation {
     })
   }
 
-  #checkTheEnd(): void {
+  checkTheEnd(): void {
     const { groups_in_flight } = this.manager.getStats().group_backoff
     // A lossy run may end while grants are in flight.
     if (groups_in_flight > 0 && this.#options.isLossy !== true)
       this.#broken('a grant was left over')
     for (const [key, description] of this.#byKey) {
       const pending = this.database.pending(description).length
-      const waiting = [...this.#workers.values()]
-        .filter((worker) => worker.isAlive)
-        .reduce((sum, worker) => sum + worker.waitingFor(key), 0)
+      const waiting = this.#waiting(key)
       if (pending > 0 && waiting > 0)
         this.#broken(`${waiting} waiters missed ${pending} messages of ${key}`)
     }
+  }
+
+  #waiting(key: GroupKey): number {
+    return [...this.#workers.values()]
+      .filter((worker) => worker.isAlive)
+      .reduce((sum, worker) => sum + worker.waitingFor(key), 0)
   }
 
   #isInFlight(key: GroupKey): boolean {

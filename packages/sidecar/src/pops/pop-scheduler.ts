@@ -1,7 +1,8 @@
 // Schedules pops, both those that wait for messages and those that do not.
 //
 // A waiting pop registers first, so that no later push can miss it. It then requests the group's in-flight
-// lock from the primary. On a grant this worker pops once for all its waiters of the group. A pop that does
+// lock from the primary, which grants it unless it knows that there is nothing to pop. On a grant this worker
+// pops once for all its waiters of the group, and its answer to the grant is the result. A pop that does
 // not wait queries PostgreSQL at once, together with the pops of its group that arrived during the previous
 // such call.
 import { setTimeout as delay } from 'node:timers/promises'
@@ -26,6 +27,8 @@ export interface PopSchedulerOptions extends WaitingRequestsOptions {
   /** The deadline of a pop that does not wait. */
   readonly timeoutMs: number
   readonly onUnavailable: (error: SidecarError) => void
+  /** If a pop takes longer than this, the primary gets a notice that its grant has arrived. */
+  readonly takenAfterMs: number
 }
 
 /**
@@ -126,14 +129,15 @@ export class PopScheduler {
       signal.addEventListener('abort', onGone)
       if (signal.aborted) return onGone()
       this.#reportCount(group)
-      this.#options.coordinator.requestGrant(group.description)
+      // Without the database's time, a `new` subscription can begin only with a query.
+      const unlessEmpty = this.#waiting.beginSubscription(waiter)
+      this.#options.coordinator.requestGrant(group.description, { unlessEmpty })
     })
   }
 
   onGrant(grant: Grant): void {
     const group = this.#waiting.groupOf(grant.description)
     const { coordinator } = this.#options
-    coordinator.grantTaken(grant)
     if (group === undefined || this.#draining) coordinator.releaseGroup(grant, 'unused', 0)
     // The primary took back an older grant, but the pop of that grant still runs for these waiters.
     else if (this.#popping.has(group.key)) coordinator.releaseGroup(grant, 'contended', 0)
@@ -175,6 +179,8 @@ export class PopScheduler {
     let outcome: GrantOutcome = 'error'
     let found = 0
     this.#popping.add(group.key)
+    const { coordinator, takenAfterMs } = this.#options
+    const taken = setTimeout(() => coordinator.grantTaken(grant), takenAfterMs)
     try {
       // Waiters that arrive during this loop get their turn after the waiters of other workers.
       let left = group.waiters.size
@@ -189,9 +195,10 @@ export class PopScheduler {
       // Waiters keep waiting: `recheckAll` or a fallback poll finds what they missed.
       this.#failureOf(error)
     }
+    clearTimeout(taken)
     this.#popping.delete(group.key)
     this.#reportCount(group)
-    this.#options.coordinator.releaseGroup(grant, outcome, found)
+    coordinator.releaseGroup(grant, outcome, found)
   }
 
   #ask(group: WaitingGroup): void {

@@ -18,6 +18,8 @@ export interface WaitingRequestsOptions {
   readonly bytesMax: number
   /** From 0 to 1, for jitter. */
   readonly random: () => number
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number
   /** Releases a lease that came too late for its waiter. */
   readonly release: (leaseId: string) => void
 }
@@ -69,6 +71,8 @@ export class WaitingRequests {
   /** SQL calls, and the pops that shared them. */
   calls = 0
   requests = 0
+  /** The database's time in the last result, and when it arrived. */
+  #databaseTime: { readonly databaseMs: number; readonly atMs: number } | undefined
 
   constructor(options: WaitingRequestsOptions) {
     this.#options = options
@@ -93,6 +97,18 @@ export class WaitingRequests {
     group.waiters.add(waiter)
     this.count += 1
     return group
+  }
+
+  /**
+   * A `new` subscription starts when its waiter begins to wait, even if the queue is created later. Returns
+   * false if the database's time is not known yet: then the waiter's first query is the start.
+   */
+  beginSubscription(waiter: Waiter): boolean {
+    if (waiter.spec.subscription !== 'new') return true
+    if (this.#databaseTime === undefined) return false
+    const { databaseMs, atMs } = this.#databaseTime
+    this.#subscribeFrom(waiter, databaseMs + this.#options.nowMs() - atMs)
+    return true
   }
 
   settle(group: WaitingGroup, waiter: Waiter, response: PopResponse): void {
@@ -125,7 +141,9 @@ export class WaitingRequests {
     this.requests += served.length
     for (const waiter of served) waiter.inFlight = true
     try {
-      return await retrying(() => pop(executor, request), random)
+      const result = await retrying(() => pop(executor, request), random)
+      this.#databaseTime = { databaseMs: result.databaseTimeMs, atMs: this.#options.nowMs() }
+      return result
     } finally {
       for (const waiter of served) waiter.inFlight = false
     }
@@ -164,15 +182,16 @@ export class WaitingRequests {
   }
 
   #foundNothing(group: WaitingGroup, waiter: Waiter, result: PopResult): void {
-    // A `new` subscription starts at the waiter's first query, even if the queue is created later.
-    if (waiter.spec.subscription === 'new') {
-      waiter.spec = { ...waiter.spec, subscription: { fromMs: result.databaseTimeMs } }
-    }
+    if (waiter.spec.subscription === 'new') this.#subscribeFrom(waiter, result.databaseTimeMs)
     if (waiter.waits || result.status === 'contended') return
     // Other waiters of the call got messages, and a lane may have been busy, so the next pop includes this
     // waiter again.
     if (result.status === 'messages') return
     this.settle(group, waiter, { ...nothing, paused: result.status === 'paused' })
+  }
+
+  #subscribeFrom(waiter: Waiter, fromMs: number): void {
+    waiter.spec = { ...waiter.spec, subscription: { fromMs } }
   }
 
   /** False if the waiter has already settled. Removes a group without waiters. */

@@ -1,0 +1,128 @@
+// Local first: if waiters of this node can take what a hint reports, peers do not get the hint at once. They
+// get it if the pops of this node leave something, or take too long. A peer that was asked in this way
+// reports in the same cases whether its waiters took everything.
+import type { WakeHint } from '@rouse/protocol'
+import { DeadlineQueue } from './group-table.ts'
+import type { SharedStatePorts } from './ports.ts'
+import type { SharedStateSettings } from './settings.ts'
+import type { WakeCounters } from './stats.ts'
+import { countOf, type GroupState } from './wait-group.ts'
+
+/** How the pops for a hint ended. */
+interface HintResult {
+  readonly group: GroupState
+  /** They found everything that was hinted, or nothing is left to find. */
+  readonly onServed: () => void
+  /** The waiters left before that, or the time is over. */
+  readonly onUnserved: () => void
+}
+
+const noGroups: ReadonlySet<string> = new Set()
+
+export class HeldHints {
+  readonly #settings: SharedStateSettings
+  readonly #counters: WakeCounters
+  readonly #broadcast: SharedStatePorts['broadcast']
+  readonly #byGroup = new Map<GroupState, Set<HintResult>>()
+  readonly #due: DeadlineQueue<HintResult>
+
+  constructor(
+    settings: SharedStateSettings,
+    counters: WakeCounters,
+    broadcast: SharedStatePorts['broadcast'],
+  ) {
+    this.#settings = settings
+    this.#counters = counters
+    this.#broadcast = broadcast
+    this.#due = new DeadlineQueue(settings.holdHintMs)
+  }
+
+  /**
+   * Announces an own hint to the peers: at once, except for the consumer groups that this node can serve. The
+   * groups are those of this node that the hint concerns, and were just woken.
+   */
+  announce(
+    hint: WakeHint,
+    kind: 'available' | 'free',
+    groups: readonly GroupState[],
+    now: number,
+  ): void {
+    const serving = servingGroups(this.#settings.holdHintMs > 0 ? groups : [], hint)
+    for (const [name, group] of serving) {
+      this.#add(
+        {
+          group,
+          onServed: () => {
+            this.#counters.hintsServed += 1
+          },
+          onUnserved: () => this.#broadcast({ ...hint, group: name }, kind, noGroups),
+        },
+        now,
+      )
+    }
+    this.#broadcast(hint, kind, new Set(serving.keys()))
+  }
+
+  /** A peer sent a hint. Calls `onServed` when waiters of this node took everything, for all groups. */
+  heard(hint: WakeHint, groups: readonly GroupState[], onServed: () => void, now: number): void {
+    const names = new Set(groups.map(({ description }) => description.group))
+    for (const [name, group] of servingGroups(groups, hint)) {
+      const onGroupServed = (): void => {
+        names.delete(name)
+        if (names.size === 0) onServed()
+      }
+      this.#add({ group, onServed: onGroupServed, onUnserved: () => {} }, now)
+    }
+  }
+
+  /** A pop of the group has ended, and its outcome is recorded. */
+  popped(group: GroupState): void {
+    const isServed = group.hintedCount === 0
+    if (!isServed && group.waiters.total > 0) return
+    for (const result of this.#byGroup.get(group) ?? []) {
+      this.#remove(result)
+      if (isServed) result.onServed()
+      else result.onUnserved()
+    }
+  }
+
+  nextTickAt(): number {
+    return this.#due.firstDueAt()
+  }
+
+  tick(now: number): void {
+    for (const result of this.#due.takeDue(now)) {
+      this.#remove(result)
+      result.onUnserved()
+    }
+  }
+
+  #add(result: HintResult, now: number): void {
+    const held = this.#byGroup.get(result.group)
+    if (held === undefined) this.#byGroup.set(result.group, new Set([result]))
+    else held.add(result)
+    this.#due.add(result, now)
+  }
+
+  #remove(result: HintResult): void {
+    const held = this.#byGroup.get(result.group)
+    held?.delete(result)
+    if (held?.size === 0) this.#byGroup.delete(result.group)
+    this.#due.delete(result)
+  }
+}
+
+/** For each consumer group the wait group whose waiters can take everything that was hinted. */
+function servingGroups(
+  groups: readonly GroupState[],
+  hint: WakeHint,
+): ReadonlyMap<string, GroupState> {
+  const serving = new Map<string, GroupState>()
+  for (const group of groups) {
+    const name = group.description.group
+    const isKnown = group.hintedCount < Number.POSITIVE_INFINITY
+    const needed = isKnown ? group.hintedCount : (countOf(hint) ?? 1)
+    if (group.waiters.total >= needed && !serving.has(name)) serving.set(name, group)
+  }
+  return serving
+}

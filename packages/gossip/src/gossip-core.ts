@@ -11,11 +11,13 @@
 
 import type { GossipParts } from './gossip-parts.ts'
 import type { OutgoingHint } from './hints/hint.ts'
-import { HintOutbox } from './hints/hint-outbox.ts'
+import { HintOutbox, type Parcel } from './hints/hint-outbox.ts'
+import { batchBytesMax } from './hints/pending-hints.ts'
 import { inGroups, writeRecipients } from './hints/recipients.ts'
+import { Reports } from './hints/reports.ts'
+import { routeOf } from './hints/route.ts'
 import { InterestSync } from './interest/interest-sync.ts'
 import { type Interest, OwnInterest } from './interest/own-interest.ts'
-import { keyHash } from './interest/peer-interest.ts'
 import { Candidates } from './membership/candidates.ts'
 import { Handshake } from './membership/handshake.ts'
 import { Heartbeats } from './membership/heartbeats.ts'
@@ -29,13 +31,13 @@ import type { Address } from './transport/address.ts'
 import { Inbound } from './transport/inbound.ts'
 import { SteadyTime } from './transport/steady-time.ts'
 import type { Drops } from './wire/drops.ts'
-import type { HintBatch } from './wire/messages.ts'
+import type { Message } from './wire/messages.ts'
 import { TokenClock } from './wire/token-clock.ts'
 import { Wire } from './wire/wire.ts'
 
 export interface GossipStats {
   readonly datagramsSent: number
-  /** Those of them that carry hints. */
+  /** Those of them that carry hints, or only reports about hints. */
   readonly hintDatagramsSent: number
   readonly bytesSent: number
   readonly datagramsReceived: number
@@ -79,6 +81,7 @@ export class GossipCore {
       silence: this.#silence,
       interest: this.#interest,
       roster: this.#roster,
+      onSettled: (...settled) => this.#settled(...settled),
     })
   }
 
@@ -88,10 +91,16 @@ export class GossipCore {
     this.#plan()
   }
 
-  /** The keys this node waits for. Each version must be greater than the one before. */
+  /** What this node waits for. Each version must be greater than the one before. */
   setInterest(interest: Interest, nowMs: number): void {
     this.#interest.set(interest, this.#time.read(nowMs))
     this.#plan()
+  }
+
+  /** The consumer groups that peers may expect here for these scopes. A withdrawn one is included for as long
+   * as peers may still count on it. */
+  advertisedGroups(scopes: readonly string[]): Set<string> {
+    return this.#parts.interest.groupsFor(scopes)
   }
 
   /** Queues a hint for the peers. The next tick sends it; that tick is due at once unless hints are
@@ -99,8 +108,7 @@ export class GossipCore {
   hint(hint: OutgoingHint, nowMs: number): void {
     const now = this.#time.read(nowMs)
     if (this.#leaveAt !== undefined) return
-    if (this.#parts.members.size === 0) this.#parts.outbox.skip()
-    else this.#parts.outbox.add(hint, now)
+    this.#parts.outbox.add(hint, this.#parts.members.all(), now)
     this.#plan()
   }
 
@@ -142,12 +150,11 @@ export class GossipCore {
     return this.#parts.members.size
   }
 
-  /** Whether a hint with these keys goes to this peer. */
-  tells(nodeId: string, keys: readonly string[]): boolean {
-    const { members, preset } = this.#parts
-    const member = members.all().find((one) => one.nodeId === nodeId)
-    if (member === undefined) return false
-    return members.size < preset.everyoneMax || member.interest.wants(keys.map(keyHash))
+  /** Whether a hint with these keys, for this or any consumer group, goes to this peer. */
+  tells(nodeId: string, keys: readonly string[], group?: string): boolean {
+    const member = this.#parts.members.all().find((one) => one.nodeId === nodeId)
+    const route = routeOf({ kind: 'MESSAGE_AVAILABLE', scope: '', count: 1, keys, group })
+    return member?.interest.wants(route) ?? false
   }
 
   /** Current members, and those that left or died recently. */
@@ -171,6 +178,7 @@ export class GossipCore {
   #tick(now: number): void {
     this.#forgiveStall(now)
     this.#sendHints(now)
+    this.#sendReports(now)
     if (this.#parts.candidates.nextAt <= now) this.#handshake.greet(now)
     this.#silence.judge(this.#heartbeats.beat(now), now)
     this.#interest.tick(now)
@@ -191,22 +199,44 @@ export class GossipCore {
   }
 
   #sendHints(now: number): void {
-    const { outbox, members, preset, wire } = this.#parts
+    const { outbox, members, wire } = this.#parts
     if (outbox.nextAt > now) return
-    const toEveryone = members.size < preset.everyoneMax
-    for (const { to, batches, isForAll } of outbox.take(now, members.all(), toEveryone)) {
+    for (const parcel of outbox.take(now, members.all())) {
+      const { to, batches, isForAll } = parcel
       const present = to.filter((member) => members.get(member.sender) === member)
-      if (isForAll) wire.sendTo(present, [{ type: 'hints', batches }])
-      else this.#sendHintsToSome(present, batches)
+      if (isForAll && present.length > 1) wire.sendTo(present, [{ type: 'hints', batches }])
+      else this.#sendHintsToSome(present, parcel)
       this.#heartbeats.hurry(present, now)
     }
   }
 
-  #sendHintsToSome(recipients: readonly Member[], batches: readonly HintBatch[]): void {
+  /** A datagram to one member also takes the reports that wait for it. */
+  #sendHintsToSome(
+    recipients: readonly Member[],
+    { batches, bytes, isForAll }: Parcel<Member>,
+  ): void {
+    const { reports, wire } = this.#parts
     for (const group of inGroups(recipients)) {
-      const to = writeRecipients(group.map(({ sender }) => sender))
-      this.#parts.wire.sendTo(group, [{ type: 'hints', batches, to }])
+      const to = isForAll ? undefined : writeRecipients(group.map(({ sender }) => sender))
+      const messages: Message[] = [{ type: 'hints', batches, to }]
+      const [only, ...others] = group
+      if (only !== undefined && others.length === 0) {
+        messages.push(...reports.takeFor(only, batchBytesMax - bytes))
+      }
+      wire.sendTo(group, messages)
     }
+  }
+
+  #sendReports(now: number): void {
+    const { reports, members, wire } = this.#parts
+    for (const [member, messages] of reports.takeDue(now)) {
+      if (members.get(member.sender) === member) wire.sendTo([member], messages)
+    }
+  }
+
+  #settled(member: Member, batchNumber: number, askNumber: number, nowMs: number): void {
+    this.#parts.reports.add(member, batchNumber, askNumber, this.#time.read(nowMs))
+    this.#plan()
   }
 
   #sendLeave(leaveAt: number[], now: number): void {
@@ -216,12 +246,13 @@ export class GossipCore {
   }
 
   #plan(): void {
-    const { outbox, candidates } = this.#parts
+    const { outbox, reports, candidates } = this.#parts
     if (this.#leaveAt !== undefined) this.#dueAt = this.#leaveAt[0] ?? Number.POSITIVE_INFINITY
     else if (this.#isFallingSilent) this.#dueAt = outbox.nextAt
     else {
       this.#dueAt = Math.min(
         outbox.nextAt,
+        reports.nextAt,
         candidates.nextAt,
         this.#heartbeats.nextAt,
         this.#silence.nextAt,
@@ -244,6 +275,7 @@ function makeParts(options: GossipCoreOptions, ports: GossipPorts, now: number):
     candidates: new Candidates(preset),
     interest: new OwnInterest(preset.interestLingerMs),
     outbox: new HintOutbox<Member>(preset),
+    reports: new Reports(),
     intervalMs: () => Math.max(preset.heartbeatMs, preset.heartbeatPerNodeMs * (members.size + 1)),
   }
 }

@@ -68,10 +68,16 @@ export class GossipNode {
     this.#discovery.set('database', addresses)
   }
 
-  /** The keys this node waits for. Each version must be greater than the one before. */
+  /** What this node waits for. Each version must be greater than the one before. */
   setInterest(interest: Interest): void {
     this.#core.setInterest(interest, steadyNowMs())
     this.#timer.plan()
+  }
+
+  /** The consumer groups that peers may expect here for these scopes. A withdrawn one is included for as long
+   * as peers may still count on it. */
+  advertisedGroups(scopes: readonly string[]): Set<string> {
+    return this.#core.advertisedGroups(scopes)
   }
 
   /** Sends a hint at the end of this turn of the event loop, or a little later when hints are frequent. */
@@ -133,7 +139,13 @@ export class GossipNode {
       },
       {
         send: (bytes, to) => this.#transport.send(bytes, to),
-        onHint: (hint, from) => options.onHint(hint, from),
+        onHint: (hint, from, settle) => {
+          if (settle === undefined) return options.onHint(hint, from)
+          options.onHint(hint, from, () => {
+            settle(steadyNowMs())
+            this.#timer.plan()
+          })
+        },
         onContact: () => options.onContact?.(),
         onPeer: (peer, event) => options.onPeer?.(peer, event),
         onHintsLost: (from, count) => options.onHintsLost?.(from, count),

@@ -1,4 +1,5 @@
 import type { HintOutbox } from './hints/hint-outbox.ts'
+import type { Reports } from './hints/reports.ts'
 import type { OwnInterest } from './interest/own-interest.ts'
 import type { Candidates } from './membership/candidates.ts'
 import type { Member } from './membership/member.ts'
@@ -17,6 +18,7 @@ export interface GossipParts {
   readonly candidates: Candidates
   readonly interest: OwnInterest
   readonly outbox: HintOutbox<Member>
+  readonly reports: Reports
   /** T: the heartbeat interval for each member. */
   intervalMs(): number
 }

@@ -1,7 +1,8 @@
 import { networkInterfaces } from 'node:os'
 import { GossipConfigError } from './gossip-config-error.ts'
+import type { Hint } from './hints/hint.ts'
 import type { NameService } from './membership/name-lookup.ts'
-import type { GossipPorts } from './ports.ts'
+import type { GossipPorts, Settle } from './ports.ts'
 import type { GossipPreset, PresetName } from './preset.ts'
 import {
   type Address,
@@ -15,7 +16,8 @@ import type { Transport } from './transport/transport.ts'
 import { KeyRing, secretsMax } from './wire/key-ring.ts'
 import { nodeIdBytesMax } from './wire/message-reader.ts'
 
-export interface GossipNodeOptions extends Omit<GossipPorts, 'send'> {
+export interface GossipNodeOptions extends Omit<GossipPorts, 'send' | 'onHint'> {
+  onHint(hint: Hint, fromNodeId: string, settle?: Settle): void
   readonly clusterId: string
   /** Unique in the cluster, and the same after a restart. */
   readonly nodeId: string

@@ -19,10 +19,18 @@ export interface GossipCoreOptions {
   readonly random: () => number
 }
 
-/** The outputs of the core. They must not throw, and must not call the core synchronously. */
+/** Reports to the sender of a hint that the waiters of this node take the messages, so that other nodes do not
+ * get the hint. Call it only if that is true for every consumer group that this node advertises for the
+ * scopes of the hint (`advertisedGroups`). Otherwise do not call it: after a few milliseconds the other nodes
+ * get the hint. A second call has no effect. */
+export type Settle<Arguments extends unknown[] = []> = (...now: Arguments) => void
+
+/** The outputs of the core. They must not throw, and must not call the core synchronously, except for
+ * `settle`. */
 export interface GossipPorts {
   send(bytes: Uint8Array, to: Address): void
-  onHint(hint: Hint, fromNodeId: string): void
+  /** `settle`: the sender asked this node before others. */
+  onHint(hint: Hint, fromNodeId: string, settle?: Settle<[nowMs: number]>): void
   /** Called once, when another node first makes contact. From then on that node counts our hints, so every
    * hint must be passed to the core, even before the node joins. Earlier hints need not be passed. */
   onContact?(): void

@@ -13,13 +13,15 @@ export interface GossipPreset {
   readonly helloMaxMs: number
   /** How long hints wait so that they are sent together. The first hint after a pause does not wait. */
   readonly hintHoldMs: number
-  /** The longest time between the first and the second copy of a batch. */
+  /** The longest time between the first and the second copy of a batch that no peer is asked to settle. */
   readonly rideAfterMs: number
+  /** How long the peer that gets a hint first may take to settle it, in addition to the round trip. Then the
+   * peer gets its second copy, and the others get the hint. Below 9 ms nine of ten hints arrive within 10 ms
+   * if 30 % of all datagrams are lost. */
+  readonly askMs: number
   readonly interestGapMs: number
-  /** How long a withdrawn key stays in our interest, because keys often return. */
+  /** How long a withdrawn entry stays in our interest, because waiters often return. */
   readonly interestLingerMs: number
-  /** Up to this cluster size every node gets every hint. */
-  readonly everyoneMax: number
   /** When a leaving node sends leave messages, counted from the call of `leave`. */
   readonly leaveAtMs: readonly number[]
 }
@@ -34,9 +36,9 @@ const lan: GossipPreset = {
   helloMaxMs: 15_000,
   hintHoldMs: 1,
   rideAfterMs: 2,
+  askMs: 8,
   interestGapMs: 20,
   interestLingerMs: 10_000,
-  everyoneMax: 8,
   leaveAtMs: [0, 20, 60],
 }
 

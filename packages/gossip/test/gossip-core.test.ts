@@ -20,8 +20,10 @@ test('two nodes that know one address become members within three datagrams', as
   }
 })
 
-test('a hint reaches every peer once, with all its fields', async (t) => {
+test('a hint reaches every interested peer once, with all its fields', async (t) => {
   const cluster = VirtualCluster.of(3)
+  for (const index of [1, 2]) cluster.wait(index, 1, ['q/orders'])
+  cluster.network.runFor(100)
   const sentAt = cluster.network.now
   cluster.network.act(cluster.at(0).node, (core, now) => core.hint(orders, now))
   cluster.network.runFor(100)
@@ -39,9 +41,7 @@ test('peers hold the interest, and the node learns which version they hold', asy
   const cluster = VirtualCluster.of(10)
   const [waiter] = cluster.nodes
   if (waiter === undefined) return
-  cluster.network.act(waiter.node, (core, now) =>
-    core.setInterest({ version: 7, keys: ['q/orders'] }, now),
-  )
+  cluster.wait(0, 7, ['q/orders'])
   cluster.network.runFor(20)
   t.equal(waiter.echoed.at(-1), 7)
   const sender = cluster.at(5).node
@@ -55,6 +55,8 @@ test('a node that falls silent sends its last hints, and then looks dead to its 
   const cluster = VirtualCluster.of(3)
   const { node } = cluster.at(0)
   const others = [cluster.at(1), cluster.at(2)]
+  for (const index of [1, 2]) cluster.wait(index, 1, ['q/orders'])
+  cluster.network.runFor(100)
   cluster.network.act(node, (core, now) => core.hint(orders, now))
   cluster.network.act(node, (core, now) => core.hint({ ...orders, scope: 'last' }, now))
   cluster.network.act(node, (core, now) => core.fallSilent(now))

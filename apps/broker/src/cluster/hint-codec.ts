@@ -1,5 +1,6 @@
 // Translates between wake hints and gossip, which knows nothing about queues. A node announces the keys of
-// its own waiters as its interests. A hint has the keys of all waiters that it may wake:
+// its own waiters, each with their consumer group, as its interests. A hint has the keys of all waiters that
+// it may wake:
 //
 //   q/orders                    waiters for a queue, or for one partition of it
 //   namespace/shop/task/mail    waiters for a namespace and a task; `*` stands for any
@@ -26,6 +27,7 @@ export function toGossip(kind: QueueHintKind, hint: WakeHint): OutgoingHint {
     labels: [group ?? null, ...(hasPlace(hint) ? [namespace ?? null, task ?? null] : [])],
     // Nodes also cache options of queues without local waiters, so this hint goes to every node.
     keys: kind === 'QUEUE_CONFIG_CHANGED' ? undefined : keysOf(hint),
+    group: group ?? undefined,
   }
 }
 

@@ -18,15 +18,19 @@ import { wordsOf } from '../config/setting.ts'
 import type { Logger } from '../log.ts'
 import { version } from '../version.ts'
 import { DifferingDefaults } from './differing-defaults.ts'
-import { fromGossip, interestKey, type QueueHintKind, toGossip } from './hint-codec.ts'
+import { fromGossip, interestKey, keysOf, type QueueHintKind, toGossip } from './hint-codec.ts'
 import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
+import { OwnGroups } from './own-groups.ts'
 import { SilentPeers } from './silent-peers.ts'
 
 /** The part of the SharedStateHost that the link calls. */
 export interface LinkedHost {
   /** Another node has made contact and counts our hints from now on. */
   peerMet(): void
-  heard(hint: WakeHint): void
+  /** The sender asked this node before others. Call `settle` only if the waiters of every wait group that
+   * the hint matches, including groups that are kept for waiters to return, take what the hint announces. If
+   * `settle` is not called within a few milliseconds, the other nodes get the hint. */
+  heard(hint: WakeHint, settle?: () => void): void
   /** The options of a queue have changed. The values are in the database. */
   heardConfigured(hint: WakeHint): void
   /** Hints of a peer may be lost: any queue may have messages. */
@@ -74,6 +78,7 @@ export class ClusterLink {
   readonly #options: ClusterLinkOptions
   readonly #gossip: GossipNode
   readonly #silent = new SilentPeers()
+  readonly #ownGroups = new OwnGroups()
   readonly #defaults: DifferingDefaults
   #registry: NodeRegistry | undefined
   #address = ''
@@ -96,7 +101,7 @@ export class ClusterLink {
       secrets: wordsOf(config.gossipSecret ?? ''),
       peers: config.gossipPeers,
       preset: config.gossipPreset,
-      onHint: (hint) => this.#heard(hint),
+      onHint: (hint, _, settle) => this.#heard(hint, settle),
       onPeer: (peer, event) => this.#peerChanged(peer, event),
       onHintsLost: (from, count) => {
         log.debug({ from, count }, 'hints were lost')
@@ -143,12 +148,14 @@ export class ClusterLink {
     await Promise.all([this.#gossip.stop({ leave }), this.#registry?.stop({ leave })])
   }
 
+  /** For each consumer group one peer with waiters gets the hint first, and the others if that peer does not
+   * take the messages. `served`: consumer groups whose waiters on this node take them. */
   broadcast(
     hint: WakeHint,
     kind: keyof typeof gossipKinds,
-    _options: { readonly served?: ReadonlySet<string> } = {},
+    { served }: { readonly served?: ReadonlySet<string> } = {},
   ): void {
-    this.#gossip.hint(toGossip(gossipKinds[kind], hint))
+    this.#gossip.hint({ ...toGossip(gossipKinds[kind], hint), spread: 'one', served })
   }
 
   /** Sends only the version. Peers read the values from the database. */
@@ -175,11 +182,7 @@ export class ClusterLink {
     if (this.#gossip.peers().every(isGone)) this.#options.host.interestEchoed(version)
     if (this.#interestIsDue) return
     this.#interestIsDue = true
-    setImmediate(() => {
-      this.#interestIsDue = false
-      const { version, groups } = this.#options.host.interests()
-      this.#gossip.setInterest({ version, keys: [...new Set(groups.map(interestKey))] })
-    })
+    setImmediate(() => this.#setInterest())
   }
 
   /** Replaces the secrets without a restart. */
@@ -205,6 +208,15 @@ export class ClusterLink {
     }
   }
 
+  #setInterest(): void {
+    if (!this.#interestIsDue) return
+    this.#interestIsDue = false
+    const { version, groups } = this.#options.host.interests()
+    this.#ownGroups.replace(groups)
+    const entries = groups.map((one) => ({ scope: interestKey(one), group: one.group }))
+    this.#gossip.setInterest({ version, entries })
+  }
+
   #repeatEverything(): void {
     if (this.#unknownRounds >= unknownRoundsMax) return
     this.#unknownRounds += 1
@@ -227,7 +239,7 @@ export class ClusterLink {
     }
   }
 
-  #heard(hint: GossipHint): void {
+  #heard(hint: GossipHint, settle: (() => void) | undefined): void {
     const { host, timers, log } = this.#options
     switch (hint.kind) {
       case 'EVERYTHING':
@@ -238,9 +250,26 @@ export class ClusterLink {
       case 'SCHEDULED':
         return hint.value === undefined ? undefined : timers.expect(hint.value)
       case 'MESSAGE_AVAILABLE':
-      case 'PARTITION_FREE':
-        return host.heard(fromGossip(hint))
+      case 'PARTITION_FREE': {
+        const heard = fromGossip(hint)
+        const maySettle = settle !== undefined && this.#maySettle(heard)
+        return maySettle ? host.heard(heard, settle) : host.heard(heard)
+      }
     }
+  }
+
+  /** Whether the host sees every consumer group that the sender may expect here. A group that ended a moment
+   * ago, or that waits only for other partitions, must get the message from another node. */
+  #maySettle(hint: WakeHint): boolean {
+    this.#setInterest()
+    const keys = keysOf(hint)
+    if (keys === undefined) return false
+    const expected = this.#gossip.advertisedGroups(keys)
+    for (const group of expected) {
+      const isMeant = (hint.group ?? group) === group
+      if (isMeant && !this.#ownGroups.match(keys, hint, group)) return false
+    }
+    return true
   }
 
   #discovered(others: readonly SeenNode[]): void {

@@ -29,8 +29,21 @@ export interface Hint {
 export type HintLabels = readonly (string | null)[]
 
 export interface OutgoingHint extends Hint {
-  /** A peer gets the hint if it is interested in one of these keys. Absent: every peer gets it. */
+  /** A peer gets the hint if it is interested in one of these scopes. Absent: every peer gets it. */
   readonly keys?: readonly string[] | undefined
+  /** Only interest of this consumer group counts. Absent: of any. */
+  readonly group?: string | undefined
+  /** Consumer groups whose waiters on this node take the messages. Interest of these groups does not count. */
+  readonly served?: ReadonlySet<string> | undefined
+  /** `one`: for each consumer group that a peer is interested in, one peer gets the hint at once. The others
+   * get it if that peer does not report it as settled in time. Absent: `all`. */
+  readonly spread?: 'one' | 'all' | undefined
+}
+
+/** A hint in a datagram. */
+export interface SentHint extends Hint {
+  /** The receiver may report the hint as settled under this number. Older nodes ignore it. */
+  readonly ask?: number | undefined
 }
 
 export const hintLimits = { nameBytesMax: 255, labelsMax: 4 } as const

@@ -3,9 +3,9 @@
 // means any part of its scope. If they still do not fit, one EVERYTHING hint replaces them. No hint is
 // dropped.
 
-import { keyHash } from '../interest/peer-interest.ts'
 import { type Hint, type HintLabels, hintLimits, type OutgoingHint } from './hint.ts'
 import { hintBytes } from './hint-codec.ts'
+import { mergedRoute, type Route, routeOf } from './route.ts'
 
 /** The size limit of one batch. With its frame and recipients it must fit into a datagram. */
 export const batchBytesMax = 1_070
@@ -14,9 +14,8 @@ export const batchesPerFlushMax = 4
 export interface PendingHint {
   /** Equal for hints that can be merged. */
   readonly identity: string
-  hint: Hint
-  /** Hashes of the hint's keys; undefined: for every peer. */
-  hashes: Set<number> | undefined
+  readonly hint: Hint
+  readonly route: Route
   readonly bytes: number
 }
 
@@ -26,9 +25,9 @@ export class PendingHints {
   #batchCount = 1
   #lastBatchBytes = 0
 
-  add(outgoing: OutgoingHint): void {
+  add(pending: PendingHint): void {
     if (this.#isEverything) return
-    this.#put(toPending(outgoing))
+    this.#put(pending)
     if (this.#isOverfull) this.#widen()
     if (this.#isOverfull) this.#widenToEverything()
   }
@@ -56,8 +55,9 @@ export class PendingHints {
   #put(pending: PendingHint): void {
     const known = this.#hints.get(pending.identity)
     if (known !== undefined) {
-      known.hint = merged(known.hint, pending.hint)
-      known.hashes = union(known.hashes, pending.hashes)
+      const hint = merged(known.hint, pending.hint)
+      const route = mergedRoute(known.route, pending.route)
+      this.#hints.set(pending.identity, { ...known, hint, route })
       return
     }
     this.#hints.set(pending.identity, pending)
@@ -71,10 +71,10 @@ export class PendingHints {
   #widen(): void {
     const hints = this.#hints
     this.#restart()
-    for (const { hint, hashes } of hints.values()) {
+    for (const { hint, route } of hints.values()) {
       const { kind, scope, count, value } = hint
       const wide = { kind, scope, count, value }
-      this.#put({ identity: identityOf(wide), hint: wide, hashes, bytes: hintBytes(wide) })
+      this.#put({ identity: identityOf(wide), hint: wide, route, bytes: hintBytes(wide) })
     }
   }
 
@@ -92,10 +92,14 @@ export class PendingHints {
   }
 }
 
-function toPending({ keys, ...outgoing }: OutgoingHint): PendingHint {
+export function toPending(outgoing: OutgoingHint): PendingHint {
   const hint = fitted(outgoing)
-  const hashes = keys === undefined ? undefined : new Set(keys.map(keyHash))
-  return { identity: identityOf(hint), hint, hashes, bytes: hintBytes(hint) }
+  return {
+    identity: identityOf(hint),
+    hint,
+    route: routeOf(outgoing),
+    bytes: hintBytes(hint),
+  }
 }
 
 /** Makes the hint valid, because receivers refuse a whole datagram for one bad field. Omits names that are
@@ -139,8 +143,4 @@ function merged(a: Hint, b: Hint): Hint {
   const value =
     a.value === undefined || b.value === undefined ? (a.value ?? b.value) : pick(a.value, b.value)
   return { ...a, count, value }
-}
-
-function union(a: Set<number> | undefined, b: Set<number> | undefined): Set<number> | undefined {
-  return a === undefined || b === undefined ? undefined : new Set([...a, ...b])
 }

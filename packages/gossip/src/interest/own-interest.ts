@@ -1,29 +1,38 @@
-// This node's interest, as sent to its peers. The digest fits into one datagram: a list of hashes, or
-// everything. A withdrawn key stays in the digest for a while, because a consumer in a loop soon waits again.
+// This node's interest, as sent to its peers. The digest fits into one datagram: a list of entries, or
+// everything. A withdrawn entry stays in the digest for a while, because a consumer in a loop soon waits
+// again.
 //
 // The caller numbers the versions of its interest. The digest has separate version numbers on the wire,
-// because the digest also changes when a withdrawn key is finally removed, and need not change with every
-// version of the caller.
+// because the digest also changes when a withdrawn entry is finally removed, and need not change with every
+// version of the caller. Version 0 of the digest is empty and is never sent: a heartbeat with this version
+// says that the node never had a waiter.
 import type { InterestMessage } from '../wire/messages.ts'
-import { keyHash, writeHashes } from './peer-interest.ts'
+import { nameHash, writeEntries } from './peer-interest.ts'
 
-export const interestKeysMax = 180
+export const interestEntriesMax = 140
 const versionsMax = 64
+
+/** Waiters of a consumer group for a scope, for example a queue. */
+export interface InterestEntry {
+  readonly scope: string
+  readonly group: string
+}
 
 export interface Interest {
   readonly version: number
-  readonly keys: Iterable<string>
+  readonly entries: Iterable<InterestEntry>
 }
 
 export class OwnInterest {
   readonly #lingerMs: number
-  /** Until when each key stays in the digest; Infinity until the key is withdrawn. */
-  readonly #untilMs = new Map<string, number>()
+  /** By scope and consumer group: until when the entry stays in the digest; Infinity until it is withdrawn. */
+  readonly #untilMs = new Map<string, Map<string, number>>()
   #isDirty = false
   #lingersUntil = Number.POSITIVE_INFINITY
   #callerVersion = 0
-  #message: InterestMessage = { type: 'interest', version: 0, hashes: 'all' }
+  #message: InterestMessage = { type: 'interest', version: 0, entries: new Uint8Array() }
   #fingerprint = ''
+  #removedVersion = 0
   /** Each digest version with the caller's version that it covers, oldest first. */
   readonly #covers: { digest: number; caller: number }[] = []
 
@@ -31,9 +40,14 @@ export class OwnInterest {
     this.#lingerMs = lingerMs
   }
 
-  /** Version 0 is sent before the interest is known: peers that hold version 0 send every hint. */
   get message(): InterestMessage {
     return this.#message
+  }
+
+  /** The first version without an entry that was removed last. Peers with an earlier version may still count
+   * on that entry. */
+  get removedVersion(): number {
+    return this.#removedVersion
   }
 
   /** When to rebuild the digest; Infinity for never. */
@@ -41,31 +55,45 @@ export class OwnInterest {
     return this.#isDirty ? Number.NEGATIVE_INFINITY : this.#lingersUntil
   }
 
-  set({ version, keys }: Interest, now: number): void {
+  set({ version, entries }: Interest, now: number): void {
     this.#callerVersion = version
     this.#isDirty = true
-    const wanted = new Set(keys)
-    for (const [key, until] of this.#untilMs) {
-      if (until === Number.POSITIVE_INFINITY && !wanted.has(key)) {
-        this.#untilMs.set(key, now + this.#lingerMs)
+    const wanted = new Map<string, Set<string>>()
+    for (const { scope, group } of entries) {
+      wanted.set(scope, (wanted.get(scope) ?? new Set()).add(group))
+    }
+    for (const [scope, groups] of this.#untilMs) {
+      for (const [group, until] of groups) {
+        const isWithdrawn = until === Number.POSITIVE_INFINITY && !wanted.get(scope)?.has(group)
+        if (isWithdrawn) groups.set(group, now + this.#lingerMs)
       }
     }
-    for (const key of wanted) this.#untilMs.set(key, Number.POSITIVE_INFINITY)
+    for (const [scope, groups] of wanted) {
+      const known = this.#untilMs.get(scope) ?? new Map<string, number>()
+      this.#untilMs.set(scope, known)
+      for (const group of groups) known.set(group, Number.POSITIVE_INFINITY)
+    }
+  }
+
+  /** The consumer groups in the digest for these scopes, including withdrawn ones. */
+  groupsFor(scopes: readonly string[]): Set<string> {
+    return new Set(scopes.flatMap((scope) => [...(this.#untilMs.get(scope)?.keys() ?? [])]))
   }
 
   /** Rebuilds the digest. Returns true if it changed and must be sent. */
   refresh(now: number): boolean {
     this.#isDirty = false
-    this.#forgetLingered(now)
-    const isAll = this.#untilMs.size > interestKeysMax
-    const hashes = isAll ? [] : Array.from(this.#untilMs.keys(), keyHash).toSorted((a, b) => a - b)
-    const fingerprint = isAll ? 'all' : hashes.join()
-    const isNew = fingerprint !== this.#fingerprint || this.#message.version === 0
+    const hasRemoved = this.#removeLingered(now)
+    const entries = this.#entries()
+    const isAll = entries.length > interestEntriesMax
+    const fingerprint = isAll ? 'all' : entries.map((entry) => entry.join()).join(';')
+    const isNew = fingerprint !== this.#fingerprint
     if (isNew) {
       const version = this.#message.version + 1
       this.#fingerprint = fingerprint
-      this.#message = { type: 'interest', version, hashes: isAll ? 'all' : writeHashes(hashes) }
+      this.#message = { type: 'interest', version, entries: isAll ? 'all' : writeEntries(entries) }
     }
+    if (hasRemoved) this.#removedVersion = this.#message.version
     this.#cover(this.#message.version)
     return isNew
   }
@@ -76,12 +104,27 @@ export class OwnInterest {
     return this.#covers.findLast(({ digest }) => digest <= digestVersion)?.caller ?? 0
   }
 
-  #forgetLingered(now: number): void {
-    this.#lingersUntil = Number.POSITIVE_INFINITY
-    for (const [key, until] of this.#untilMs) {
-      if (until <= now) this.#untilMs.delete(key)
-      else this.#lingersUntil = Math.min(this.#lingersUntil, until)
+  /** The hashes of all entries, sorted. */
+  #entries(): (readonly [number, number])[] {
+    const entries: (readonly [number, number])[] = []
+    for (const [scope, groups] of this.#untilMs) {
+      const scopeHash = nameHash(scope)
+      for (const group of groups.keys()) entries.push([scopeHash, nameHash(group)])
     }
+    return entries.sort(([a, b], [c, d]) => a - c || b - d)
+  }
+
+  #removeLingered(now: number): boolean {
+    let hasRemoved = false
+    this.#lingersUntil = Number.POSITIVE_INFINITY
+    for (const [scope, groups] of this.#untilMs) {
+      for (const [group, until] of groups) {
+        if (until > now) this.#lingersUntil = Math.min(this.#lingersUntil, until)
+        else hasRemoved = groups.delete(group)
+      }
+      if (groups.size === 0) this.#untilMs.delete(scope)
+    }
+    return hasRemoved
   }
 
   #cover(digest: number): void {

@@ -1,67 +1,109 @@
 import type { InterestMessage } from '../wire/messages.ts'
 
-const hashBytes = 6
+/** An entry is the hash of a scope and the hash of a consumer group. */
+export const entryBytes = 8
+const hashBytes = 4
+
+/** The entries that a hint matches. */
+export interface Wanted {
+  /** Hashes of scopes; undefined: any entry, and also a peer without entries. */
+  readonly scopes: readonly number[] | undefined
+  /** Hash of a consumer group; undefined: any. */
+  readonly group: number | undefined
+  /** Hashes of the consumer groups that do not need the hint. */
+  readonly served: ReadonlySet<number>
+}
 
 /** A peer's interest, as far as we received it. While it is unknown or outdated, the peer gets every hint. */
 export class PeerInterest {
   #version = 0
-  #latestVersion = 0
-  #wanted: Set<number> | 'all' | 'unknown' = 'unknown'
+  #latestVersion: number | 'unknown' = 'unknown'
+  /** The consumer groups by scope. Version 0 has none: the peer never had a waiter. */
+  #wanted: ReadonlyMap<number, readonly number[]> | 'all' = new Map()
 
   get version(): number {
     return this.#version
   }
 
   get size(): number | 'all' | 'unknown' {
-    return typeof this.#wanted === 'string' ? this.#wanted : this.#wanted.size
+    if (this.#latestVersion === 'unknown' || this.#wanted === 'all') {
+      return this.#wanted === 'all' ? 'all' : 'unknown'
+    }
+    let size = 0
+    for (const groups of this.#wanted.values()) size += groups.length
+    return size
   }
 
   /** Returns false if this version or a later one is already known. */
-  receive({ version, hashes }: InterestMessage): boolean {
+  receive({ version, entries }: InterestMessage): boolean {
     if (version <= this.#version) return false
     this.#version = version
-    this.#latestVersion = Math.max(this.#latestVersion, version)
-    this.#wanted = hashes === 'all' ? 'all' : new Set(readHashes(hashes))
+    this.noteVersion(version)
+    this.#wanted = entries === 'all' ? 'all' : readEntries(entries)
     return true
   }
 
+  /** The peer reports that its interest has this version. */
   noteVersion(version: number): void {
-    this.#latestVersion = Math.max(this.#latestVersion, version)
+    const latest = this.#latestVersion
+    this.#latestVersion = latest === 'unknown' ? version : Math.max(latest, version)
   }
 
-  /** Whether the peer gets a hint with these key hashes. A hint without keys is for every peer. */
-  wants(hashes: readonly number[] | undefined): boolean {
+  wants(wanted: Wanted): boolean {
+    const groups = this.groupsFor(wanted)
+    return groups === 'any' || groups.length > 0
+  }
+
+  /** The consumer groups of the entries that match. `any`: the peer gets the hint, and its groups are not
+   * known or do not matter. */
+  groupsFor({ scopes, group, served }: Wanted): readonly number[] | 'any' {
     const wanted = this.#wanted
-    if (hashes === undefined || typeof wanted === 'string') return true
-    return this.#latestVersion > this.#version || hashes.some((hash) => wanted.has(hash))
+    if (scopes === undefined || wanted === 'all' || this.#latestVersion !== this.#version) {
+      return 'any'
+    }
+    const groups: number[] = []
+    for (const scope of scopes) {
+      for (const one of wanted.get(scope) ?? []) {
+        const isMeant = (group === undefined || one === group) && !served.has(one)
+        if (isMeant && !groups.includes(one)) groups.push(one)
+      }
+    }
+    return groups
   }
 }
 
-/** 48 bits. A collision costs one unnecessary hint. */
-export function keyHash(key: string): number {
+/** 32 bits. Two scopes with the same hash cost unnecessary hints. Two consumer groups with the same hash, one
+ * of 2³² pairs, cost a late one: the messages of one group are then found by the fallback poll. */
+export function nameHash(name: string): number {
   let a = 0xdead_beef
   let b = 0x41c6_ce57
-  for (let index = 0; index < key.length; index += 1) {
-    const code = key.charCodeAt(index)
+  for (let index = 0; index < name.length; index += 1) {
+    const code = name.charCodeAt(index)
     a = Math.imul(a ^ code, 2_654_435_761)
     b = Math.imul(b ^ code, 1_597_334_677)
   }
   a = Math.imul(a ^ (a >>> 16), 2_246_822_507) ^ Math.imul(b ^ (b >>> 13), 3_266_489_909)
-  b = Math.imul(b ^ (b >>> 16), 2_246_822_507) ^ Math.imul(a ^ (a >>> 13), 3_266_489_909)
-  return (b & 0xff_ff) * 2 ** 32 + (a >>> 0)
+  return a >>> 0
 }
 
-export function writeHashes(hashes: readonly number[]): Uint8Array {
-  const bytes = Buffer.alloc(hashes.length * hashBytes)
-  for (const [index, hash] of hashes.entries()) {
-    bytes.writeUIntBE(hash, index * hashBytes, hashBytes)
+export function writeEntries(entries: readonly (readonly [number, number])[]): Uint8Array {
+  const bytes = Buffer.alloc(entries.length * entryBytes)
+  for (const [index, [scope, group]] of entries.entries()) {
+    bytes.writeUInt32BE(scope, index * entryBytes)
+    bytes.writeUInt32BE(group, index * entryBytes + hashBytes)
   }
   return bytes
 }
 
-function readHashes(bytes: Uint8Array): number[] {
+function readEntries(bytes: Uint8Array): Map<number, number[]> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  return Array.from({ length: bytes.length / hashBytes }, (_, index) =>
-    buffer.readUIntBE(index * hashBytes, hashBytes),
-  )
+  const entries = new Map<number, number[]>()
+  for (let at = 0; at < bytes.length; at += entryBytes) {
+    const scope = buffer.readUInt32BE(at)
+    const group = buffer.readUInt32BE(at + hashBytes)
+    const groups = entries.get(scope)
+    if (groups === undefined) entries.set(scope, [group])
+    else groups.push(group)
+  }
+  return entries
 }

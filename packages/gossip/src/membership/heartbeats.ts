@@ -11,6 +11,8 @@ const jitter = 0.1
 /** How many peers a heartbeat names to a member whose view differs from ours. */
 const peersPerBeat = 3
 const textOverheadBytes = 2
+/** The room for reports in a heartbeat; the addresses of peers take the rest. */
+const reportBytesMax = 400
 /** The minimum time between two answers to one member. The next regular heartbeat replaces an omitted
  * answer. */
 const answerGapMs = 100
@@ -48,10 +50,19 @@ export class Heartbeats {
     }
   }
 
+  /** The member has all hints that were sent to it, so it need not detect a loss. */
+  calm(member: Member): void {
+    this.#eager.delete(member)
+    if (this.#eager.size === 0) this.#eagerAt = Number.POSITIVE_INFINITY
+  }
+
   #beatEagerly(now: number): void {
     for (const [member, left] of this.#eager) {
-      if (left === 1) this.#eager.delete(member)
-      else this.#eager.set(member, left - 1)
+      if (left > 1) this.#eager.set(member, left - 1)
+      else {
+        this.#eager.delete(member)
+        member.batchesUnconfirmed = 0
+      }
       if (this.#parts.members.get(member.sender) === member) this.send(member, now)
     }
     const paceMs = eagerPace * this.#parts.intervalMs()
@@ -76,6 +87,7 @@ export class Heartbeats {
   send(member: Member, now: number): void {
     const messages: Message[] = [this.forMember(member, now)]
     if (member.view !== this.#parts.members.view) messages.push(...this.somePeers(member))
+    messages.push(...this.#parts.reports.takeFor(member, reportBytesMax))
     this.#parts.wire.sendTo([member], messages)
   }
 

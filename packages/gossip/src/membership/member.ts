@@ -11,8 +11,8 @@
 //
 // Hints go to members in every state: a wrong verdict costs time, never a message.
 
+import type { Recipient } from '../hints/hint-batch.ts'
 import { HintInbox } from '../hints/hint-inbox.ts'
-import type { Recipient } from '../hints/hint-outbox.ts'
 import { PeerInterest } from '../interest/peer-interest.ts'
 import type { GossipPreset } from '../preset.ts'
 import type { Address } from '../transport/address.ts'
@@ -61,6 +61,9 @@ export class Member implements Recipient {
   readonly inbox = new HintInbox()
   hintsSent = 0
   batchesSent = 0
+  batchesUnconfirmed = 0
+  chosenNumber = 0
+  passedOverUntil = Number.NEGATIVE_INFINITY
   readonly countedFrom: number
   hintsReceived = 0
   askedAt = Number.NEGATIVE_INFINITY

@@ -14,7 +14,7 @@ export interface PeerView {
   /** False if the peer reports that it does not hear us. */
   readonly hearsUs: boolean
   readonly rttMs: number | undefined
-  /** How many keys the peer waits for. `all` and `unknown`: the peer gets every hint. */
+  /** How many pairs of scope and consumer group the peer waits for. `all` and `unknown`: the peer gets every hint. */
   readonly interest: number | 'all' | 'unknown'
   readonly hintsSent: number
   readonly hintsReceived: number

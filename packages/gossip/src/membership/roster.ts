@@ -46,6 +46,7 @@ export class Roster {
     }
     if (member.state === 'alive') {
       this.#parts.candidates.retry(member.sender, member.address, now)
+      this.#parts.outbox.giveUp(member, now)
     }
     member.state = verdict
     member.since = now
@@ -53,8 +54,9 @@ export class Roster {
   }
 
   remove(member: Member, how: 'dead' | 'left', now: number): void {
-    const { members, candidates } = this.#parts
+    const { members, candidates, outbox } = this.#parts
     members.remove(member, how, now)
+    outbox.giveUp(member, now)
     if (how === 'dead') candidates.retry(member.sender, member.address, now)
     else candidates.rest(member.sender, now)
     this.#tell(member, how, now)

@@ -10,11 +10,11 @@ import type { Member } from '../membership/member.ts'
 import type { MemberWatch } from '../membership/member-watch.ts'
 import { NodeIdConflict } from '../membership/node-id-conflict.ts'
 import type { Roster } from '../membership/roster.ts'
-import type { GossipPorts } from '../ports.ts'
+import type { GossipPorts, Settle } from '../ports.ts'
 import { type DropReason, type Drops, noDrops } from '../wire/drops.ts'
 import { type Frame, openFrame, type Signer } from '../wire/frame.ts'
 import { readMessages } from '../wire/message-reader.ts'
-import type { Heartbeat, Hello, Hints, Message } from '../wire/messages.ts'
+import type { Heartbeat, Hello, Hints, Message, Settled } from '../wire/messages.ts'
 import type { Address } from './address.ts'
 
 const peersOnArrival = 20
@@ -28,6 +28,13 @@ interface InboundOptions {
   readonly silence: MemberWatch
   readonly interest: InterestSync
   readonly roster: Roster
+  /** The waiters of this node have taken the messages of a hint. */
+  readonly onSettled: (
+    member: Member,
+    batchNumber: number,
+    askNumber: number,
+    nowMs: number,
+  ) => void
 }
 
 export class Inbound {
@@ -137,7 +144,7 @@ export class Inbound {
     for (const message of messages) {
       if (message.type === 'hello') hello = message
       else if (message.type === 'heartbeat') heartbeat = message
-      else if (message.type === 'hints' && !this.#isForUs(message)) return 'misdirected'
+      else if (isAddressed(message) && !this.#isForUs(message)) return 'misdirected'
     }
     // Only a heartbeat for us proves that a member is alive: a datagram with the same content for many peers
     // may have been recorded elsewhere and replayed here.
@@ -179,6 +186,9 @@ export class Inbound {
         case 'hints':
           this.#hints(member, message)
           break
+        case 'settled':
+          this.#settled(member, message)
+          break
         case 'peers':
           for (const address of message.addresses) this.#parts.candidates.learn(address, now)
           break
@@ -210,15 +220,43 @@ export class Inbound {
     if (lost > 0) ports.onHintsLost?.(member.nodeId, lost)
   }
 
-  #isForUs({ to }: Hints): boolean {
+  #isForUs({ to }: Hints | Settled): boolean {
     return to === undefined || isAmong(this.#parts.wire.sender, to)
   }
 
   #hints(member: Member, { batches }: Hints): void {
+    const { ports } = this.#options
     for (const { number, hints } of batches) {
       if (!member.inbox.accept(number)) continue
       member.hintsReceived += hints.length
-      for (const hint of hints) this.#options.ports.onHint(hint, member.nodeId)
+      for (const { ask, ...hint } of hints) {
+        const settle = ask === undefined ? undefined : this.#settle(member, number, ask)
+        if (settle === undefined) ports.onHint(hint, member.nodeId)
+        else ports.onHint(hint, member.nodeId, settle)
+      }
     }
   }
+
+  /** Undefined if the member may hold an interest from which an entry was removed since: it may count on this
+   * node for a consumer group that has no waiters here any more. */
+  #settle(member: Member, batch: number, ask: number): Settle<[nowMs: number]> | undefined {
+    if (member.interestHeld < this.#parts.interest.removedVersion) return undefined
+    let isSettled = false
+    return (nowMs) => {
+      if (isSettled) return
+      isSettled = true
+      this.#options.onSettled(member, batch, ask, nowMs)
+    }
+  }
+
+  #settled(member: Member, { settled }: Settled): void {
+    for (let index = 0; index < settled.length; index += 2) {
+      const [batch = 0, ask = 0] = settled.slice(index, index + 2)
+      if (this.#parts.outbox.settled(member, batch, ask)) this.#options.heartbeats.calm(member)
+    }
+  }
+}
+
+function isAddressed(message: Message): message is Hints | Settled {
+  return message.type === 'hints' || message.type === 'settled'
 }

@@ -1,9 +1,11 @@
 // Decodes messages. The bytes are signed but not trusted: every field is checked, and the whole datagram is
 // refused if one field is out of bounds.
 import { Unpackr } from 'msgpackr'
-import type { Hint } from '../hints/hint.ts'
+import type { SentHint } from '../hints/hint.ts'
 import { hintFromArray, isOfKnownKind } from '../hints/hint-codec.ts'
 import { recipientBytes } from '../hints/recipients.ts'
+import { reportsMax } from '../hints/reports.ts'
+import { entryBytes } from '../interest/peer-interest.ts'
 import { addressBytesMax } from '../transport/address.ts'
 import type { SenderKey } from './frame.ts'
 import { type Message, messageTypes } from './messages.ts'
@@ -56,6 +58,7 @@ const readers = new Map<number, Reader>([
   [messageTypes.leave, () => ({ type: 'leave' })],
   [messageTypes.interest, readInterest],
   [messageTypes.hints, readHints],
+  [messageTypes.settled, readSettled],
   [messageTypes.stale, readStale],
   [messageTypes['vouch request'], readVouchRequest],
   [messageTypes.vouch, readVouch],
@@ -101,19 +104,17 @@ function readPeers([, addresses]: readonly unknown[]): Message | undefined {
   return addresses.every(isAddress) ? { type: 'peers', addresses } : undefined
 }
 
-function readInterest([, version, hashes]: readonly unknown[]): Message | undefined {
+function readInterest([, version, entries]: readonly unknown[]): Message | undefined {
   if (!isCount(version)) return undefined
-  if (hashes === null) return { type: 'interest', version, hashes: 'all' }
-  if (!isBytes(hashes) || hashes.length % 6 !== 0 || hashes.length > interestBytesMax) {
-    return undefined
-  }
-  return { type: 'interest', version, hashes }
+  if (entries === null) return { type: 'interest', version, entries: 'all' }
+  if (!isBytes(entries) || entries.length % entryBytes !== 0) return undefined
+  return entries.length > interestBytesMax ? undefined : { type: 'interest', version, entries }
 }
 
 function readHints([, items, to]: readonly unknown[]): Message | undefined {
   if (!Array.isArray(items) || items.length > batchesMax) return undefined
   if (to !== undefined && (!isBytes(to) || to.length % recipientBytes !== 0)) return undefined
-  const batches: { number: number; hints: Hint[] }[] = []
+  const batches: { number: number; hints: SentHint[] }[] = []
   let hintCount = 0
   for (const item of items as unknown[]) {
     if (!Array.isArray(item)) return undefined
@@ -126,6 +127,12 @@ function readHints([, items, to]: readonly unknown[]): Message | undefined {
     batches.push({ number, hints })
   }
   return { type: 'hints', batches, ...(to === undefined ? {} : { to }) }
+}
+
+function readSettled([, to, settled]: readonly unknown[]): Message | undefined {
+  if (!isBytes(to) || to.length !== recipientBytes || !Array.isArray(settled)) return undefined
+  if (settled.length % 2 !== 0 || settled.length > 2 * reportsMax) return undefined
+  return settled.every(isCount) ? { type: 'settled', to, settled } : undefined
 }
 
 function readStale([, incarnation, echo]: readonly unknown[]): Message | undefined {

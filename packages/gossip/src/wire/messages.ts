@@ -2,7 +2,7 @@
 // and, on request, how long ago it heard them. On the wire each message is a positional array that starts
 // with its type. Unknown types and extra fields are ignored.
 import { Packr } from 'msgpackr'
-import type { Hint } from '../hints/hint.ts'
+import type { SentHint } from '../hints/hint.ts'
 import { hintToArray } from '../hints/hint-codec.ts'
 import type { BatchCount } from '../hints/hint-inbox.ts'
 import type { Address } from '../transport/address.ts'
@@ -46,13 +46,13 @@ export interface Leave {
 export interface InterestMessage {
   readonly type: 'interest'
   readonly version: number
-  /** Hashes of keys, 6 bytes each; `all` means every hint. */
-  readonly hashes: Uint8Array | 'all'
+  /** Entries of 8 bytes, see peer-interest.ts; `all` means every hint. */
+  readonly entries: Uint8Array | 'all'
 }
 
 export interface HintBatch {
   readonly number: number
-  readonly hints: readonly Hint[]
+  readonly hints: readonly SentHint[]
 }
 
 export interface Hints {
@@ -60,6 +60,15 @@ export interface Hints {
   readonly batches: readonly HintBatch[]
   /** The recipients; see recipients.ts. Absent: every peer. */
   readonly to?: Uint8Array | undefined
+}
+
+/** The messages of hints are taken: peers that did not get the hints do not need them. */
+export interface Settled {
+  readonly type: 'settled'
+  /** The sender of the hints; see recipients.ts. A report to another node must not count here. */
+  readonly to: Uint8Array
+  /** The batch number and the ask number of each hint, alternating. */
+  readonly settled: readonly number[]
 }
 
 /** A later incarnation of the receiver's id is known. */
@@ -94,20 +103,25 @@ export type Message =
   | Leave
   | InterestMessage
   | Hints
+  | Settled
   | Stale
   | VouchRequest
   | Vouch
 
+/** Type 5 was interest without consumer groups (0.1.0). The two sides of a pair of old and new nodes ignore
+ * each other's interest and never confirm it. So both send each other every hint, and their waiters keep
+ * polling until the older node is replaced. */
 export const messageTypes = {
   hello: 1,
   heartbeat: 2,
   peers: 3,
   leave: 4,
-  interest: 5,
   hints: 7,
   stale: 9,
   'vouch request': 10,
   vouch: 11,
+  interest: 12,
+  settled: 13,
 } as const satisfies Record<Message['type'], number>
 
 /** The node id and the padding of a hello together have this length. Then the answer is never longer than the
@@ -147,11 +161,13 @@ function toArray(message: Message): unknown[] {
     case 'leave':
       return [type]
     case 'interest':
-      return [type, message.version, message.hashes === 'all' ? null : message.hashes]
+      return [type, message.version, message.entries === 'all' ? null : message.entries]
     case 'hints': {
       const batches = message.batches.map(({ number, hints }) => [number, hints.map(hintToArray)])
       return message.to === undefined ? [type, batches] : [type, batches, message.to]
     }
+    case 'settled':
+      return [type, message.to, message.settled]
     case 'stale':
       return [type, message.incarnation, message.echo]
     case 'vouch request':

@@ -34,7 +34,9 @@ export class Wire {
   sendTo(members: readonly Member[], messages: readonly Message[]): void {
     if (members.length === 0) return
     const bytes = this.#seal(messages)
-    if (messages.some(({ type }) => type === 'hints')) this.hintDatagramsSent += members.length
+    const [first] = messages
+    const isForHints = first?.type === 'hints' || first?.type === 'settled'
+    if (isForHints) this.hintDatagramsSent += members.length
     for (const member of members) {
       member.datagramsSent += 1
       this.#sendBytes(bytes, member.address)

@@ -7,7 +7,11 @@ import { PeerInterest } from '../../src/interest/peer-interest.ts'
 
 test('hints of any size that all arrive report no loss', async (t) => {
   const random = seededRandom(1)
-  const outbox = new HintOutbox<ReturnType<typeof makePeer>>({ hintHoldMs: 1, rideAfterMs: 2 })
+  const outbox = new HintOutbox<ReturnType<typeof makePeer>>({
+    hintHoldMs: 1,
+    rideAfterMs: 2,
+    askMs: 8,
+  })
   const peer = makePeer()
   const inbox = new HintInbox()
   let now = 0
@@ -17,10 +21,10 @@ test('hints of any size that all arrive report no loss', async (t) => {
     for (let index = 0; index < count; index += 1) {
       const part = 'p'.repeat(20 + random.below(60))
       const scope = `queue-${random.below(1_000_000)}`
-      outbox.add({ kind: 'MESSAGE_AVAILABLE', scope, part, count: 1 }, now)
+      outbox.add({ kind: 'MESSAGE_AVAILABLE', scope, part, count: 1 }, [peer], now)
     }
     if (outbox.nextAt <= now) {
-      const parcels = outbox.take(now, [peer], true)
+      const parcels = outbox.take(now, [peer])
       for (const { number } of parcels.flatMap(({ batches }) => batches)) inbox.accept(number)
     }
     if (round % 10 > 0) continue
@@ -31,22 +35,26 @@ test('hints of any size that all arrive report no loss', async (t) => {
 })
 
 test('the example in hint-inbox.ts holds', async (t) => {
-  const outbox = new HintOutbox<ReturnType<typeof makePeer>>({ hintHoldMs: 1, rideAfterMs: 2 })
+  const outbox = new HintOutbox<ReturnType<typeof makePeer>>({
+    hintHoldMs: 1,
+    rideAfterMs: 2,
+    askMs: 8,
+  })
   const inbox = new HintInbox()
   const [us, others] = [
     { ...makePeer(), countedFrom: outbox.lastBatch },
     { ...makePeer(), countedFrom: outbox.lastBatch },
   ]
   const flush = (now: number, to: typeof us) => {
-    outbox.add({ kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }, now)
-    return outbox.take(now, [to], true).flatMap(({ batches }) => batches.map((one) => one.number))
+    outbox.add({ kind: 'MESSAGE_AVAILABLE', scope: 'orders', count: 1 }, [to], now)
+    return outbox.take(now, [to]).flatMap(({ batches }) => batches.map((one) => one.number))
   }
   const heard: [BatchCount, number][] = []
   const beat = () => {
     const count = outbox.countFor(us)
     heard.push([count, inbox.compare(count)])
   }
-  const ride = (now: number) => outbox.take(now, [], true)
+  const ride = (now: number) => outbox.take(now, [])
   t.same(flush(10, us), [4])
   inbox.accept(4)
   ride(12)
@@ -104,5 +112,15 @@ test('a sender that knew us before we knew it may have sent hints: one loss is r
 })
 
 function makePeer() {
-  return { interest: new PeerInterest(), hintsSent: 0, batchesSent: 0, countedFrom: 0 }
+  return {
+    interest: new PeerInterest(),
+    state: 'alive' as const,
+    rttMs: undefined as number | undefined,
+    chosenNumber: 0,
+    passedOverUntil: 0,
+    hintsSent: 0,
+    batchesSent: 0,
+    batchesUnconfirmed: 0,
+    countedFrom: 0,
+  }
 }

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { test } from 'tap'
-import { batchesPerFlushMax, PendingHints } from '../../src/hints/pending-hints.ts'
+import { batchesPerFlushMax, PendingHints, toPending } from '../../src/hints/pending-hints.ts'
+import { type Route, routeOf } from '../../src/hints/route.ts'
 import { type Hint, type OutgoingHint, presets } from '../../src/index.ts'
-import { keyHash } from '../../src/interest/peer-interest.ts'
+import { nameHash } from '../../src/interest/peer-interest.ts'
 import { frameBytesMax } from '../../src/wire/frame.ts'
 import { VirtualCluster } from '../support/virtual-cluster.ts'
 
@@ -22,6 +23,9 @@ const outgoing: fc.Arbitrary<OutgoingHint> = fc.record(
     value: fc.nat(),
     labels: fc.array(fc.option(name), { maxLength: 4 }),
     keys: fc.array(fc.constantFrom('q/a', 'q/b'), { maxLength: 2 }),
+    group: fc.constantFrom('g', 'h'),
+    served: fc.subarray(['g', 'h', 'i']).map((groups) => new Set(groups)),
+    spread: fc.constantFrom('one', 'all'),
   },
   { requiredKeys: ['kind', 'scope', 'count'] },
 )
@@ -30,16 +34,14 @@ test('merging and widening never lose a submitted hint', async () => {
   fc.assert(
     fc.property(fc.array(outgoing, { maxLength: 400 }), (submitted) => {
       const pending = new PendingHints()
-      for (const hint of submitted) pending.add(hint)
+      for (const hint of submitted) pending.add(toPending(hint))
       const batches = pending.take()
       if (batches.length > batchesPerFlushMax) throw new Error(`${batches.length} batches`)
       const sent = batches.flat()
       for (const hint of submitted) {
-        const isTold = sent.some(({ hint: one, hashes }) => {
-          const reaches =
-            hashes === undefined || hint.keys?.every((key) => hashes.has(keyHash(key)))
-          return covers(one, hint) && reaches === true
-        })
+        const isTold = sent.some(
+          ({ hint: one, route }) => covers(one, hint) && reaches(route, hint),
+        )
         if (!isTold) throw new Error(JSON.stringify(hint))
       }
       const isCounted = sent.every(({ hint: { kind } }) => kind !== 'EVERYTHING')
@@ -51,6 +53,16 @@ test('merging and widening never lose a submitted hint', async () => {
     { numRuns: 200 },
   )
 })
+
+/** Whether every peer that the hint is for gets what is sent. */
+function reaches({ scopes, group, served, isOneFirst }: Route, hint: OutgoingHint): boolean {
+  const own = routeOf(hint)
+  if (isOneFirst && !own.isOneFirst) return false
+  if (scopes === undefined) return true
+  if (group !== undefined && group !== own.group) return false
+  if (![...served].every((one) => own.served.has(one))) return false
+  return hint.keys?.every((key) => scopes.includes(nameHash(key))) ?? false
+}
 
 function covers(sent: Hint, hint: Hint): boolean {
   if (sent.kind === 'EVERYTHING') return true
@@ -203,7 +215,7 @@ test('a hello at a second address of a node causes no report of lost hints', asy
     network.act(cluster.at(1).node, (core, now) => core.hint(orders, now))
     network.runFor(50)
   }
-  network.act(waiter.node, (core, now) => core.setInterest({ version: 5, keys: ['q/x'] }, now))
+  cluster.wait(0, 5, ['q/x'])
   network.runFor(2_000)
   const alias = '10.5.5.5:4601'
   network.addAlias(cluster.at(1).node, alias)

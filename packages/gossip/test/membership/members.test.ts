@@ -38,6 +38,8 @@ test('a node that falls silent is suspect, then dead, and returns when it is hea
 test('a node that only others hear is unreachable, not dead', async (t) => {
   const cluster = VirtualCluster.of(4)
   const { network } = cluster
+  cluster.wait(0, 1, ['q/any'])
+  network.runFor(100)
   network.cut(cluster.at(0).node.address, cluster.at(1).node.address)
   network.runFor(20_000)
   t.equal(cluster.at(1).stateOf('node-0'), 'unreachable')

@@ -1,24 +1,36 @@
-// The application on a simulated node: waiters for some keys. They check a store that all nodes share, after
-// a hint and, as a fallback, once a second.
+// The application on a simulated node: waiters for some scopes, each in a consumer group. They check a store
+// that all nodes share, after a hint and, as a fallback, once a second.
 import type { OutgoingHint, PeerEvent, PeerView } from '../../src/index.ts'
 import type { VirtualNetwork } from './virtual-network.ts'
 import type { VirtualNode } from './virtual-node.ts'
 
 export const fallbackMs = 1_000
+export const consumerGroups = ['g0', 'g1', 'g2'] as const
+
+/** A scope and a consumer group. Each group gets every message of a scope. */
+export type WaitKey = string
+
+export function waitKey(scope: string, group: string): WaitKey {
+  return `${scope} ${group}`
+}
+
+export interface Message {
+  readonly pushedAt: number
+}
 
 /** The store of pushed messages. All nodes share it, as the nodes of a cluster share a database. */
 export class Store {
-  readonly #waiting = new Map<string, { readonly pushedAt: number }[]>()
+  readonly #waiting = new Map<WaitKey, Message[]>()
   readonly latenciesMs: number[] = []
   readonly foundBy = { hint: 0, loss: 0, fallback: 0 }
 
-  push(key: string, now: number): { readonly pushedAt: number } {
+  push(key: WaitKey, now: number): Message {
     const message = { pushedAt: now }
     this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), message])
     return message
   }
 
-  take(key: string, now: number, how: keyof Store['foundBy']): void {
+  take(key: WaitKey, now: number, how: keyof Store['foundBy']): void {
     for (const { pushedAt } of this.#waiting.get(key) ?? []) {
       this.latenciesMs.push(now - pushedAt)
       this.foundBy[how] += 1
@@ -26,7 +38,7 @@ export class Store {
     this.#waiting.delete(key)
   }
 
-  has(key: string, message: { readonly pushedAt: number }): boolean {
+  has(key: WaitKey, message: Message): boolean {
     return this.#waiting.get(key)?.includes(message) ?? false
   }
 
@@ -39,10 +51,10 @@ export class Application {
   readonly node: VirtualNode
   readonly #network: VirtualNetwork
   readonly #store: Store
-  /** The keys with waiters: since when, and since which version of the interest. */
-  readonly waits = new Map<string, { readonly since: number; readonly version: number }>()
-  /** The keys without waiters: when the last one left, in virtual time plus the jumps of the node's clock. */
-  readonly withdrawn = new Map<string, { readonly at: number; readonly version: number }>()
+  /** What the node has waiters for: since when, and since which version of the interest. */
+  readonly waits = new Map<WaitKey, { readonly since: number; readonly version: number }>()
+  /** What it had waiters for: when the last one left, in virtual time plus the jumps of the node's clock. */
+  readonly withdrawn = new Map<WaitKey, { readonly at: number; readonly version: number }>()
   version = 0
   echoed = 0
   /** Whether another node has made contact. From then on, the node sends hints. */
@@ -61,7 +73,7 @@ export class Application {
     this.#pollLater()
   }
 
-  wait(key: string): void {
+  wait(key: WaitKey): void {
     if (this.waits.has(key)) return
     this.version += 1
     this.waits.set(key, { since: this.#network.now, version: this.version })
@@ -70,7 +82,7 @@ export class Application {
     this.#store.take(key, this.#network.now, 'fallback')
   }
 
-  stopWaiting(key: string): void {
+  stopWaiting(key: WaitKey): void {
     const waited = this.waits.get(key)
     if (waited === undefined) return
     this.version += 1
@@ -80,16 +92,32 @@ export class Application {
     this.#tellInterest()
   }
 
-  /**
-   * Pushes a message. A local waiter takes it at once; without one, the node sends a hint if it has contact.
-   */
-  push(key: string): { readonly pushedAt: number } {
+  /** Pushes a message for these consumer groups. Local waiters take it at once; if the node has contact, it
+   * sends a hint for the other groups. */
+  push(scope: string, groups: readonly string[], spread: 'one' | 'all'): Map<WaitKey, Message> {
     const { now } = this.#network
-    const message = this.#store.push(key, now)
-    if (this.waits.has(key)) this.#store.take(key, now, 'hint')
-    else if (this.hasContact)
-      this.#network.act(this.node, (core, nowMs) => core.hint(hintOf(key), nowMs))
-    return message
+    const messages = new Map<WaitKey, Message>()
+    for (const group of groups) {
+      const key = waitKey(scope, group)
+      messages.set(key, this.#store.push(key, now))
+    }
+    const served = new Set(groups.filter((group) => this.waits.has(waitKey(scope, group))))
+    for (const group of served) this.#store.take(waitKey(scope, group), now, 'hint')
+    if (!this.hasContact || served.size === groups.length) return messages
+    const [only, ...others] = groups
+    const group = others.length === 0 ? only : undefined
+    const hint: OutgoingHint = {
+      kind: group === undefined ? 'MESSAGE_AVAILABLE' : 'PARTITION_FREE',
+      scope,
+      count: 1,
+      keys: [scope],
+      labels: [group ?? null],
+      group,
+      served,
+      spread,
+    }
+    this.#network.act(this.node, (core, nowMs) => core.hint(hint, nowMs))
+    return messages
   }
 
   peerChanged({ nodeId, incarnation }: PeerView, event: PeerEvent): void {
@@ -115,8 +143,16 @@ export class Application {
     return peer?.incarnation === node.incarnation ? peer.since : Number.POSITIVE_INFINITY
   }
 
-  told(key: string): void {
-    if (this.waits.has(key)) this.#store.take(key, this.#network.now, 'hint')
+  /** Returns whether waiters took the messages of every consumer group that peers may expect here. */
+  told(scope: string, group: string | null): boolean {
+    const expected = this.node.core.advertisedGroups([scope])
+    let isSettled = expected.size > 0
+    for (const one of group === null ? expected : [group]) {
+      const key = waitKey(scope, one)
+      if (this.waits.has(key)) this.#store.take(key, this.#network.now, 'hint')
+      else isSettled = false
+    }
+    return isSettled
   }
 
   check(how: 'loss' | 'fallback'): void {
@@ -124,7 +160,11 @@ export class Application {
   }
 
   #tellInterest(): void {
-    const interest = { version: this.version, keys: [...this.waits.keys()] }
+    const entries = Array.from(this.waits.keys(), (key) => {
+      const [scope = '', group = ''] = key.split(' ')
+      return { scope, group }
+    })
+    const interest = { version: this.version, entries }
     this.#network.act(this.node, (core, nowMs) => core.setInterest(interest, nowMs))
   }
 
@@ -137,8 +177,4 @@ export class Application {
       this.#pollLater()
     })
   }
-}
-
-function hintOf(key: string): OutgoingHint {
-  return { kind: 'MESSAGE_AVAILABLE', scope: key, count: 1, keys: [key] }
 }

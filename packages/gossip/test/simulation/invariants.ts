@@ -76,7 +76,10 @@ export function checkInterest(
       const other = awakeById.get(peer.nodeId)
       if (other === undefined || other.node.incarnation !== peer.incarnation) return []
       if (peer.state !== 'alive' && peer.state !== 'suspect') return []
-      const missing = keys.find((key) => !other.node.core.tells(node.nodeId, [key]))
+      const missing = keys.find((key) => {
+        const [scope = '', group] = key.split(' ')
+        return !other.node.core.tells(node.nodeId, [scope], group)
+      })
       if (missing === undefined) return []
       const gaveUpAt = other.gaveUpAt(app)
       const noticedAfterMs = silenceMs(awake.length) + stalledMsSince(node, gaveUpAt, now)

@@ -21,6 +21,7 @@ const hint: OutgoingHint = {
   scope: 'orders',
   count: 1,
   keys: ['q/orders'],
+  spread: 'one',
 }
 
 export function measure(nodeCount: number, seed: number): Measurements {
@@ -71,12 +72,15 @@ export interface WakeMeasurements {
 
 /**
  * Measures how soon a waiter on one node learns of each of many pushes on another, by a hint or by a reported
- * loss. There are no fallback polls.
+ * loss. There are no fallback polls. The node with the waiter gets the hint first, and settles it.
  */
 export function measureWakes(loss: number, seed: number, pushCount: number): WakeMeasurements {
   const cluster = VirtualCluster.of(3, { seed, signer: unsigned })
   const { network } = cluster
   const waiter = cluster.at(0)
+  cluster.wait(0, 1, ['q/orders'])
+  waiter.settles = true
+  network.runFor(1_000)
   network.quality.loss = loss
   const pushedAt: number[] = []
   const toldAt: number[] = []

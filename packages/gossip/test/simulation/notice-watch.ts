@@ -1,8 +1,9 @@
 // Checks that waiters learn of pushes. A hint may be lost. But once the network between pusher and waiter
 // works, heartbeats report the loss within about two heartbeat intervals, unless the waiter saw the other
-// node join or leave in the meantime. If no hint was lost, no loss is reported.
+// node join or leave in the meantime. If no hint was lost, no loss is reported. A hint that one peer gets
+// first need not reach a waiter if another waiter of the same consumer group learned of it.
 import { presets } from '../../src/index.ts'
-import type { Application } from './application.ts'
+import { type Application, type WaitKey } from './application.ts'
 import type { VirtualNetwork } from './virtual-network.ts'
 
 const { lan } = presets
@@ -15,7 +16,8 @@ const extraMs = 300
 
 interface Untold {
   readonly sender: Application
-  readonly key: string
+  readonly key: WaitKey
+  readonly isOneFirst: boolean
   readonly pushedAt: number
   dueAt: number
 }
@@ -31,7 +33,12 @@ export class NoticeWatch {
   }
 
   /** Records a push. Each of these nodes has to learn of it if it waits for the key. */
-  pushed(sender: Application, key: string, running: readonly Application[]): void {
+  pushed(
+    sender: Application,
+    key: WaitKey,
+    spread: 'one' | 'all',
+    running: readonly Application[],
+  ): void {
     const { now } = this.#network
     for (const app of running) {
       const wait = app.waits.get(key)
@@ -40,18 +47,21 @@ export class NoticeWatch {
       if (!app.knows(sender)) continue
       const untold = this.#untold.get(app) ?? new Set()
       this.#untold.set(app, untold)
-      untold.add({ sender, key, pushedAt: now, dueAt: now + this.#boundMs(sender) })
+      const dueAt = now + this.#boundMs(sender)
+      untold.add({ sender, key, isOneFirst: spread === 'one', pushedAt: now, dueAt })
     }
   }
 
   /**
-   * Records that a node got a hint about a key or, without a key, an event that makes it check everything.
+   * Records that a node got a hint about a scope or, without a scope, an event that makes it check everything.
    */
-  told(app: Application, fromNodeId: string, key?: string): void {
-    const untold = this.#untold.get(app)
-    for (const one of untold ?? []) {
-      const isMeant = key === undefined || one.key === key
-      if (isMeant && one.sender.node.nodeId === fromNodeId) untold?.delete(one)
+  told(app: Application, fromNodeId: string, scope?: string): void {
+    for (const [other, untold] of this.#untold) {
+      for (const one of untold) {
+        const isMeant = scope === undefined || one.key.startsWith(`${scope} `)
+        if (!isMeant || one.sender.node.nodeId !== fromNodeId) continue
+        if (other === app || (one.isOneFirst && app.waits.has(one.key))) untold.delete(one)
+      }
     }
   }
 

@@ -48,6 +48,8 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
   'an interest that is withdrawn at once': { interestLingerMs: 0 },
   'members that stay alive without an echo': { suspectAfter: 60, deadAfter: 200, askAfter: 180 },
   'addresses that are tried once': { helloFirstMs: 10_000_000 },
+  'hints that stay with the peer that got them first': { askMs: 10_000_000 },
+  'hints that are settled without waiters': 'hints settled without waiters',
   'no fallback': 'no fallback',
   'losses that are not reported': 'losses unnoticed',
 }

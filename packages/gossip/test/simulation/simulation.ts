@@ -3,7 +3,15 @@
 // `run` returns the first violations.
 import { type Random, seededRandom } from '@rouse/testkit'
 import { type GossipPreset, type Hint, presets } from '../../src/index.ts'
-import { Application, fallbackMs, Store } from './application.ts'
+import {
+  Application,
+  consumerGroups,
+  fallbackMs,
+  type Message,
+  Store,
+  type WaitKey,
+  waitKey,
+} from './application.ts'
 import { checkEchoes, checkInterest, checkReturn, checkWhole } from './invariants.ts'
 import { changeQuality, cutBoth, failInTurn, splitInTwo } from './network-faults.ts'
 import { NoticeWatch } from './notice-watch.ts'
@@ -28,7 +36,11 @@ export interface SimulationOptions {
 }
 
 /** A deliberate defect of the nodes, to test whether the rules detect it. */
-export type Sabotage = Partial<GossipPreset> | 'no fallback' | 'losses unnoticed'
+export type Sabotage =
+  | Partial<GossipPreset>
+  | 'no fallback'
+  | 'losses unnoticed'
+  | 'hints settled without waiters'
 
 const checkEveryMs = 500
 const watchEveryMs = 100
@@ -46,7 +58,7 @@ export class Simulation {
   readonly #options: Required<Omit<SimulationOptions, 'isSigned' | 'sabotage'>>
   readonly #sabotage: Sabotage | undefined
   readonly #watch: NoticeWatch
-  readonly #random: Record<'fault' | 'push' | 'interest' | 'check', Random>
+  readonly #random: Record<'fault' | 'push' | 'interest' | 'check' | 'settle', Random>
   #incarnation = 0
 
   constructor({ isSigned = false, sabotage, ...options }: SimulationOptions) {
@@ -60,7 +72,13 @@ export class Simulation {
     }
     this.#sabotage = sabotage
     const stream = (concern: number) => seededRandom(seed * 31 + 10 + concern)
-    this.#random = { fault: stream(1), push: stream(2), interest: stream(3), check: stream(4) }
+    this.#random = {
+      fault: stream(1),
+      push: stream(2),
+      interest: stream(3),
+      check: stream(4),
+      settle: stream(6),
+    }
     this.network = new VirtualNetwork({
       seed,
       preset: { ...presets.lan, ...(typeof sabotage === 'object' ? sabotage : {}) },
@@ -102,7 +120,7 @@ export class Simulation {
       this.network.start(
         { nodeId: `node-${index}`, address, incarnation },
         {
-          onHint: (hint, from) => this.#hinted(own, hint, from),
+          onHint: (hint, from, settle) => this.#hinted(own, hint, from, settle),
           onHintsLost: (from) => this.#alarmed(own, from),
           onContact: () => {
             own.hasContact = true
@@ -124,11 +142,27 @@ export class Simulation {
     this.#refresh(app)
   }
 
-  #hinted(app: Application, { kind, scope }: Hint, from: string): void {
+  #hinted(
+    app: Application,
+    { kind, scope, labels }: Hint,
+    from: string,
+    settle?: () => void,
+  ): void {
     const isEverything = kind === 'EVERYTHING'
     this.#watch.told(app, from, isEverything ? undefined : scope)
-    if (isEverything) app.check('loss')
-    else app.told(scope)
+    if (isEverything) return app.check('loss')
+    const isSettled = app.told(scope, labels?.[0] ?? null)
+    const isFalse = this.#sabotage === 'hints settled without waiters'
+    if (settle !== undefined && (isSettled || isFalse)) this.#settle(app, settle)
+  }
+
+  /** A report may be late, or be missing because all waiters were just leaving. */
+  #settle({ node }: Application, settle: () => void): void {
+    const afterMs = this.#random.settle.pick([0, 0, 1, 4, 20, 'never'] as const)
+    if (afterMs === 'never') return
+    this.network.at(this.network.now + afterMs, () => {
+      if (this.#isAwake(node)) settle()
+    })
   }
 
   #alarmed(app: Application, from: string): void {
@@ -232,11 +266,21 @@ export class Simulation {
   }
 
   #push(): void {
-    const key = `q/${this.#random.push.below(keyCount)}`
-    const app = this.#random.push.pick(this.apps)
+    const random = this.#random.push
+    const scope = `q/${random.below(keyCount)}`
+    const app = random.pick(this.apps)
+    const groups = random.below(4) === 0 ? [random.pick(consumerGroups)] : consumerGroups
+    const spread = random.pick(['one', 'one', 'all'] as const)
     if (!this.#isAwake(app.node)) return
-    if (!app.waits.has(key)) this.#watch.pushed(app, key, this.running())
-    const message = app.push(key)
+    for (const group of groups) {
+      const key = waitKey(scope, group)
+      if (!app.waits.has(key)) this.#watch.pushed(app, key, spread, this.running())
+    }
+    for (const [key, message] of app.push(scope, groups, spread)) this.#checkLater(key, message)
+  }
+
+  /** The fallback poll finds what no hint announced. */
+  #checkLater(key: WaitKey, message: Message): void {
     const { now } = this.network
     this.network.at(now + fallbackMs + 1, () => {
       if (!this.store.has(key, message)) return
@@ -254,7 +298,7 @@ export class Simulation {
   #changeInterest(): void {
     const random = this.#random.interest
     const app = random.pick(this.apps)
-    const key = `q/${random.below(keyCount)}`
+    const key = waitKey(`q/${random.below(keyCount)}`, random.pick(consumerGroups))
     if (!this.#isAwake(app.node)) return
     if (app.waits.has(key) && random.below(3) > 0) app.stopWaiting(key)
     else app.wait(key)

@@ -8,6 +8,7 @@ import {
   type GossipCoreOptions,
   type GossipPorts,
   type GossipPreset,
+  type Hint,
   KeyRing,
   presets,
 } from '../../src/index.ts'
@@ -47,6 +48,10 @@ export interface NodeName {
   readonly incarnation: number
   readonly advertise?: Address | undefined
   readonly signer?: GossipCoreOptions['signer'] | undefined
+}
+
+export interface NodePorts extends Omit<GossipPorts, 'send' | 'onHint'> {
+  onHint(hint: Hint, fromNodeId: string, settle?: () => void): void
 }
 
 const ipAndUdpBytes = 28
@@ -89,7 +94,7 @@ export class VirtualNetwork {
   }
 
   /** Starts a node, or its next incarnation. */
-  start({ signer, advertise, ...name }: NodeName, ports: Omit<GossipPorts, 'send'>): VirtualNode {
+  start({ signer, advertise, ...name }: NodeName, ports: NodePorts): VirtualNode {
     const { preset = presets.lan, secrets = [] } = this.#options
     const seed = this.#random.core.below(2 ** 32)
     const random = seededRandom(seed)
@@ -102,7 +107,14 @@ export class VirtualNetwork {
         preset,
         random: () => random.next(),
       },
-      { ...ports, send: (bytes, to) => this.#send(node, bytes, to) },
+      {
+        ...ports,
+        send: (bytes, to) => this.#send(node, bytes, to),
+        onHint: (hint, from, settle) => {
+          const report = settle && (() => this.act(node, (_, nowMs) => settle(nowMs)))
+          ports.onHint(hint, from, report)
+        },
+      },
       this.now,
     )
     const node: VirtualNode = {

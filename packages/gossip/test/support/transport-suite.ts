@@ -67,8 +67,9 @@ export function transportSuite(name: string, makeKit: () => TransportKit): void 
     const addresses = nodes.map(({ address }) => address)
     for (const { gossip } of nodes) gossip.discovered(addresses)
     await eventually(() => nodes.every(({ gossip }) => alive(gossip).length === 2))
-    nodes[0]?.gossip.setInterest({ version: 4, keys: ['q/orders'] })
-    await eventually(() => nodes[0]?.echoed.at(-1) === 4)
+    const entries = [{ scope: 'q/orders', group: 'g' }]
+    for (const index of [0, 2]) nodes[index]?.gossip.setInterest({ version: 4, entries })
+    await eventually(() => [0, 2].every((index) => nodes[index]?.echoed.at(-1) === 4))
     nodes[1]?.gossip.hint({ kind: 'PARTITION_FREE', scope: 'orders', count: 2, keys: ['q/orders'] })
     await eventually(() => nodes[0]?.hints.length === 1 && nodes[2]?.hints.length === 1)
     t.match(nodes[0]?.hints[0], { kind: 'PARTITION_FREE', scope: 'orders', count: 2 })

@@ -3,8 +3,16 @@ import type { Hint, PeerEvent, PeerState } from '../../src/index.ts'
 import { type NetworkOptions, VirtualNetwork } from '../simulation/virtual-network.ts'
 import type { VirtualNode } from '../simulation/virtual-node.ts'
 
+export interface ToldHint {
+  readonly hint: Hint
+  readonly from: string
+  readonly at: number
+  /** Defined if the sender asked this node before others. */
+  readonly settle?: () => void
+}
+
 export interface Told {
-  readonly hints: { readonly hint: Hint; readonly from: string; readonly at: number }[]
+  readonly hints: ToldHint[]
   readonly events: { readonly nodeId: string; readonly event: PeerEvent; readonly at: number }[]
   readonly lost: { readonly from: string; readonly count: number }[]
   readonly echoed: number[]
@@ -17,6 +25,8 @@ export interface ClusterNode extends Told {
   readonly node: VirtualNode
   /** Called after every hint, after a report of lost hints, and at the first contact. */
   onTold: (() => void) | undefined
+  /** Whether the node settles every hint at once. */
+  settles: boolean
   stateOf(nodeId: string): PeerState | undefined
 }
 
@@ -53,8 +63,9 @@ export class VirtualCluster {
     const node = network.start(
       { ...name, signer },
       {
-        onHint: (hint, from) => {
-          told.hints.push({ hint, from, at: network.now })
+        onHint: (hint, from, settle) => {
+          told.hints.push({ hint, from, at: network.now, ...(settle && { settle }) })
+          if (this.#nodes.get(index)?.settles) settle?.()
           this.#nodes.get(index)?.onTold?.()
         },
         onContact: () => {
@@ -73,7 +84,7 @@ export class VirtualCluster {
     const stateOf = (nodeId: string) =>
       node.core.peers(network.now + node.clockOffsetMs).find((peer) => peer.nodeId === nodeId)
         ?.state
-    this.#nodes.set(index, { ...told, node, stateOf, onTold: undefined })
+    this.#nodes.set(index, { ...told, node, stateOf, onTold: undefined, settles: false })
     return this.at(index)
   }
 
@@ -85,6 +96,14 @@ export class VirtualCluster {
     const node = this.#nodes.get(index)
     if (node === undefined) throw new RangeError(`no node ${index}`)
     return node
+  }
+
+  /** Gives a node waiters for these scopes, in one or more consumer groups. */
+  wait(index: number, version: number, scopes: readonly string[], groups = ['g']): void {
+    const entries = scopes.flatMap((scope) => groups.map((group) => ({ scope, group })))
+    this.network.act(this.at(index).node, (core, now) =>
+      core.setInterest({ version, entries }, now),
+    )
   }
 
   discoverAll(): void {

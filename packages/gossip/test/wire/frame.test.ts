@@ -16,6 +16,10 @@ const hint = fc.record({
   scope: name,
   count,
 })
+const sentHint = fc.oneof(
+  hint,
+  fc.record({ hint, ask: fc.nat(40) }).map((one) => ({ ...one.hint, ask: one.ask })),
+)
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 const sender = bytes(8).map((eight) => Buffer.from(eight).toString('latin1'))
 const message: fc.Arbitrary<Message> = fc.oneof(
@@ -45,11 +49,16 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   fc.record({
     type: fc.constant('interest' as const),
     version: count,
-    hashes: fc.oneof(fc.constant('all' as const), bytes(12)),
+    entries: fc.oneof(fc.constant('all' as const), bytes(16)),
   }),
   fc.record({
     type: fc.constant('hints' as const),
-    batches: fc.array(fc.record({ number: count, hints: fc.array(hint, { maxLength: 3 }) })),
+    batches: fc.array(fc.record({ number: count, hints: fc.array(sentHint, { maxLength: 3 }) })),
+  }),
+  fc.record({
+    type: fc.constant('settled' as const),
+    to: bytes(4),
+    settled: fc.array(fc.tuple(count, count), { maxLength: 64 }).map((pairs) => pairs.flat()),
   }),
   fc.record({ type: fc.constant('stale' as const), incarnation: count, echo: count }),
   fc.record({

@@ -17,7 +17,7 @@ const seeds: Uint8Array[] = [
   packMessages([{ type: 'leave' }]),
   packMessages([
     { type: 'hello', isReply: false, nodeId: 'node-1', token: 2 ** 50, known: 3 },
-    { type: 'interest', version: 3, hashes: new Uint8Array(60) },
+    { type: 'interest', version: 3, entries: new Uint8Array(64) },
     {
       type: 'hints',
       batches: [
@@ -25,6 +25,7 @@ const seeds: Uint8Array[] = [
       ],
     },
     { type: 'peers', addresses: ['10.0.0.3:1', '[::1]:2'] },
+    { type: 'settled', to: new Uint8Array(4), settled: [9, 0, 10, 1] },
   ]),
   packr.pack([
     [2, ...Array<number>(11).fill(2 ** 52)],
@@ -34,8 +35,8 @@ const seeds: Uint8Array[] = [
   packr.pack([[7, [[1, [[1, '__proto__', 'constructor', 1, null, ['toString']]]]]]]),
   packr.pack({ __proto__: null, constructor: 1, length: 5 }),
   packr.pack([
-    [5, 1, new Map([[1, 2]])],
-    [5, 1, new Date(0)],
+    [12, 1, new Map([[1, 2]])],
+    [12, 1, new Date(0)],
     [3, new Set([1])],
   ]),
   Buffer.from('a0a0d662fffffffc01', 'hex'),

@@ -22,10 +22,9 @@ function record(count = 3) {
   for (let index = 0; index < count; index += 1) cluster.start(index)
   cluster.discoverAll()
   network.runFor(2_000)
-  for (const [index, { node }] of cluster.nodes.entries()) {
+  for (const index of cluster.nodes.keys()) {
     for (let version = 1; version <= 1 + index * 3; version += 1) {
-      const keys = [`q/${version}`]
-      network.act(node, (core, now) => core.setInterest({ version, keys }, now))
+      cluster.wait(index, version, [`q/${version}`])
       network.runFor(120)
     }
   }
@@ -84,7 +83,7 @@ test('a heartbeat to another node does not count as one to us', async (t) => {
   const { network } = cluster
   const waiter = cluster.at(0)
   network.cut(addressOf(0), addressOf(1))
-  network.act(waiter.node, (core, now) => core.setInterest({ version: 2, keys: ['q/new'] }, now))
+  cluster.wait(0, 2, ['q/new'])
   network.runFor(100)
   t.equal(waiter.echoed.at(-1), 1, 'node-1 does not hold it yet')
   recorded.length = 0
@@ -229,10 +228,7 @@ test('a node that left can return with a lower incarnation once its old datagram
 test('hints for another node neither count as ours nor hide the loss of ours', async (t) => {
   const { cluster, recorded } = record(10)
   const { network } = cluster
-  for (const [index, { node }] of cluster.nodes.entries()) {
-    const interest = { version: 50, keys: [`q/${index}`] }
-    network.act(node, (core, now) => core.setInterest(interest, now))
-  }
+  for (const index of cluster.nodes.keys()) cluster.wait(index, 50, [`q/${index}`])
   // Wait until the earlier interests have expired as well.
   network.runFor(12_000)
   const tell = (...indexes: number[]) => {

@@ -1,11 +1,14 @@
 // No datagram exceeds the size limit, however long the names and however large the counters are.
 import { test } from 'tap'
 import { hintLimits } from '../../src/hints/hint.ts'
-import { PendingHints } from '../../src/hints/pending-hints.ts'
+import { PendingHints, toPending } from '../../src/hints/pending-hints.ts'
 import { recipientBytes, recipientsMax } from '../../src/hints/recipients.ts'
+import { reportsMax } from '../../src/hints/reports.ts'
 import { presets } from '../../src/index.ts'
-import { interestKeysMax } from '../../src/interest/own-interest.ts'
+import { interestEntriesMax } from '../../src/interest/own-interest.ts'
+import { entryBytes } from '../../src/interest/peer-interest.ts'
 import { candidatesMax } from '../../src/membership/candidates.ts'
+import { addressBytesMax } from '../../src/transport/address.ts'
 import { bodyBytesMax, frameBytesMax } from '../../src/wire/frame.ts'
 import { nodeIdBytesMax, peersBytesMax, peersMax } from '../../src/wire/message-reader.ts'
 import { type Heartbeat, type Hello, type Message, packMessages } from '../../src/wire/messages.ts'
@@ -49,8 +52,9 @@ test('the longest welcome fits', async (t) => {
 })
 
 test('the longest interest and notices fit', async (t) => {
-  const hashes = new Uint8Array(interestKeysMax * 6)
-  t.ok(packMessages([{ type: 'interest', version: most, hashes }]).length <= bodyBytesMax)
+  const entries = new Uint8Array(interestEntriesMax * entryBytes)
+  const interest = packMessages([{ type: 'interest', version: most, entries }]).length
+  t.ok(interest <= bodyBytesMax && interest + 2 * entryBytes > bodyBytesMax, `${interest} bytes`)
   const sender = '12345678'
   const rest: Message[] = [
     { type: 'stale', incarnation: most, echo: most },
@@ -65,15 +69,25 @@ test('the longest hints fit, together with their recipients', async (t) => {
   const pending = new PendingHints()
   const name = 'x'.repeat(hintLimits.nameBytesMax)
   const hint = { kind: 'SCHEDULED', count: most, value: most } as const
-  pending.add({ ...hint, scope: name, part: name, labels: [name, name, '', ''] })
-  for (let index = 0; index < 30; index += 1) pending.add({ ...hint, scope: `${index}` })
+  pending.add(toPending({ ...hint, scope: name, part: name, labels: [name, name, '', ''] }))
+  for (let index = 0; index < 30; index += 1) pending.add(toPending({ ...hint, scope: `${index}` }))
   const to = new Uint8Array(recipientsMax * recipientBytes)
   const batches = pending.take()
   t.equal(batches.length, 2)
   for (const hints of batches) {
-    const batch = { number: most, hints: hints.map((one) => one.hint) }
+    const batch = { number: most, hints: hints.map((one, ask) => ({ ...one.hint, ask })) }
     t.ok(packMessages([{ type: 'hints', batches: [batch], to }]).length <= bodyBytesMax)
   }
+})
+
+test('the most reports fit, and leave room for a heartbeat', async (t) => {
+  const to = new Uint8Array(recipientBytes)
+  const settled = Array.from({ length: 2 * reportsMax }, (_, i) => (i % 2 === 0 ? most : 40))
+  t.ok(packMessages([{ type: 'settled', to, settled }]).length <= bodyBytesMax)
+  const addresses = Array.from({ length: 3 }, () => 'x'.repeat(addressBytesMax))
+  const some: Message = { type: 'settled', to, settled: settled.slice(0, 64) }
+  const beat = packMessages([heartbeat, { type: 'peers', addresses }, some]).length
+  t.ok(beat <= bodyBytesMax, `${beat} bytes`)
 })
 
 test('nodes with the longest names and addresses meet, and send each other the longest hints', async (t) => {

@@ -1,5 +1,7 @@
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { test } from 'tap'
 import { GossipConfigError, GossipNode, type GossipNodeOptions, KeyRing } from '../../src/index.ts'
+import { acceptedBytesMax, tagBytes } from '../../src/wire/frame.ts'
 import { VirtualCluster } from '../support/virtual-cluster.ts'
 
 const first = 'the first of two secrets'
@@ -22,6 +24,20 @@ test('a ring signs with its first secret and verifies with all', async (t) => {
   )
   both.replace([first])
   t.equal(both.verify(new KeyRing('c', [second]).keyId, bytes, 80), 'key')
+})
+
+test('a tag is the start of an HMAC-SHA256 with the derived key', async (t) => {
+  const ring = new KeyRing('c', [first])
+  const key = Buffer.from(hkdfSync('sha256', first, 'c', 'rouse gossip 1', 33)).subarray(0, 32)
+  for (const length of [0, 1, 55, 56, 64, 100, acceptedBytesMax - tagBytes]) {
+    const bytes = randomBytes(acceptedBytesMax)
+    ring.sign(bytes, length)
+    const digest = createHmac('sha256', key).update(bytes.subarray(0, length)).digest()
+    t.ok(digest.compare(bytes, length, length + tagBytes, 0, tagBytes) === 0, `${length} bytes`)
+    t.equal(ring.verify(ring.keyId, bytes, length), 'genuine')
+    bytes.writeUInt8(bytes.readUInt8(length) ^ 1, length)
+    t.equal(ring.verify(ring.keyId, bytes, length), 'mac')
+  }
 })
 
 test('unusable secrets are refused with a message that says what to do', async (t) => {

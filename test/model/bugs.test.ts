@@ -13,6 +13,9 @@ type Line = readonly [verb: string, args: unknown]
 
 const latest = { index: 0, stale: false }
 const fail = { ...latest, by: 'receipt', group: undefined, ending: { status: 'dlq' } }
+const giveBack = { ...fail, ending: { status: 'retry' } }
+const age = { queue: 'a', options: { ttl: 20 } }
+const seekBack = { place: { queue: 'a', group: '__QUEUE_MODE__' }, back: 30_000 }
 const noFilter = { like: {}, any: undefined, number: 0 }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
@@ -25,6 +28,34 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['redrive', { where: noFilter, dryRun: false, late: true }],
       ['pop', anyPop],
       ['release', latest],
+      ['pop', anyPop],
+    ],
+    says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 1/,
+  },
+  'take-dead-letters-for-redriven': {
+    lines: [
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack', fail],
+      ['seek', seekBack],
+      ['pop', anyPop],
+      ['ack', giveBack],
+      ['configure', age],
+      ['advance', 40_000],
+      ['pop', anyPop],
+    ],
+    says: /a\/Default gave/,
+  },
+  'forget-redriven-messages': {
+    lines: [
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack', fail],
+      ['configure', age],
+      ['redrive', { where: noFilter, dryRun: false, late: false }],
+      ['pop', anyPop],
+      ['ack', giveBack],
+      ['advance', 40_000],
       ['pop', anyPop],
     ],
     says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 1/,

@@ -29,6 +29,28 @@ export const modelBugs: readonly ModelBug[] = [
     ],
   },
   {
+    name: 'take-dead-letters-for-redriven',
+    does: 'a dead letter that a seek delivers again escapes the age limit of its queue',
+    replaces: [
+      {
+        file: 'migrations/functions/pop/expire_again.sql',
+        find: `a.outcome = 'redriven')`,
+        put: `a.outcome in ('redriven', 'dlq'))`,
+      },
+    ],
+  },
+  {
+    name: 'forget-redriven-messages',
+    does: 'a redriven message that comes back from its consumer is dropped for its age',
+    replaces: [
+      {
+        file: 'migrations/functions/time/redrive.sql',
+        find: `0, 'redriven', rouse.now()`,
+        put: `0, 'retry', rouse.now()`,
+      },
+    ],
+  },
+  {
     name: 'take-long-numbers-for-names',
     does: 'a number of 16 or more digits is accepted as a name',
     replaces: [

@@ -75,7 +75,7 @@ function isPassedOver(
   const message = partition.log.get(seq)
   const isOld = message === undefined || now - message.createdAt > ageMsMax(queue.options)
   const isFresh = seq >= Math.max(partition.lanes.get(group)?.next ?? 0, partition.tail)
-  return isOld && (isFresh || partition.lanes.get(group)?.died.has(seq) !== true)
+  return isOld && (isFresh || partition.lanes.get(group)?.redriven.has(seq) !== true)
 }
 
 const query = `

@@ -69,7 +69,7 @@ function againsOf(world: World, queue: Queue, partition: Partition, group: strin
     .flatMap(([seq, again]) => {
       const message = partition.log.get(seq)
       if (message === undefined) throw new Error(`the model lost message ${seq}`)
-      const isAgeless = lane.died.has(seq)
+      const isAgeless = lane.redriven.has(seq)
       const isOld = world.now - message.createdAt > ageMsMax(queue.options) && !isAgeless
       const isDue = again.dueAt <= world.now
       const soft = again.soft || isAgeless
@@ -131,10 +131,8 @@ export function end(world: World, lease: Lease, seqs: readonly number[], ending:
 function failed(world: World, lease: Lease, seq: number, { status, code, delayMs }: Ending) {
   const { queue, partition, group, attempt } = lease
   const { retryLimit, retryBackoffMs: ladder, deadLetterQueue } = queue.options
-  const lane = laneOf(partition, group)
   const isOver = status === 'dlq' || (status !== 'retry' && attempt > retryLimit)
   if (isOver) {
-    lane.died.add(seq)
     if (status !== 'dlq' && !deadLetterQueue) return false
     const message = partition.log.get(seq) as Message
     const failedAt = world.now

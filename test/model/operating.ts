@@ -77,6 +77,7 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
   for (const { partition, group, message } of letters) {
     const lane = laneOf(partition, group)
     const { seq } = message
+    lane.redriven.add(seq)
     if (!partition.log.has(seq)) partition.log.set(seq, message)
     const oldest = world.now - ageMsMax(queue.options)
     const isFresh = seq >= Math.max(lane.next, partition.tail)
@@ -127,8 +128,8 @@ export const kept = {
 /**
  * How far retention removes messages. It removes messages that are old enough and completed by every group,
  * and messages that are older than the queue allows. Leases and retries keep their messages and all later
- * ones. A retry that is itself too old may or may not keep messages, because the next pop drops it. A
- * released message may or may not keep messages, because it may count as new.
+ * ones. A retry that is itself too old may or may not keep messages, because the next pop drops it, unless it
+ * is redriven. A released message may or may not keep messages, because it may count as new.
  */
 export function retentionLimits(world: World, queue: Queue, partition: Partition) {
   const { options } = queue
@@ -156,10 +157,15 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
   const again = lanes.flatMap((lane) => [...lane.again.keys()])
   const isOld = (seq: number) =>
     world.now - (partition.log.get(seq)?.createdAt ?? 0) > ageMsMax(options)
+  const keeping = lanes.flatMap((lane) =>
+    [...lane.again.keys()].filter(
+      (seq) => !mayBeFresh(lane, seq) && (lane.redriven.has(seq) || !isOld(seq)),
+    ),
+  )
   const limit = (held: readonly number[]) => Math.min(Math.max(partition.tail, wanted), ...held)
   return {
     least: limit([...leaseStarts(world, partition), ...again]),
-    most: limit([...leased, ...again.filter((seq) => !isOld(seq) && !givenBack.includes(seq))]),
+    most: limit([...leased, ...keeping]),
   }
 }
 

@@ -32,10 +32,10 @@ export interface Lane {
   next: number
   readonly again: Map<number, Again>
   /**
-   * The seqs of messages that used up their attempts or became dead letters. After a redrive they have no age
-   * limit.
+   * The seqs of messages that were redriven: their redeliveries have no age limit. A dead letter that a seek
+   * delivers again is not among them. Its redelivery can be too old, because the dead letter is still there.
    */
-  readonly died: Set<number>
+  readonly redriven: Set<number>
 }
 
 export interface Partition {
@@ -103,8 +103,6 @@ export interface Queue {
   paused: boolean
   namespace: string | undefined
   task: string | undefined
-  /** True if a message of the queue failed under a retry limit that the queue no longer has. */
-  hasOldLimit: boolean
   readonly groups: Set<string>
   readonly partitions: Map<string, Partition>
   letters: Letter[]
@@ -179,7 +177,6 @@ export class World {
         paused: false,
         namespace: undefined,
         task: undefined,
-        hasOldLimit: false,
         groups: new Set(),
         partitions: new Map(),
         letters: [],
@@ -306,7 +303,7 @@ export class World {
 export const cronPartition = 'cron'
 
 export function newLane(next: number): Lane {
-  return { next, again: new Map(), died: new Set() }
+  return { next, again: new Map(), redriven: new Set() }
 }
 
 export function laneOf(partition: Partition, group: string): Lane {
@@ -318,7 +315,7 @@ export function laneOf(partition: Partition, group: string): Lane {
 /** Whether a released message may count as new, as if it had not been delivered. */
 export function mayBeFresh(lane: Lane, seq: number): boolean {
   const again = lane.again.get(seq)
-  return again !== undefined && again.soft && again.attempts === 0 && !lane.died.has(seq)
+  return again !== undefined && again.soft && again.attempts === 0 && !lane.redriven.has(seq)
 }
 
 /** Messages that a group has not received yet, in order, of any age. */

@@ -237,7 +237,6 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   const given = { ...args.options }
   // Schedules push to b, and a full queue would delay them.
   if (args.queue === 'b') delete given.maxSize
-  if (before !== undefined && isMuddled(before, given)) return undefined
   const fields = {
     queue: name,
     options: given,
@@ -263,8 +262,6 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   mustAnswer(answer, 200)
   const configured = world.queueOf(name)
   if (ageMsMax(next) !== ageMsMax(configured.options)) await passOver(scene, configured)
-  if (next.retryLimit !== configured.options.retryLimit && hasFailed(configured))
-    configured.hasOldLimit = true
   configured.options = next
   configured.namespace = fields.namespace ?? configured.namespace
   configured.task = fields.task ?? configured.task
@@ -275,23 +272,6 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
     )
   }
   return { did, effect: 'done' }
-}
-
-/**
- * Whether the effect of the change would be ambiguous. A redriven message is recognized by the retry limit at
- * which it failed, so a queue must not change both its age limit and its retry limit.
- */
-function isMuddled(of: Queue, given: ConfigureArgs['options']): boolean {
-  const hasAge = ageMsMax(of.options) < Infinity
-  const setsAge = 'ttl' in given || 'maxWaitTimeSeconds' in given
-  const setsLimit = 'retryLimit' in given && hasFailed(of)
-  return (setsAge && (of.hasOldLimit || setsLimit)) || (setsLimit && hasAge)
-}
-
-function hasFailed(of: Queue): boolean {
-  return [...of.partitions.values()].some(({ lanes }) =>
-    [...lanes.values()].some(({ died, again }) => died.size > 0 || again.size > 0),
-  )
 }
 
 /**
@@ -319,7 +299,7 @@ async function passOver({ world, product }: Scene, of: Queue): Promise<void> {
       world.now - (partition.log.get(seq)?.createdAt ?? 0) > ageMsMax(of.options)
     const isKept = (seq: number) => row.again.includes(String(seq)) || seq >= Number(row.next)
     for (const seq of lane.again.keys()) {
-      if (isOld(seq) && !lane.died.has(seq) && !isKept(seq)) lane.again.delete(seq)
+      if (isOld(seq) && !lane.redriven.has(seq) && !isKept(seq)) lane.again.delete(seq)
     }
     while (lane.next < Number(row.next) && isOld(lane.next)) lane.next += 1
   }

@@ -211,6 +211,21 @@ test('a message that a seek delivered again, and that was released, is dropped w
   t.equal((await take('q')).status, 'empty')
 })
 
+test('a dead letter that a seek delivered again is dropped when it is too old, and stays a dead letter', async (t) => {
+  const storage = await openFrozen(t)
+  const { advanceClock, lease, pool, rows, send, set, take } = storage
+  await set('q', { ttl: ttlMs / 1_000 })
+  await send('q', 'p', [1])
+  await ack(pool, [{ leaseId: (await lease('q')).leaseId, status: 'dlq' }])
+  await seek(pool, { queue: 'q', group: 'g', to: new Date(start) })
+  await ack(pool, [{ leaseId: (await lease('q')).leaseId, status: 'retry' }])
+  await advanceClock(ttlMs + 1)
+  t.equal((await take('q')).status, 'empty')
+  t.same(await rows('select from rouse.redeliveries'), [])
+  await redrive(pool, { queue: 'q' })
+  t.same(payloads(await take('q')), [1])
+})
+
 test('a redriven dead letter that waits longer than dead letters are kept is still delivered', async (t) => {
   const storage = await openFrozen(t)
   const { advanceClock, lease, pool, send, set, take } = storage

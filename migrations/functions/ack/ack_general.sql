@@ -101,7 +101,10 @@ begin
   end if;
   -- With an in-flight limit the hint names no partition, because the group may now pop from any of its lanes.
   select q.name, case when not p_lease.limited then p.name end, g.name, q.namespace, q.task,
-    greatest(p.head - l.next, case when p_again then 1 else 0 end)
+    case when not p_again and not p_lease.limited then
+      rouse.lane_count(l.ready, p.head - greatest(l.next, p.tail),
+        l.blocked_until is null and not q.paused and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
+        and not exists (select from rouse.redeliveries r where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id)) end
   into v_hint
   from rouse.partitions p, rouse.lanes l, rouse.groups g, rouse.queues q
   where p.id = p_lease.partition_id and l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id

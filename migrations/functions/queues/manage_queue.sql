@@ -14,7 +14,7 @@ begin
   perform rouse.raise_durability();
   return query
   update rouse.queues q set paused = p_paused, version = q.version + 1 where q.name = p_queue
-  returning q.name, null::text, null::text, q.namespace, q.task, 0::bigint;
+  returning q.name, null::text, null::text, q.namespace, q.task, null::bigint;
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;

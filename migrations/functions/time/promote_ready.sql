@@ -102,7 +102,8 @@ begin
   )
   -- Every lane gets a hint, even if it was not opened: with an in-flight limit the group may now pop from any
   -- of its lanes.
-  select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task, greatest(p.head - l.next, 0)
+  select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task,
+    case when q.in_flight_max = 0 then nullif(greatest(p.head - l.next, 0), 0) end
   from (select distinct d.partition_id, d.group_id from done d) d
   join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
   join rouse.partitions p on p.id = d.partition_id

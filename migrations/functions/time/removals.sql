@@ -59,7 +59,7 @@ begin
   where r.next_at <= v_now order by r.next_at, r.id limit 1 for no key update skip locked;
   if found then
     if v.kind = 'purge' and v.phase = 'tails' then
-      select q.name, null, null, q.namespace, q.task, 0 into hint from rouse.queues q where q.id = v.queue_id;
+      select q.name, null, null, q.namespace, q.task, null into hint from rouse.queues q where q.id = v.queue_id;
     end if;
     loop
       v := rouse.remove_some(v);

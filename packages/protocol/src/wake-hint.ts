@@ -9,5 +9,9 @@ export interface WakeHint {
   /** Null: the queue has none. Absent: not known, so any namespace may match. */
   readonly namespace?: string | null | undefined
   readonly task?: string | null | undefined
+  /**
+   * Of a push: the messages added. Of an ack that freed a lane: the messages that the group can pop from it, 0
+   * if there are none. Absent: not known.
+   */
   readonly count?: number | undefined
 }

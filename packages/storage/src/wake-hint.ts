@@ -16,6 +16,6 @@ export function readWakeHint(row: readonly unknown[], at = 0): WakeHint {
     group: row[at + 2] as string | null,
     namespace: row[at + 3] as string | null,
     task: row[at + 4] as string | null,
-    count: Number(row[at + 5]),
+    count: row[at + 5] === null ? undefined : Number(row[at + 5]),
   }
 }

@@ -2,7 +2,7 @@
 // and what the result `empty` means.
 import { ack, extend, promoteDue, reapExpired, release } from '@rouse/storage'
 import { test } from 'tap'
-import { finish, openStorage, payloads, start } from '../support/storage.ts'
+import { finish, item, openStorage, payloads, start } from '../support/storage.ts'
 
 // Rule 5: never two live leases on an ordered lane.
 
@@ -62,22 +62,30 @@ test('an ack and a reap of one lease at the same moment end it once', async (t) 
   await send('q', 'p', [1, 2])
   const held = await lease('q', { leaseMs: 1_000 })
   const acking = await armBarrier('ack-locked')
-  const late = ack(pool, [
-    {
-      leaseId: held.leaseId,
-      message: { partitionId: held.partitionId, seq: 1 },
-      status: 'completed',
-    },
-  ])
+  const late = ack(pool, [item(held), item(held)])
   await acking.reached()
   await advanceClock(5_000)
   t.same(await reapExpired(pool), [], 'a lane that an ack holds is left for later')
   await acking.release()
-  t.same((await late).rejected, [0], 'it had expired when the ack read the clock')
+  t.same((await late).rejected, [0, 1], 'it had expired when the ack read the clock')
   await reapExpired(pool)
   t.equal((await rows('select from rouse.redeliveries')).length, 1)
   t.equal((await lane()).lease_id, null)
   await waiting(0)
+})
+
+test('an ack of one message reads the clock after it has locked the lane', async (t) => {
+  const { advanceClock, begin, freezeClock, lease, pool, send, waiting } = await openStorage(t)
+  await freezeClock(start)
+  await send('q', 'p', [1, 2])
+  const held = await lease('q', { leaseMs: 1_000 })
+  const holder = await begin()
+  await holder.query('select from rouse.lanes for no key update')
+  const late = ack(pool, [item(held)])
+  await waiting()
+  await advanceClock(1_000)
+  await holder.query('commit')
+  t.same((await late).rejected, [0])
 })
 
 test('an ack that waits for a reap finds its lease gone', async (t) => {

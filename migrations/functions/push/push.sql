@@ -24,16 +24,19 @@ declare
   v_count constant integer := cardinality(p_payloads);
   v_id bigint;
   v_last_created_at timestamptz;
+  v_dedup_ms bigint;
+  v_now timestamptz;
+  v_new_keys integer;
   v_setting text;
 begin
   if p_lock_timeout_ms is not null then
     v_setting := set_config('lock_timeout', p_lock_timeout_ms::text, true);
   end if;
-  -- The short path: one partition without keys, delays or limits is resolved and locked in one statement.
-  if cardinality(p_queues) = 1 and p_transaction_ids is null and p_delays_ms is null and p_due_at is null
+  -- The short path: one partition without delays or limits is resolved and locked in one statement.
+  if cardinality(p_queues) = 1 and p_delays_ms is null and p_due_at is null
      and current_setting('transaction_isolation') = 'read committed' then
-    select p.id, p.head, p.last_created_at, q.namespace, q.task
-    into v_id, first_seq, v_last_created_at, namespace, task
+    select 1, p.id, p.id, p.head, v_count, q.namespace, q.task, p.last_created_at, q.dedup_window_ms
+    into target, partition_id, v_id, first_seq, added, namespace, task, v_last_created_at, v_dedup_ms
     from rouse.queues q, rouse.partitions p
     where q.name = p_queues[1] and q.size_max = 0 and q.delay_ms = 0 and not q.encryption and p.queue_id = q.id and p.name = p_partitions[1]
     for no key update of p;
@@ -53,17 +56,35 @@ begin
   end if;
   -- The time is read after the lock, so that this message is newer than any subscription that was made while
   -- the call waited.
-  v_last_created_at := greatest(rouse.now(), v_last_created_at);
-  update rouse.partitions p set head = first_seq + v_count, last_created_at = v_last_created_at where p.id = v_id;
+  v_now := rouse.now();
+  if p_transaction_ids is not null and v_dedup_ms > 0 then
+    -- Stores the keys without a lookup: most are new.
+    insert into rouse.dedup (partition_id, key, message_id, seq, expires_at)
+    select v_id, m.key, m.id, first_seq + m.n - 1, v_now + v_dedup_ms * interval '1 millisecond'
+    from unnest(p_transaction_ids, p_ids) with ordinality m(key, id, n)
+    where m.key is not null
+    on conflict on constraint dedup_pkey do nothing;
+    get diagnostics v_new_keys = row_count;
+    if v_new_keys < v_count and v_new_keys < cardinality(array_remove(p_transaction_ids, null)) then
+      return query select * from rouse.push_known(v_id, first_seq, v_last_created_at, v_dedup_ms, namespace, task,
+        p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers, v_now);
+      return;
+    end if;
+  end if;
+  update rouse.partitions p set head = first_seq + v_count, last_created_at = greatest(v_now, v_last_created_at) where p.id = v_id;
   -- barrier: push-head-moved
-  if p_trace_ids is null and p_headers is null then
+  if v_count = 1 then
+    insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
+    values (v_id, first_seq, p_ids[1], greatest(v_now, v_last_created_at), p_transaction_ids[1], p_trace_ids[1], p_payloads[1], p_headers[1]);
+  elsif p_transaction_ids is null and p_trace_ids is null and p_headers is null then
     insert into rouse.messages (partition_id, seq, id, created_at, payload)
-    select v_id, first_seq + m.n - 1, m.id, v_last_created_at, m.payload
+    select v_id, first_seq + m.n - 1, m.id, greatest(v_now, v_last_created_at), m.payload
     from unnest(p_ids, p_payloads) with ordinality m(id, payload, n);
   else
-    insert into rouse.messages (partition_id, seq, id, created_at, trace_id, payload, headers)
-    select v_id, first_seq + m.n - 1, m.id, v_last_created_at, m.trace_id, m.payload, m.headers
-    from unnest(p_ids, p_payloads, p_trace_ids, p_headers) with ordinality m(id, payload, trace_id, headers, n);
+    insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, trace_id, payload, headers)
+    select v_id, first_seq + m.n - 1, m.id, greatest(v_now, v_last_created_at), m.transaction_id, m.trace_id, m.payload, m.headers
+    from unnest(p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers) with ordinality
+      m(id, payload, transaction_id, trace_id, headers, n);
   end if;
   -- barrier: push-inserted
   perform from rouse.lanes l where l.partition_id = v_id and not l.ready order by l.group_id for no key update;
@@ -71,9 +92,6 @@ begin
     update rouse.lanes l set ready = true where l.partition_id = v_id and not l.ready;
   end if;
   -- barrier: push-woken
-  target := 1;
-  partition_id := v_id;
-  added := v_count;
   return next;
 end $$;
 

@@ -25,6 +25,14 @@ const victims: Record<string, Victim> = {
     files: ['push/push_general.sql', 'push/create_targets.sql'],
     call: (_, on) => push(on, born()),
   },
+  'push of one key twice': {
+    files: ['push/push_known.sql'],
+    call: (_, on) =>
+      push(
+        on,
+        [1, 2].map((n) => message('q', 'a', n, { transactionId: 'k' })),
+      ),
+  },
   pop: {
     files: ['pop/pop.sql'],
     call: ({ take }, on) => take('q', { on, group: 'other' }),
@@ -41,6 +49,10 @@ const victims: Record<string, Victim> = {
   ack: {
     files: ['ack/ack.sql'],
     call: (_, on, [lease]) => ack(on, [{ leaseId: lease?.leaseId as string }]),
+  },
+  'ack of one message': {
+    files: ['ack/ack.sql'],
+    call: (_, on, [lease]) => ack(on, [item(lease as Lease)]),
   },
   'ack of several': {
     files: ['ack/ack_general.sql'],

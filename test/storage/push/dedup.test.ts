@@ -104,19 +104,24 @@ test('a mixed call sorts new, delayed and duplicate messages', async (t) => {
   t.same(payloads(await take('q', { partition: 'p', batch: 9 })), ['known', 'plain', 'fresh'])
 })
 
-test('two pushes of one key at the same moment add one message', async (t) => {
-  const { armBarrier, pool, take, waiting } = await openStorage(t)
-  await push(pool, [message('q', 'p', 0)])
-  const first = await armBarrier('push-general-inserted')
-  const winner = push(pool, [keyed(1, 'a')])
-  await first.reached()
-  const loser = push(pool, [keyed(2, 'a')])
-  await waiting()
-  await first.release()
-  t.match((await winner).items, [{ status: 'queued' }])
-  t.match((await loser).items, [{ status: 'duplicate' }])
-  t.same(payloads(await take('q', { batch: 9 })), [0, 1])
-})
+for (const [form, barrier, delayMs] of [
+  ['short', 'push-inserted', undefined],
+  ['general', 'push-general-inserted', 0],
+] as const) {
+  test(`two pushes of one key at the same moment add one message (${form} form)`, async (t) => {
+    const { armBarrier, pool, take, waiting } = await openStorage(t)
+    await push(pool, [message('q', 'p', 0)])
+    const first = await armBarrier(barrier)
+    const winner = push(pool, [keyed(1, 'a', { delayMs })])
+    await first.reached()
+    const loser = push(pool, [keyed(2, 'a', { delayMs })])
+    await waiting()
+    await first.release()
+    t.match((await winner).items, [{ status: 'queued' }])
+    t.match((await loser).items, [{ status: 'duplicate' }])
+    t.same(payloads(await take('q', { batch: 9 })), [0, 1])
+  })
+}
 
 test('a duplicate uses no space: a full queue returns its original', async (t) => {
   const { pool, rows, set } = await openStorage(t)

@@ -145,9 +145,10 @@ test('creation times of a partition never decrease, even if the clock does', asy
   )
 })
 
-for (const [form, barrier, key] of [
-  ['one partition', 'push-head-moved', undefined],
-  ['its general form', 'push-general-head-moved', 'key'],
+for (const [form, barrier, hasKey, delayMs] of [
+  ['one partition', 'push-head-moved', false, undefined],
+  ['one partition with a key', 'push-head-moved', true, undefined],
+  ['its general form', 'push-general-head-moved', true, 0],
 ] as const) {
   test(`a push in ${form} reads the clock only after it has locked the partition`, async (t) => {
     const { armBarrier, freezeClock, pool, send, take, waiting } = await openStorage(t)
@@ -155,7 +156,7 @@ for (const [form, barrier, key] of [
     await send('q', 'p', ['old'])
     const holding = await armBarrier(barrier)
     const keyed = (text: string) =>
-      message('q', 'p', text, { transactionId: key === undefined ? undefined : text })
+      message('q', 'p', text, { transactionId: hasKey ? text : undefined, delayMs })
     const first = push(pool, [keyed('holds the lock')])
     await holding.reached()
     const second = push(pool, [keyed('waits')])

@@ -2,7 +2,7 @@
 //
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
 //                      scheduled · pollDue · hintsLost · outcomeUnknown · workerStats · askStats
-//   primary → worker   grant · configured · drain · stats
+//   primary → worker   grant · hintsWanted · configured · drain · stats
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
 
@@ -55,6 +55,8 @@ export interface WorkerStats extends SidecarStats {
 
 export type PrimaryMessage =
   | { readonly type: 'grant'; readonly grant: Grant }
+  /** Whether any node waits for messages. Without that, workers keep their hints. */
+  | { readonly type: 'hintsWanted'; readonly areWanted: boolean }
   /** Queue options have changed, or may have changed, on some node. The worker refreshes its caches. */
   | { readonly type: 'configured' }
   | { readonly type: 'drain' }

@@ -146,6 +146,11 @@ export class GossipCore {
     return this.#time.outside(this.#dueAt)
   }
 
+  /** Whether any peer waits for something, as far as this node knows. */
+  peersWait(): boolean {
+    return this.#parts.members.all().some(({ interest }) => !interest.isEmpty)
+  }
+
   get memberCount(): number {
     return this.#parts.members.size
   }

@@ -92,6 +92,11 @@ export class GossipNode {
     this.#keyRing.replace(secrets)
   }
 
+  /** Whether any peer waits for something, as far as this node knows. */
+  peersWait(): boolean {
+    return this.#core.peersWait()
+  }
+
   peers(): PeerView[] {
     return this.#core.peers(steadyNowMs())
   }
@@ -150,6 +155,7 @@ export class GossipNode {
         onPeer: (peer, event) => options.onPeer?.(peer, event),
         onHintsLost: (from, count) => options.onHintsLost?.(from, count),
         onInterestEchoed: (version) => options.onInterestEchoed?.(version),
+        onPeerInterest: () => options.onPeerInterest?.(),
         onSuperseded: (incarnation) => options.onSuperseded?.(incarnation),
       },
       steadyNowMs(),

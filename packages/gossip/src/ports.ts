@@ -40,6 +40,8 @@ export interface GossipPorts {
   onHintsLost?(fromNodeId: string, count: number): void
   /** Every peer holds this version of our interest, or a later one. The version can go down. */
   onInterestEchoed?(version: number): void
+  /** A peer waits for something else than before, so `peersWait` may have another result. */
+  onPeerInterest?(): void
   /** A later incarnation of this node's id is in the cluster, so every peer ignores this process. Called once
    * per incarnation, never for recorded traffic. */
   onSuperseded?(incarnation: number): void

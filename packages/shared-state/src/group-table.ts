@@ -26,6 +26,10 @@ export class GroupTable {
     this.#lingering = new DeadlineQueue(settings.groupLingerMs)
   }
 
+  get size(): number {
+    return this.#groups.size
+  }
+
   get(key: GroupKey): GroupState | undefined {
     return this.#groups.get(key)
   }

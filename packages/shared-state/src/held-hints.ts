@@ -47,7 +47,7 @@ export class HeldHints {
     groups: readonly GroupState[],
     now: number,
   ): void {
-    const serving = servingGroups(this.#settings.holdHintMs > 0 ? groups : [], hint)
+    const serving = servingGroups(this.#settings.holdHintMs > 0 ? groups : [], hint, kind)
     for (const [name, group] of serving) {
       this.#add(
         {
@@ -66,7 +66,7 @@ export class HeldHints {
   /** A peer sent a hint. Calls `onServed` when waiters of this node took everything, for all groups. */
   heard(hint: WakeHint, groups: readonly GroupState[], onServed: () => void, now: number): void {
     const names = new Set(groups.map(({ description }) => description.group))
-    for (const [name, group] of servingGroups(groups, hint)) {
+    for (const [name, group] of servingGroups(groups, hint, 'available')) {
       const onGroupServed = (): void => {
         names.delete(name)
         if (names.size === 0) onServed()
@@ -116,13 +116,18 @@ export class HeldHints {
 function servingGroups(
   groups: readonly GroupState[],
   hint: WakeHint,
+  kind: 'available' | 'free',
 ): ReadonlyMap<string, GroupState> {
   const serving = new Map<string, GroupState>()
   for (const group of groups) {
     const name = group.description.group
-    const isKnown = group.hintedCount < Number.POSITIVE_INFINITY
-    const needed = isKnown ? group.hintedCount : (countOf(hint) ?? 1)
+    const needed = kind === 'free' ? 1 : neededWaiters(group, hint)
     if (group.waiters.total >= needed && !serving.has(name)) serving.set(name, group)
   }
   return serving
+}
+
+/** A waiter takes at least one message. From a freed lane only one waiter can take any. */
+function neededWaiters({ hintedCount }: GroupState, hint: WakeHint): number {
+  return hintedCount < Number.POSITIVE_INFINITY ? hintedCount : (countOf(hint) ?? 1)
 }

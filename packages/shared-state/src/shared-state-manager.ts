@@ -205,6 +205,11 @@ export class SharedStateManager {
     this.#polls.clearFault(fault, this.#ports.now())
   }
 
+  /** Whether this node waits for anything, or did a moment ago. */
+  hasGroups(): boolean {
+    return this.#table.size > 0
+  }
+
   /** The groups this node waits for, or did a moment ago, to advertise to peers. */
   interests(): { readonly version: number; readonly groups: readonly WaitGroup[] } {
     const groups = Array.from(this.#table.all(), ({ description }) => description)

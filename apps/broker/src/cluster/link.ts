@@ -36,6 +36,8 @@ export interface LinkedHost {
   /** Hints of a peer may be lost: any queue may have messages. */
   heardEverything(): void
   peersAreSilent(areSilent: boolean): void
+  /** `peersWait` may have another result. */
+  peersChanged(): void
   interestEchoed(version: number): void
   interests(): { readonly version: number; readonly groups: readonly WaitGroup[] }
 }
@@ -109,6 +111,7 @@ export class ClusterLink {
       },
       onContact: () => host.peerMet(),
       onInterestEchoed: (version) => host.interestEchoed(version),
+      onPeerInterest: () => host.peersChanged(),
       onSuperseded: () => this.#registry?.recheckIdentity(),
     })
   }
@@ -156,6 +159,11 @@ export class ClusterLink {
     { served }: { readonly served?: ReadonlySet<string> } = {},
   ): void {
     this.#gossip.hint({ ...toGossip(gossipKinds[kind], hint), spread: 'one', served })
+  }
+
+  /** Whether any other node waits for messages, as far as this node knows. */
+  peersWait(): boolean {
+    return this.#gossip.peersWait()
   }
 
   /** Sends only the version. Peers read the values from the database. */
@@ -282,6 +290,7 @@ export class ClusterLink {
     const { log, host } = this.#options
     log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer changed state')
     if (event === 'joined') this.#registry?.rewrite()
+    host.peersChanged()
     if (mayHaveMissed.has(event)) host.heardEverything()
     this.#checkSilentPeers()
   }

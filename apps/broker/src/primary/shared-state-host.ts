@@ -56,6 +56,8 @@ export class SharedStateHost {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
+  /** What workers know; they begin with true. */
+  #areHintsWanted = true
   /** Whether the last fallback poll failed. Only the first of several failures is logged. */
   #failing = false
 
@@ -194,6 +196,7 @@ export class SharedStateHost {
     switch (message.type) {
       case 'ready':
         manager.registerSidecar(workerId)
+        if (!this.#areHintsWanted) this.#postHintsWanted(workerId)
         return this.#link.listening(message.url)
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
@@ -255,8 +258,27 @@ export class SharedStateHost {
     this.#options.log.warn({ group }, 'too many wait groups: this group gets no wake-ups')
   }
 
+  /** The peers may wait for more or less than before. */
+  peersChanged(): void {
+    this.#schedule()
+  }
+
+  /** Notifies the workers if no node waits for messages any more, or one does again. */
+  #updateHintsWanted(): void {
+    const areWanted = this.#manager.hasGroups() || this.#link.peersWait()
+    if (areWanted === this.#areHintsWanted) return
+    this.#areHintsWanted = areWanted
+    this.#options.workers.postAll({ type: 'hintsWanted', areWanted })
+  }
+
+  #postHintsWanted(workerId: number): void {
+    const areWanted = this.#areHintsWanted
+    this.#options.workers.post(workerId, { type: 'hintsWanted', areWanted })
+  }
+
   /** One timer, for the earliest deadline. */
   #schedule(): void {
+    this.#updateHintsWanted()
     const atMs = this.#manager.nextWakeAt()
     if (this.#stopped || atMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)

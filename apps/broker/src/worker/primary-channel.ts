@@ -1,5 +1,6 @@
 // The worker's end of the channel to its primary: the sidecar's calls of the SharedStateManager, notices of
 // due times, and the messages from the primary.
+import type { WakeHint } from '@rouse/protocol'
 import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
 import type { AckItem, NewMessage, PushedMessage } from '@rouse/storage'
 import type { EncryptedQueues } from '../encryption/sealing.ts'
@@ -22,34 +23,88 @@ export function outboxToPrimary(): Outbox<WorkerMessage> {
   })
 }
 
-/** Each call sends a message to the primary. */
-export function remoteCoordinator(outbox: Outbox<WorkerMessage>): Coordinator {
-  return {
+/** Longer than the interval of fallback polls: a waiter that has waited this long needs no older hint. */
+const keptMs = 10_000
+const keptQueuesMax = 1_000
+
+/**
+ * Sends hints to the primary while any node waits for messages. Otherwise a push costs no message between
+ * processes: its hint is kept for a while, and sent if a waiter appears before the primary's notice of that
+ * waiter arrives here.
+ */
+export class HintGate {
+  readonly #outbox: Outbox<WorkerMessage>
+  readonly #nowMs: () => number
+  #areWanted = true
+  /** One hint per queue for all its partitions and groups, with the time of the last one. */
+  readonly #kept = new Map<string, { readonly hint: WakeHint; readonly atMs: number }>()
+
+  constructor(outbox: Outbox<WorkerMessage>, nowMs: () => number) {
+    this.#outbox = outbox
+    this.#nowMs = nowMs
+  }
+
+  send(type: 'available' | 'free', woken: readonly WakeHint[]): void {
+    if (woken.length === 0) return
+    if (this.#areWanted) this.#outbox.post({ type, woken })
+    else for (const hint of woken) this.#keep(hint)
+  }
+
+  setWanted(areWanted: boolean): void {
+    this.#areWanted = areWanted
+    if (!areWanted || this.#kept.size === 0) return
+    const sinceMs = this.#nowMs() - keptMs
+    const recent = [...this.#kept.values()].filter(({ atMs }) => atMs >= sinceMs)
+    this.#kept.clear()
+    if (recent.length > keptQueuesMax) this.#outbox.post({ type: 'hintsLost' })
+    else
+      this.send(
+        'available',
+        recent.map(({ hint }) => hint),
+      )
+  }
+
+  #keep({ queue, namespace, task }: WakeHint): void {
+    this.#kept.delete(queue)
+    this.#kept.set(queue, { hint: { queue, namespace, task }, atMs: this.#nowMs() })
+    // The one that goes is the oldest. If it is recent, the number of hints shows that some are missing.
+    if (this.#kept.size <= keptQueuesMax + 1) return
+    const oldest = this.#kept.keys().next().value
+    if (oldest !== undefined) this.#kept.delete(oldest)
+  }
+}
+
+/** Each call of the coordinator sends a message to the primary, or keeps it at the gate. */
+export function remoteCoordinator(
+  outbox: Outbox<WorkerMessage>,
+  nowMs: () => number,
+): { readonly coordinator: Coordinator; readonly gate: HintGate } {
+  const gate = new HintGate(outbox, nowMs)
+  const coordinator: Coordinator = {
     setWaiting: (group, count) => outbox.post({ type: 'waiting', group, count }),
     requestGrant: (group, options) => outbox.post({ type: 'requestGrant', group, ...options }),
     grantTaken: (grant) => outbox.post({ type: 'taken', grant }),
     releaseGroup: (grant, outcome, found) =>
       outbox.post({ type: 'release', grant, outcome, found }),
-    notifyMessageAvailable(woken) {
-      if (woken.length > 0) outbox.post({ type: 'available', woken })
-    },
-    notifyPartitionFree(woken) {
-      if (woken.length > 0) outbox.post({ type: 'free', woken })
-    },
+    notifyMessageAvailable: (woken) => gate.send('available', woken),
+    notifyPartitionFree: (woken) => gate.send('free', woken),
     notifyOutcomeUnknown: () => outbox.post({ type: 'outcomeUnknown' }),
   }
+  return { coordinator, gate }
 }
 
 export function handlePrimaryMessages(parts: {
   readonly sidecar: Pick<SidecarDbPool, 'onGrant'>
+  readonly gate: Pick<HintGate, 'setWanted'>
   readonly encrypted: Pick<EncryptedQueues, 'refresh'>
   readonly statsClient: Pick<StatsClient, 'answered'>
   readonly drain: WorkerDrain
 }): void {
-  const { sidecar, encrypted, statsClient, drain } = parts
+  const { sidecar, gate, encrypted, statsClient, drain } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
+      else if (message.type === 'hintsWanted') gate.setWanted(message.areWanted)
       else if (message.type === 'configured') void encrypted.refresh()
       else if (message.type === 'stats') statsClient.answered(message.id, message.stats)
       else drain.begin()

@@ -4,7 +4,7 @@ import cluster from 'node:cluster'
 import type { Server } from 'node:http'
 import { createPool } from '@rouse/database'
 import { type Limits, limits } from '@rouse/protocol'
-import { SidecarDbPool } from '@rouse/sidecar'
+import { type Coordinator, SidecarDbPool } from '@rouse/sidecar'
 import { poolExecutor } from '@rouse/storage'
 import type pg from 'pg'
 import { systemClock } from '../clock.ts'
@@ -44,7 +44,7 @@ export async function runWorker(config: Config): Promise<void> {
   const phase = { isDraining: false }
   const counts = { requests: 0 }
   const outbox = outboxToPrimary()
-  const coordinator = remoteCoordinator(outbox)
+  const { coordinator, gate } = remoteCoordinator(outbox, systemClock.nowMs)
   const sidecar = createSidecar(config, pool, coordinator)
   const cipher = payloadCipherOf(config.encryptionKey)
   const encrypted = createEncryptedQueues({ cipher, pool, log })
@@ -85,7 +85,7 @@ export async function runWorker(config: Config): Promise<void> {
     stats: () => statsClient.ask(),
   }
   const app = createServer(context)
-  handlePrimaryMessages({ sidecar, encrypted, statsClient, drain })
+  handlePrimaryMessages({ sidecar, gate, encrypted, statsClient, drain })
   handleProcessEvents(phase, drain)
   await encrypted.start()
   const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
@@ -111,11 +111,7 @@ function connectionsOf(server: Server): Promise<number> {
   return new Promise((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)))
 }
 
-function createSidecar(
-  config: Config,
-  pool: pg.Pool,
-  coordinator: ReturnType<typeof remoteCoordinator>,
-): SidecarDbPool {
+function createSidecar(config: Config, pool: pg.Pool, coordinator: Coordinator): SidecarDbPool {
   return new SidecarDbPool({
     takenAfterMs: Math.floor(config.notifyDeliveryTimeoutMs * 0.4),
     executor: poolExecutor(pool, config.prepare),

@@ -35,6 +35,7 @@ async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
     },
     heardConfigured: (one) => heard.push({ configured: one }),
     heardEverything: () => heard.push('everything'),
+    peersChanged: () => {},
     peersAreSilent: (areSilent) => heard.push({ areSilent }),
     interestEchoed: (version) => {
       echoed = version

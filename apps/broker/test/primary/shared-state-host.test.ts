@@ -46,6 +46,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
       tellScheduled: () => {},
       broadcastEverything: () => toPeers.push({ kind: 'everything' }),
       interestChanged: () => {},
+      peersWait: () => true,
     },
     timers: {
       expectDue: () => undefined,

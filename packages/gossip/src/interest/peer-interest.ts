@@ -34,6 +34,12 @@ export class PeerInterest {
     return size
   }
 
+  /** The peer waits for nothing. False if that is not known. */
+  get isEmpty(): boolean {
+    const isCurrent = this.#latestVersion === this.#version
+    return isCurrent && this.#wanted !== 'all' && this.#wanted.size === 0
+  }
+
   /** Returns false if this version or a later one is already known. */
   receive({ version, entries }: InterestMessage): boolean {
     if (version <= this.#version) return false

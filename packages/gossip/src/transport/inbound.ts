@@ -174,14 +174,16 @@ export class Inbound {
   }
 
   #handle(member: Member, messages: readonly Message[], now: number): void {
-    const { silence, heartbeats, roster } = this.#options
+    const { silence, heartbeats, roster, ports } = this.#options
     for (const message of messages) {
       switch (message.type) {
         case 'heartbeat':
           this.#heartbeat(member, message, now)
           break
         case 'interest':
-          if (member.interest.receive(message)) heartbeats.answer(member, now)
+          if (!member.interest.receive(message)) break
+          heartbeats.answer(member, now)
+          ports.onPeerInterest?.()
           break
         case 'hints':
           this.#hints(member, message)
@@ -213,7 +215,9 @@ export class Inbound {
   #heartbeat(member: Member, heartbeat: Heartbeat, now: number): void {
     const { heartbeats, silence, interest, ports } = this.#options
     const { interestHeld, echoedAt } = member
+    const { isEmpty } = member.interest
     const lost = heartbeats.receive(member, heartbeat, now)
+    if (member.interest.isEmpty !== isEmpty) ports.onPeerInterest?.()
     if (member.echoedAt > echoedAt) silence.provenAlive(member, now)
     if (member.interestHeld !== interestHeld) interest.membersChanged(now)
     interest.sendIfBehind(member, now)

@@ -1,6 +1,7 @@
 // All operations that change messages: pushes, acks, transactions, leases. Each kind has its own slots, so
 // that pushes never starve acks.
 
+import type { WakeHint } from '@rouse/protocol'
 import {
   type AckItem,
   ack,
@@ -203,7 +204,7 @@ export class WriteOperations {
   async #ack(inputs: readonly AckInput[], executor: Executor): Promise<AckOutcome[][]> {
     const items = inputs.flatMap((input) => input.items)
     const result = await ack(executor, items, inputs[0]?.group)
-    this.#options.coordinator.notifyPartitionFree(result.woken)
+    this.#options.coordinator.notifyPartitionFree(result.woken.filter(mayDeliver))
     const rejected = new Set(result.rejected)
     const dead = new Set(result.deadLettered)
     const outcomes = items.map((_, i) => ({
@@ -219,7 +220,7 @@ export class WriteOperations {
   ): Promise<CommittedTransaction[]> {
     if (request === undefined) return []
     const result = await transaction(executor, request)
-    this.#options.coordinator.notifyMessageAvailable(result.woken)
+    this.#options.coordinator.notifyMessageAvailable(result.woken.filter(mayDeliver))
     return [result]
   }
 
@@ -232,6 +233,14 @@ export class WriteOperations {
     this.#options.coordinator.notifyPartitionFree(woken)
     return leaseIds.map((leaseId) => released.has(leaseId))
   }
+}
+
+/**
+ * Whether a waiter may get something from a freed lane. If the lane has nothing left, no waiter is woken: a
+ * push that comes later waits for the ack that counted, and then announces itself.
+ */
+function mayDeliver({ partition, count }: WakeHint): boolean {
+  return count !== 0 || partition === null
 }
 
 /** Splits the results of a call into the part of each input. */

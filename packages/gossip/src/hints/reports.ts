@@ -5,7 +5,7 @@ import type { Member } from '../membership/member.ts'
 import type { Settled } from '../wire/messages.ts'
 import { writeRecipients } from './recipients.ts'
 
-/** The shortest time between two datagrams that only carry reports to one peer. */
+/** The shortest time between two rounds of datagrams that only carry reports. */
 const gapMs = 2
 /** Further reports in the same moment are dropped. */
 export const reportsMax = 64

@@ -26,9 +26,9 @@ export class PeerInterest {
   }
 
   get size(): number | 'all' | 'unknown' {
-    if (this.#latestVersion === 'unknown' || this.#wanted === 'all') {
-      return this.#wanted === 'all' ? 'all' : 'unknown'
-    }
+    if (this.#wanted === 'all') return 'all'
+    // Also unknown: nothing has arrived from a peer that has waiters.
+    if (this.#version === 0 && this.#latestVersion !== 0) return 'unknown'
     let size = 0
     for (const groups of this.#wanted.values()) size += groups.length
     return size

@@ -84,8 +84,8 @@ export class OwnInterest {
   refresh(now: number): boolean {
     this.#isDirty = false
     const hasRemoved = this.#removeLingered(now)
-    const entries = this.#entries()
-    const isAll = entries.length > interestEntriesMax
+    const isAll = this.#count() > interestEntriesMax
+    const entries = isAll ? [] : this.#entries()
     const fingerprint = isAll ? 'all' : entries.map((entry) => entry.join()).join(';')
     const isNew = fingerprint !== this.#fingerprint
     if (isNew) {
@@ -102,6 +102,12 @@ export class OwnInterest {
   callerVersion(digestVersion: number | 'no peers'): number {
     if (digestVersion === 'no peers') return this.#callerVersion
     return this.#covers.findLast(({ digest }) => digest <= digestVersion)?.caller ?? 0
+  }
+
+  #count(): number {
+    let count = 0
+    for (const { size } of this.#untilMs.values()) count += size
+    return count
   }
 
   /** The hashes of all entries, sorted. */

@@ -3,6 +3,7 @@ import { seededRandom } from '@rouse/testkit'
 import { test } from 'tap'
 import { type BatchCount, HintInbox } from '../../src/hints/hint-inbox.ts'
 import { HintOutbox } from '../../src/hints/hint-outbox.ts'
+import { OwnInterest } from '../../src/interest/own-interest.ts'
 import { PeerInterest } from '../../src/interest/peer-interest.ts'
 
 test('hints of any size that all arrive report no loss', async (t) => {
@@ -33,6 +34,74 @@ test('hints of any size that all arrive report no loss', async (t) => {
   }
   t.equal(inbox.lost, 0)
 })
+
+for (const loss of [0, 0.3]) {
+  test(`with ${loss * 100} % loss and settled hints, exactly the lost batches are reported`, async (t) => {
+    const random = seededRandom(2)
+    const outbox = new HintOutbox<ReturnType<typeof makePeer>>({
+      hintHoldMs: 1,
+      rideAfterMs: 2,
+      askMs: 8,
+    })
+    const links = ['g', 'g', 'h', 'g'].map((group, index) => {
+      const peer = { ...makePeer(), countedFrom: outbox.lastBatch }
+      const own = new OwnInterest(10_000)
+      own.set({ version: 1, entries: index === 3 ? bothGroups : [{ scope: 'q/a', group }] }, 0)
+      own.refresh(0)
+      peer.interest.receive(own.message)
+      return { peer, inbox: new HintInbox(), sent: new Set<number>(), arrived: new Set<number>() }
+    })
+    const peers = links.map(({ peer }) => peer)
+    const settles: { readonly at: number; readonly settle: () => boolean }[] = []
+    let now = 0
+    const round = () => {
+      now += random.next() * 4
+      for (const one of settles.splice(0)) {
+        if (one.at > now) settles.push(one)
+        else one.settle()
+      }
+      if (outbox.nextAt > now) return
+      for (const { to, batches } of outbox.take(now, peers)) {
+        for (const link of links.filter(({ peer }) => to.includes(peer))) {
+          for (const { number } of batches) link.sent.add(number)
+          if (random.next() < loss) continue
+          for (const { number, hints } of batches) {
+            link.arrived.add(number)
+            if (!link.inbox.accept(number)) continue
+            for (const { ask } of hints) {
+              if (ask === undefined || random.next() < 0.3) continue
+              const settle = () => outbox.settled(link.peer, number, ask)
+              settles.push({ at: now + random.next() * 10, settle })
+            }
+          }
+        }
+      }
+      for (const { peer, inbox } of links) inbox.compare(outbox.countFor(peer))
+    }
+    for (let push = 0; push < 20_000; push += 1) {
+      const spread = random.pick(['one', 'one', 'all'] as const)
+      const served = new Set(random.below(4) === 0 ? ['g'] : [])
+      const scope = `orders-${random.below(3)}`
+      const hint = { kind: 'MESSAGE_AVAILABLE', scope, count: 1, keys: ['q/a'] } as const
+      outbox.add({ ...hint, spread, served }, peers, now)
+      round()
+    }
+    for (let rest = 0; rest < 100; rest += 1) round()
+    t.equal(outbox.nextAt, Number.POSITIVE_INFINITY, 'nothing is left to send')
+    for (const { sent, arrived, inbox, peer } of links) {
+      t.equal(peer.batchesSent, sent.size)
+      const confirmed = peer.batchesSent - peer.batchesUnconfirmed
+      t.ok(confirmed > 50, `${confirmed} batches were reported`)
+      t.equal(inbox.lost, sent.size - arrived.size, `${inbox.lost} of ${sent.size}`)
+      t.equal(inbox.lost > 0, loss > 0)
+    }
+  })
+}
+
+const bothGroups = [
+  { scope: 'q/a', group: 'g' },
+  { scope: 'q/a', group: 'h' },
+]
 
 test('the example in hint-inbox.ts holds', async (t) => {
   const outbox = new HintOutbox<ReturnType<typeof makePeer>>({

@@ -8,6 +8,7 @@ import {
   type GossipStats,
   type PeerEvent,
   type PeerView,
+  presets,
 } from '@rouse/gossip'
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import type { ClusterIdentity, NodeRecord, SeenNode } from '@rouse/storage'
@@ -73,6 +74,8 @@ export interface ClusterStats {
 }
 
 const watchMs = 500
+/** The one peer that gets a hint first must report a little sooner than waiters of this node. */
+const askShare = 0.8
 /** After a write with an unknown outcome, a hint makes peers poll in rounds 1, 2, 4, 8 and 16. */
 const unknownRoundsMax = 16
 
@@ -102,7 +105,7 @@ export class ClusterLink {
       advertise: config.gossipAdvertise,
       secrets: wordsOf(config.gossipSecret ?? ''),
       peers: config.gossipPeers,
-      preset: config.gossipPreset,
+      preset: { ...presets[config.gossipPreset], askMs: config.popWaitLocalFirstMs * askShare },
       onHint: (hint, _, settle) => this.#heard(hint, settle),
       onPeer: (peer, event) => this.#peerChanged(peer, event),
       onHintsLost: (from, count) => {
@@ -158,7 +161,8 @@ export class ClusterLink {
     kind: keyof typeof gossipKinds,
     { served }: { readonly served?: ReadonlySet<string> } = {},
   ): void {
-    this.#gossip.hint({ ...toGossip(gossipKinds[kind], hint), spread: 'one', served })
+    const spread = this.#options.config.popWaitLocalFirstMs > 0 ? 'one' : 'all'
+    this.#gossip.hint({ ...toGossip(gossipKinds[kind], hint), spread, served })
   }
 
   /** Whether any other node waits for messages, as far as this node knows. */

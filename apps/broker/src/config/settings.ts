@@ -42,7 +42,10 @@ export const settings = {
   popWaitBackoffThreshold: integer('POP_WAIT_BACKOFF_THRESHOLD', 3, { min: 1, max: 1_000 }),
   popWaitBackoffMultiplier: number('POP_WAIT_BACKOFF_MULTIPLIER', 2, { min: 1, max: 100 }),
   popWaitIdleIntervalMs: integer('POP_WAIT_IDLE_INTERVAL_MS', 5_000, { min: 1, max: hourMs }),
-  /** How long peers do not get a hint that waiters of this node can serve. 0: they get it at once. */
+  /**
+   * How long peers do not get a hint that waiters of this node, or of one other peer, can serve. 0: all get it
+   * at once.
+   */
   popWaitLocalFirstMs: integer('POP_WAIT_LOCAL_FIRST_MS', 10, { min: 0, max: 10_000 }),
   notifyDeliveryTimeoutMs: integer('NOTIFY_DELIVERY_TIMEOUT_MS', 100, { min: 1, max: 60_000 }),
   aggressivePollDurationMs: integer('AGGRESSIVE_POLL_DURATION_MS', 60_000, { min: 0, max: hourMs }),

@@ -121,3 +121,33 @@ test('one message to a waiter of the same node', { timeout }, async (t) => {
     )
   }
 })
+
+test('one message to a waiter of another node', { timeout }, async (t) => {
+  const { apis, waits, costsOf } = await start(t, 3)
+  const [a, b] = apis as [ReturnType<typeof apiOf>, ReturnType<typeof apiOf>]
+  // Both other nodes have waiters, so one of them is asked.
+  const answers = [await waits(1), await waits(2)]
+  for (const round of [1, 2]) {
+    let received: Answer['body']
+    const pushed = await costsOf(async () => {
+      await a.push({ queue: 'q', payload: round })
+      const answer = await Promise.race(answers.map((one) => one()))
+      received = answer.body
+    })
+    // A hint to one node, and its report.
+    t.same(pushed, { pops: 1, sends: 3, datagrams: 2 }, `a push, round ${round}`)
+    const acked = await costsOf(() => b.ack(received.messages[0]))
+    t.same(acked, { pops: 0, sends: 0, datagrams: 0 }, `the ack, round ${round}`)
+    for (const index of [1, 2]) {
+      const isAnswered = await Promise.race([
+        (answers[index - 1] as () => Promise<Answer>)().then(() => true),
+        new Promise<boolean>((resolve) => setImmediate(resolve, false)),
+      ])
+      if (!isAnswered) continue
+      const returning = await costsOf(async () => {
+        answers[index - 1] = await waits(index)
+      })
+      t.same(returning, { pops: 0, sends: 1, datagrams: 0 }, `a returning consumer, round ${round}`)
+    }
+  }
+})

@@ -32,7 +32,8 @@ begin
     v_partition_id := p_partition_ids[1];
     if v_partition_id is null and p_seqs[1] is null then
       -- A lease over several lanes is left to the general form.
-      select min(s.partition_id) into v_partition_id from rouse.leases s where s.id = p_lease_ids[1] having count(*) = 1;
+      select s.partition_id into v_partition_id from rouse.leases s
+      where s.id = p_lease_ids[1] and not exists (select from rouse.leases o where o.id = s.id and o.partition_id <> s.partition_id);
     elsif p_seqs[1] is null then
       v_partition_id := null;
     end if;

@@ -84,14 +84,14 @@ export const sqlBugs: readonly Bug[] = [
       },
       {
         file: `${functions}/pop/pop.sql`,
-        find: '  -- barrier: pop-lane-settling',
-        put: '  perform pg_sleep(0.005);',
+        find: '    -- barrier: pop-lane-settling',
+        put: '    perform pg_sleep(0.005);',
       },
       {
         file: `${functions}/pop/pop.sql`,
-        find: 'set next = v_lane.next, lease_id',
-        put: `set next = case when v_lane.next = v_lane.head
-      then (select p.head from rouse.partitions p where p.id = v_lane_id) else v_lane.next end, lease_id`,
+        find: 'set next = v_next, lease_id',
+        put: `set next = case when v_next = v_head
+      then (select p.head from rouse.partitions p where p.id = v_lane_id) else v_next end, lease_id`,
       },
     ],
     caughtBy: ['lost'],

@@ -119,7 +119,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       partition: seldom(fc.nat({ max: 3 })),
       batch: fc.integer({ min: 1, max: 4 }),
       lanes: mostly(1, 2),
-      waiters: mostly(1, 2),
+      waiters: fc.constantFrom(1, 1, 1, 2, 3),
       leaseMs: fc.constantFrom(undefined, 1_000, 5_000),
       autoAck: mostly(false, true),
       after: fc.constantFrom(0, 0, 0, 1, 2, 3),

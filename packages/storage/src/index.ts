@@ -1,5 +1,7 @@
-export type { AckItem, AckStatus } from './delivery/ack.ts'
+export type { AckedBatch, AckItem, AckStatus } from './delivery/ack.ts'
 export { ack } from './delivery/ack.ts'
+export type { AckAndPopRequest, AckAndPopResult } from './delivery/ack-and-pop.ts'
+export { ackAndPop } from './delivery/ack-and-pop.ts'
 export type { HeldMessage, Holdings, MessageName } from './delivery/holdings.ts'
 export { holdingsOf } from './delivery/holdings.ts'
 export { extend, release } from './delivery/lease.ts'

@@ -3,6 +3,7 @@ import type { PopSource } from '@rouse/protocol'
 import {
   type AckItem,
   ack,
+  ackAndPop,
   ackIn,
   type Executor,
   enqueue,
@@ -140,6 +141,13 @@ export const delivery: readonly Measure[] = [
   withLease('an ack of a failed message', (probe, lease) => ack(probe, [first(lease, 'failed')])),
   withLease('an ack of a message to retry', (probe, lease) => ack(probe, [first(lease, 'retry')])),
   withLease('an ack of a dead message', (probe, lease) => ack(probe, [first(lease, 'dlq')])),
+  withLease('an ack of one message', (probe, lease) => ack(probe, [first(lease, 'completed')])),
+  withLease('an ack and a pop', (probe, lease) =>
+    ackAndPop(probe, {
+      acks: [first(lease, 'completed')],
+      pop: { source: { queue: 'hot' }, group: 'g01', demands },
+    }),
+  ),
   withLease('an extension of a lease', (probe, { leaseId }) =>
     extend(probe, [{ leaseId, durationMs: 60_000 }]),
   ),

@@ -2,7 +2,7 @@
 // names of the barriers are read from the functions, so that new barriers are tested automatically.
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
-import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
+import { ack, ackAndPop, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
 import { test } from 'tap'
 import { demand, item, message, openStorage, type Storage } from '../support/storage.ts'
 import { dumpTables } from '../support/table-dump.ts'
@@ -63,6 +63,14 @@ const victims: Record<string, Victim> = {
         leases.map((lease, i) => item(lease, 0, statuses[i % 3])),
       )
     },
+  },
+  'ack and pop': {
+    files: ['pop/ack_and_pop.sql'],
+    call: (_, on, [lease]) =>
+      ackAndPop(on, {
+        acks: [item(lease as Lease)],
+        pop: { source: { queue: 'q' }, group: 'g', demands: [demand({})] },
+      }),
   },
   transaction: {
     files: ['ack/transaction.sql'],

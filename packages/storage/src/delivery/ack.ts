@@ -48,12 +48,16 @@ export async function ack(
   group?: string,
 ): Promise<AckedBatch> {
   if (items.length === 0) return { rejected: [], deadLettered: [], woken: [] }
-  const rows = await callRows(executor, ackCall, ackValues(items, group))
-  const last = rows.pop() as unknown[]
+  return readAck(await callRows(executor, ackCall, ackValues(items, group)))
+}
+
+/** Columns: rejected, dead, then a wake hint. The last row has no hint. */
+export function readAck(rows: readonly unknown[][]): AckedBatch {
+  const last = rows.at(-1) as unknown[]
   return {
     rejected: (last[0] as number[]).map((n) => n - 1),
     deadLettered: (last[1] as number[]).map((n) => n - 1),
-    woken: rows.map((row) => readWakeHint(row, 2)),
+    woken: rows.slice(0, -1).map((row) => readWakeHint(row, 2)),
   }
 }
 

@@ -62,36 +62,48 @@ export interface PopResult {
   readonly leases: Lease[]
 }
 
+export const popColumns =
+  'status, waiter, lease_id, queue, partition_id, partition, attempt, expires_ms, ' +
+  'seq, message_id, created_ms, transaction_id, trace_id, payload, headers'
+
+/** All but the last two, which are `durable` and `bytesMax`. */
+export const popParameters = [
+  'text',
+  'text',
+  'text',
+  'text',
+  'text',
+  'integer[]',
+  'integer[]',
+  'bigint[]',
+  'boolean[]',
+  'text[]',
+  'text',
+  'timestamptz',
+  'bigint',
+] as const
+
 const popCall = {
   name: 'pop',
-  columns:
-    'status, waiter, lease_id, queue, partition_id, partition, attempt, expires_ms, ' +
-    'seq, message_id, created_ms, transaction_id, trace_id, payload, headers',
-  parameters: [
-    'text',
-    'text',
-    'text',
-    'text',
-    'text',
-    'integer[]',
-    'integer[]',
-    'bigint[]',
-    'boolean[]',
-    'text[]',
-    'text',
-    'timestamptz',
-    'bigint',
-    'boolean',
-    'bigint',
-  ],
+  columns: popColumns,
+  parameters: [...popParameters, 'boolean', 'bigint'],
 }
 
 /** Leases messages to waiters of one wait group; several waiters share one call. */
 export async function pop(executor: Executor, request: PopRequest): Promise<PopResult> {
+  const rows = await callRows(executor, popCall, [
+    ...popValues(request),
+    request.durable ?? false,
+    request.bytesMax ?? popBytesMaxDefault,
+  ])
+  return readPop(rows)
+}
+
+export function popValues(request: PopRequest): unknown[] {
   const { source, demands, subscription = 'all' } = request
   const named = 'queue' in source ? source : undefined
   const shared = 'queue' in source ? undefined : source
-  const rows = await callRows(executor, popCall, [
+  return [
     named?.queue ?? null,
     named?.partition ?? null,
     shared?.namespace ?? null,
@@ -109,13 +121,11 @@ export async function pop(executor: Executor, request: PopRequest): Promise<PopR
     typeof subscription === 'object' ? 'from' : subscription,
     typeof subscription === 'object' ? new Date(subscription.fromMs) : null,
     request.after ?? 0,
-    request.durable ?? false,
-    request.bytesMax ?? popBytesMaxDefault,
-  ])
-  return readPop(rows)
+  ]
 }
 
-function readPop(rows: readonly unknown[][]): PopResult {
+/** Columns: as `popColumns`. */
+export function readPop(rows: readonly unknown[][]): PopResult {
   let status: PopStatus = 'empty'
   let databaseTimeMs = 0
   const leases: (Lease & { messages: LeasedMessage[] })[] = []

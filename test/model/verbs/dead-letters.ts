@@ -13,6 +13,7 @@ import {
   verb,
 } from '../verb.ts'
 import type { Letter, Queue } from '../world.ts'
+import { passOver } from './operating.ts'
 import { advance, retain } from './passing-time.ts'
 import { letterFor, workOff } from './supplying.ts'
 
@@ -92,6 +93,9 @@ export const letters = [
       if (args.late) await outliveLog(scene, found)
       const filter = filterOf(found, args.where)
       const chosen = lettersOf(found, filter)
+      // A redelivery that is too old but still there takes in the redriven message, which then waits until
+      // that redelivery is due. If a pop has dropped it, the message is due at once.
+      await passOver(scene, found)
       const body = { queue: found.name, where: filter, dryRun: args.dryRun }
       const answer = await product.call('POST', '/dlq/redrive', body)
       const did = `redrive ${JSON.stringify(body)}: ${chosen.length}`

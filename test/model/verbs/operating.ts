@@ -278,7 +278,7 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
  * Skips messages in the model that the product has skipped because they are too old. Which ones these are
  * depends on the pops, so the model reads it from the tables.
  */
-async function passOver({ world, product }: Scene, of: Queue): Promise<void> {
+export async function passOver({ world, product }: Scene, of: Queue): Promise<void> {
   const rows = await product.sql<{
     partition: string
     group: string

@@ -21,7 +21,6 @@ const hint: OutgoingHint = {
   scope: 'orders',
   count: 1,
   keys: ['q/orders'],
-  spread: 'one',
 }
 
 export function measure(nodeCount: number, seed: number): Measurements {
@@ -72,9 +71,14 @@ export interface WakeMeasurements {
 
 /**
  * Measures how soon a waiter on one node learns of each of many pushes on another, by a hint or by a reported
- * loss. There are no fallback polls. The node with the waiter gets the hint first, and settles it.
+ * loss. There are no fallback polls. If one peer gets the hint first, the node with the waiter settles it.
  */
-export function measureWakes(loss: number, seed: number, pushCount: number): WakeMeasurements {
+export function measureWakes(
+  loss: number,
+  seed: number,
+  pushCount: number,
+  spread: 'one' | 'all',
+): WakeMeasurements {
   const cluster = VirtualCluster.of(3, { seed, signer: unsigned })
   const { network } = cluster
   const waiter = cluster.at(0)
@@ -88,7 +92,7 @@ export function measureWakes(loss: number, seed: number, pushCount: number): Wak
     const at = network.now + push * 700 + (push % 37) * 11
     network.at(at, () => {
       pushedAt.push(network.now)
-      network.act(cluster.at(1).node, (core, now) => core.hint(hint, now))
+      network.act(cluster.at(1).node, (core, now) => core.hint({ ...hint, spread }, now))
     })
   }
   waiter.onTold = () => {

@@ -102,10 +102,10 @@ function printSums(): void {
 function printMeasurements(result: MeasurementsResult): void {
   for (const [name, value] of Object.entries(result.measurements))
     print(`${name} ${value.toFixed(1)}`)
-  for (const { loss, within10Ms, p50Ms, maxMs } of result.wakes) {
+  for (const { loss, spread, within10Ms, p50Ms, maxMs } of result.wakes) {
     const share = (within10Ms * 100).toFixed(2)
     print(
-      `loss ${loss * 100} %: woken within 10 ms ${share} %, p50 ${p50Ms.toFixed(2)} ms, max ${maxMs.toFixed(0)} ms`,
+      `loss ${loss * 100} %, spread ${spread}: woken within 10 ms ${share} %, p50 ${p50Ms.toFixed(2)} ms, max ${maxMs.toFixed(0)} ms`,
     )
   }
   const missed = missedTargets(nodeCount, result)

@@ -22,7 +22,10 @@ export interface SeedResult {
 export interface MeasurementsResult {
   readonly kind: 'measurements'
   readonly measurements: Measurements
-  readonly wakes: readonly (WakeMeasurements & { readonly loss: number })[]
+  readonly wakes: readonly (WakeMeasurements & {
+    readonly loss: number
+    readonly spread: 'one' | 'all'
+  })[]
 }
 
 const wakesPerLoss = 2_000
@@ -54,8 +57,10 @@ function runSeed({ seed, nodeCount, isSigned }: SeedTask): SeedResult {
 }
 
 function takeMeasurements({ seed, nodeCount }: SeedTask): MeasurementsResult {
-  const wakes = [0, 0.01, 0.3].map((loss) => {
-    return { loss, ...measureWakes(loss, seed, wakesPerLoss) }
-  })
+  const wakes = [0, 0.01, 0.3].flatMap((loss) =>
+    (['one', 'all'] as const).map((spread) => {
+      return { loss, spread, ...measureWakes(loss, seed, wakesPerLoss, spread) }
+    }),
+  )
   return { kind: 'measurements', measurements: measure(nodeCount, seed), wakes }
 }

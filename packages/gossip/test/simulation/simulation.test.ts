@@ -67,6 +67,8 @@ test('ten nodes meet their targets', { skip: given !== undefined }, async (t) =>
 })
 
 test('in a lossy network nine of ten hints arrive at once, the rest soon', async (t) => {
-  const wakes = [{ loss: 0.3, ...measureWakes(0.3, 1, 2_000) }]
+  const wakes = (['one', 'all'] as const).map((spread) => {
+    return { loss: 0.3, spread, ...measureWakes(0.3, 1, 2_000, spread) }
+  })
   t.same(missedTargets(10, { measurements: measure(10, 1), wakes }), [])
 })

@@ -1,11 +1,17 @@
 // A producer or consumer of `npm run bench -- sdk`. Runs as a separate process, which takes one job as JSON
 // and prints the results.
-import { Rouse } from '@rouse/client'
+import { subscribe } from 'node:diagnostics_channel'
+import type { ClientRequest } from 'node:http'
+import type { Rouse } from '@rouse/client'
 
 export interface SdkJob {
   readonly kind: 'produce' | 'consume'
+  /** The URL of the module of the client under test. */
+  readonly client: string
   readonly url: string
   readonly queue: string
+  /** Otherwise the queue has `ordering: none`. */
+  readonly isOrdered: boolean
   /** The number of concurrent pushes or handlers. */
   readonly inFlight: number
   readonly partitions: number
@@ -17,8 +23,14 @@ export interface SdkJob {
 export interface SdkFigures {
   readonly messages: number
   readonly cpuSeconds: number
+  /** The number of requests by their path. */
+  readonly requests: Readonly<Record<string, number>>
   /** A sorted sample: durations of pushes (producer), or ages of messages at their delivery (consumer). */
   readonly latenciesMs: number[]
+}
+
+interface Client {
+  readonly Rouse: typeof Rouse
 }
 
 interface Payload {
@@ -31,8 +43,15 @@ const sampleEvery = 16
 const text = 'x'.repeat(150) // about 200 bytes with the rest
 
 const job = JSON.parse(process.argv[2] ?? '') as SdkJob
-const rouse = new Rouse<Record<string, Payload>>({ urls: [job.url] })
+const client = (await import(job.client)) as Client
+const rouse = new client.Rouse({ urls: [job.url] }) as Rouse<Record<string, Payload>>
 let latenciesMs: number[] = []
+let requests: Record<string, number> = {}
+subscribe('http.client.request.start', (message) => {
+  const { path } = (message as { request: ClientRequest }).request
+  const kind = /^\/api\/v1\/(\w+)/.exec(path)?.[1] ?? 'other'
+  requests[kind] = (requests[kind] ?? 0) + 1
+})
 await warmUp()
 const before = process.cpuUsage()
 const messages = job.kind === 'produce' ? await produce() : await consume()
@@ -41,6 +60,7 @@ const { user, system } = process.cpuUsage(before)
 const figures: SdkFigures = {
   messages,
   cpuSeconds: (user + system) / 1e6,
+  requests,
   latenciesMs: latenciesMs.sort((a, b) => a - b),
 }
 process.stdout.write(JSON.stringify(figures))
@@ -48,10 +68,14 @@ process.exit(0)
 
 async function warmUp(): Promise<void> {
   const name = `${job.queue}-${job.kind}`
+  for (const queue of [name, job.queue]) {
+    await rouse.queue(queue).configure({ ordering: job.isOrdered ? 'partition' : 'none' })
+  }
   const worker = rouse.queue(name).work({ concurrency: job.inFlight }, async () => {})
   await pushFor(name, job.warmUpSeconds)
   await worker.stop()
   latenciesMs = []
+  requests = {}
 }
 
 async function produce(): Promise<number> {

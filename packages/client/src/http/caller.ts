@@ -52,9 +52,11 @@ type Tried = { readonly answer: TransportAnswer } | { readonly failure: Failure 
 export class Caller {
   readonly #options: CallerOptions
   readonly #nodes: Nodes
+  readonly #jsonHeaders: Readonly<Record<string, string>>
 
   constructor(options: CallerOptions) {
     this.#options = options
+    this.#jsonHeaders = { ...options.headers, 'content-type': 'application/json' }
     this.#nodes = new Nodes(options.urls, options.random)
   }
 
@@ -119,9 +121,8 @@ export class Caller {
     try {
       const answer = await transport.send({
         method: call.method,
-        url: new URL(`${basePath(node.url)}/api/v1${call.path}`, node.url),
-        headers:
-          call.body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+        url: new URL(`${node.base}/api/v1${call.path}`),
+        headers: call.body === undefined ? headers : this.#jsonHeaders,
         body: call.body,
         signal: controller.signal,
         leave: call.leave,
@@ -137,8 +138,4 @@ export class Caller {
       call.signal?.removeEventListener('abort', abort)
     }
   }
-}
-
-function basePath(url: URL): string {
-  return url.pathname.replace(/\/+$/, '')
 }

@@ -8,6 +8,8 @@ import { backoffMs } from './backoff.ts'
 
 export interface Node {
   readonly url: URL
+  /** The origin and the path, without a slash at the end. */
+  readonly base: string
   failures: number
   restUntilMs: number
   lastError: RouseError | undefined
@@ -21,8 +23,9 @@ export class Nodes {
   constructor(urls: readonly string[], random: Random) {
     if (urls.length === 0)
       throw new RouseError('invalid_request', 'urls must contain at least one node')
-    this.#nodes = urls.map((url) => ({
-      url: parseUrl(url),
+    this.#nodes = urls.map(parseUrl).map((url) => ({
+      url,
+      base: url.origin + url.pathname.replace(/\/+$/, ''),
       failures: 0,
       restUntilMs: 0,
       lastError: undefined,

@@ -33,8 +33,7 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
    */
   async push(payload: Data, options: PushOptions = {}): Promise<Pushed> {
     this.#session.checkOpen()
-    const [pushed] = await this.#session.pushes.push(this.name, [this.#item(payload, options)])
-    return pushed as Pushed
+    return await this.#session.pushes.push(this.name, this.#item(payload, options))
   }
 
   /**
@@ -57,7 +56,7 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     const stored: Pushed[] = []
     try {
       for (const chunk of chunked ? chunksOf(items) : [items]) {
-        if (chunk.length > 0) stored.push(...(await pushes.push(this.name, chunk)))
+        if (chunk.length > 0) stored.push(...(await pushes.pushTogether(this.name, chunk)))
       }
     } catch (error) {
       memory.failed(this.name, entries, keys)

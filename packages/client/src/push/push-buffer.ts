@@ -27,10 +27,14 @@ const blames = new Set<number | undefined>([400, 413, 422])
 export const requestItemsMax = 1_000
 const requestCharsMax = 1_000_000
 
+/** The maximum size of all waiting messages. A single call above it is accepted if nothing else waits. */
+const bufferCharsMax = 64 * 1024 * 1024
+
 interface PushCall {
   readonly items: readonly string[]
   readonly chars: number
-  readonly resolve: (pushed: Pushed[]) => void
+  /** Takes the results of the whole request and the index of the first result of this call. */
+  readonly resolve: (pushed: readonly Pushed[], at: number) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -43,31 +47,57 @@ export class PushBuffer {
   readonly #options: PushBufferOptions
   readonly #pending = new Map<string, PendingPushes>()
   #messages = 0
+  #chars = 0
   #whenEmpty: (() => void)[] = []
 
   constructor(options: PushBufferOptions) {
     this.#options = options
   }
 
-  /** Stores the items together: at most `requestItemsMax`. Resolves when they are stored. */
-  push(queue: string, items: readonly string[]): Promise<Pushed[]> {
-    if (this.#messages + items.length > this.#options.messagesMax) {
-      const text = `${this.#messages} messages are already waiting to be pushed`
-      return Promise.reject(new RouseError('buffer_full', text, { retryable: true }))
-    }
-    this.#messages += items.length
+  /** Resolves when the item is stored. */
+  push(queue: string, item: string): Promise<Pushed> {
     return new Promise((resolve, reject) => {
-      const chars = items.reduce((sum, item) => sum + item.length, 0)
-      const call = { items, chars, resolve, reject }
-      const pending = this.#pending.get(queue)
-      if (pending !== undefined) {
-        pending.waiting.push(call)
-        return
-      }
-      const opened: PendingPushes = { waiting: [call] }
-      this.#pending.set(queue, opened)
-      afterThisTurn(() => void this.#drain(queue, opened))
+      this.#add(queue, {
+        items: [item],
+        chars: item.length,
+        resolve: (pushed, at) => resolve(pushed[at] as Pushed),
+        reject,
+      })
     })
+  }
+
+  /** Stores the items together: at most `requestItemsMax`. Resolves when they are stored. */
+  pushTogether(queue: string, items: readonly string[]): Promise<Pushed[]> {
+    return new Promise((resolve, reject) => {
+      this.#add(queue, {
+        items,
+        chars: items.reduce((sum, item) => sum + item.length, 0),
+        resolve: (pushed, at) => resolve(pushed.slice(at, at + items.length)),
+        reject,
+      })
+    })
+  }
+
+  #add(queue: string, call: PushCall): void {
+    const { messagesMax } = this.#options
+    const isFull =
+      this.#messages + call.items.length > messagesMax ||
+      (this.#messages > 0 && this.#chars + call.chars > bufferCharsMax)
+    if (isFull) {
+      const text = `${this.#messages} messages are already waiting to be pushed`
+      call.reject(new RouseError('buffer_full', text, { retryable: true }))
+      return
+    }
+    this.#messages += call.items.length
+    this.#chars += call.chars
+    const pending = this.#pending.get(queue)
+    if (pending !== undefined) {
+      pending.waiting.push(call)
+      return
+    }
+    const opened: PendingPushes = { waiting: [call] }
+    this.#pending.set(queue, opened)
+    afterThisTurn(() => void this.#drain(queue, opened))
   }
 
   /** Resolves when no push is waiting or in flight, whether the pushes succeeded or failed. */
@@ -94,7 +124,7 @@ export class PushBuffer {
       const pushed = await this.#options.send(calls.flatMap(({ items }) => items))
       let at = 0
       for (const { items, resolve } of calls) {
-        resolve(pushed.slice(at, at + items.length))
+        resolve(pushed, at)
         at += items.length
       }
     } catch (error) {
@@ -106,7 +136,10 @@ export class PushBuffer {
       }
       for (const { reject } of calls) reject(error)
     }
-    for (const { items } of calls) this.#messages -= items.length
+    for (const { items, chars } of calls) {
+      this.#messages -= items.length
+      this.#chars -= chars
+    }
   }
 }
 

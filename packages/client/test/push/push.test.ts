@@ -2,7 +2,7 @@ import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { type Queue, traceparentOf } from '../../src/index.ts'
 import { clientOf, sharedCluster, unique } from '../support/cluster.ts'
-import { type ScriptedRequest, scriptedServer } from '../support/scripted-server.ts'
+import { forwardingServer } from '../support/forwarding-server.ts'
 
 const { urls } = await sharedCluster()
 
@@ -45,7 +45,7 @@ test('a delayed message is delivered when it is due', async (t) => {
 
 test('concurrent pushes share requests and stay in order', async (t) => {
   const name = unique()
-  const forwarded = await forwardingServer(t)
+  const forwarded = await forwardingServer(t, urls[0])
   const queue = clientOf(t, forwarded.url).queue(name)
   const pushed = await Promise.all(Array.from({ length: 2_500 }, (_, i) => queue.push(i)))
   t.equal(new Set(pushed.map(({ id }) => id)).size, 2_500)
@@ -103,7 +103,7 @@ test('pushMany is all or nothing', async (t) => {
 })
 
 test('pushMany refuses more messages than fit one request before sending anything', async (t) => {
-  const forwarded = await forwardingServer(t)
+  const forwarded = await forwardingServer(t, urls[0])
   const queue = clientOf(t, forwarded.url).queue(unique())
   const entries = Array.from({ length: 1_001 }, (_, payload) => ({ payload }))
   await t.rejects(queue.pushMany(entries), { code: 'invalid_request', message: /chunked: true/ })
@@ -125,7 +125,7 @@ test('a failed chunked pushMany reports what is stored, and repeating it stores 
     let fails = true
     let pushes = 0
     // The second request is stored, but its response is lost. Then no request gets a response for a while.
-    const forwarded = await forwardingServer(t, ({ path }) => {
+    const forwarded = await forwardingServer(t, urls[0], ({ path }) => {
       if (path === '/api/v1/push') pushes += 1
       return fails && pushes > 1
     })
@@ -146,7 +146,7 @@ test('a failed chunked pushMany reports what is stored, and repeating it stores 
 
 test('repeating pushMany with the same array stores nothing twice after a failure, but does after a success', async (t) => {
   let fails = true
-  const forwarded = await forwardingServer(t, () => fails)
+  const forwarded = await forwardingServer(t, urls[0], () => fails)
   const queue = clientOf(t, forwarded.url, { retryFor: '300ms' }).queue(unique())
   const entries = [{ payload: 1 }, { payload: 2 }]
   await t.rejects(queue.pushMany(entries), { code: 'no_answer' })
@@ -171,7 +171,7 @@ test('a runAt that is not a Date is refused with the name of the field', async (
 test('a push whose answer was lost is stored once', async (t) => {
   const name = unique()
   let dropped = 0
-  const forwarded = await forwardingServer(t, () => dropped++ === 0)
+  const forwarded = await forwardingServer(t, urls[0], () => dropped++ === 0)
   const queue = clientOf(t, forwarded.url).queue(name)
   const { status } = await queue.push('once')
   t.equal(status, 'duplicate', 'the first try had stored it')
@@ -185,7 +185,7 @@ test('a push whose answer was lost is not repeated if the dedupe window is too s
     const name = unique()
     await clientOf(t, urls).queue(name).configure({ dedupWindowSeconds })
     let dropped = 0
-    const forwarded = await forwardingServer(t, () => dropped++ === 0)
+    const forwarded = await forwardingServer(t, urls[0], () => dropped++ === 0)
     const queue = clientOf(t, forwarded.url).queue(name)
     await t.rejects(queue.push('once'), { code: 'outcome_unknown', retryable: false })
     t.same(await popAll(queue), ['once'], `${dedupWindowSeconds} s`)
@@ -230,20 +230,4 @@ async function popAll(queue: Queue<any, any>): Promise<unknown[]> {
     popped.push(...messages.map(({ data }) => data))
     await queue.ack(messages)
   }
-}
-
-/** A server that forwards every request to the node. If `drops` returns true, it drops the response. */
-async function forwardingServer(
-  t: Parameters<typeof scriptedServer>[0],
-  drops: (request: ScriptedRequest) => boolean = () => false,
-) {
-  return await scriptedServer(t, async (request) => {
-    const answer = await fetch(`${urls[0]}${request.path}`, {
-      method: request.method,
-      body: JSON.stringify(request.body),
-      headers: { 'content-type': 'application/json' },
-    })
-    const body = answer.status === 204 ? undefined : await answer.json()
-    return drops(request) ? 'destroy' : { status: answer.status, body }
-  })
 }

@@ -8,7 +8,7 @@ import { ackOf, type Ending, type Held, type HeldLease, rolledBack } from './hel
 
 export interface PendingAck {
   readonly held: Held
-  readonly ack: Ack
+  readonly ending: Ending
   /** Undefined if no caller waits for the result. */
   readonly onSettled: ((error: RouseError | undefined) => void) | undefined
   /** True if ackIn has acknowledged the message already, so that a refusal is the expected result. */
@@ -32,21 +32,40 @@ const wholeSizeMin = 8
 
 export class AckSender {
   readonly #options: AckSenderOptions
-  #pending: PendingAck[] = []
+  #loose: PendingAck[] = []
+  /** Completed messages of leases that may still be completed as a whole. */
+  readonly #partial = new Map<HeldLease, PendingAck[]>()
+  /** The messages of wholly completed leases, one list per lease. */
+  #whole: PendingAck[][] = []
   #sending: Promise<void> | undefined
+  #isSendingWhole = false
 
   constructor(options: AckSenderOptions) {
     this.#options = options
   }
 
-  get size(): number {
-    return this.#pending.length
+  /** A wholly completed lease waits for its request or for the answer to it. */
+  get hasWhole(): boolean {
+    return this.#isSendingWhole || this.#whole.length > 0
   }
 
   add(held: Held, ending: Ending, onSettled?: PendingAck['onSettled']): void {
     held.settled = true
-    const ack = ackOf(held, ending)
-    this.#pending.push({ held, ack, onSettled, isCheck: false, afterUnknown: false })
+    const ack = { held, ending, onSettled, isCheck: false, afterUnknown: false }
+    const { lease } = held
+    if (ending.status !== 'completed' || lease.size < wholeSizeMin) {
+      this.#loose.push(ack)
+      return
+    }
+    let completed = this.#partial.get(lease)
+    if (completed === undefined) {
+      completed = []
+      this.#partial.set(lease, completed)
+    }
+    completed.push(ack)
+    if (completed.length < lease.size) return
+    this.#partial.delete(lease)
+    this.#whole.push(completed)
   }
 
   /**
@@ -54,23 +73,31 @@ export class AckSender {
    * transaction of ackIn was rolled back.
    */
   check(held: Held, ending: Ending, onSettled?: PendingAck['onSettled']): void {
-    const ack = ackOf(held, ending)
-    this.#pending.push({ held, ack, onSettled, isCheck: true, afterUnknown: false })
+    this.#loose.push({ held, ending, onSettled, isCheck: true, afterUnknown: false })
   }
 
   /**
-   * Takes the acknowledgements that a fetch may carry: all but those of leases that are wholly completed.
+   * Takes the acknowledgements that a fetch may carry: all but those of leases that are wholly completed. If
+   * the fetch waits for messages, it may not carry those that a caller waits for, and not those of leases
+   * with an ackIn: while its transaction is open, they may have to wait for its locks.
    */
-  takeLoose(countMax: number): PendingAck[] {
-    const { whole, loose } = sort(this.#pending)
-    this.#pending = [...loose.slice(countMax), ...whole.flat()]
-    return loose.slice(0, countMax)
+  takeLoose(countMax: number, fetch: 'waits' | 'returns'): PendingAck[] {
+    const loose = this.#takeAll()
+    const taken: PendingAck[] = []
+    for (const ack of loose) {
+      const isTaken =
+        taken.length < countMax &&
+        (fetch === 'returns' || (ack.onSettled === undefined && !ack.held.lease.hasAckIn))
+      if (isTaken) taken.push(ack)
+      else this.#loose.push(ack)
+    }
+    return taken
   }
 
   /** The fetch that carried these acknowledgements failed, so they are sent again. */
   putBack(acks: readonly PendingAck[]): void {
     for (const ack of acks) ack.afterUnknown = true
-    this.#pending = [...acks, ...this.#pending]
+    this.#loose = [...acks, ...this.#loose]
   }
 
   settle(acks: readonly PendingAck[], outcomes: readonly AckOutcome[]): void {
@@ -79,7 +106,7 @@ export class AckSender {
 
   /** Sends pending acknowledgements unless a request is in flight. */
   send(countMax: number, onSent: () => void): void {
-    if (this.#sending !== undefined || this.#pending.length === 0) return
+    if (this.#sending !== undefined || this.#isEmpty) return
     this.#sending = this.#sendNow(countMax).finally(() => {
       this.#sending = undefined
       onSent()
@@ -88,18 +115,33 @@ export class AckSender {
 
   /** Resolves when every acknowledgement is sent or abandoned. */
   async flush(countMax: number): Promise<void> {
-    while (this.#sending !== undefined || this.#pending.length > 0) {
+    while (this.#sending !== undefined || !this.#isEmpty) {
       await (this.#sending ?? this.#sendNow(countMax))
     }
   }
 
+  get #isEmpty(): boolean {
+    return this.#loose.length === 0 && this.#whole.length === 0 && this.#partial.size === 0
+  }
+
+  /** Removes all acknowledgements except those of wholly completed leases. */
+  #takeAll(): PendingAck[] {
+    const all = this.#loose
+    for (const completed of this.#partial.values()) all.push(...completed)
+    this.#partial.clear()
+    this.#loose = []
+    return all
+  }
+
   async #sendNow(countMax: number): Promise<void> {
-    const { whole, loose } = sort(this.#pending)
-    const list = loose.slice(0, countMax)
-    this.#pending = loose.slice(countMax)
+    const list = this.#takeAll()
+    this.#loose = list.splice(countMax)
+    const whole = this.#whole
+    this.#whole = []
+    this.#isSendingWhole = whole.length > 0
     const { send, sendLease } = this.#options
     await Promise.all([
-      this.#await(list, () => send(list.map(({ ack }) => ack))),
+      this.#await(list, () => send(list.map(({ held, ending }) => ackOf(held, ending)))),
       ...whole.map((acks) =>
         this.#await(acks, async () => {
           const outcome = await sendLease((acks[0] as PendingAck).held.lease)
@@ -107,6 +149,7 @@ export class AckSender {
         }),
       ),
     ])
+    this.#isSendingWhole = false
   }
 
   async #await(
@@ -131,7 +174,7 @@ export class AckSender {
    */
   #faultOf(pending: PendingAck, outcome: AckOutcome | undefined): RouseError | undefined {
     const isAccepted = outcome === 'accepted' || outcome === 'dead-lettered'
-    if (pending.isCheck) return isAccepted ? faultOfCheck(pending.ack) : undefined
+    if (pending.isCheck) return isAccepted ? faultOfCheck(pending.ending) : undefined
     if (isAccepted) return undefined
     const unknown = outcome === 'unknown' || pending.afterUnknown
     if (!unknown) return leaseLost()
@@ -149,35 +192,10 @@ export class AckSender {
 }
 
 /** Undefined if the handler threw: its error has already been reported. */
-function faultOfCheck({ errorCode, error }: Ack): RouseError | undefined {
+function faultOfCheck({ errorCode, error }: Ending): RouseError | undefined {
   return errorCode === rolledBack.errorCode
     ? new RouseError('ack_in_rolled_back', error ?? '')
     : undefined
-}
-
-/**
- * `whole`: the acknowledgements of leases of which all messages are completed and none was acknowledged
- * before, one list per lease. `loose`: all others.
- */
-function sort(pending: readonly PendingAck[]): { whole: PendingAck[][]; loose: PendingAck[] } {
-  const completed = new Map<HeldLease, PendingAck[]>()
-  const loose: PendingAck[] = []
-  for (const ack of pending) {
-    const { lease } = ack.held
-    if (ack.ack.status !== 'completed' || lease.size < wholeSizeMin) {
-      loose.push(ack)
-      continue
-    }
-    const others = completed.get(lease)
-    if (others === undefined) completed.set(lease, [ack])
-    else others.push(ack)
-  }
-  const whole: PendingAck[][] = []
-  for (const [lease, acks] of completed) {
-    if (acks.length === lease.size) whole.push(acks)
-    else loose.push(...acks)
-  }
-  return { whole, loose }
 }
 
 export function leaseLost(cause?: unknown): RouseError {

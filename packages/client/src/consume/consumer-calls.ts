@@ -35,6 +35,8 @@ export interface Fetch {
   readonly from?: 'all' | 'new' | Date | undefined
   readonly signal?: AbortSignal | undefined
   readonly leave?: AbortSignal | undefined
+  /** No try begins later than this after the first. Default: the client's. */
+  readonly retryForMs?: number | undefined
 }
 
 /** The time limits of a call. */
@@ -89,6 +91,7 @@ export class ConsumerCalls<Data> {
         subscriptionFrom: from instanceof Date ? from.toISOString() : undefined,
       }),
       timeoutMs: waitMs + answerMsMax,
+      retryForMs: fetch.retryForMs,
       signal: fetch.signal,
       leave: fetch.leave,
       // If the answer is lost, the auto-acknowledged messages are lost, too: the caller must see the error.

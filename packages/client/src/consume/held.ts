@@ -13,6 +13,8 @@ export interface HeldLease {
   sinceMs: number
   renewing: boolean
   lost: boolean
+  /** A handler used ackIn on a message of this lease. */
+  hasAckIn: boolean
 }
 
 /** One call of ackIn: its messages are acknowledged together or not at all. */

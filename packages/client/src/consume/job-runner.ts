@@ -36,6 +36,8 @@ export interface QueueOrder {
   readonly holds: boolean
 }
 
+const completed: Ending = { status: 'completed' }
+
 /** The maximum number of waiting messages, including those that ordering blocks. */
 const backlogMax = 2_000
 
@@ -119,22 +121,27 @@ export class JobRunner {
       const messages = this.#backlog.take(batch)
       if (messages.length === 0) return
       this.#running += 1
-      void this.#carryOut(messages)
+      this.#carryOut(messages)
     }
   }
 
   /**
    * Calls the handler once for all messages and, if that fails, once for each, so that only the bad message
-   * is charged an attempt.
+   * is charged an attempt. A handler that returns, the usual case, costs no promise but its own.
    */
-  async #carryOut(messages: readonly Held[]): Promise<void> {
-    if (await this.#failsTogether(messages)) await this.#carryOutSingly(messages)
-    this.#running -= 1
-    this.#backlog.done(messages)
-    this.#prefetch.handled(messages.length, nowMs())
-    if (this.#running === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
-    this.#run()
-    this.#options.onChange()
+  #carryOut(messages: readonly Held[]): void {
+    const job = this.#open(messages)
+    this.#handle(job).then(
+      () => {
+        const checked = this.#returned(job)
+        if (checked === undefined) this.#done(messages)
+        else void checked.then(() => this.#done(messages))
+      },
+      async (error: unknown) => {
+        if (await this.#threw(job, error)) await this.#carryOutSingly(messages)
+        this.#done(messages)
+      },
+    )
   }
 
   /**
@@ -144,25 +151,45 @@ export class JobRunner {
   async #carryOutSingly(messages: readonly Held[]): Promise<void> {
     for (const held of messages) if (!held.settled) this.#singly.add(held)
     for (const held of messages) {
-      if (this.#singly.delete(held) && !held.lease.lost) await this.#failsTogether([held])
+      if (!this.#singly.delete(held) || held.lease.lost) continue
+      const job = this.#open([held])
+      await this.#handle(job).then(
+        () => this.#returned(job),
+        (error: unknown) => this.#threw(job, error),
+      )
     }
   }
 
-  /** Calls the handler. Returns true if the call failed and more than one open message may be the cause. */
-  async #failsTogether(messages: readonly Held[]): Promise<boolean> {
+  #open(messages: readonly Held[]): Job {
     const job = new Job(messages, this)
     this.#jobs.add(job)
-    let ending: Ending = { status: 'completed' }
+    return job
+  }
+
+  /** Resolves when the handler has ended; rejects if it threw. */
+  #handle(job: Job): Promise<unknown> {
     try {
-      await this.#options.handle(job)
+      return Promise.resolve(this.#options.handle(job))
     } catch (error) {
-      const givesBack = this.#stopped && job.isAborted
-      ending = givesBack ? { status: 'retry' } : failedBy(error)
-      if (!givesBack) {
-        const message = messages.length === 1 ? messages[0]?.message : undefined
-        this.#options.settings.onError(error, { kind: 'handler', message })
-        if (messages.length > 1) await this.#reopen(job)
-      }
+      return Promise.reject(error)
+    }
+  }
+
+  #returned(job: Job): Promise<unknown> | undefined {
+    this.#jobs.delete(job)
+    this.#endOpen(job, completed)
+    return this.#checkAckIn(job, completed)
+  }
+
+  /** Resolves to true if more than one open message may be the cause. They have then not ended. */
+  async #threw(job: Job, error: unknown): Promise<boolean> {
+    const { messages } = job
+    const givesBack = this.#stopped && job.isAborted
+    let ending: Ending = givesBack ? { status: 'retry' } : failedBy(error)
+    if (!givesBack) {
+      const message = messages.length === 1 ? messages[0]?.message : undefined
+      this.#options.settings.onError(error, { kind: 'handler', message })
+      if (messages.length > 1) await this.#reopen(job)
     }
     this.#jobs.delete(job)
     if (ending.status === 'failed' && job.open.length > 1) {
@@ -174,6 +201,16 @@ export class JobRunner {
     const isBlamed = ending.status !== 'failed' || messages.length === 1
     await this.#checkAckIn(job, isBlamed ? ending : { status: 'retry' })
     return false
+  }
+
+  /** The handler of these messages has ended, and the next one may start. */
+  #done(messages: readonly Held[]): void {
+    this.#running -= 1
+    this.#backlog.done(messages)
+    this.#prefetch.handled(messages.length, nowMs())
+    if (this.#running === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
+    this.#run()
+    this.#options.onChange()
   }
 
   /**
@@ -198,13 +235,13 @@ export class JobRunner {
    * Acknowledges messages with this ending although ackIn has acknowledged them. If the transaction of ackIn
    * was committed, the server refuses the ending. If the transaction was rolled back, the messages are
    * redelivered now and not only when their lease expires. In an ordered queue the next message waits for the
-   * server's answer.
+   * server's answer; otherwise, and if there is nothing to check, the result is undefined.
    */
-  async #checkAckIn(job: Job, ending: Ending): Promise<void> {
+  #checkAckIn(job: Job, ending: Ending): Promise<unknown> | undefined {
     const { acks, onChange } = this.#options
     const hasReturned = ending.status === 'completed'
     const acked = job.messages.filter(({ ackedIn, lease }) => ackedIn !== undefined && !lease.lost)
-    if (acked.length === 0) return
+    if (acked.length === 0) return undefined
     const checks = acked.map((held) => {
       if (!hasReturned) this.#holdBack(held, ending)
       return new Promise<void>((resolve) => {
@@ -215,7 +252,7 @@ export class JobRunner {
       })
     })
     onChange()
-    if (this.#order?.holds === true) await Promise.all(checks)
+    return this.#order?.holds === true ? Promise.all(checks) : undefined
   }
 
   /** Ends the messages that are still open. No caller waits for these acknowledgements. */
@@ -266,6 +303,7 @@ export class JobRunner {
   async ackIn(messages: readonly Held[], executor: SqlExecutor): Promise<void> {
     if (messages.length === 0) return
     if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
+    for (const { lease } of messages) lease.hasAckIn = true
     // Always in the same order, so that two handlers with messages of the same leases do not deadlock.
     const leases = messages.map(({ message }) => message.leaseId ?? '').sort(byCodeUnit)
     try {

@@ -1,9 +1,15 @@
-// Fetches messages, runs handlers, and acknowledges.
+// Fetches messages, runs handlers, and acknowledges. Handlers wait for none of these requests.
 //
-// While the queue has more messages, each fetch also carries acknowledgements. After a fetch that returns
-// fewer messages than requested, the next fetch waits at the server, and acknowledgements are sent in
-// separate requests, so that the waiting fetch does not delay them. A lease whose messages are all completed
-// is always acknowledged by a separate request. Handlers wait for none of these requests.
+// A fetch also carries the acknowledgements that are pending when it is sent. The server applies them, and
+// then the fetch waits for messages, but only briefly, because its answer contains their results. A fetch
+// without acknowledgements waits long. Acknowledgements that become pending while a fetch waits are sent in
+// separate requests.
+//
+// A lease whose messages are all completed is acknowledged by a separate request, which costs the server less
+// than a list. If the queue may have more messages, the next fetch is sent at the same time. Otherwise it is
+// held back until the answer, for a few milliseconds at most: in an ordered queue it would find the partitions
+// still leased. After a fetch with many messages the next one is held back in any case, so that it returns
+// more: a fetch costs the server much more than a message in it.
 
 import { afterThisTurn, nowMs, pause } from '../clock.ts'
 import { type Duration, parseDuration } from '../duration.ts'
@@ -12,7 +18,7 @@ import { systemRandom } from '../randomness.ts'
 import { RouseError } from '../rouse-error.ts'
 import { AckSender, leaseLost, type PendingAck } from './ack-sender.ts'
 import { type ConsumerCalls, requestAcksMax } from './consumer-calls.ts'
-import type { Held, HeldLease } from './held.ts'
+import { ackOf, type Held, type HeldLease } from './held.ts'
 import type { Job } from './job.ts'
 import { JobRunner, type QueueOrder } from './job-runner.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
@@ -31,6 +37,16 @@ export interface WorkerOptions {
 
 /** How long a fetch waits at the server before it returns empty. */
 const parkedMs = 30_000
+/** The same for a fetch with acknowledgements; at most a sixth of the lease time. */
+const carryingMs = 1_000
+/** A fetch with acknowledgements that takes longer than its wait and this time counts as failed. */
+const carryingSlackMs = 1_000
+/** How long acknowledgements are sent separately after such a fetch failed: a lock may delay them. */
+const carryPauseMs = 5_000
+/** How long a fetch is held back at most. */
+const holdMs = 5
+/** After a fetch with this many messages, the next one is held back. */
+const gatherMin = 32
 const fetchMax = 1_000
 const stopTimeoutDefault = '10s'
 /** How long a handler may run after its signal aborted. */
@@ -63,6 +79,12 @@ export class Worker {
   #failedFetches = 0
   /** The last fetch returned as many messages as requested, so there may be more. */
   #hasMore = false
+  /** The number of messages of the last fetch. */
+  #lastCount = 0
+  /** No fetch carries acknowledgements before this time. */
+  #carryFromMs = 0
+  /** Set while the next fetch is held back. */
+  #hold: { isOver: boolean; readonly timer: ReturnType<typeof setTimeout> } | undefined
   #talking = false
   #stopping: Promise<void> | undefined
 
@@ -163,10 +185,10 @@ export class Worker {
    * server refuses the worker's acknowledgement. The lease is not lost then, so the worker queries the state
    * of the message before it reports a lost lease.
    */
-  #refused({ ack, held, onSettled }: PendingAck, error: RouseError, isOurs: boolean): void {
+  #refused({ ending, held, onSettled }: PendingAck, error: RouseError, isOurs: boolean): void {
     const { message } = held
     const report = (): void => this.#settings.onError(error, { kind: 'ack', message })
-    const mayBeEnded = error.code === 'lease_lost' && ack.status === 'completed' && isOurs
+    const mayBeEnded = error.code === 'lease_lost' && ending.status === 'completed' && isOurs
     if (!mayBeEnded || onSettled !== undefined || this.#refusalsWaiting >= refusalsMax)
       return report()
     this.#refusalsWaiting += 1
@@ -212,18 +234,47 @@ export class Worker {
 
   #sendRequests(): void {
     const batch = Math.min(this.#runner.wanted, fetchMax)
-    if (this.#fetching === undefined && batch > 0) {
-      this.#fetching = this.#fetch(batch).finally(() => {
-        this.#fetching = undefined
-        this.#scheduleRequests()
-      })
-    }
+    const fetches = this.#fetching === undefined && batch > 0 && !this.#isHeld()
+    const acks = fetches ? this.#takeCarried() : []
     this.#acks.send(requestAcksMax, () => this.#scheduleRequests())
+    if (!fetches) return
+    this.#fetching = this.#fetch(batch, acks).finally(() => {
+      this.#fetching = undefined
+      this.#scheduleRequests()
+    })
   }
 
-  async #fetch(batch: number): Promise<void> {
+  /** The acknowledgements that the next fetch carries. */
+  #takeCarried(): PendingAck[] {
+    if (this.#hasMore) return this.#acks.takeLoose(requestAcksMax, 'returns')
+    if (this.#acks.hasWhole || nowMs() < this.#carryFromMs) return []
+    return this.#acks.takeLoose(requestAcksMax, 'waits')
+  }
+
+  /** Whether the next fetch is still held back. */
+  #isHeld(): boolean {
+    const gathers = this.#acks.hasWhole || this.#lastCount >= gatherMin
+    if (!gathers || this.#hasMore || this.#hold?.isOver === true) {
+      clearTimeout(this.#hold?.timer)
+      this.#hold = undefined
+      return false
+    }
+    if (this.#hold !== undefined) return true
+    const hold = {
+      isOver: false,
+      timer: setTimeout(() => {
+        hold.isOver = true
+        this.#scheduleRequests()
+      }, holdMs),
+    }
+    this.#hold = hold
+    return true
+  }
+
+  async #fetch(batch: number, acks: readonly PendingAck[]): Promise<void> {
     const { leaseSeconds, from } = this.#settings
-    const acks = this.#hasMore ? this.#acks.takeLoose(requestAcksMax) : []
+    const begunMs = nowMs()
+    const carryMs = this.#hasMore ? 0 : Math.min(carryingMs, (leaseSeconds * 1_000) / 6)
     try {
       const { messages, outcomes } = await this.#calls.fetch({
         batch,
@@ -232,20 +283,34 @@ export class Worker {
         from,
         ...(acks.length === 0
           ? { waitMs: parkedMs, leave: this.#leaving.signal, signal: this.#parked.signal }
-          : { waitMs: 0, acks: acks.map(({ ack }) => ack), signal: this.#cut.signal }),
+          : {
+              waitMs: Math.floor(carryMs),
+              acks: acks.map(({ held, ending }) => ackOf(held, ending)),
+              leave: this.#leaving.signal,
+              signal: this.#cut.signal,
+              retryForMs: 0,
+            }),
       })
       this.#failedFetches = 0
       this.#hasMore = messages.length >= batch
+      this.#lastCount = messages.length
       this.#acks.settle(acks, outcomes)
+      if (acks.length > 0 && nowMs() - begunMs > carryMs + carryingSlackMs) this.#pauseCarrying()
       await this.#take(messages)
     } catch (error) {
       this.#acks.putBack(acks)
       this.#hasMore = false
       if (this.#leaving.signal.aborted) return
+      // The acknowledgements may be the reason. They and the next fetch are sent separately, with retries.
+      if (acks.length > 0) return this.#pauseCarrying()
       this.#settings.onError(error, { kind: 'fetch' })
       this.#failedFetches += 1
       await pause(backoffMs(this.#failedFetches, systemRandom), this.#leaving.signal)
     }
+  }
+
+  #pauseCarrying(): void {
+    this.#carryFromMs = nowMs() + carryPauseMs
   }
 
   async #take(messages: readonly Message[]): Promise<void> {
@@ -258,6 +323,7 @@ export class Worker {
       sinceMs: nowMs(),
       renewing: false,
       lost: false,
+      hasAckIn: false,
     }
     this.#keeper.keep(lease)
     const held = messages.map((message) => ({

@@ -3,14 +3,15 @@ export type { ErrorCode, ErrorKind } from './error-registry.ts'
 export { errorKind, errorRegistry, isErrorCode } from './error-registry.ts'
 export type { FieldError, Problem, RouseErrorOptions } from './errors.ts'
 export { fieldError, fieldErrors, fieldErrorsMax, RouseError, toProblem } from './errors.ts'
-export type { LeasedMessageName, LeaseToken } from './lease-token.ts'
+export type { LeasedMessageName, LeaseToken, UuidV7Options } from './ids.ts'
 export {
+  createUuidV7,
   decodeLeaseToken,
   encodeLeaseToken,
   hashTransactionId,
   matchesTransaction,
   transactionIdFor,
-} from './lease-token.ts'
+} from './ids.ts'
 export type { Limits } from './limits.ts'
 export { limits, requestDefaults } from './limits.ts'
 export {
@@ -178,7 +179,5 @@ export {
 } from './schemas/transaction.ts'
 export type { WhyAnswer, WhyQuery, WhyReason } from './schemas/why.ts'
 export { WhyAnswerSchema, WhyQuerySchema, whyCodes } from './schemas/why.ts'
-export type { UuidV7Options } from './uuid-v7.ts'
-export { createUuidV7 } from './uuid-v7.ts'
 export type { GrantOutcome, PopSource, WaitGroup } from './wait-group.ts'
 export type { WakeHint } from './wake-hint.ts'

@@ -39,6 +39,8 @@ export class HostClient extends pg.Client {
   readonly server: DatabaseHost
   /** True if the client must not be used again, although its connection may still be open. */
   isRetired = false
+  /** How often the pool handed out this client. */
+  uses = 0
   readonly #options: HostClientOptions
   readonly #config: pg.ClientConfig
   readonly #socket: Socket

@@ -43,6 +43,7 @@ export class HostPool extends pg.Pool {
   readonly #hasSeveral: boolean
   readonly #watch: SilenceWatch
   readonly #clients = new Set<HostClient>()
+  readonly #inUse = new Set<HostClient>()
   readonly #limit: ConnectionLimit
   readonly #onLimit: (limit: PoolLimit) => void
   readonly #newTest: () => HostClient
@@ -79,6 +80,7 @@ export class HostPool extends pg.Pool {
       return new HostClient(config, { server: finder.best, readWrite: false, keepSettings: true })
     }
     this.#watch = new SilenceWatch({
+      inUse: this.#inUse,
       newClient: (server) => {
         const config = { ...clientConfig, query_timeout: connectTimeoutMs }
         return new HostClient(config, { server, readWrite: false, keepSettings: true })
@@ -181,10 +183,15 @@ export class HostPool extends pg.Pool {
       this.options.max = this.#limit.current
     })
     this.on('remove', (client) => this.#clients.delete(asHostClient(client)))
-    this.on('acquire', (client) => this.#watch.began(asHostClient(client)))
+    this.once('acquire', () => this.#watch.start())
+    this.on('acquire', (client) => {
+      const acquired = asHostClient(client)
+      acquired.uses += 1
+      this.#inUse.add(acquired)
+    })
     this.on('release', (_error, client) => {
       const released = asHostClient(client)
-      this.#watch.ended(released)
+      this.#inUse.delete(released)
       // The pool does not take back a client that is ending.
       const isAbandoned = this.#hasSeveral && this.#finder.isAbandoned(released.server)
       if (released.isRetired || isAbandoned) released.end().catch(() => {})
@@ -195,7 +202,7 @@ export class HostPool extends pg.Pool {
   #leaveAbandoned(): void {
     for (const client of this.#clients) {
       if (!this.#finder.isAbandoned(client.server)) continue
-      if (!this.#watch.isInUse(client)) client.abandon()
+      if (!this.#inUse.has(client)) client.abandon()
     }
   }
 
@@ -203,7 +210,7 @@ export class HostPool extends pg.Pool {
   #letGo(lost: HostClient): void {
     lost.abandon('the server runs no statement of this connection')
     for (const client of this.#clients) {
-      const isIdle = !this.#watch.isInUse(client)
+      const isIdle = !this.#inUse.has(client)
       if (isIdle && client.server === lost.server) client.abandon()
     }
   }

@@ -17,6 +17,8 @@ import type { HostClient } from './host-client.ts'
 import { type BackendStates, readBackendStates } from './host-statements.ts'
 
 export interface SilenceWatchOptions {
+  /** The connections in use. Read at each tick, so that the watch costs a statement nothing. */
+  readonly inUse: ReadonlySet<HostClient>
   /** A new client for this server, not yet connected. */
   readonly newClient: (server: DatabaseHost) => HostClient
   readonly onSilent: (server: DatabaseHost) => void
@@ -30,6 +32,8 @@ const greetingTicks = 6
 const lostTicks = 2
 
 interface Watched {
+  /** The use of the connection that this state belongs to. */
+  readonly use: number
   bytesRead: number
   quietFor: number
   /** For how many ticks the server has run no statement of this connection; undefined if it may run one. */
@@ -45,7 +49,7 @@ interface Greeting {
 
 export class SilenceWatch {
   readonly #options: SilenceWatchOptions
-  readonly #inUse = new Map<HostClient, Watched>()
+  readonly #watched = new WeakMap<HostClient, Watched>()
   readonly #greetings = new Map<DatabaseHost, Greeting>()
   #timer: NodeJS.Timeout | undefined
 
@@ -53,18 +57,8 @@ export class SilenceWatch {
     this.#options = options
   }
 
-  began(client: HostClient): void {
-    this.#inUse.set(client, { bytesRead: -1, quietFor: 0, lostFor: undefined })
-    if (this.#timer !== undefined) return
+  start(): void {
     this.#timer = setInterval(() => this.#tick(), tickMs).unref()
-  }
-
-  ended(client: HostClient): void {
-    this.#inUse.delete(client)
-  }
-
-  isInUse(client: HostClient): boolean {
-    return this.#inUse.has(client)
   }
 
   stop(): void {
@@ -79,7 +73,8 @@ export class SilenceWatch {
       greeting.waitedFor += 1
       if (greeting.waitedFor > greetingTicks) this.#isSilent(server)
     }
-    for (const [client, watched] of this.#inUse) {
+    for (const client of this.#options.inUse) {
+      const watched = this.#stateOf(client)
       const isQuiet = client.bytesRead === watched.bytesRead
       watched.quietFor = isQuiet ? watched.quietFor + 1 : 0
       watched.lostFor = isQuiet && watched.lostFor !== undefined ? watched.lostFor + 1 : undefined
@@ -116,7 +111,8 @@ export class SilenceWatch {
 
   /** Finds nothing behind a pooler: the pids that a pooler reports are not those of backends. */
   async #findLost(client: HostClient): Promise<void> {
-    const quiet = [...this.#inUse].filter(([one, { quietFor }]) => {
+    const inUse = Array.from(this.#options.inUse, (one) => [one, this.#stateOf(one)] as const)
+    const quiet = inUse.filter(([one, { quietFor }]) => {
       return one.server === client.server && one.isAsking && quietFor >= quietTicks
     })
     const pids = quiet.map(([one]) => one.backendPid)
@@ -124,14 +120,25 @@ export class SilenceWatch {
     if (own !== client.backendPid) return
     for (const [one, watched] of quiet) {
       const isAtWork = one.backendPid === 0 || atWork.includes(one.backendPid)
-      const isAsBefore = this.#inUse.get(one) === watched && one.bytesRead === watched.bytesRead
+      const isSameUse = this.#options.inUse.has(one) && one.uses === watched.use
+      const isAsBefore = isSameUse && one.bytesRead === watched.bytesRead
       if (!isAtWork && isAsBefore) watched.lostFor = 0
     }
   }
 
   /** The server answered: the next check starts only after another full quiet period. */
   #restartQuiet(server: DatabaseHost): void {
-    for (const [client, watched] of this.#inUse) if (client.server === server) watched.quietFor = 0
+    for (const client of this.#options.inUse) {
+      if (client.server === server) this.#stateOf(client).quietFor = 0
+    }
+  }
+
+  #stateOf(client: HostClient): Watched {
+    const known = this.#watched.get(client)
+    if (known?.use === client.uses) return known
+    const watched = { use: client.uses, bytesRead: -1, quietFor: 0, lostFor: undefined }
+    this.#watched.set(client, watched)
+    return watched
   }
 
   #isSilent(server: DatabaseHost): void {

@@ -57,6 +57,14 @@ export const delivery: readonly Measure[] = [
     call: (probe) => push(probe, [item('hot', 'p0', { transactionId: 'new' })]),
   },
   {
+    name: 'a push with keys to two partitions',
+    call: (probe) =>
+      push(
+        probe,
+        ['c300', 'c301'].map((name) => item('cold', name, { transactionId: 'new' })),
+      ),
+  },
+  {
     name: 'a push with a duplicate key',
     call: (probe, { size }) =>
       push(probe, [item('hot', 'p0', { transactionId: `k${size.hot - 7}` })]),

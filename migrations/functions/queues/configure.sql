@@ -38,7 +38,7 @@ begin
     end if;
   end if;
   -- barrier: configure-locked
-  v_merged := jsonb_strip_nulls(v_queue.options || p_options);
+  v_merged := rouse.merge_options(v_queue.options, p_options);
   v_new := rouse.options_after(v_queue, p_options);
   if v_new ->> 'ordering' <> v_queue.ordering or v_new ->> 'onFailure' <> v_queue.on_failure
      or (v_new ->> 'windowBuffer')::bigint * 1000 <> v_queue.window_ms

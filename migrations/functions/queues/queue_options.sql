@@ -79,7 +79,8 @@ as $$
 $$;
 
 -- All options of a queue created now: built-in defaults, then the server's, then the queue's own. The two
--- deprecated names (retryDelay, dlqAfterMaxRetries) also set the options that replaced them.
+-- deprecated names (retryDelay, dlqAfterMaxRetries) also set the options that replaced them. Dead letters are
+-- kept if either of their two names is true: existing clients send both, and a message must not be lost.
 -- Parameters: the queue's own options. Result: a complete set. Locks: none.
 create or replace function rouse.resolve_options(p_options jsonb) returns jsonb
 language sql stable
@@ -94,6 +95,7 @@ as $$
     || case when o ? 'dlqAfterMaxRetries' and not o ? 'deadLetterQueue'
          then jsonb_build_object('deadLetterQueue', o -> 'dlqAfterMaxRetries') else '{}' end
     || o
+    || case when o -> 'dlqAfterMaxRetries' = 'true' then '{"deadLetterQueue": true}' else '{}'::jsonb end
   from chosen
 $$;
 
@@ -124,6 +126,16 @@ as $$
                  where o.key in ('retryDelay', 'dlqAfterMaxRetries')), '{}')
 $$;
 
+-- The queue's own options after a change. A change of dead letters under one name ends what was set earlier
+-- under the other.
+-- Parameters: the queue's own options, the options to change. Result: its own options. Locks: none.
+create or replace function rouse.merge_options(p_own jsonb, p_changes jsonb) returns jsonb
+language sql immutable
+as $$
+  select jsonb_strip_nulls(case when p_changes ?| array['deadLetterQueue', 'dlqAfterMaxRetries']
+    then p_own - array['deadLetterQueue', 'dlqAfterMaxRetries'] else p_own end || p_changes)
+$$;
+
 -- The options of a queue after a change: an option in the change gets its new value. If the new value is
 -- null, the option gets the current default. The other options stay.
 -- Parameters: the queue, the options to change. Result: a complete set. Locks: none.
@@ -131,7 +143,7 @@ create or replace function rouse.options_after(p_queue rouse.queues, p_changes j
 language sql stable
 as $$
   select rouse.options_in_force(p_queue) || coalesce(jsonb_object_agg(n.name, r.options -> n.name), '{}')
-  from (select rouse.resolve_options(jsonb_strip_nulls(p_queue.options || p_changes)) as options) r,
+  from (select rouse.resolve_options(rouse.merge_options(p_queue.options, p_changes)) as options) r,
     (select case k when 'retryDelay' then 'retryBackoffMs' when 'dlqAfterMaxRetries' then 'deadLetterQueue' else k end as name
      from jsonb_object_keys(p_changes) k) n
 $$;

@@ -7,7 +7,7 @@ export const limits = Object.freeze({
   headerBytesMax: 8 * KiB,
   headersTimeoutMs: 10_000,
   nameBytesMax: 255,
-  pushItemsMax: 1_000,
+  pushItemsMax: 10_000,
   payloadBytesMax: 1 * MiB,
   messageHeadersBytesMax: 64 * KiB,
   delayMsMax: 31_536_000_000,

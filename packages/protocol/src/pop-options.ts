@@ -4,7 +4,12 @@ import { fieldError } from './errors.ts'
 import { limits as defaultLimits, type Limits, requestDefaults } from './limits.ts'
 import { parseConsumerGroup, parseNamespace, parseTask } from './names.ts'
 import { parseBoolean, parseChoice, parseDecimal, parseTime, type Range } from './query-values.ts'
-import { type PopBody, PopQuerySchema, subscriptionModes } from './schemas/pop.ts'
+import {
+  type PopBody,
+  PopQuerySchema,
+  subscriptionModeAliases,
+  subscriptionModes,
+} from './schemas/pop.ts'
 
 export interface PopOptions {
   readonly batch: number
@@ -69,8 +74,8 @@ function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {
       integer('partitions', partitions, 1, limits.partitionsMax) ?? requestDefaults.partitions,
     subscription: readSubscription(fields),
     leaseSeconds: integer('leaseSeconds', leaseSeconds, 1, limits.leaseSecondsMax),
-    namespace: fields.namespace === undefined ? undefined : parseNamespace(fields.namespace),
-    task: fields.task === undefined ? undefined : parseTask(fields.task),
+    namespace: isAbsent(fields.namespace) ? undefined : parseNamespace(fields.namespace),
+    task: isAbsent(fields.task) ? undefined : parseTask(fields.task),
   }
 }
 
@@ -82,10 +87,20 @@ function readSubscription(fields: PopFields): PopOptions['subscription'] {
   const mode =
     subscriptionMode === undefined
       ? 'all'
-      : parseChoice('subscriptionMode', subscriptionMode, subscriptionModes)
+      : parseChoice('subscriptionMode', withoutAlias(subscriptionMode), subscriptionModes)
   if (subscriptionFrom === undefined) return mode
   if (subscriptionFrom === 'now') return 'new'
   return { fromMs: parseTime('subscriptionFrom', subscriptionFrom) }
+}
+
+function withoutAlias(mode: unknown): unknown {
+  const aliases: Readonly<Record<string, string>> = subscriptionModeAliases
+  return typeof mode === 'string' && Object.hasOwn(aliases, mode) ? aliases[mode] : mode
+}
+
+/** Existing clients send an empty namespace or task for an absent one. */
+function isAbsent(name: unknown): boolean {
+  return name === undefined || name === ''
 }
 
 function checkInteger(field: string, value: unknown, { min, max }: Range): number {

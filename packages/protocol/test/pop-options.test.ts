@@ -67,6 +67,17 @@ test('a new group starts at all, new, or a time', async (t) => {
   })
 })
 
+test('the words of existing clients: modes, and an empty namespace or task', async (t) => {
+  for (const read of [readPopQuery, readPopBody]) {
+    t.equal(read({ subscriptionMode: 'new-only' }).subscription, 'new')
+    t.equal(read({ subscriptionMode: 'from_beginning' }).subscription, 'all')
+    t.strictSame(read({ namespace: '', task: '' }), defaults)
+    t.throws(() => read({ subscriptionMode: 'toString' }), {
+      message: 'subscriptionMode must be all or new',
+    })
+  }
+})
+
 test('a value beyond its limit or of the wrong type is refused by name', async (t) => {
   const wrong: [() => unknown, string][] = [
     [() => readPopQuery({ batch: '0' }), 'batch'],

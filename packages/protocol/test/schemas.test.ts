@@ -23,8 +23,8 @@ test('a payload may be any JSON value but must be present', async (t) => {
   t.ok(Value.Check(PushBodySchema, { items: [] }))
 })
 
-test('a push of more than 1,000 items is refused', async (t) => {
-  const items = Array.from({ length: 1_000 }, () => ({ queue: 'q', payload: 1 }))
+test('a push of more than 10,000 items is refused', async (t) => {
+  const items = Array.from({ length: 10_000 }, () => ({ queue: 'q', payload: 1 }))
   t.ok(Value.Check(PushBodySchema, { items }))
   t.notOk(Value.Check(PushBodySchema, { items: [...items, items[0]] }))
 })

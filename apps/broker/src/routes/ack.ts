@@ -160,7 +160,7 @@ function readReceipt(ack: AckReceiptBody): AckItem | undefined {
 export function readEnding(ending: Ending): Omit<AckItem, 'leaseId'> {
   const { status, error, errorCode, delayMs } = ending
   return {
-    status: status ?? 'completed',
+    status: status === undefined || status === 'success' ? 'completed' : status,
     errorMessage: error === undefined ? undefined : storable(error),
     errorCode: errorCode === undefined ? undefined : storable(errorCode),
     delayMs,

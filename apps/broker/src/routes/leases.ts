@@ -33,7 +33,8 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
         durationMs: seconds * 1_000,
       })
       if (expiresAtMs === null) throw leaseLost()
-      return { leaseId, expiresAt: new Date(expiresAtMs).toISOString(), success: true }
+      const expiresAt = new Date(expiresAtMs).toISOString()
+      return { leaseId, expiresAt, newExpiresAt: expiresAt, success: true }
     },
   )
 

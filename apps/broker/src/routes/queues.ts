@@ -99,8 +99,8 @@ async function configureQueue(
 ): Promise<ConfigureAnswer> {
   const { queue, namespace, task } = readFields({
     queue: () => parseQueueName(body.queue),
-    namespace: () => (body.namespace === undefined ? undefined : parseNamespace(body.namespace)),
-    task: () => (body.task === undefined ? undefined : parseTask(body.task)),
+    namespace: () => (isAbsent(body.namespace) ? undefined : parseNamespace(body.namespace)),
+    task: () => (isAbsent(body.task) ? undefined : parseTask(body.task)),
   })
   const options = checkNumbers(body.options ?? {})
   const mayMove = namespace !== undefined || task !== undefined
@@ -112,6 +112,11 @@ async function configureQueue(
   const hint = { queue, partition: null, group: null, ...place, count: 0 }
   tellConfigured(hint, configured.version, mayMove && hasMoved(before, configured))
   return { configured: true, queueId: configured.queueId, options: configured.options }
+}
+
+/** Existing clients send an empty namespace or task for an absent one. */
+function isAbsent(name: unknown): boolean {
+  return name === undefined || name === ''
 }
 
 /** JSON.parse reads 1e999 as Infinity, and JSON.stringify writes that as null, which resets the option. */

@@ -150,8 +150,22 @@ test('a payload that is missing, too large or too deeply nested is refused', asy
 })
 
 test('a push with more items than the limit is refused, not truncated', async (t) => {
-  const items = Array.from({ length: 1_001 }, () => ({ queue: 'q', payload: 1 }))
-  t.equal((await api.push(...items)).status, 400)
+  const queue = unique()
+  const items = Array.from({ length: 10_001 }, () => ({ queue, payload: 1 }))
+  t.match(await api.push(...items), { status: 400, body: { errors: [{ field: 'items' }] } })
+  t.equal((await api.pop(queue)).status, 204)
+})
+
+test('10,000 items are stored by one push, and by one push of a transaction', async (t) => {
+  const queue = unique()
+  const items = Array.from({ length: 10_000 }, (_, payload) => ({ queue, payload }))
+  const pushed = await api.push(...items)
+  t.equal(pushed.status, 201)
+  t.equal(new Set(pushed.body.map((item: { message_id: string }) => item.message_id)).size, 10_000)
+  const operations = [{ type: 'push', items }]
+  t.equal((await api.post('/transaction', { operations })).status, 200)
+  const { body } = await api.get(`/resources/queues/${queue}`)
+  t.equal(body.messages, 20_000)
 })
 
 test('null means absent, as older clients send it, except as a payload', async (t) => {

@@ -2,7 +2,8 @@ import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { Name } from './name.ts'
 
-export const ackStatuses = ['completed', 'failed', 'retry', 'dlq'] as const
+/** `success` is the word of existing clients for `completed`. */
+export const ackStatuses = ['completed', 'failed', 'retry', 'dlq', 'success'] as const
 
 const outcome = {
   status: Type.Optional(Type.Enum(ackStatuses, { default: 'completed' })),

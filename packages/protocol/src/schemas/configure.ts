@@ -1,11 +1,11 @@
 import { type Static, Type } from '../typebox.ts'
-import { Name } from './name.ts'
+import { Name, NameOrEmpty } from './name.ts'
 
 /** Only `rouse.check_options` knows the options and their valid values. */
 export const ConfigureBodySchema = Type.Object({
   queue: Name(),
-  namespace: Type.Optional(Name()),
-  task: Type.Optional(Name()),
+  namespace: Type.Optional(NameOrEmpty()),
+  task: Type.Optional(NameOrEmpty()),
   options: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description: 'Merged into the current options; null resets an option to its default',

@@ -1,6 +1,6 @@
 import { type Static, Type } from '../typebox.ts'
 import { Cursor, Name, Nullable, Time } from './name.ts'
-import { subscriptionModes } from './pop.ts'
+import { SubscriptionMode } from './pop.ts'
 
 export const GroupSchema = Type.Object({
   consumerGroup: Type.String(),
@@ -31,7 +31,7 @@ export type SeekBody = Static<typeof SeekBodySchema>
 
 /** At least one field is required. The fields have the same meaning as for a pop. */
 export const SubscriptionBodySchema = Type.Object({
-  subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
+  subscriptionMode: Type.Optional(SubscriptionMode()),
   subscriptionFrom: Type.Optional(Type.String()),
   subscriptionTimestamp: Type.Optional(
     Type.String({ description: 'The name of subscriptionFrom in old clients' }),

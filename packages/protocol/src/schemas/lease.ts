@@ -16,6 +16,10 @@ export type ExtendBody = Static<typeof ExtendBodySchema>
 export const ExtendAnswerSchema = Type.Object({
   leaseId: Type.String(),
   expiresAt: Time,
+  newExpiresAt: Type.String({
+    format: 'date-time',
+    description: 'Repeats expiresAt for existing clients',
+  }),
   success: Type.Literal(true),
 })
 export type ExtendAnswer = Static<typeof ExtendAnswerSchema>

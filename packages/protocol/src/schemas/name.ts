@@ -10,6 +10,11 @@ export function Name(description?: string) {
   })
 }
 
+/** Existing clients send an empty name for an absent one. */
+export function NameOrEmpty() {
+  return Type.String({ maxLength: limits.nameBytesMax, description: 'Empty means absent' })
+}
+
 export const Time = Type.String({ format: 'date-time' })
 
 /** A value that may be null in a response. */

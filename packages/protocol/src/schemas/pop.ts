@@ -1,9 +1,20 @@
 import { limits, requestDefaults } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { AckResultSchema, AckSchema } from './ack.ts'
-import { Name, Nullable, Time } from './name.ts'
+import { Name, NameOrEmpty, Nullable, Time } from './name.ts'
 
 export const subscriptionModes = ['all', 'new'] as const
+
+/** The words of existing clients for the modes. */
+export const subscriptionModeAliases = { 'new-only': 'new', from_beginning: 'all' } as const
+
+const subscriptionWords = [
+  ...subscriptionModes,
+  ...(Object.keys(subscriptionModeAliases) as (keyof typeof subscriptionModeAliases)[]),
+]
+
+export const SubscriptionMode = () =>
+  Type.Enum(subscriptionWords, { description: '`new-only` is `new`, `from_beginning` is `all`' })
 
 const popFields = {
   batch: Type.Optional(
@@ -28,7 +39,7 @@ const popFields = {
       description: 'The maximum number of partitions to take messages from',
     }),
   ),
-  subscriptionMode: Type.Optional(Type.Enum(subscriptionModes)),
+  subscriptionMode: Type.Optional(SubscriptionMode()),
   subscriptionFrom: Type.Optional(
     Type.String({
       description: '`now` or a time with a time zone; takes precedence over subscriptionMode',
@@ -37,7 +48,10 @@ const popFields = {
   leaseSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.leaseSecondsMax })),
 }
 
-const selectorFields = { namespace: Type.Optional(Name()), task: Type.Optional(Name()) }
+const selectorFields = {
+  namespace: Type.Optional(NameOrEmpty()),
+  task: Type.Optional(NameOrEmpty()),
+}
 
 /**
  * Only for the documentation. In a query string all values are text: `readPopQuery` validates them, not Ajv.

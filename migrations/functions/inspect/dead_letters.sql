@@ -31,6 +31,8 @@ declare
   v_message constant text := p_where ->> 'errorMessage';
   v_transaction constant text := p_where ->> 'transactionId';
   v_ids constant jsonb := p_where -> 'ids';
+  v_from constant timestamptz := p_where ->> 'from';
+  v_to constant timestamptz := p_where ->> 'to';
 begin
   return query
   with counted as materialized (
@@ -40,6 +42,7 @@ begin
       and (v_code is null or d.error_code = v_code) and (v_message is null or d.error_message = v_message)
       and (v_transaction is null or coalesce(d.transaction_id, d.partition_id || '-' || d.seq) = v_transaction)
       and (v_ids is null or v_ids ? d.id::text or v_ids ? d.message_id::text)
+      and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
     order by d.id desc
     limit p_offset::bigint + p_limit + v_counted_max
   ), page as (
@@ -58,8 +61,8 @@ end $$;
 
 -- Whether a dead letter matches a filter.
 -- Parameters: the dead letter; a filter with any of consumerGroup, partition, errorCode, errorMessage,
---   transactionId and ids (a list of ids of dead letters or messages, as texts). Absent fields match
---   everything.
+--   transactionId, ids (a list of ids of dead letters or messages, as texts), from and to (times of the
+--   failure). Absent fields match everything.
 -- Result: true if it matches, otherwise false or null. Locks: none.
 create or replace function rouse.letter_fits(p_letter rouse.dead_letters, p_where jsonb) returns boolean
 language sql stable
@@ -73,6 +76,8 @@ as $$
     and (p_where -> 'transactionId' is null
       or coalesce(p_letter.transaction_id, p_letter.partition_id || '-' || p_letter.seq) = p_where ->> 'transactionId')
     and (p_where -> 'ids' is null or p_where -> 'ids' ? p_letter.id::text or p_where -> 'ids' ? p_letter.message_id::text)
+    and (p_where -> 'from' is null or p_letter.failed_at >= (p_where ->> 'from')::timestamptz)
+    and (p_where -> 'to' is null or p_letter.failed_at <= (p_where ->> 'to')::timestamptz)
 $$;
 
 -- The first dead letters of a queue that match a filter, by id. The dead letters of each group are read in

@@ -4,6 +4,7 @@ export type ErrorCode =
   | 'invalid_name'
   | 'invalid_option'
   | 'unknown_option'
+  | 'unknown_field'
   | 'invalid_payload'
   | 'invalid_delay'
   | 'invalid_headers'

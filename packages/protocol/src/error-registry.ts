@@ -1,6 +1,7 @@
 /** Every error of the HTTP API. A published code keeps its meaning and its status. */
 export const errorRegistry = {
   invalid_request: { status: 400, title: 'The request is not valid', retryable: false },
+  unknown_field: { status: 400, title: 'There is no such field', retryable: false },
   invalid_name: { status: 400, title: 'A name is not valid', retryable: false },
   invalid_option: { status: 400, title: 'A queue option is not valid', retryable: false },
   unknown_option: { status: 400, title: 'There is no such queue option', retryable: false },

@@ -4,6 +4,19 @@ export interface FieldError {
   /** A path in the body or query: `items[3].queue`. */
   readonly field: string
   readonly message: string
+  /** For an unknown field: the name that is probably meant. */
+  readonly suggestion?: string
+}
+
+/** The error for a field that does not exist. */
+export function unknownField(
+  field: string,
+  suggestion: string | undefined,
+  kind = 'field',
+): FieldError {
+  const message = `is not a known ${kind}`
+  if (suggestion === undefined) return { field, message }
+  return { field, message: `${message}; did you mean ${suggestion}?`, suggestion }
 }
 
 export interface RouseErrorOptions {

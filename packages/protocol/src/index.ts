@@ -1,8 +1,17 @@
 export { allFaults, readEach, readFields } from './all-faults.ts'
+export type { Endpoint, RequestSchema } from './api/endpoint.ts'
+export { endpoints } from './api/endpoints.ts'
 export type { ErrorCode, ErrorKind } from './error-registry.ts'
 export { errorKind, errorRegistry, isErrorCode } from './error-registry.ts'
 export type { FieldError, Problem, RouseErrorOptions } from './errors.ts'
-export { fieldError, fieldErrors, fieldErrorsMax, RouseError, toProblem } from './errors.ts'
+export {
+  fieldError,
+  fieldErrors,
+  fieldErrorsMax,
+  RouseError,
+  toProblem,
+  unknownField,
+} from './errors.ts'
 export type { LeasedMessageName, LeaseToken, UuidV7Options } from './ids.ts'
 export {
   createUuidV7,
@@ -48,7 +57,11 @@ export {
   ackStatuses,
 } from './schemas/ack.ts'
 export type { ConfigureAnswer, ConfigureBody } from './schemas/configure.ts'
-export { ConfigureAnswerSchema, ConfigureBodySchema } from './schemas/configure.ts'
+export {
+  ConfigureAnswerSchema,
+  ConfigureBodySchema,
+  QueueOptionsSchema,
+} from './schemas/configure.ts'
 export type {
   DeadLetter,
   DeadLetterGroupsAnswer,
@@ -92,6 +105,7 @@ export {
   MessageAnswerSchema,
   MessagesAnswerSchema,
   MessagesQuerySchema,
+  messageStatusAliases,
   messageStatuses,
 } from './schemas/messages.ts'
 export { Name, Nullable, Time } from './schemas/name.ts'
@@ -179,5 +193,6 @@ export {
 } from './schemas/transaction.ts'
 export type { WhyAnswer, WhyQuery, WhyReason } from './schemas/why.ts'
 export { WhyAnswerSchema, WhyQuerySchema, whyCodes } from './schemas/why.ts'
+export { editDistance, suggest } from './suggestions.ts'
 export type { GrantOutcome, PopSource, WaitGroup } from './wait-group.ts'
 export type { WakeHint } from './wake-hint.ts'

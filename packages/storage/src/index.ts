@@ -34,7 +34,7 @@ export {
   redriveStep,
   startRedrive,
 } from './inspect/redrives.ts'
-export type { NewTrace, TraceRow } from './inspect/traces.ts'
+export type { NewTrace, TraceFilter, TraceRow } from './inspect/traces.ts'
 export {
   addTrace,
   attemptTraces,
@@ -59,8 +59,8 @@ export {
 } from './queues/queue-details.ts'
 export type { ConfiguredQueue } from './queues/queues.ts'
 export { configure, deleteQueue, purge, setPaused } from './queues/queues.ts'
-export type { ConsumerGroupStats, QueueStats } from './queues/stats.ts'
-export { stats, statsPage } from './queues/stats.ts'
+export type { ConsumerGroupStats, QueueFilter, QueueStats } from './queues/stats.ts'
+export { stats, statsOfMatching, statsPage } from './queues/stats.ts'
 export type { Pool, RoleSetting } from './server/health.ts'
 export {
   isBehindPooler,

@@ -11,7 +11,7 @@ export interface CallResult {
 }
 
 /**
- * With these codes the server states that nothing was done (packages/protocol/README.md). Other 503s may come
+ * With these codes the server states that nothing was done (docs/http.md). Other 503s may come
  * from a balancer.
  */
 const refusals = new Set(['overloaded', 'draining', 'database_unavailable'])

@@ -39,6 +39,8 @@ function messagesOf(queue: string, status?: string): Measure {
   }
 }
 
+const newestEvents = { before: undefined, from: undefined, to: undefined, offset: 0, limit: 20 }
+
 export const lists: readonly Measure[] = [
   {
     name: 'a page of a hundred queues',
@@ -143,7 +145,7 @@ export const lists: readonly Measure[] = [
   },
   {
     name: 'events by name',
-    call: (probe) => tracesByName(probe, 'name7', undefined, 20),
+    call: (probe) => tracesByName(probe, { name: 'name7', ...newestEvents }),
     grows: {
       why: 'it reads all events of the name, as their index has no order',
       pagesMax: (size) => 300 + (size.traces / 100) * 10,
@@ -151,7 +153,7 @@ export const lists: readonly Measure[] = [
   },
   {
     name: 'the names of events',
-    call: (probe) => traceNames(probe, 20),
+    call: (probe) => traceNames(probe, { limit: 20, offset: 0 }),
     grows: { why: 'it counts all events', pagesMax: (size) => 100 + size.traces / 20 },
   },
   {

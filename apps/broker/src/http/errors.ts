@@ -6,6 +6,8 @@ import {
   fieldErrors,
   isErrorCode,
   RouseError,
+  suggest,
+  unknownField,
 } from '@rouse/protocol'
 import { SidecarError } from '@rouse/sidecar'
 import type { FastifyError } from 'fastify'
@@ -94,9 +96,7 @@ function detailOf(error: Error): Readonly<Record<string, unknown>> {
 }
 
 function fromFastify(error: FastifyError): RouseError {
-  if (error.validation !== undefined) {
-    return fieldErrors('invalid_request', error.validation.map(toFieldError))
-  }
+  if (error.validation !== undefined) return fromFaults(error.validation)
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new RouseError('payload_too_large', 'the body is too large')
@@ -109,18 +109,38 @@ function fromFastify(error: FastifyError): RouseError {
   }
 }
 
-/** Converts `/items/3/queue` to `items[3].queue`. */
-function toFieldError({ instancePath, message, params }: SchemaFault): FieldError {
-  const missing = typeof params.missingProperty === 'string' ? [params.missingProperty] : []
-  const parts = [...instancePath.split('/').slice(1), ...missing]
-  const field = parts.reduce((path, part) => {
+/** Unknown fields come first: a misspelt field is often the reason why another one is missing. */
+function fromFaults(faults: readonly SchemaFault[]): RouseError {
+  const unknown = faults.filter(isUnknownField).map(toFieldError)
+  const others = faults.filter((fault) => !isUnknownField(fault)).map(toFieldError)
+  return fieldErrors(unknown.length > 0 ? 'unknown_field' : 'invalid_request', [
+    ...unknown,
+    ...others,
+  ])
+}
+
+function isUnknownField({ params }: SchemaFault): boolean {
+  return typeof params.additionalProperty === 'string'
+}
+
+function toFieldError(fault: SchemaFault): FieldError {
+  const { instancePath, message, params } = fault
+  const name = params.missingProperty ?? params.additionalProperty
+  const field = fieldPath(instancePath, typeof name === 'string' ? [name] : [])
+  if (typeof params.additionalProperty === 'string') {
+    const { known = [], nested = [] } = params as { known?: string[]; nested?: string[] }
+    return unknownField(field, suggest(params.additionalProperty, known, nested))
+  }
+  return { field, message: name === undefined ? describe(message, params) : 'is missing' }
+}
+
+/** Converts `/items/3` and `queue` to `items[3].queue`. */
+function fieldPath(instancePath: string, more: readonly string[]): string {
+  const field = [...instancePath.split('/').slice(1), ...more].reduce((path, part) => {
     if (/^\d+$/.test(part)) return `${path}[${part}]`
     return path === '' ? part : `${path}.${part}`
   }, '')
-  return {
-    field: field === '' ? 'body' : field,
-    message: missing.length > 0 ? 'is missing' : describe(message, params),
-  }
+  return field === '' ? 'body' : field
 }
 
 function describe(message = 'is not valid', params: SchemaFault['params']): string {

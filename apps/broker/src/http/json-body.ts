@@ -47,13 +47,6 @@ function reason(error: unknown): string {
   return /at position \d+/.exec(text)?.[0] ?? 'it ends too early or is malformed'
 }
 
-/** Drops the list length limits from a protocol schema: they are configurable, and the routes check them. */
-export function bodySchema(schema: object): object {
-  return JSON.parse(
-    JSON.stringify(schema, (key, value: unknown) => (key === 'maxItems' ? undefined : value)),
-  ) as object
-}
-
 /** Removes fields that are null: old clients send null for an absent field. The field `keep` may be null. */
 export function withoutNulls(value: unknown, keep?: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value

@@ -1,5 +1,5 @@
 // Pages of lists ordered by name. A cursor is the last name of the previous page, in base64url.
-import { fieldError, type Limits, parseDecimal, readFields } from '@rouse/protocol'
+import { fieldError, type Limits, parseDecimal, parseTime, readFields } from '@rouse/protocol'
 
 export interface Page {
   /** Undefined: the page starts with the first name. */
@@ -24,6 +24,23 @@ export function cursorAfter(names: readonly string[], { limit }: Page): string |
   const last = names.at(-1)
   if (last === undefined || names.length < limit) return null
   return Buffer.from(last, 'utf8').toString('base64url')
+}
+
+const offsetMax = 1_000_000
+
+/** How many entries to skip. Existing clients turn pages this way. */
+export function readOffset({ offset }: Readonly<Record<string, unknown>>): number {
+  return offset === undefined ? 0 : parseDecimal('offset', offset, { min: 0, max: offsetMax })
+}
+
+export function readTime(field: string, time: unknown): Date | undefined {
+  return time === undefined ? undefined : new Date(parseTime(field, time))
+}
+
+/** PostgreSQL cannot store U+0000, so no name contains it. */
+export function readText(field: string, text: unknown): string {
+  if (typeof text === 'string' && !text.includes('\u0000')) return text
+  throw fieldError('invalid_request', field, 'must be a string without U+0000')
 }
 
 function readCursor(text: unknown): string {

@@ -10,6 +10,7 @@ import type { BrokerContext } from '../worker/context.ts'
 import { methodsByPath } from './allowed-methods.ts'
 import { toRouseError } from './errors.ts'
 import { parseJsonBody } from './json-body.ts'
+import { applyRequestSchemas } from './request-schemas.ts'
 import { createFaultFinder } from './validation-errors.ts'
 
 const requestTimeoutMs = 60_000
@@ -81,6 +82,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     if (context.phase.isDraining) reply.header('connection', 'close')
     done(null, payload)
   })
+  applyRequestSchemas(app)
   registerRoutes(app, context)
   return app
 }

@@ -1,4 +1,4 @@
-// Finds all validation errors of a body. Fastify's validator stops at the first error, which is cheap. Only a
+// Finds all validation errors of a body or a query. Fastify's validator stops at the first error, which is cheap. Only a
 // rejected body is then walked together with its schema to find the other errors. The walk descends only into
 // invalid parts and limits the number of errors and values, so a huge body with one error costs little more
 // than a valid one.
@@ -22,12 +22,14 @@ interface Schema {
   readonly items?: Schema
   readonly required?: readonly string[]
   readonly properties?: Readonly<Record<string, Schema>>
+  readonly additionalProperties?: unknown
   readonly if?: Schema
   readonly then?: Schema
   readonly else?: Schema
 }
 
-const valuesMax = 10_000
+/** A push may have 10,000 items. */
+const valuesMax = 15_000
 
 /** `use` receives the validator when Fastify creates it. `complete` adds all other errors to an error. */
 export function createFaultFinder() {
@@ -37,18 +39,23 @@ export function createFaultFinder() {
       compiler = made
     },
     complete(error: unknown, request: FastifyRequest): unknown {
-      const schema = request.routeOptions.schema?.body
-      if (compiler !== undefined && isRefusedBody(error) && typeof schema === 'object') {
-        error.validation = findFaults(compiler, schema as Schema, request.body)
-      }
+      if (compiler === undefined || !isRefused(error)) return error
+      const isQuery = error.validationContext === 'querystring'
+      const schema = request.routeOptions.schema?.[isQuery ? 'querystring' : 'body']
+      if (typeof schema !== 'object') return error
+      const value = isQuery ? request.query : request.body
+      error.validation = findFaults(compiler, schema as Schema, value)
       return error
     },
   }
 }
 
-type Refused = Error & { validation: NonNullable<FastifyError['validation']> | SchemaFault[] }
+type Refused = Error &
+  Pick<FastifyError, 'validationContext'> & {
+    validation: NonNullable<FastifyError['validation']> | SchemaFault[]
+  }
 
-function isRefusedBody(error: unknown): error is Refused {
+function isRefused(error: unknown): error is Refused {
   return error instanceof Error && 'validation' in error && Array.isArray(error.validation)
 }
 
@@ -80,7 +87,15 @@ export function findFaults(compiler: Compiler, schema: Schema, body: unknown): S
     for (let i = 0; i < values.length && !isOver(); i += 1) walk(items, values[i], `${path}/${i}`)
   }
 
-  function walkFields({ required = [], properties = {} }: Schema, value: object, path: string) {
+  function walkFields(part: Schema, value: object, path: string) {
+    const { required = [], properties = {} } = part
+    if (part.additionalProperties === false) {
+      for (const name of Object.keys(value)) {
+        if (isOver() || Object.hasOwn(properties, name)) continue
+        const params = { additionalProperty: name, ...namesIn(properties) }
+        faults.push({ instancePath: path, params })
+      }
+    }
     for (const name of required) {
       if (isOver() || Object.hasOwn(value, name)) continue
       faults.push({ instancePath: path, params: { missingProperty: name } })
@@ -93,4 +108,13 @@ export function findFaults(compiler: Compiler, schema: Schema, body: unknown): S
 
   walk(schema, body, '')
   return faults
+}
+
+/** The names that a field may have, and those of the next level with their path, for suggestions. */
+function namesIn(properties: Readonly<Record<string, Schema>>) {
+  const nested = Object.entries(properties).flatMap(([name, { properties: own, items }]) => [
+    ...Object.keys(own ?? {}).map((one) => `${name}.${one}`),
+    ...Object.keys(items?.properties ?? {}).map((one) => `${name}[].${one}`),
+  ])
+  return { known: Object.keys(properties), nested }
 }

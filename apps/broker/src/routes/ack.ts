@@ -2,13 +2,9 @@
 import {
   type Ack,
   type AckBody,
-  AckBodySchema,
   type AckLeaseBody,
-  AckLeaseBodySchema,
   type AckListBody,
-  AckListBodySchema,
   type AckReceiptBody,
-  AckReceiptBodySchema,
   type AckResult,
   decodeLeaseToken,
   fieldError,
@@ -19,30 +15,13 @@ import {
 import type { AckOutcome } from '@rouse/sidecar'
 import type { AckItem } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
-
-/** If the body has a receipt, only the schema for receipts applies, so that errors name the right fields. */
-const ackSchema = {
-  if: { type: 'object', required: ['receipt'] },
-  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
-  then: bodySchema(AckReceiptBodySchema),
-  else: bodySchema(AckBodySchema),
-}
-
-/** If the body has a list, only the schema for lists applies, for the same reason. */
-const ackBatchSchema = {
-  if: { type: 'object', required: ['acknowledgments'] },
-  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
-  then: bodySchema(AckListBodySchema),
-  else: bodySchema(AckLeaseBodySchema),
-}
 
 export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/ack',
     {
-      schema: { body: ackSchema },
       preValidation: (request, _reply, done) => {
         withoutNulls(request.body)
         done()
@@ -54,7 +33,6 @@ export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/ack/batch',
     {
-      schema: { body: ackBatchSchema },
       preValidation: (request, _reply, done) => {
         dropNulls(request.body)
         done()

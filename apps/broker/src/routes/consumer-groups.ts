@@ -3,7 +3,6 @@ import {
   type DeletedAnswer,
   fieldError,
   type GroupSubscriptionBody,
-  GroupSubscriptionBodySchema,
   type GroupsAnswer,
   type PopOptions,
   parseConsumerGroup,
@@ -12,9 +11,7 @@ import {
   RouseError,
   readPopBody,
   type SeekBody,
-  SeekBodySchema,
   type SubscriptionBody,
-  SubscriptionBodySchema,
 } from '@rouse/protocol'
 import {
   deleteGroup,
@@ -27,7 +24,7 @@ import {
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { noSuchGroup, noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { toGroup } from './queues.ts'
@@ -73,7 +70,6 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
   app.post(
     '/api/v1/consumer-groups/:group/queues/:queue/seek',
     {
-      schema: { body: bodySchema(SeekBodySchema) },
       preValidation: async (request) => void withoutNulls(request.body),
     },
     async (request) => {
@@ -95,7 +91,7 @@ function subscriptionRoutes(app: FastifyInstance, context: BrokerContext): void 
 
   app.post(
     '/api/v1/consumer-groups/:group/queues/:queue/subscription',
-    { schema: { body: bodySchema(SubscriptionBodySchema) }, preValidation },
+    { preValidation },
     async (request) => {
       const target = readTarget(request.params as Params)
       await begin(target, readSubscription(request.body as SubscriptionBody), context)
@@ -104,22 +100,18 @@ function subscriptionRoutes(app: FastifyInstance, context: BrokerContext): void 
   )
 
   // Old clients send no queue: the request then applies to every queue that has the group.
-  app.post(
-    '/api/v1/consumer-groups/:group/subscription',
-    { schema: { body: bodySchema(GroupSubscriptionBodySchema) }, preValidation },
-    async (request) => {
-      const group = parseConsumerGroup((request.params as Params).group)
-      const body = request.body as GroupSubscriptionBody
-      const subscription = readSubscription(body)
-      if (body.queue === undefined) {
-        const queues = await moveEverywhere(group, subscription, context)
-        return { success: true, queues, consumerGroup: group }
-      }
-      const queue = parseQueueName(body.queue)
-      await begin({ queue, group }, subscription, context)
-      return { success: true, queue, consumerGroup: group }
-    },
-  )
+  app.post('/api/v1/consumer-groups/:group/subscription', { preValidation }, async (request) => {
+    const group = parseConsumerGroup((request.params as Params).group)
+    const body = request.body as GroupSubscriptionBody
+    const subscription = readSubscription(body)
+    if (body.queue === undefined) {
+      const queues = await moveEverywhere(group, subscription, context)
+      return { success: true, queues, consumerGroup: group }
+    }
+    const queue = parseQueueName(body.queue)
+    await begin({ queue, group }, subscription, context)
+    return { success: true, queue, consumerGroup: group }
+  })
 }
 
 function readTarget(params: Params): Target {

@@ -9,10 +9,10 @@ import {
   parseDecimal,
   parsePartitionName,
   parseQueueName,
+  parseTime,
   parseTransactionId,
   type Redrive,
   type RedriveBody,
-  RedriveBodySchema,
   type RedrivePlan,
   RouseError,
   readEach,
@@ -34,7 +34,8 @@ import {
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { readText } from '../http/page.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { toAttempt } from './messages.ts'
@@ -101,7 +102,6 @@ function redriveRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/dlq/redrive',
     {
-      schema: { body: bodySchema(RedriveBodySchema) },
       preValidation: async (request) => {
         withoutNulls((withoutNulls(request.body) as { where?: unknown } | undefined)?.where)
       },
@@ -145,9 +145,11 @@ function readFilter(given: Query, path = ''): LetterFilter {
   return readFields({
     consumerGroup: read('consumerGroup', parseConsumerGroup),
     partition: read('partition', parsePartitionName),
-    errorCode: read('errorCode', readText),
-    errorMessage: read('errorMessage', readText),
+    errorCode: read('errorCode', (text, field) => readText(field, text)),
+    errorMessage: read('errorMessage', (text, field) => readText(field, text)),
     transactionId: read('transactionId', parseTransactionId),
+    from: read('from', isoTime),
+    to: read('to', isoTime),
   })
 }
 
@@ -155,9 +157,8 @@ function optional<Value>(value: unknown, parse: (value: unknown) => Value): Valu
   return value === undefined ? undefined : parse(value)
 }
 
-function readText(value: unknown, field: string): string {
-  if (typeof value === 'string' && !value.includes('\u0000')) return value
-  throw fieldError('invalid_request', field, 'must be a string without U+0000')
+function isoTime(value: unknown, field: string): string {
+  return new Date(parseTime(field, value)).toISOString()
 }
 
 function readNumber(
@@ -189,21 +190,7 @@ function letterText(letter: DeadLetterRow, { cipher }: BrokerContext): string {
 const idOfLetter = /^[1-9]\d{0,17}$/
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-const conditions: ReadonlySet<string> = new Set([
-  'consumerGroup',
-  'partition',
-  'errorCode',
-  'errorMessage',
-  'transactionId',
-  'ids',
-])
-
 function readWhere(where: NonNullable<RedriveBody['where']>, idsMax: number): LetterFilter {
-  const unknown = Object.keys(where).find((name) => !conditions.has(name))
-  // If an unknown condition were ignored, the request would redrive more than intended.
-  if (unknown !== undefined) {
-    throw fieldError('invalid_request', `where.${unknown}`, 'is an unknown condition')
-  }
   const { filter, ids } = readFields({
     filter: () => readFilter(where, 'where.'),
     ids: () => readIds(where.ids, idsMax),

@@ -2,12 +2,11 @@ import {
   decodeLeaseToken,
   type ExtendAnswer,
   type ExtendBody,
-  ExtendBodySchema,
   type ReleaseAnswer,
   requestDefaults,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { leaseLost } from './ack.ts'
 
@@ -18,7 +17,6 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
   app.post(
     '/api/v1/lease/:leaseId/extend',
     {
-      schema: { body: bodySchema(ExtendBodySchema) },
       preValidation: async (request) => {
         request.body ??= {}
         withoutNulls(request.body)

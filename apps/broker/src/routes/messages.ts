@@ -2,13 +2,16 @@
 import {
   type FailedAttempt,
   fieldError,
+  messageStatusAliases,
   messageStatuses,
   parseBoolean,
   parseChoice,
   parseConsumerGroup,
   parseDecimal,
+  parseNamespace,
   parsePartitionName,
   parseQueueName,
+  parseTask,
   parseTransactionId,
   RouseError,
   readFields,
@@ -25,10 +28,12 @@ import {
   type MessageInGroup,
   type Moment,
   type Place,
+  queuePlace,
   type StoredMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
+import { readTime } from '../http/page.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
@@ -44,7 +49,7 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
     })
     const page = isFollowing
       ? await follow(filter, query.cursor, context)
-      : await list(filter, query.cursor, context)
+      : await listMatching(filter, query, context)
     const texts = page.messages.map((message) => messageText(message, filter.queue, context))
     reply.type('application/json; charset=utf-8')
     return jsonList('messages', texts, { cursor: page.cursor })
@@ -80,7 +85,9 @@ function readFilter(query: Query, limitMax: number): MessageFilter {
         ? requestDefaults.consumerGroup
         : parseConsumerGroup(consumerGroup),
     status: () =>
-      status === undefined ? undefined : parseChoice('status', status, messageStatuses),
+      status === undefined
+        ? undefined
+        : parseChoice('status', withoutAlias(status), messageStatuses),
     limit: () =>
       limit === undefined
         ? requestDefaults.pageSize
@@ -88,9 +95,72 @@ function readFilter(query: Query, limitMax: number): MessageFilter {
   })
 }
 
+function withoutAlias(status: unknown): unknown {
+  const aliases: Readonly<Record<string, string>> = messageStatusAliases
+  return typeof status === 'string' && Object.hasOwn(aliases, status) ? aliases[status] : status
+}
+
 interface Page {
   readonly messages: readonly StoredMessage[]
   readonly cursor: string | null
+}
+
+/** The most messages that existing clients may skip: they are read and dropped. */
+const skippedMax = 10_000
+
+/** Applies the filters of existing clients, too. They drop messages of a page, so a page may be short. */
+async function listMatching(
+  filter: MessageFilter,
+  query: Query,
+  context: BrokerContext,
+): Promise<Page> {
+  const { offset, from, to, namespace, task } = readFields({
+    offset: () =>
+      query.offset === undefined
+        ? 0
+        : parseDecimal('offset', query.offset, { min: 0, max: skippedMax }),
+    from: () => readTime('from', query.from),
+    to: () => readTime('to', query.to),
+    namespace: () => readPlace(query.namespace ?? query.ns, parseNamespace),
+    task: () => readPlace(query.task, parseTask),
+  })
+  if (namespace !== undefined || task !== undefined) {
+    const place = await runAdminQuery(context.pool, () => queuePlace(context.pool, filter.queue))
+    const isElsewhere =
+      (namespace !== undefined && place?.namespace !== namespace) ||
+      (task !== undefined && place?.task !== task)
+    if (place !== undefined && isElsewhere) return { messages: [], cursor: null }
+  }
+  const cursor = await skip(filter, query.cursor, offset, context)
+  if (cursor === null) return { messages: [], cursor }
+  const page = await list(filter, cursor, context)
+  const messages = page.messages.filter(
+    ({ createdAt }) =>
+      (from === undefined || createdAt >= from) && (to === undefined || createdAt <= to),
+  )
+  return { messages, cursor: page.cursor }
+}
+
+function readPlace(name: unknown, parse: (name: unknown) => string): string | undefined {
+  return name === undefined || name === '' ? undefined : parse(name)
+}
+
+/** The cursor after this number of messages; null if there are not more. */
+async function skip(
+  filter: MessageFilter,
+  start: unknown,
+  count: number,
+  context: BrokerContext,
+): Promise<unknown> {
+  let cursor = start
+  for (let left = count; left > 0; ) {
+    const limit = Math.min(left, context.limits.pageSizeMax)
+    const page = await list({ ...filter, limit }, cursor, context)
+    if (page.cursor === null) return null
+    cursor = page.cursor
+    left -= page.messages.length
+  }
+  return cursor
 }
 
 /** Lists messages in the log first, then scheduled messages. */

@@ -3,7 +3,6 @@
 import {
   type Ack,
   type AckResult,
-  AckSchema,
   encodeLeaseToken,
   fieldError,
   type PopBody,
@@ -22,7 +21,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openLeases, type UnreadableMessage } from '../encryption/opening.ts'
 import { sealedPrefix } from '../encryption/payload-cipher.ts'
 import { ClientWatch } from '../http/client-watch.ts'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { submitAcks } from './ack.ts'
 import { createUndelivered, type Undelivered } from './undelivered.ts'
@@ -34,12 +33,6 @@ const paths = [
 ]
 
 type Params = { readonly queue?: string; readonly partition?: string }
-
-/** `readPopBody` validates the other fields. */
-const popBodySchema = {
-  type: 'object',
-  properties: { acks: { type: 'array', items: bodySchema(AckSchema) } },
-}
 
 export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
   const undelivered = createUndelivered(context)
@@ -54,7 +47,6 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
     app.post(
       path,
       {
-        schema: { body: popBodySchema },
         preValidation: (request, _reply, done) => {
           request.body ??= {}
           dropNulls(request.body)

@@ -3,7 +3,6 @@ import {
   allFaults,
   fieldError,
   type PushBody,
-  PushBodySchema,
   type PushedItem,
   type PushItem,
   parsePartitionName,
@@ -17,7 +16,7 @@ import {
 import { forgetfulQueue, type NewMessage, type PushedMessage } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
-import { bodySchema, exactTextOf, withoutNulls } from '../http/json-body.ts'
+import { exactTextOf, withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 /** Responds after COMMIT, because the sidecar resolves only then. */
@@ -25,7 +24,6 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/push',
     {
-      schema: { body: bodySchema(PushBodySchema) },
       preValidation: (request, _reply, done) => {
         dropNulls(request.body)
         done()

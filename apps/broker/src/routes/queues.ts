@@ -2,17 +2,21 @@
 import {
   type ConfigureAnswer,
   type ConfigureBody,
-  ConfigureBodySchema,
   type DeletedAnswer,
   fieldError,
+  fieldErrorsMax,
   type PausedAnswer,
   type PurgedAnswer,
   parseNamespace,
   parseQueueName,
   parseTask,
   type Queue,
+  QueueOptionsSchema,
   type QueuesAnswer,
+  RouseError,
   readFields,
+  suggest,
+  unknownField,
 } from '@rouse/protocol'
 import {
   type ConfiguredQueue,
@@ -27,12 +31,12 @@ import {
   queuePlace,
   setPaused,
   stats,
-  statsPage,
+  statsOfMatching,
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
-import { cursorAfter, readPage } from '../http/page.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { cursorAfter, readOffset, readPage, readText } from '../http/page.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 export function queueRoutes(app: FastifyInstance, context: BrokerContext): void {
@@ -41,15 +45,16 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
   app.post(
     '/api/v1/configure',
     {
-      schema: { body: bodySchema(ConfigureBodySchema) },
       preValidation: async (request) => void withoutNulls(request.body),
     },
     (request) => configureQueue(request.body as ConfigureBody, context),
   )
 
   app.get('/api/v1/resources/queues', async (request): Promise<QueuesAnswer> => {
-    const page = readPage(request.query, limits)
-    const queues = await runAdminQuery(pool, (executor) => statsPage(executor, page))
+    const query = request.query as Query
+    const page = readPage(query, limits)
+    const filter = readQueueFilter(query)
+    const queues = await runAdminQuery(pool, () => statsOfMatching(pool, { ...page, ...filter }))
     const names = queues.map(({ queue }) => queue)
     return { queues: queues.map(toQueue), cursor: cursorAfter(names, page) }
   })
@@ -93,6 +98,18 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
   })
 }
 
+type Query = Readonly<Record<string, unknown>>
+
+function readQueueFilter(query: Query) {
+  const { search, namespace, task } = query
+  return readFields({
+    offset: () => readOffset(query),
+    search: () => (search === undefined ? undefined : readText('search', search)),
+    namespace: () => (isAbsent(namespace) ? undefined : parseNamespace(namespace)),
+    task: () => (isAbsent(task) ? undefined : parseTask(task)),
+  })
+}
+
 async function configureQueue(
   body: ConfigureBody,
   { pool, tellConfigured }: BrokerContext,
@@ -107,6 +124,8 @@ async function configureQueue(
   const before = mayMove ? await runAdminQuery(pool, () => queuePlace(pool, queue)) : undefined
   const configured = await runAdminQuery(pool, (executor) => {
     return configure(executor, { queue, namespace, task, options })
+  }).catch((error: unknown) => {
+    throw withSuggestions(error, Object.keys(options))
   })
   const place = { namespace: configured.namespace, task: configured.task }
   const hint = { queue, partition: null, group: null, ...place, count: 0 }
@@ -117,6 +136,19 @@ async function configureQueue(
 /** Existing clients send an empty namespace or task for an absent one. */
 function isAbsent(name: unknown): boolean {
   return name === undefined || name === ''
+}
+
+const optionNames = Object.keys(QueueOptionsSchema.properties)
+
+/** SQL names the first unknown option. Adds the others, and for each the option that is probably meant. */
+function withSuggestions(error: unknown, given: readonly string[]): unknown {
+  if (!(error instanceof RouseError) || error.code !== 'unknown_option') return error
+  const first = error.errors?.map(({ field }) => field) ?? []
+  const others = given.filter((name) => !optionNames.includes(name) && !first.includes(name))
+  const errors = [...first, ...others].map((name) =>
+    unknownField(name, suggest(name, optionNames), 'queue option'),
+  )
+  return new RouseError(error.code, error.detail, { errors: errors.slice(0, fieldErrorsMax) })
 }
 
 /** JSON.parse reads 1e999 as Infinity, and JSON.stringify writes that as null, which resets the option. */

@@ -8,7 +8,6 @@ import {
   readFields,
   requestDefaults,
   type ScheduleBody,
-  ScheduleBodySchema,
 } from '@rouse/protocol'
 import {
   databaseNow,
@@ -21,7 +20,7 @@ import {
 import type { FastifyInstance } from 'fastify'
 import { schedulePlace } from '../encryption/payload-cipher.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
 import { cursorAfter, readPage } from '../http/page.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import { checkPattern, nextTick } from '../scheduler/cron-ticks.ts'
@@ -55,7 +54,6 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
   app.post(
     '/api/v1/schedules',
     {
-      schema: { body: bodySchema(ScheduleBodySchema) },
       preValidation: async (request) => void withoutNulls(request.body, 'payload'),
     },
     async (request, reply) => {

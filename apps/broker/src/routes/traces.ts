@@ -10,7 +10,6 @@ import {
   requestDefaults,
   type TraceAnswer,
   type TraceBody,
-  TraceBodySchema,
   type TraceNamesAnswer,
 } from '@rouse/protocol'
 import {
@@ -25,7 +24,8 @@ import {
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
+import { readOffset, readText, readTime } from '../http/page.ts'
 import { jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { isPartitionId } from './messages.ts'
@@ -36,7 +36,7 @@ type Params = {
   readonly transactionId: string
   readonly name: string
 }
-type Query = { readonly limit?: unknown; readonly cursor?: unknown }
+type Query = Readonly<Record<string, unknown>>
 
 const namesMax = 100
 
@@ -50,7 +50,6 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
   app.post(
     '/api/v1/traces',
     {
-      schema: { body: bodySchema(TraceBodySchema) },
       preValidation: async (request) => void withoutNulls(request.body, 'data'),
     },
     async (request, reply): Promise<TraceAnswer> => {
@@ -79,19 +78,28 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
   app.get('/api/v1/traces/by-name/:name', async (request, reply) => {
     const name = parseTransactionId((request.params as Params).name, 'name')
     const query = request.query as Query
-    const { limit, before } = readFields({
+    const filter = readFields({
       limit: () => readLimit(query),
       before: () => readCursor(query),
+      offset: () => readOffset(query),
+      from: () => readTime('from', query.from),
+      to: () => readTime('to', query.to),
     })
-    const traces = await runAdminQuery(pool, () => tracesByName(pool, name, before, limit))
+    const { limit } = filter
+    const traces = await runAdminQuery(pool, () => tracesByName(pool, { name, ...filter }))
     reply.type('application/json; charset=utf-8')
     const cursor = traces.length < limit ? null : traces.at(-1)?.id
     return jsonList('traces', traces.map(traceText), { cursor })
   })
 
   app.get('/api/v1/traces/names', async (request): Promise<TraceNamesAnswer> => {
-    const limit = readLimit(request.query as Query)
-    const names = await runAdminQuery(pool, () => traceNames(pool, limit))
+    const query = request.query as Query
+    const page = readFields({
+      limit: () => readLimit(query),
+      offset: () => readOffset(query),
+      search: () => (query.search === undefined ? undefined : readText('search', query.search)),
+    })
+    const names = await runAdminQuery(pool, () => traceNames(pool, page))
     return { names: names.map((name) => ({ ...name, lastAt: name.lastAt.toISOString() })) }
   })
 }

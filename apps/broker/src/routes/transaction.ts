@@ -3,47 +3,23 @@ import {
   fieldError,
   readEach,
   type TransactionAck,
-  TransactionAckSchema,
   type TransactionBody,
   type TransactionPush,
-  TransactionPushSchema,
   type TransactionResult,
 } from '@rouse/protocol'
 import type { AckItem, CommittedTransaction, NewMessage } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { bodySchema, withoutNulls } from '../http/json-body.ts'
+import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { logEnded } from './ack.ts'
 import { readPushItems, toPushedAnswer } from './push.ts'
 import { createLeaseLookup, fenceAcks } from './required-leases.ts'
-
-/** The type of an operation selects its schema, so that errors name the right fields. */
-const transactionSchema = {
-  type: 'object',
-  required: ['operations'],
-  properties: {
-    requiredLeases: { type: 'array', items: { type: 'string' } },
-    operations: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['type'],
-        properties: { type: { enum: ['ack', 'push'] } },
-        if: { properties: { type: { const: 'ack' } } },
-        // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
-        then: bodySchema(TransactionAckSchema),
-        else: bodySchema(TransactionPushSchema),
-      },
-    },
-  },
-}
 
 export function transactionRoute(app: FastifyInstance, context: BrokerContext): void {
   const lookUp = createLeaseLookup(context)
   app.post(
     '/api/v1/transaction',
     {
-      schema: { body: transactionSchema },
       preValidation: (request, _reply, done) => {
         dropNulls(request.body)
         done()

@@ -80,7 +80,7 @@ test('invalid query values and values beyond a limit are refused', async (t) => 
   ]) {
     t.match(await api.pop('q', `?${query}`), { status: 400, body: { retryable: false } }, query)
   }
-  t.equal((await api.pop('q', '?somethingNew=1')).status, 204, 'unknown parameters are ignored')
+  t.match(await api.pop('q', '?somethingNew=1'), { status: 400, body: { code: 'unknown_field' } })
 })
 
 test('a pop by namespace and task takes from all matching queues', async (t) => {

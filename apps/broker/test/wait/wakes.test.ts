@@ -2,7 +2,7 @@
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { type RunningBroker, startBroker } from '../support/broker.ts'
-import { apiOf, send } from '../support/http.ts'
+import { type Ackable, ackOf, apiOf, send } from '../support/http.ts'
 import { countingDatabase, popsOf } from '../support/query-count.ts'
 
 /**
@@ -165,8 +165,8 @@ test('messages redelivered together wake as many waiters, although no hint has t
   await api.post('/configure', { queue: 'q', options: { ordering: 'none' } })
   await api.push(...Array.from({ length: 5 }, (_, i) => ({ queue: 'q', payload: i })))
   const { body } = await api.pop('q', '?batch=5')
-  const acknowledgments = body.messages.map((message: object) => ({
-    ...message,
+  const acknowledgments = body.messages.map((message: Ackable) => ({
+    ...ackOf(message),
     status: 'retry',
     delayMs: 3_000,
   }))

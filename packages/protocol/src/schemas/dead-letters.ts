@@ -1,13 +1,15 @@
 import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
-import { Name, Nullable, Time } from './name.ts'
+import { Name, Nullable, offsetFields, spanFields, Time } from './name.ts'
 
-/** The filter; an absent field matches everything. */
+/** The filter; an absent field matches everything. `from` and `to` are times of the failure. */
 const filterFields = {
   consumerGroup: Type.Optional(Name()),
   partition: Type.Optional(Name()),
   errorCode: Type.Optional(Type.String({ maxLength: limits.errorCodeBytesMax })),
   errorMessage: Type.Optional(Type.String({ maxLength: limits.errorTextBytesMax })),
+  transactionId: Type.Optional(Name()),
+  ...spanFields,
 }
 
 /**
@@ -16,10 +18,18 @@ const filterFields = {
 export const DeadLettersQuerySchema = Type.Object({
   queue: Type.Optional(Name()),
   ...filterFields,
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
-  offset: Type.Optional(Type.Integer({ minimum: 0 })),
+  ...offsetFields,
 })
 export type DeadLettersQuery = Static<typeof DeadLettersQuerySchema>
+
+/** The queue is required, so that no request deletes the dead letters of all queues. */
+export const PurgeLettersQuerySchema = Type.Object({ queue: Name(), ...filterFields })
+
+export const DeadLetterGroupsQuerySchema = Type.Object({
+  queue: Type.Optional(Name()),
+  consumerGroup: Type.Optional(Name()),
+  limit: offsetFields.limit,
+})
 
 export const FailedAttemptSchema = Type.Object({
   attempt: Type.Integer(),
@@ -82,7 +92,6 @@ export const RedriveBodySchema = Type.Object({
   where: Type.Optional(
     Type.Object({
       ...filterFields,
-      transactionId: Type.Optional(Name()),
       ids: Type.Optional(
         Type.Array(Type.String({ maxLength: 36 }), {
           maxItems: limits.pageSizeMax,

@@ -1,5 +1,5 @@
 import { type Static, Type } from '../typebox.ts'
-import { Cursor, Name, Nullable, Time } from './name.ts'
+import { Cursor, Ignored, Name, Nullable, Time } from './name.ts'
 import { SubscriptionMode } from './pop.ts'
 
 export const GroupSchema = Type.Object({
@@ -21,6 +21,9 @@ export const GroupsAnswerSchema = Type.Object({
   cursor: Cursor(),
 })
 export type GroupsAnswer = Static<typeof GroupsAnswerSchema>
+
+/** State and subscription of a group are one thing here, so both are always deleted. */
+export const DeleteGroupQuerySchema = Type.Object({ deleteMetadata: Ignored() })
 
 /** Exactly one of the two fields is required. */
 export const SeekBodySchema = Type.Object({

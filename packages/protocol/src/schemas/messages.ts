@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { FailedAttemptSchema } from './dead-letters.ts'
-import { Name, Nullable, Time } from './name.ts'
+import { Name, NameOrEmpty, Nullable, offsetFields, spanFields, Time } from './name.ts'
 
 /** The status of a message for a consumer group. `scheduled`: the message is not in the log yet, and every
  * group has this status. */
@@ -14,16 +14,28 @@ export const messageStatuses = [
   'scheduled',
 ] as const
 
+/** The words of existing clients for a status. */
+export const messageStatusAliases = { processing: 'leased', dead_letter: 'dead' } as const
+
 /** Only for the documentation. In a query string all values are text. */
 export const MessagesQuerySchema = Type.Object({
   queue: Name(),
   partition: Type.Optional(Name()),
   consumerGroup: Type.Optional(Name('The group whose status is shown')),
-  status: Type.Optional(Type.Enum(messageStatuses)),
+  status: Type.Optional(
+    Type.Enum([...messageStatuses, 'processing', 'dead_letter'], {
+      description: '`processing` is `leased`, `dead_letter` is `dead`',
+    }),
+  ),
   cursor: Type.Optional(
     Type.String({ description: 'From the last response, or `end` for new messages only' }),
   ),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
+  offset: offsetFields.offset,
+  ns: Type.Optional(NameOrEmpty()),
+  namespace: Type.Optional(NameOrEmpty()),
+  task: Type.Optional(NameOrEmpty()),
+  ...spanFields,
   follow: Type.Optional(
     Type.Boolean({
       description: 'Returns messages in order of creation, without status, and always a cursor',

@@ -10,7 +10,17 @@ export const ProblemSchema = Type.Object({
   retryable: Type.Boolean(),
   requestId: Type.String(),
   node: Type.String(),
-  errors: Type.Optional(Type.Array(Type.Object({ field: Type.String(), message: Type.String() }))),
+  errors: Type.Optional(
+    Type.Array(
+      Type.Object({
+        field: Type.String(),
+        message: Type.String(),
+        suggestion: Type.Optional(
+          Type.String({ description: 'For an unknown field: the name that is probably meant' }),
+        ),
+      }),
+    ),
+  ),
   leases: Type.Optional(
     Type.Integer({ description: 'How many leases are held by open transactions of consumers' }),
   ),

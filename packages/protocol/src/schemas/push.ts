@@ -1,6 +1,6 @@
 import { limits, requestDefaults } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
-import { Name } from './name.ts'
+import { Ignored, Name } from './name.ts'
 
 export const PushItemSchema = Type.Object({
   queue: Name(),
@@ -11,6 +11,8 @@ export const PushItemSchema = Type.Object({
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
   runAt: Type.Optional(Type.String({ description: 'With a time zone; not together with delayMs' })),
   headers: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  producerSub: Ignored(),
+  trace_id: Ignored(),
 })
 export type PushItem = Static<typeof PushItemSchema>
 

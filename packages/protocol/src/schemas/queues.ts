@@ -1,6 +1,14 @@
 import { type Static, Type } from '../typebox.ts'
 import { GroupSchema } from './groups.ts'
-import { Cursor, Nullable } from './name.ts'
+import { Cursor, NameOrEmpty, Nullable, offsetFields, PageQuerySchema } from './name.ts'
+
+export const ResourceQueuesQuerySchema = Type.Object({
+  ...PageQuerySchema.properties,
+  ...offsetFields,
+  search: Type.Optional(Type.String({ description: 'A part of the name' })),
+  namespace: Type.Optional(NameOrEmpty()),
+  task: Type.Optional(NameOrEmpty()),
+})
 
 export const QueueSchema = Type.Object({
   queue: Type.String(),

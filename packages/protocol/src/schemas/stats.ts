@@ -1,6 +1,10 @@
 import { type Static, Type } from '../typebox.ts'
 import { Nullable, Time } from './name.ts'
 
+export const StatsQuerySchema = Type.Object({
+  scope: Type.Optional(Type.Enum(['node', 'cluster'], { default: 'node' })),
+})
+
 export const GroupBackoffSchema = Type.Object({
   groups_tracked: Type.Integer(),
   groups_in_flight: Type.Integer(),

@@ -1,5 +1,5 @@
 import { type Static, Type } from '../typebox.ts'
-import { Name, Nullable, Time } from './name.ts'
+import { Name, Nullable, offsetFields, PageQuerySchema, spanFields, Time } from './name.ts'
 
 export const TraceBodySchema = Type.Object({
   transactionId: Name(),
@@ -10,6 +10,19 @@ export const TraceBodySchema = Type.Object({
   data: Type.Unknown(),
 })
 export type TraceBody = Static<typeof TraceBodySchema>
+
+export const MessageTracesQuerySchema = Type.Object({ limit: offsetFields.limit })
+
+export const NamedTracesQuerySchema = Type.Object({
+  ...PageQuerySchema.properties,
+  ...offsetFields,
+  ...spanFields,
+})
+
+export const TraceNamesQuerySchema = Type.Object({
+  ...offsetFields,
+  search: Type.Optional(Type.String({ description: 'A part of the name' })),
+})
 
 /** The response with 201. */
 export const TraceAnswerSchema = Type.Object({ success: Type.Literal(true), id: Type.String() })

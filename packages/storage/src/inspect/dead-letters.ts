@@ -42,6 +42,9 @@ export interface DeadLetterFilter {
   readonly errorCode?: string | undefined
   readonly errorMessage?: string | undefined
   readonly transactionId?: string | undefined
+  /** Times of the failure, as ISO texts. */
+  readonly from?: string | undefined
+  readonly to?: string | undefined
   readonly limit?: number | undefined
   readonly offset?: number | undefined
 }

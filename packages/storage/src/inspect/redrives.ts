@@ -10,6 +10,9 @@ export interface LetterFilter {
   readonly errorCode?: string | undefined
   readonly errorMessage?: string | undefined
   readonly transactionId?: string | undefined
+  /** Times of the failure, as ISO texts. */
+  readonly from?: string | undefined
+  readonly to?: string | undefined
   /** Ids of dead letters or of messages. */
   readonly ids?: readonly string[] | undefined
 }

@@ -31,6 +31,9 @@ export async function addTrace(pool: pg.Pool, trace: NewTrace): Promise<string |
   return (row?.[0] as string | null) ?? undefined
 }
 
+/** The functions are part of the statement's plan, so the statement's own limit applies to them. */
+const everything = 2_147_483_647
+
 const columns =
   'id, queue, partition, partition_id, transaction_id, consumer_group, names, event_type, data, created_at'
 
@@ -45,14 +48,23 @@ export async function tracesOfMessage(
   return (await callStatement(pool, sql, [partitionId, transactionId, limit])).map(readTrace)
 }
 
-export async function tracesByName(
-  pool: pg.Pool,
-  name: string,
-  before: string | undefined,
-  limit: number,
-): Promise<TraceRow[]> {
-  const sql = `select ${columns} from rouse.list_traces(null, null, $1, $2, $3)`
-  return (await callStatement(pool, sql, [name, before, limit])).map(readTrace)
+export interface TraceFilter {
+  readonly name: string
+  /** The event to continue before. */
+  readonly before: string | undefined
+  readonly from: Date | undefined
+  readonly to: Date | undefined
+  readonly offset: number
+  readonly limit: number
+}
+
+/** Newest first. */
+export async function tracesByName(pool: pg.Pool, filter: TraceFilter): Promise<TraceRow[]> {
+  const { name, before, from, to, offset, limit } = filter
+  const sql = `select ${columns} from rouse.list_traces(null, null, $1, $2, ${everything})
+    where ($3::timestamptz is null or created_at >= $3) and ($4::timestamptz is null or created_at <= $4)
+    order by id desc offset $5 limit $6`
+  return (await callStatement(pool, sql, [name, before, from, to, offset, limit])).map(readTrace)
 }
 
 export interface AttemptTrace {
@@ -95,14 +107,18 @@ export async function partitionNames(
 
 export async function traceNames(
   pool: pg.Pool,
-  limit: number,
+  page: { readonly limit: number; readonly offset: number; readonly search?: string | undefined },
 ): Promise<{ readonly name: string; readonly events: number; readonly lastAt: Date }[]> {
-  const sql = 'select name, events::float8, last_at from rouse.trace_names($1)'
-  return (await callStatement(pool, sql, [limit])).map(([name, events, lastAt]) => ({
-    name: name as string,
-    events: events as number,
-    lastAt: lastAt as Date,
-  }))
+  const sql = `select name, events::float8, last_at from rouse.trace_names(${everything})
+    where $1::text is null or strpos(name, $1) > 0
+    order by last_at desc, name offset $2 limit $3`
+  return (await callStatement(pool, sql, [page.search, page.offset, page.limit])).map(
+    ([name, events, lastAt]) => ({
+      name: name as string,
+      events: events as number,
+      lastAt: lastAt as Date,
+    }),
+  )
 }
 
 function readTrace(row: readonly unknown[]): TraceRow {

@@ -1,3 +1,5 @@
+import type pg from 'pg'
+import { callStatement } from '../call.ts'
 import { callRows, type Executor } from '../executor.ts'
 
 export interface QueueStats {
@@ -46,6 +48,28 @@ export async function statsPage(
   page: { readonly after: string | undefined; readonly limit: number },
 ): Promise<QueueStats[]> {
   return readQueues(await callRows(executor, pageCall, [page.after ?? null, page.limit]))
+}
+
+export interface QueueFilter {
+  /** The page starts after this name. */
+  readonly after?: string | undefined
+  readonly offset?: number | undefined
+  readonly limit: number
+  /** A part of the name. */
+  readonly search?: string | undefined
+  readonly namespace?: string | undefined
+  readonly task?: string | undefined
+}
+
+/** The same for a page of the queues that match a filter, by name. */
+export async function statsOfMatching(pool: pg.Pool, filter: QueueFilter): Promise<QueueStats[]> {
+  const { after, offset = 0, limit, search, namespace, task } = filter
+  const rows = await callStatement(
+    pool,
+    `select ${columns} from rouse.stats_of(rouse.find_queues($1, $2, $3, $4, $5, $6))`,
+    [after, offset, limit, search, namespace, task],
+  )
+  return readQueues(rows)
 }
 
 function readQueues(rows: readonly unknown[][]): QueueStats[] {

@@ -1,0 +1,107 @@
+// The routes that producers and consumers use.
+import {
+  AckBodySchema,
+  AckLeaseBodySchema,
+  AckListBodySchema,
+  AckReceiptBodySchema,
+} from '../schemas/ack.ts'
+import { ExtendBodySchema } from '../schemas/lease.ts'
+import { PopBodySchema, PopQuerySchema } from '../schemas/pop.ts'
+import { PushBodySchema } from '../schemas/push.ts'
+import { TransactionAckSchema, TransactionPushSchema } from '../schemas/transaction.ts'
+import type { Endpoint, RequestSchema } from './endpoint.ts'
+
+const popPaths = [
+  ['/api/v1/pop/queue/:queue', 'any partition of a queue'],
+  ['/api/v1/pop/queue/:queue/partition/:partition', 'one partition'],
+  ['/api/v1/pop', 'the queues of a namespace or task'],
+] as const
+
+/** `readPopBody` checks the values of the other fields. */
+const popBody: RequestSchema = {
+  type: 'object',
+  properties: {
+    ...Object.fromEntries(Object.keys(PopQuerySchema.properties).map((name) => [name, {}])),
+    acks: PopBodySchema.properties.acks,
+  },
+}
+
+/** The type of an operation selects its schema, so that errors name the right fields. */
+const transactionBody: RequestSchema = {
+  type: 'object',
+  required: ['operations'],
+  properties: {
+    requiredLeases: { type: 'array', items: { type: 'string' } },
+    operations: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['type'],
+        properties: { type: { enum: ['ack', 'push'] } },
+        additionalProperties: true,
+        if: { properties: { type: { const: 'ack' } } },
+        // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+        then: TransactionAckSchema,
+        else: TransactionPushSchema,
+      },
+    },
+  },
+}
+
+export const consumerEndpoints: readonly Endpoint[] = [
+  {
+    method: 'POST',
+    path: '/api/v1/push',
+    summary: 'Stores messages: all of the request, or none',
+    body: PushBodySchema,
+  },
+  ...popPaths.flatMap(([path, place]): Endpoint[] => [
+    {
+      method: 'GET',
+      path,
+      summary: `Leases messages of ${place}`,
+      query: PopQuerySchema,
+    },
+    {
+      method: 'POST',
+      path,
+      summary: `Acknowledges messages, and leases others of ${place}`,
+      body: popBody,
+    },
+  ]),
+  {
+    method: 'POST',
+    path: '/api/v1/ack',
+    summary: 'Ends one delivered message',
+    body: ifGiven('receipt', AckReceiptBodySchema, AckBodySchema),
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/ack/batch',
+    summary: 'Ends several delivered messages, or all of a lease',
+    body: ifGiven('acknowledgments', AckListBodySchema, AckLeaseBodySchema),
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/transaction',
+    summary: 'Ends and stores messages together, or does nothing',
+    body: transactionBody,
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/lease/:leaseId/extend',
+    summary: 'Extends a lease',
+    body: ExtendBodySchema,
+  },
+  { method: 'DELETE', path: '/api/v1/lease/:leaseId', summary: 'Gives leased messages back' },
+]
+
+/** If the body has the field, only the first schema applies, so that errors name the right fields. */
+function ifGiven(field: string, given: RequestSchema, otherwise: RequestSchema): RequestSchema {
+  return {
+    if: { type: 'object', required: [field] },
+    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+    then: given,
+    else: otherwise,
+  }
+}

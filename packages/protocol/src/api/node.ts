@@ -1,0 +1,16 @@
+// The routes that describe a node and its cluster.
+import { StatsQuerySchema } from '../schemas/stats.ts'
+import type { Endpoint } from './endpoint.ts'
+
+export const nodeEndpoints: readonly Endpoint[] = [
+  { method: 'GET', path: '/live', summary: 'Whether the process runs' },
+  { method: 'GET', path: '/ready', summary: 'Whether the node can accept messages' },
+  { method: 'GET', path: '/health', summary: 'The same as /ready' },
+  {
+    method: 'GET',
+    path: '/stats',
+    summary: 'Counters of a node, or of the cluster',
+    query: StatsQuerySchema,
+  },
+  { method: 'GET', path: '/api/v1/nodes', summary: 'Lists the nodes of the cluster' },
+]

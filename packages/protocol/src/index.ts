@@ -30,6 +30,7 @@ export {
   parseQueueName,
   parseTask,
   parseTransactionId,
+  shownGroup,
 } from './names.ts'
 export type { PopOptions } from './pop-options.ts'
 export { readPopBody, readPopQuery } from './pop-options.ts'

@@ -2,7 +2,9 @@
 // normalise away. Lone surrogates are refused because they cannot be stored in PostgreSQL. `rouse.check_name`
 // enforces the same rule in SQL, for producers that do not use HTTP.
 import { fieldError } from './errors.ts'
-import { limits } from './limits.ts'
+import { limits, requestDefaults } from './limits.ts'
+
+const defaultGroupAlias = 'default'
 
 export function parseQueueName(value: unknown, field = 'queue'): string {
   return parseName(value, field)
@@ -12,8 +14,15 @@ export function parsePartitionName(value: unknown, field = 'partition'): string 
   return parseName(value, field)
 }
 
+/** `default` is another name of the unnamed group. */
 export function parseConsumerGroup(value: unknown, field = 'consumerGroup'): string {
-  return parseName(value, field)
+  const name = parseName(value, field)
+  return name === defaultGroupAlias ? requestDefaults.consumerGroup : name
+}
+
+/** A group as the paths under `/api/v1/queues`, `/groups` and `/dead-letters` show it. */
+export function shownGroup(name: string): string {
+  return name === requestDefaults.consumerGroup ? defaultGroupAlias : name
 }
 
 export function parseNamespace(value: unknown, field = 'namespace'): string {

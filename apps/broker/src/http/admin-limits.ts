@@ -20,7 +20,7 @@ export function limitAdminCalls(app: FastifyInstance, limits: AdminLimits): void
   const limitRead = createReadLimit(limits)
   const limitWrite = createWriteLimit(limits)
   app.addHook('onRoute', (route) => {
-    const isRead = [route.method].flat().includes('GET')
+    const isRead = ['GET', 'HEAD'].includes(String(route.method))
     route.handler = isRead ? limitRead(route.handler) : limitWrite(route.handler)
   })
 }

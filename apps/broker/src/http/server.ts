@@ -27,8 +27,8 @@ export function createServer(context: BrokerContext): FastifyInstance {
     keepAliveTimeout: keepAliveTimeoutMs,
     requestTimeout: requestTimeoutMs,
     forceCloseConnections: 'idle',
-    // HEAD through a GET route would pop a message and discard it.
-    exposeHeadRoutes: false,
+    // Routes that pop opt out: HEAD would pop a message and discard it.
+    exposeHeadRoutes: true,
     requestIdHeader: 'x-request-id',
     genReqId: newRequestId,
     // With a smaller limit, a name that is too long would be reported as an unknown route, not as invalid.
@@ -78,7 +78,8 @@ export function createServer(context: BrokerContext): FastifyInstance {
     context.counts.requests += 1
     done(encodingFault(request.url))
   })
-  app.addHook('onSend', (_request, reply, payload, done) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    reply.header('x-request-id', request.id)
     if (context.phase.isDraining) reply.header('connection', 'close')
     done(null, payload)
   })
@@ -103,6 +104,8 @@ function sendProblem(
   const problem = toProblem(known, { requestId: request.id, node: context.config.nodeId })
   if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds)
   if (known.code === 'payload_too_large') swallowBody(request, reply)
+  // Some errors of the framework skip the hooks.
+  reply.header('x-request-id', request.id)
   const isTransaction = request.url.startsWith('/api/v1/transaction')
   return reply
     .code(known.status)
@@ -139,7 +142,7 @@ function answerClientError(context: BrokerContext, error: Error, socket: Socket)
   const body = JSON.stringify(toProblem(known, ids))
   socket.end(
     `HTTP/1.1 ${known.status} ${statusText(known.status)}\r\n` +
-      'content-type: application/problem+json\r\n' +
+      `content-type: application/problem+json\r\nx-request-id: ${ids.requestId}\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
 }

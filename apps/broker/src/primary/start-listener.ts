@@ -38,8 +38,10 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
     const { createServer } = await import('node:http')
     const made = createServer((request, response) => {
       const path = request.url?.split('?', 1)[0]
-      if (path === '/live') answer(response, 200, { status: 'live', node: config.nodeId })
-      else refuse(response, config.nodeId, reason())
+      if (path === '/live') {
+        response.setHeader('x-request-id', randomUUID())
+        answer(response, 200, { status: 'live', node: config.nodeId })
+      } else refuse(response, config.nodeId, reason())
     })
     server = made
     await new Promise<void>((resolve) => {
@@ -70,7 +72,9 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
 function refuse(response: ServerResponse, node: string, reason: string): void {
   const error = new RouseError('starting', reason)
   response.setHeader('retry-after', String(error.retryAfterSeconds))
-  answer(response, error.status, toProblem(error, { requestId: randomUUID(), node }))
+  const requestId = randomUUID()
+  response.setHeader('x-request-id', requestId)
+  answer(response, error.status, toProblem(error, { requestId, node }))
 }
 
 function answer(response: ServerResponse, status: number, body: object): void {

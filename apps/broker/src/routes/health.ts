@@ -1,7 +1,20 @@
 import type { FastifyInstance } from 'fastify'
+import { version } from '../version.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 export function healthRoutes(app: FastifyInstance, context: BrokerContext): void {
+  app.get('/', async () => ({
+    name: 'rouse',
+    version,
+    node: context.config.nodeId,
+    links: {
+      ready: '/ready',
+      stats: '/stats',
+      nodes: '/api/v1/nodes',
+      queues: '/api/v1/resources/queues',
+    },
+  }))
+
   /** Shows that the event loop runs. Does not query the database. */
   app.get('/live', async () => ({ status: 'live', node: context.config.nodeId }))
 

@@ -38,7 +38,7 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
   const undelivered = createUndelivered(context)
 
   for (const path of paths) {
-    app.get(path, (request, reply) => {
+    app.get(path, { exposeHeadRoute: false }, (request, reply) => {
       const options = readPopQuery(request.query as object, context.limits)
       const pop = toPopSpec(sourceOf(request, options), options, context)
       const watch = new ClientWatch(request, reply, undelivered)

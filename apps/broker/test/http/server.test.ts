@@ -52,6 +52,46 @@ test('a wrong method on a known path is 405 and lists the allowed ones', async (
   t.equal((await fetch(api.at('/pop/queue/q'), { method: 'HEAD' })).status, 405)
 })
 
+test('HEAD answers as GET without a body, except on routes that pop', async (t) => {
+  const head = (path: string) => fetch(`${url}${path}`, { method: 'HEAD' })
+  for (const path of ['/', '/live', '/ready', '/health', '/stats', '/api/v1/resources/queues']) {
+    const answer = await head(path)
+    t.equal(answer.status, 200, path)
+    t.equal(await answer.text(), '')
+  }
+  t.equal((await head('/api/v1/resources/queues/none')).status, 404)
+  t.equal((await head('/stats?scop=node')).status, 400)
+  await api.push({ queue: 'headed', payload: 1 })
+  for (const path of ['/pop/queue/headed', '/pop/queue/headed/partition/Default', '/pop']) {
+    const answer = await head(`/api/v1${path}`)
+    t.equal(answer.status, 405, path)
+    t.equal(answer.headers.get('allow'), 'GET, POST')
+  }
+  t.equal((await api.pop('headed')).status, 200, 'the message is still there')
+})
+
+test('every answer has x-request-id: the one of the request, or a new one', async (t) => {
+  const idOf = async (path: string, init: RequestInit = {}) =>
+    (await fetch(`${url}${path}`, init)).headers.get('x-request-id')
+  const uuid = /^[0-9a-f-]{36}$/
+  for (const path of ['/live', '/nothing', '/api/v1/pop/queue/none', '/api/v1/push', '/%zz']) {
+    t.match(await idOf(path), uuid, path)
+  }
+  t.equal(await idOf('/live', { headers: { 'x-request-id': 'mine' } }), 'mine')
+  const body = '{'
+  const headers = { ...json, 'x-request-id': 'mine' }
+  t.equal(await idOf('/api/v1/push', { method: 'POST', headers, body }), 'mine')
+})
+
+test('GET / says what this is', async (t) => {
+  const { status, body } = await send('GET', `${url}/`)
+  t.equal(status, 200)
+  t.match(body, { name: 'rouse', version: /^\d+\.\d+/, node: 'n1' })
+  for (const path of Object.values(body.links as Record<string, string>)) {
+    t.equal((await fetch(`${url}${path}`)).status, 200, path)
+  }
+})
+
 test('a body that is not JSON, not UTF-8, of another type or too large is refused', async (t) => {
   const push = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json) =>
     send('POST', api.at('/push'), undefined, { body, headers })

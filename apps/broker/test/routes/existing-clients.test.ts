@@ -42,6 +42,22 @@ test('subscriptionMode takes new-only and from_beginning in pops and subscriptio
   })
 })
 
+test('default is another name of the unnamed consumer group', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  const popped = await api.pop(queue, '?consumerGroup=default')
+  t.match(popped.body, { consumerGroup: '__QUEUE_MODE__', messages: [{ data: 1 }] })
+  const ended = await api.ack(popped.body.messages[0], 'completed', { consumerGroup: 'default' })
+  t.equal(ended.status, 200)
+  t.match((await api.pop(queue, '?consumerGroup=__QUEUE_MODE__')).body, { messages: [{ data: 2 }] })
+  const seek = `/consumer-groups/default/queues/${queue}/seek`
+  t.equal((await api.post(seek, { timestamp: '2020-01-01T00:00:00Z' })).status, 200)
+  t.match((await api.pop(queue)).body, { messages: [{ data: 1 }] })
+  t.match((await api.get(`/resources/queues/${queue}`)).body, {
+    groups: [{ consumerGroup: '__QUEUE_MODE__' }],
+  })
+})
+
 test('GET /health is GET /ready', async (t) => {
   const [health, ready] = [await send('GET', `${url}/health`), await send('GET', `${url}/ready`)]
   t.equal(health.status, 200)

@@ -3,6 +3,7 @@ import { StatsQuerySchema } from '../schemas/stats.ts'
 import type { Endpoint } from './endpoint.ts'
 
 export const nodeEndpoints: readonly Endpoint[] = [
+  { method: 'GET', path: '/', summary: 'What this is, and where to look next' },
   { method: 'GET', path: '/live', summary: 'Whether the process runs' },
   { method: 'GET', path: '/ready', summary: 'Whether the node can accept messages' },
   { method: 'GET', path: '/health', summary: 'The same as /ready' },

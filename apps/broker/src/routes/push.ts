@@ -72,7 +72,7 @@ const itemParts: readonly (readonly (keyof PushItem)[])[] = [
   ['queue'],
   ['partition'],
   ['payload'],
-  ['transactionId'],
+  ['dedupeKey', 'transactionId'],
   ['traceId'],
   ['headers'],
   ['delayMs', 'runAt'],
@@ -113,7 +113,13 @@ function readPushItem(item: PushItem, context: BrokerContext, path: string): New
 
 /** A missing transactionId is derived from seq. A scheduled message has no seq yet, so its id is used. */
 function readTransactionId(item: PushItem, id: string, path: string): string | undefined {
-  const { transactionId, delayMs = 0, runAt } = item
+  const { dedupeKey, transactionId, delayMs = 0, runAt } = item
+  if (dedupeKey !== undefined) {
+    if (transactionId !== undefined && transactionId !== dedupeKey) {
+      throw fieldError('invalid_request', `${path}.dedupeKey`, 'and transactionId differ')
+    }
+    return parseTransactionId(dedupeKey, `${path}.dedupeKey`)
+  }
   if (transactionId !== undefined) {
     return parseTransactionId(transactionId, `${path}.transactionId`)
   }
@@ -175,12 +181,22 @@ export function toPushedAnswer(
     return {
       index,
       status: result.status,
+      id: result.messageId,
+      queue: item.queue,
+      partition: item.partition,
+      partitionId: result.partitionId,
+      dedupeKey: dedupeKeyOf(item) ?? null,
       message_id: result.messageId,
       transaction_id: item.transactionId ?? generatedTransactionId(result),
       partition_id: result.partitionId,
       queueName: item.queue,
     }
   })
+}
+
+/** A scheduled message without a key has its own id in this field. */
+function dedupeKeyOf({ transactionId, id }: NewMessage): string | undefined {
+  return transactionId === id ? undefined : transactionId
 }
 
 function generatedTransactionId(result: PushedMessage): string {
@@ -200,8 +216,8 @@ async function checkRepeat(
   repeatAfterMs: number,
   { pool, config }: Pick<BrokerContext, 'pool' | 'config'>,
 ): Promise<void> {
-  if (items.some(({ transactionId }) => transactionId === undefined)) {
-    throw tooLate('an item has no transactionId')
+  if (items.some(({ dedupeKey, transactionId }) => (dedupeKey ?? transactionId) === undefined)) {
+    throw tooLate('an item has no dedupeKey')
   }
   // The repeat itself may be stored as late as its own deadline.
   const windowMs = repeatAfterMs + config.writeTimeoutMs

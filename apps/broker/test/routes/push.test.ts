@@ -168,6 +168,41 @@ test('10,000 items are stored by one push, and by one push of a transaction', as
   t.equal(body.messages, 20_000)
 })
 
+test('an item has a dedupeKey, and its result the names of this API beside the old ones', async (t) => {
+  const queue = unique()
+  const first = await api.push(
+    { queue, payload: 1, dedupeKey: 'k' },
+    { queue, partition: 'p', payload: 2 },
+    { queue, payload: 3, delayMs: 60_000 },
+    { queue, payload: 4, transactionId: 'old' },
+  )
+  const [one, two, three, four] = first.body
+  t.match(one, { status: 'queued', queue, partition: 'Default', dedupeKey: 'k', index: 0 })
+  t.equal(one.id, one.message_id)
+  t.equal(one.partitionId, one.partition_id)
+  t.equal(one.transaction_id, 'k')
+  t.match(
+    [two, three, four],
+    [
+      { partition: 'p', dedupeKey: null },
+      { status: 'scheduled', dedupeKey: null },
+      { dedupeKey: 'old' },
+    ],
+  )
+  const [again] = (await api.push({ queue, payload: 1, dedupeKey: 'k' })).body
+  t.match(again, { status: 'duplicate', id: one.id, dedupeKey: 'k' })
+  const [older] = (await api.push({ queue, payload: 1, transactionId: 'k' })).body
+  t.match(older, { status: 'duplicate', id: one.id })
+  t.match(await api.push({ queue, payload: 1, dedupeKey: 'a', transactionId: 'b' }), {
+    status: 400,
+    body: { errors: [{ field: 'items[0].dedupeKey' }] },
+  })
+  t.match(await api.push({ queue, payload: 1, dedupeKey: '..' }), {
+    status: 400,
+    body: { code: 'invalid_name', errors: [{ field: 'items[0].dedupeKey' }] },
+  })
+})
+
 test('null means absent, as older clients send it, except as a payload', async (t) => {
   const queue = unique()
   const item = { queue, partition: null, transactionId: null, traceId: null, headers: null }

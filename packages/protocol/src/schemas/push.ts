@@ -1,12 +1,13 @@
 import { limits, requestDefaults } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
-import { Ignored, Name } from './name.ts'
+import { Ignored, Name, Nullable } from './name.ts'
 
 export const PushItemSchema = Type.Object({
   queue: Name(),
   partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
   payload: Type.Unknown({ description: 'Any JSON value; it is delivered unchanged' }),
-  transactionId: Type.Optional(Name('The dedupe key, valid in its partition')),
+  dedupeKey: Type.Optional(Name('A repeat of this key in its partition is a duplicate')),
+  transactionId: Type.Optional(Name('The older name of dedupeKey')),
   traceId: Type.Optional(Name()),
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
   runAt: Type.Optional(Type.String({ description: 'With a time zone; not together with delayMs' })),
@@ -31,6 +32,11 @@ export type PushBody = Static<typeof PushBodySchema>
 export const PushedItemSchema = Type.Object({
   index: Type.Integer(),
   status: Type.Enum(['queued', 'duplicate', 'scheduled']),
+  id: Type.String({ description: 'Of the message; of the first one, if this is a duplicate' }),
+  queue: Type.String(),
+  partition: Type.String(),
+  partitionId: Type.String(),
+  dedupeKey: Nullable(Type.String({ description: 'As given' })),
   message_id: Type.String(),
   transaction_id: Type.String(),
   partition_id: Type.String(),

@@ -1,7 +1,8 @@
 -- Dead letters: list them, count them by error, delete them.
 
 -- Lists dead letters, newest first.
--- Parameters: queue (null: any), a filter as in letter_fits, the maximum number of rows, how many to skip.
+-- Parameters: queue (null: any), a filter as in letter_fits, which may also have `before`, the dead letter to
+--   continue before; the maximum number of rows, how many to skip.
 -- Result: the dead letters, each with the list of its failed attempts. Every row has the total number of dead
 --   letters that match. They are counted only up to 10,000 beyond this page, so that a list does not read all
 --   dead letters.
@@ -33,6 +34,7 @@ declare
   v_ids constant jsonb := p_where -> 'ids';
   v_from constant timestamptz := p_where ->> 'from';
   v_to constant timestamptz := p_where ->> 'to';
+  v_before constant bigint := p_where ->> 'before';
 begin
   return query
   with counted as materialized (
@@ -43,6 +45,7 @@ begin
       and (v_transaction is null or coalesce(d.transaction_id, d.partition_id || '-' || d.seq) = v_transaction)
       and (v_ids is null or v_ids ? d.id::text or v_ids ? d.message_id::text)
       and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
+      and (v_before is null or d.id < v_before)
     order by d.id desc
     limit p_offset::bigint + p_limit + v_counted_max
   ), page as (

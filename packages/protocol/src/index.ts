@@ -57,11 +57,12 @@ export {
   AckSchema,
   ackStatuses,
 } from './schemas/ack.ts'
-export type { ConfigureAnswer, ConfigureBody } from './schemas/configure.ts'
+export type { ConfigureAnswer, ConfigureBody, QueueSettingsBody } from './schemas/configure.ts'
 export {
   ConfigureAnswerSchema,
   ConfigureBodySchema,
   QueueOptionsSchema,
+  QueueSettingsBodySchema,
 } from './schemas/configure.ts'
 export type {
   DeadLetter,
@@ -87,12 +88,16 @@ export {
 } from './schemas/dead-letters.ts'
 export type {
   Group,
+  GroupFigures,
+  GroupFiguresAnswer,
   GroupSubscriptionBody,
   GroupsAnswer,
   SeekBody,
   SubscriptionBody,
 } from './schemas/groups.ts'
 export {
+  GroupFiguresAnswerSchema,
+  GroupFiguresSchema,
   GroupSchema,
   GroupSubscriptionBodySchema,
   GroupsAnswerSchema,
@@ -132,14 +137,19 @@ export type {
   PausedAnswer,
   PurgedAnswer,
   Queue,
+  QueueFigures,
+  QueueFiguresAnswer,
   QueuesAnswer,
 } from './schemas/queues.ts'
 export {
   DeletedAnswerSchema,
   PausedAnswerSchema,
   PurgedAnswerSchema,
+  QueueFiguresAnswerSchema,
+  QueueFiguresSchema,
   QueueSchema,
   QueuesAnswerSchema,
+  queueStates,
 } from './schemas/queues.ts'
 export type { Schedule, ScheduleBody, SchedulesAnswer } from './schemas/schedules.ts'
 export {

@@ -47,6 +47,13 @@ export type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from './inspect/why.
 export { queueFacts } from './inspect/why.ts'
 export { encryptedQueues } from './queues/encrypted-queues.ts'
 export { forgetfulQueue } from './queues/forgetful-queue.ts'
+export type { GroupPosition } from './queues/group-positions.ts'
+export {
+  groupsAfter,
+  laggingPositions,
+  positionsOfGroup,
+  seekPartition,
+} from './queues/group-positions.ts'
 export { deleteGroup, seek } from './queues/groups.ts'
 export { groupsWithWork } from './queues/groups-with-work.ts'
 export type { QueuePlace } from './queues/queue-details.ts'
@@ -57,10 +64,19 @@ export {
   queuesWithGroup,
   subscribe,
 } from './queues/queue-details.ts'
-export type { ConfiguredQueue } from './queues/queues.ts'
-export { configure, deleteQueue, purge, setPaused } from './queues/queues.ts'
+export type { QueueFigures } from './queues/queue-figures.ts'
+export { figuresOf, figuresOfMatching } from './queues/queue-figures.ts'
+export type { ConfiguredQueue, ConfigureRequest } from './queues/queues.ts'
+export {
+  configure,
+  deleteQueue,
+  patchQueue,
+  purge,
+  replaceQueue,
+  setPaused,
+} from './queues/queues.ts'
 export type { ConsumerGroupStats, QueueFilter, QueueStats } from './queues/stats.ts'
-export { stats, statsOfMatching, statsPage } from './queues/stats.ts'
+export { stats, statsOfMatching, statsOfNamed, statsPage } from './queues/stats.ts'
 export type { Pool, RoleSetting } from './server/health.ts'
 export {
   isBehindPooler,
@@ -102,6 +118,7 @@ export {
   databaseNow,
   deleteSchedule,
   dueSchedules,
+  findSchedule,
   fireSchedule,
   listSchedules,
   putSchedule,

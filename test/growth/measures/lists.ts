@@ -1,6 +1,8 @@
 import {
   deadLetterGroups,
   deadLetters,
+  figuresOf,
+  figuresOfMatching,
   followMessages,
   idleGroups,
   listMessages,
@@ -13,7 +15,7 @@ import {
   tracesByName,
   tracesOfMessage,
 } from '@rouse/storage'
-import type { Measure } from '../support/measure.ts'
+import { type Measure, sql } from '../support/measure.ts'
 import { leasesIn, lettersIn, type Size } from '../support/skewed-database.ts'
 
 const start = { partitionId: '0', seq: '0' }
@@ -133,6 +135,20 @@ export const lists: readonly Measure[] = [
     name: 'errors of all queues',
     call: (probe) => deadLetterGroups(probe, { queue: undefined, group: undefined }, 20),
     grows: { why: 'it counts all letters', pagesMax: (size) => 500 + lettersIn(size) },
+  },
+  {
+    name: 'the figures of a page of a hundred queues',
+    call: (probe) => figuresOfMatching(probe, { after: 'q00100', limit: 100, search: 'q' }),
+    grows: leasesRead,
+  },
+  {
+    name: 'the figures of a queue',
+    call: (probe) => figuresOf(probe, 'q00070'),
+    grows: leasesRead,
+  },
+  {
+    name: 'the oldest message of a queue',
+    call: sql(`select rouse.oldest_kept(q.id) from rouse.queues q where q.name = 'q00070'`),
   },
   {
     name: 'a page of schedules',

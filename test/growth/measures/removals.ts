@@ -5,12 +5,15 @@ import {
   countLetters,
   deleteGroup,
   deleteQueue,
+  patchQueue,
   purge,
   push,
   redrive,
   redriveStep,
   removalStep,
+  replaceQueue,
   seek,
+  seekPartition,
   setPaused,
   startRedrive,
 } from '@rouse/storage'
@@ -127,6 +130,24 @@ export const removals: readonly Measure[] = [
   {
     name: 'a small queue configured',
     call: (probe) => configure(probe, { queue: 'q00070', options: { leaseTime: 60 } }),
+    grows: leasesRead,
+  },
+  {
+    name: 'a small queue replaced',
+    call: (probe) => replaceQueue(probe, { queue: 'q00070', options: { leaseTime: 60 } }),
+    grows: leasesRead,
+  },
+  {
+    name: 'a small queue patched',
+    call: (probe) => patchQueue(probe, { queue: 'q00070', options: { leaseTime: 60 } }),
+    grows: leasesRead,
+  },
+  {
+    name: 'a group moved in one partition',
+    call: (probe) => {
+      const to = new Date(Date.now() - 3_600_000)
+      return seekPartition(probe, { queue: 'hot', group: 'g03', partition: 'p0', to })
+    },
     grows: leasesRead,
   },
   {

@@ -6,6 +6,7 @@ import {
   type GroupsAnswer,
   type PopOptions,
   parseConsumerGroup,
+  parsePartitionName,
   parseQueueName,
   parseTime,
   RouseError,
@@ -18,6 +19,7 @@ import {
   queuePlace,
   queuesWithGroup,
   seek,
+  seekPartition,
   stats,
   statsPage,
   subscribe,
@@ -29,7 +31,7 @@ import { cursorAfter, readPage } from '../http/page.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { toGroup } from './queues.ts'
 
-type Params = { readonly group: string; readonly queue: string }
+type Params = { readonly group: string; readonly queue: string; readonly partition: string }
 type Target = { readonly queue: string; readonly group: string }
 type Subscription = PopOptions['subscription']
 
@@ -47,15 +49,8 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
     }
   })
 
-  app.delete('/api/v1/consumer-groups/:group', async (request): Promise<DeletedAnswer> => {
-    const group = parseConsumerGroup((request.params as Params).group)
-    const having = await runAdminQuery(pool, () => queuesWithGroup(pool, group))
-    let found = false
-    for (const queue of having) {
-      found = (await deleteFrom({ queue, group }, context)) || found
-    }
-    if (!found) throw noSuchGroup(group)
-    return { deleted: true }
+  app.delete('/api/v1/consumer-groups/:group', (request): Promise<DeletedAnswer> => {
+    return deleteEverywhere(parseConsumerGroup((request.params as Params).group), context)
   })
 
   app.delete(
@@ -74,8 +69,21 @@ export function consumerGroupRoutes(app: FastifyInstance, context: BrokerContext
     },
     async (request) => {
       const target = readTarget(request.params as Params)
-      await moveTo(target, readSeek(request.body as SeekBody), context)
+      await moveGroup(target, request.body, context)
       return { success: true, queue: target.queue, consumerGroup: target.group }
+    },
+  )
+
+  app.post(
+    '/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek',
+    { preValidation: async (request) => void withoutNulls(request.body) },
+    async (request) => {
+      const { queue, group } = readTarget(request.params as Params)
+      const partition = parsePartitionName((request.params as Params).partition)
+      const target = { queue, group, partition, to: readSeek(request.body as SeekBody) }
+      const woken = await runAdminQuery(pool, (executor) => seekPartition(executor, target))
+      context.coordinator.notifyPartitionFree(woken)
+      return { success: true, queue, partition, consumerGroup: group }
     },
   )
 
@@ -125,8 +133,29 @@ function readSeek({ timestamp, toEnd }: SeekBody): Date | 'end' {
   return timestamp === undefined ? 'end' : new Date(parseTime('timestamp', timestamp))
 }
 
+/** Moves a group as the body of a seek says. */
+export function moveGroup(target: Target, body: unknown, context: BrokerContext): Promise<void> {
+  return moveTo(target, readSeek(body as SeekBody), context)
+}
+
+export async function deleteEverywhere(
+  group: string,
+  context: BrokerContext,
+): Promise<DeletedAnswer> {
+  const having = await runAdminQuery(context.pool, () => queuesWithGroup(context.pool, group))
+  let found = false
+  for (const queue of having) {
+    found = (await deleteFrom({ queue, group }, context)) || found
+  }
+  if (!found) throw noSuchGroup(group)
+  return { deleted: true }
+}
+
 /** Wakes the group's waiters: a waiting pop creates the group again and gets every message that is kept. */
-async function deleteFrom(target: Target, { pool, coordinator }: BrokerContext): Promise<boolean> {
+export async function deleteFrom(
+  target: Target,
+  { pool, coordinator }: BrokerContext,
+): Promise<boolean> {
   const { queue, group } = target
   const existed = await runAdminQuery(pool, (executor) => deleteGroup(executor, queue, group))
   const place = existed ? await runAdminQuery(pool, () => queuePlace(pool, queue)) : undefined

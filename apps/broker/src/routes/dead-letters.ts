@@ -40,7 +40,7 @@ import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { toAttempt } from './messages.ts'
 
-type Query = Readonly<Record<string, unknown>>
+export type Query = Readonly<Record<string, unknown>>
 
 export function deadLetterRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, limits } = context
@@ -66,41 +66,49 @@ export function deadLetterRoutes(app: FastifyInstance, context: BrokerContext): 
     )
   })
 
-  app.get('/api/v1/dlq/groups', async (request): Promise<DeadLetterGroupsAnswer> => {
-    const query = request.query as Query
-    const { limit = requestDefaults.pageSize, ...filter } = readFields({
-      queue: () => optional(query.queue, parseQueueName),
-      group: () => optional(query.consumerGroup, parseConsumerGroup),
-      limit: () => readNumber('limit', query, { min: 1, max: limits.pageSizeMax }),
-    })
-    const groups = await runAdminQuery(pool, () => deadLetterGroups(pool, filter, limit))
-    return {
-      groups: groups.map((group) => ({
-        ...group,
-        firstFailedAt: group.firstFailedAt.toISOString(),
-        lastFailedAt: group.lastFailedAt.toISOString(),
-      })),
-    }
-  })
+  app.get('/api/v1/dlq/groups', (request) => countByError(request.query as Query, context))
+  app.delete('/api/v1/dlq', (request) => purgeMatching(request.query as Query, context))
 
-  app.delete('/api/v1/dlq', async (request): Promise<PurgedLettersAnswer> => {
-    const query = request.query as Query
-    // The queue is required here. Without it, a request would delete the dead letters of all queues.
-    const { queue, where } = readFields({
-      queue: () => parseQueueName(query.queue),
-      where: () => readFilter(query),
-    })
-    return { queue, deleted: await runAdminQuery(pool, () => purgeLetters(pool, queue, where)) }
-  })
-
-  redriveRoutes(app, context)
+  redriveRoutes(app, context, '/api/v1/dlq/redrive')
 }
 
-function redriveRoutes(app: FastifyInstance, context: BrokerContext): void {
+export async function countByError(
+  query: Query,
+  { pool, limits }: BrokerContext,
+): Promise<DeadLetterGroupsAnswer> {
+  const { limit = requestDefaults.pageSize, ...filter } = readFields({
+    queue: () => optional(query.queue, parseQueueName),
+    group: () => optional(query.consumerGroup, parseConsumerGroup),
+    limit: () => readNumber('limit', query, { min: 1, max: limits.pageSizeMax }),
+  })
+  const groups = await runAdminQuery(pool, () => deadLetterGroups(pool, filter, limit))
+  return {
+    groups: groups.map((group) => ({
+      ...group,
+      firstFailedAt: group.firstFailedAt.toISOString(),
+      lastFailedAt: group.lastFailedAt.toISOString(),
+    })),
+  }
+}
+
+export async function purgeMatching(
+  query: Query,
+  { pool }: BrokerContext,
+): Promise<PurgedLettersAnswer> {
+  // The queue is required here. Without it, a request would delete the dead letters of all queues.
+  const { queue, where } = readFields({
+    queue: () => parseQueueName(query.queue),
+    where: () => readFilter(query),
+  })
+  return { queue, deleted: await runAdminQuery(pool, () => purgeLetters(pool, queue, where)) }
+}
+
+/** Starts, shows and cancels redrives, under the given path. */
+export function redriveRoutes(app: FastifyInstance, context: BrokerContext, path: string): void {
   const { pool, limits } = context
 
   app.post(
-    '/api/v1/dlq/redrive',
+    path,
     {
       preValidation: async (request) => {
         withoutNulls((withoutNulls(request.body) as { where?: unknown } | undefined)?.where)
@@ -119,17 +127,17 @@ function redriveRoutes(app: FastifyInstance, context: BrokerContext): void {
       const redrive = { id: randomUUID(), queue, where, rate }
       const started = await runAdminQuery(pool, () => startRedrive(pool, redrive))
       context.requestDuePoll()
-      reply.code(202).header('location', `/api/v1/dlq/redrive/${started.id}`)
+      reply.code(202).header('location', `${path}/${started.id}`)
       return toRedrive(started)
     },
   )
 
-  app.get('/api/v1/dlq/redrive/:id', async (request): Promise<Redrive> => {
+  app.get(`${path}/:id`, async (request): Promise<Redrive> => {
     const id = redriveIdOf(request)
     return toRedrive((await runAdminQuery(pool, () => findRedrive(pool, id))) ?? noSuchRedrive(id))
   })
 
-  app.delete('/api/v1/dlq/redrive/:id', async (request): Promise<Redrive> => {
+  app.delete(`${path}/:id`, async (request): Promise<Redrive> => {
     const id = redriveIdOf(request)
     return toRedrive(
       (await runAdminQuery(pool, () => cancelRedrive(pool, id))) ?? noSuchRedrive(id),
@@ -138,7 +146,7 @@ function redriveRoutes(app: FastifyInstance, context: BrokerContext): void {
 }
 
 /** `path` is the prefix of the field names in errors, such as `where.` for a body. */
-function readFilter(given: Query, path = ''): LetterFilter {
+export function readFilter(given: Query, path = ''): LetterFilter {
   type Parse = (value: unknown, field: string) => string
   const read = (field: string, parse: Parse) => () =>
     optional(given[field], (value) => parse(value, `${path}${field}`))
@@ -153,7 +161,10 @@ function readFilter(given: Query, path = ''): LetterFilter {
   })
 }
 
-function optional<Value>(value: unknown, parse: (value: unknown) => Value): Value | undefined {
+export function optional<Value>(
+  value: unknown,
+  parse: (value: unknown) => Value,
+): Value | undefined {
   return value === undefined ? undefined : parse(value)
 }
 
@@ -161,7 +172,7 @@ function isoTime(value: unknown, field: string): string {
   return new Date(parseTime(field, value)).toISOString()
 }
 
-function readNumber(
+export function readNumber(
   field: string,
   query: Query,
   range: { readonly min: number; readonly max: number },
@@ -169,7 +180,12 @@ function readNumber(
   return optional(query[field], (value) => parseDecimal(field, value, range))
 }
 
-function letterText(letter: DeadLetterRow, { cipher }: BrokerContext): string {
+/** A dead letter as JSON text. `changed` replaces fields. */
+export function letterText(
+  letter: DeadLetterRow,
+  { cipher }: BrokerContext,
+  changed: object = {},
+): string {
   const { payload, headers, group, history, createdAt, failedAt, transactionId, ...fields } = letter
   const { queue, messageId: id } = letter
   const { data, more } = dataOf(cipher, { queue, id }, payload)
@@ -179,16 +195,18 @@ function letterText(letter: DeadLetterRow, { cipher }: BrokerContext): string {
       ...more,
       transactionId: transactionId ?? transactionIdFor(letter.partitionId, letter.seq),
       consumerGroup: group,
+      retryCount: letter.attempts,
       createdAt: createdAt.toISOString(),
       failedAt: failedAt.toISOString(),
       history: history.map(toAttempt),
+      ...changed,
     },
     { data, headers },
   )
 }
 
-const idOfLetter = /^[1-9]\d{0,17}$/
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+export const idOfLetter = /^[1-9]\d{0,17}$/
+export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 function readWhere(where: NonNullable<RedriveBody['where']>, idsMax: number): LetterFilter {
   const { filter, ids } = readFields({

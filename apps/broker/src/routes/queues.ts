@@ -29,6 +29,7 @@ import {
   type QueueStats,
   queueOptions,
   queuePlace,
+  replaceQueue,
   setPaused,
   stats,
   statsOfMatching,
@@ -47,7 +48,10 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
     {
       preValidation: async (request) => void withoutNulls(request.body),
     },
-    (request) => configureQueue(request.body as ConfigureBody, context),
+    async (request): Promise<ConfigureAnswer> => {
+      const done = await applyConfigure(request.body as ConfigureBody, configure, context)
+      return { configured: true, queueId: done.queueId, options: done.options }
+    },
   )
 
   app.get('/api/v1/resources/queues', async (request): Promise<QueuesAnswer> => {
@@ -68,11 +72,8 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
     return { ...toQueue(queue), options, ...(purging === undefined ? {} : { purging }) }
   })
 
-  app.delete('/api/v1/resources/queues/:queue', async (request): Promise<DeletedAnswer> => {
-    const queue = queueOf(request)
-    const existed = await runAdminQuery(pool, (executor) => deleteQueue(executor, queue))
-    if (!existed) throw noSuchQueue(queue)
-    return { deleted: true }
+  app.delete('/api/v1/resources/queues/:queue', (request): Promise<DeletedAnswer> => {
+    return removeQueue(queueOf(request), context)
   })
 
   app.post('/api/v1/queues/:queue/pause', async (request): Promise<PausedAnswer> => {
@@ -98,9 +99,18 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
   })
 }
 
+export async function removeQueue(
+  queue: string,
+  { pool }: Pick<BrokerContext, 'pool'>,
+): Promise<DeletedAnswer> {
+  const existed = await runAdminQuery(pool, (executor) => deleteQueue(executor, queue))
+  if (!existed) throw noSuchQueue(queue)
+  return { deleted: true }
+}
+
 type Query = Readonly<Record<string, unknown>>
 
-function readQueueFilter(query: Query) {
+export function readQueueFilter(query: Query) {
   const { search, namespace, task } = query
   return readFields({
     offset: () => readOffset(query),
@@ -110,27 +120,29 @@ function readQueueFilter(query: Query) {
   })
 }
 
-async function configureQueue(
+/** Calls one of the functions that configure a queue, and announces the change to all nodes. */
+export async function applyConfigure(
   body: ConfigureBody,
+  call: typeof configure,
   { pool, tellConfigured }: BrokerContext,
-): Promise<ConfigureAnswer> {
+): Promise<ConfiguredQueue> {
   const { queue, namespace, task } = readFields({
     queue: () => parseQueueName(body.queue),
     namespace: () => (isAbsent(body.namespace) ? undefined : parseNamespace(body.namespace)),
     task: () => (isAbsent(body.task) ? undefined : parseTask(body.task)),
   })
   const options = checkNumbers(body.options ?? {})
-  const mayMove = namespace !== undefined || task !== undefined
+  const mayMove = namespace !== undefined || task !== undefined || call === replaceQueue
   const before = mayMove ? await runAdminQuery(pool, () => queuePlace(pool, queue)) : undefined
   const configured = await runAdminQuery(pool, (executor) => {
-    return configure(executor, { queue, namespace, task, options })
+    return call(executor, { queue, namespace, task, options })
   }).catch((error: unknown) => {
     throw withSuggestions(error, Object.keys(options))
   })
   const place = { namespace: configured.namespace, task: configured.task }
   const hint = { queue, partition: null, group: null, ...place, count: 0 }
   tellConfigured(hint, configured.version, mayMove && hasMoved(before, configured))
-  return { configured: true, queueId: configured.queueId, options: configured.options }
+  return configured
 }
 
 /** Existing clients send an empty namespace or task for an absent one. */
@@ -177,7 +189,8 @@ function queueOf(request: FastifyRequest): string {
 }
 
 function toQueue(queue: QueueStats): Queue {
-  return { ...queue, groups: queue.groups.map((group) => toGroup(queue.queue, group)) }
+  const groups = queue.groups.map((group) => toGroup(queue.queue, group))
+  return { ...queue, name: queue.queue, groups }
 }
 
 export function toGroup(
@@ -186,7 +199,9 @@ export function toGroup(
 ): Queue['groups'][number] {
   return {
     consumerGroup: group,
+    name: group,
     queue,
+    queueName: queue,
     ...stats,
     oldestPendingAt: stats.oldestPendingAt?.toISOString() ?? null,
     lastSeenAt: stats.lastSeenAt.toISOString(),

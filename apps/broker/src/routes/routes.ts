@@ -4,12 +4,16 @@ import type { BrokerContext } from '../worker/context.ts'
 import { ackRoutes } from './ack.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
 import { deadLetterRoutes } from './dead-letters.ts'
+import { existingClientRoutes } from './existing-clients.ts'
 import { healthRoutes } from './health.ts'
 import { leaseRoutes } from './leases.ts'
 import { messageRoutes } from './messages.ts'
 import { popRoutes } from './pop.ts'
 import { pushRoute } from './push.ts'
 import { queueRoutes } from './queues.ts'
+import { deadLetterResourceRoutes } from './resources/dead-letters.ts'
+import { groupRoutes } from './resources/groups.ts'
+import { queueResourceRoutes } from './resources/queues.ts'
 import { scheduleRoutes } from './schedules.ts'
 import { statsRoutes } from './stats.ts'
 import { traceRoutes } from './traces.ts'
@@ -30,10 +34,14 @@ const unlimitedRoutes = [
 /** These routes query the database directly. */
 const adminRoutes = [
   queueRoutes,
+  queueResourceRoutes,
   consumerGroupRoutes,
+  groupRoutes,
+  existingClientRoutes,
   whyRoute,
   messageRoutes,
   deadLetterRoutes,
+  deadLetterResourceRoutes,
   traceRoutes,
   scheduleRoutes,
 ]

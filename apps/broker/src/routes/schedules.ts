@@ -12,12 +12,13 @@ import {
 import {
   databaseNow,
   deleteSchedule,
+  findSchedule,
   isEncrypted,
   listSchedules,
   putSchedule,
   type ScheduleRow,
 } from '@rouse/storage'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { schedulePlace } from '../encryption/payload-cipher.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
@@ -56,26 +57,53 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     {
       preValidation: async (request) => void withoutNulls(request.body, 'payload'),
     },
-    async (request, reply) => {
-      const schedule = readSchedule(request.body as ScheduleBody, context)
-      const now = await runAdminQuery(pool, () => databaseNow(pool))
-      const next = nextTick(schedule, now)
-      if (next === undefined) throw fieldError('invalid_request', 'cron', 'never ticks')
-      const nextAt = schedule.paused ? null : next
-      const row = { ...(await sealed(schedule)), nextAt }
-      const written = await runAdminQuery(pool, () => putSchedule(pool, row))
-      context.requestDuePoll()
-      reply.type('application/json; charset=utf-8')
-      return scheduleText(written, cipher)
+    (request, reply) => write(request.body as ScheduleBody, reply),
+  )
+
+  app.get('/api/v1/schedules/:name', async (request, reply) => {
+    const name = nameOf(request)
+    const found = await runAdminQuery(pool, () => findSchedule(pool, name))
+    reply.type('application/json; charset=utf-8')
+    return scheduleText(found ?? noSuchSchedule(name), cipher)
+  })
+
+  app.put(
+    '/api/v1/schedules/:name',
+    { preValidation: async (request) => void withoutNulls(request.body, 'payload') },
+    (request, reply) => {
+      // Not a copy: the body has the exact text of numbers in its payload.
+      const body = Object.assign(request.body as ScheduleBody, { name: nameOf(request) })
+      return write(body, reply)
     },
   )
 
   app.delete('/api/v1/schedules/:name', async (request): Promise<DeletedAnswer> => {
-    const name = readName((request.params as { readonly name: string }).name)
+    const name = nameOf(request)
     const existed = await runAdminQuery(pool, () => deleteSchedule(pool, name))
-    if (!existed) throw new RouseError('not_found', `there is no schedule "${name}"`)
+    if (!existed) noSuchSchedule(name)
     return { deleted: true }
   })
+
+  async function write(body: ScheduleBody, reply: FastifyReply): Promise<string> {
+    const schedule = readSchedule(body, context)
+    const now = await runAdminQuery(pool, () => databaseNow(pool))
+    const next = nextTick(schedule, now)
+    if (next === undefined) throw fieldError('invalid_request', 'cron', 'never ticks')
+    const nextAt = schedule.paused ? null : next
+    const row = { ...(await sealed(schedule)), nextAt }
+    const written = await runAdminQuery(pool, () => putSchedule(pool, row))
+    context.requestDuePoll()
+    reply.type('application/json; charset=utf-8')
+    return scheduleText(written, cipher)
+  }
+}
+
+function nameOf(request: FastifyRequest): string {
+  return readName((request.params as { readonly name: string }).name)
+}
+
+function noSuchSchedule(name: string): never {
+  throw new RouseError('not_found', `there is no schedule "${name}"`)
 }
 
 function readSchedule(body: ScheduleBody, context: BrokerContext): NewSchedule {

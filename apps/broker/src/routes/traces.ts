@@ -59,7 +59,7 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
         : undefined
       if (id === undefined) throw noSuchPartition(trace.partitionId)
       reply.code(201)
-      return { success: true, id }
+      return { success: true, id, traceId: id }
     },
   )
 

@@ -58,6 +58,101 @@ test('default is another name of the unnamed consumer group', async (t) => {
   })
 })
 
+test('namespaces, tasks and the overview count queues and messages', async (t) => {
+  const [queue, other] = [unique(), unique()]
+  const namespace = unique('space')
+  await api.post('/configure', { queue, namespace, task: namespace })
+  await api.post('/configure', { queue: other, namespace })
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 }, { queue: other, payload: 3 })
+  await api.pop(queue)
+  const messages = { total: 3, pending: 2, processing: 1 }
+  const { namespaces } = (await api.get('/resources/namespaces')).body
+  t.match(
+    namespaces.filter((one: { namespace: string }) => one.namespace === namespace),
+    [{ queues: 2, partitions: 2, messages }],
+  )
+  const { tasks } = (await api.get('/resources/tasks')).body
+  t.match(
+    tasks.filter((one: { task: string }) => one.task === namespace),
+    [{ queues: 1, partitions: 1, messages: { total: 2, pending: 1 } }],
+  )
+  const overview = (await api.get('/resources/overview')).body
+  t.match(overview, { namespaces: Number, tasks: Number, messages: { total: Number } })
+  t.ok(overview.queues >= 2 && overview.messages.total >= 3)
+})
+
+test('a group is shown by queue and partition, and where it lags', async (t) => {
+  const queue = unique()
+  const group = unique('group')
+  const partitions = ['a', 'b'].map((partition) => ({ queue, partition, payload: 1 }))
+  await api.push(...partitions)
+  t.equal((await api.pop(queue, `?consumerGroup=${group}`)).status, 200)
+  const shown = await api.get(`/consumer-groups/${group}`)
+  t.equal(shown.status, 200)
+  const found = shown.body[queue].partitions as { partition: string; offsetLag: number }[]
+  t.same(found.map(({ partition }) => partition).sort(), ['a', 'b'])
+  t.equal(
+    found.reduce((sum, { offsetLag }) => sum + offsetLag, 0),
+    1,
+  )
+  t.match(found, [{ timeLagSeconds: Number, leaseActive: Boolean, lastConsumedAt: /Z$/ }, {}])
+  t.equal((await api.get('/consumer-groups/no-such')).status, 404)
+  const lagging = (await api.get('/consumer-groups/lagging?minLagSeconds=0')).body
+  const mine = lagging.filter((one: { queue_name: string }) => one.queue_name === queue)
+  t.match(mine, [{ consumer_group: group, offset_lag: 1, time_lag_seconds: Number }])
+  t.same((await api.get('/consumer-groups/lagging')).body, [], 'by default an hour')
+  t.equal((await api.get('/consumer-groups/lagging?minLagSeconds=x')).status, 400)
+})
+
+test('a group is moved in one partition only', async (t) => {
+  const queue = unique()
+  await api.push(...['a', 'b'].map((partition) => ({ queue, partition, payload: partition })))
+  const query = '?consumerGroup=g&partitions=2&batch=2'
+  const { messages } = (await api.pop(queue, query)).body
+  t.equal(messages.length, 2)
+  const seek = (partition: string, body: object) =>
+    api.post(`/consumer-groups/g/queues/${queue}/partitions/${partition}/seek`, body)
+  const moved = await seek('a', { timestamp: '2020-01-01T00:00:00Z' })
+  t.match(moved, { status: 200, body: { success: true, partition: 'a' } })
+  t.match((await api.pop(queue, query)).body.messages, [{ data: 'a' }])
+  const [inA, inB] = messages[0].data === 'a' ? messages : [messages[1], messages[0]]
+  t.equal((await api.ack(inA)).status, 409, 'its lease in the moved partition is gone')
+  t.equal((await api.ack(inB)).status, 200, 'its lease in the other partition is not')
+  t.equal((await seek('a', { toEnd: true })).status, 200)
+  t.equal((await api.pop(queue, query)).status, 204)
+  t.equal((await seek('none', { toEnd: true })).status, 404)
+  t.equal((await seek('a', {})).status, 400)
+})
+
+test('DELETE of a message removes its dead letters', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  const [dead, alive] = (await api.pop(queue, '?batch=2')).body.messages
+  await api.ack(dead, 'dlq')
+  const path = `/messages/${dead.partitionId}/${dead.transactionId}`
+  t.match(await api.del(path), { status: 200, body: { success: true, deleted: 1 } })
+  t.equal((await api.get(`/dlq?queue=${queue}`)).body.total, 0)
+  t.equal((await api.del(path)).status, 404)
+  t.equal((await api.del(`/messages/${alive.partitionId}/${alive.transactionId}`)).status, 404)
+  t.equal((await api.ack(alive)).status, 200)
+  t.equal((await api.del('/messages/x/y')).status, 404)
+})
+
+test('lists repeat their fields under the names of existing clients', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1 })
+  const { messages } = (await api.pop(queue, '?consumerGroup=g')).body
+  await api.ack(messages[0], 'dlq')
+  t.match((await api.get(`/resources/queues/${queue}`)).body, {
+    name: queue,
+    groups: [{ name: 'g', queueName: queue }],
+  })
+  t.match((await api.get(`/dlq?queue=${queue}`)).body, { messages: [{ retryCount: 1 }] })
+  const { partitionId, transactionId } = messages[0]
+  const trace = (await api.post('/traces', { partitionId, transactionId, data: 1 })).body
+  t.equal(trace.traceId, trace.id)
+})
+
 test('GET /health is GET /ready', async (t) => {
   const [health, ready] = [await send('GET', `${url}/health`), await send('GET', `${url}/ready`)]
   t.equal(health.status, 200)

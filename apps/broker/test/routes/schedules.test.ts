@@ -2,7 +2,7 @@
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
-import { apiOf } from '../support/http.ts'
+import { apiOf, send } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
 
 const node = await sharedBroker()
@@ -38,6 +38,17 @@ test('a schedule is created, listed, replaced and deleted', async (t) => {
   t.match(listed, [{ cron: '@hourly', paused: true, nextAt: null, payload: null, headers: null }])
   t.equal(listed.length, 1)
   const path = `/schedules/${encodeURIComponent(name)}`
+  t.same((await api.get(path)).body, listed[0])
+  const put = (body: unknown) => send('PUT', api.at(path), body)
+  const long = { n: 1 }
+  const replaced = await put({ queue: 'reports', cron: '@daily', payload: long })
+  t.match(replaced, { status: 200, body: { name, cron: '@daily', payload: long, paused: false } })
+  t.match(await put({ name, queue: 'q', cron: '@daily' }), {
+    status: 400,
+    body: { code: 'unknown_field', errors: [{ field: 'name' }] },
+  })
+  t.equal((await put({ queue: 'reports', cron: 'never' })).status, 400)
+  t.equal((await api.get('/schedules/no-such')).status, 404)
   t.same((await api.del(path)).body, { deleted: true })
   t.match(await api.del(path), { status: 404, body: { code: 'not_found' } })
 })

@@ -1,6 +1,7 @@
 // The routes that show and end single messages: lists, dead letters, traces.
 import {
   DeadLetterGroupsQuerySchema,
+  DeadLettersPageQuerySchema,
   DeadLettersQuerySchema,
   PurgeLettersQuerySchema,
   RedriveBodySchema,
@@ -25,6 +26,11 @@ export const messageEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: '/api/v1/messages/:partitionId/:transactionId',
     summary: 'Shows a message, with its state in every consumer group',
+  },
+  {
+    method: 'DELETE',
+    path: '/api/v1/messages/:partitionId/:transactionId',
+    summary: 'Deletes the dead letters of a message',
   },
   {
     method: 'GET',
@@ -52,6 +58,37 @@ export const messageEndpoints: readonly Endpoint[] = [
   },
   { method: 'GET', path: '/api/v1/dlq/redrive/:id', summary: 'Shows a redrive' },
   { method: 'DELETE', path: '/api/v1/dlq/redrive/:id', summary: 'Cancels a redrive' },
+  {
+    method: 'GET',
+    path: '/api/v1/dead-letters',
+    summary: 'Lists dead letters, newest first, with the errors of all attempts',
+    query: DeadLettersPageQuerySchema,
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/dead-letters/:id',
+    summary: 'Shows the dead letters of a message, one per consumer group',
+  },
+  {
+    method: 'DELETE',
+    path: '/api/v1/dead-letters',
+    summary: 'Deletes dead letters of a queue permanently',
+    query: PurgeLettersQuerySchema,
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/dead-letters/errors',
+    summary: 'Counts dead letters by error',
+    query: DeadLetterGroupsQuerySchema,
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/dead-letters/redrives',
+    summary: 'Delivers dead letters again',
+    body: RedriveBodySchema,
+  },
+  { method: 'GET', path: '/api/v1/dead-letters/redrives/:id', summary: 'Shows a redrive' },
+  { method: 'DELETE', path: '/api/v1/dead-letters/redrives/:id', summary: 'Cancels a redrive' },
   {
     method: 'POST',
     path: '/api/v1/traces',

@@ -44,6 +44,14 @@ export const ConfigureBodySchema = Type.Object({
 })
 export type ConfigureBody = Static<typeof ConfigureBodySchema>
 
+/** The body of `PUT` and `PATCH` of a queue. */
+export const QueueSettingsBodySchema = Type.Object({
+  namespace: ConfigureBodySchema.properties.namespace,
+  task: ConfigureBodySchema.properties.task,
+  options: ConfigureBodySchema.properties.options,
+})
+export type QueueSettingsBody = Static<typeof QueueSettingsBodySchema>
+
 export const ConfigureAnswerSchema = Type.Object({
   configured: Type.Literal(true),
   queueId: Type.Integer(),

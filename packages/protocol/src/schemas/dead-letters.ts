@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
-import { Name, Nullable, offsetFields, spanFields, Time } from './name.ts'
+import { Name, Nullable, offsetFields, PageQuerySchema, spanFields, Time } from './name.ts'
 
 /** The filter; an absent field matches everything. `from` and `to` are times of the failure. */
 const filterFields = {
@@ -31,6 +31,12 @@ export const DeadLetterGroupsQuerySchema = Type.Object({
   limit: offsetFields.limit,
 })
 
+export const DeadLettersPageQuerySchema = Type.Object({
+  queue: Type.Optional(Name()),
+  ...filterFields,
+  ...PageQuerySchema.properties,
+})
+
 export const FailedAttemptSchema = Type.Object({
   attempt: Type.Integer(),
   outcome: Type.Enum(['failed', 'expired', 'retry', 'dlq']),
@@ -57,6 +63,7 @@ export const DeadLetterSchema = Type.Object({
   errorMessage: Nullable(Type.String()),
   errorCode: Nullable(Type.String()),
   attempts: Type.Integer(),
+  retryCount: Type.Integer({ description: 'Repeats attempts for existing clients' }),
   createdAt: Time,
   failedAt: Time,
   history: Type.Array(FailedAttemptSchema, {

@@ -4,7 +4,9 @@ import { SubscriptionMode } from './pop.ts'
 
 export const GroupSchema = Type.Object({
   consumerGroup: Type.String(),
+  name: Type.String({ description: 'Repeats consumerGroup for existing clients' }),
   queue: Type.String(),
+  queueName: Type.String({ description: 'Repeats queue for existing clients' }),
   pending: Type.Integer(),
   inFlight: Type.Integer(),
   redeliveries: Type.Integer(),
@@ -21,6 +23,29 @@ export const GroupsAnswerSchema = Type.Object({
   cursor: Cursor(),
 })
 export type GroupsAnswer = Static<typeof GroupsAnswerSchema>
+
+/** A consumer group of a queue under `/api/v1/groups`. */
+export const GroupFiguresSchema = Type.Object({
+  consumerGroup: Type.String({ description: '`default` is the unnamed group' }),
+  queue: Type.String(),
+  ready: Type.Integer({ description: 'Not yet delivered' }),
+  leased: Type.Integer(),
+  retrying: Type.Integer(),
+  dead: Type.Integer(),
+  oldestAgeMs: Nullable(Type.Integer()),
+  lastSeenAt: Time,
+})
+export type GroupFigures = Static<typeof GroupFiguresSchema>
+
+export const GroupFiguresAnswerSchema = Type.Object({
+  groups: Type.Array(GroupFiguresSchema),
+  cursor: Cursor(),
+})
+export type GroupFiguresAnswer = Static<typeof GroupFiguresAnswerSchema>
+
+export const LaggingQuerySchema = Type.Object({
+  minLagSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 31_536_000, default: 3600 })),
+})
 
 /** State and subscription of a group are one thing here, so both are always deleted. */
 export const DeleteGroupQuerySchema = Type.Object({ deleteMetadata: Ignored() })

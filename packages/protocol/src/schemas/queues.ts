@@ -1,6 +1,6 @@
 import { type Static, Type } from '../typebox.ts'
 import { GroupSchema } from './groups.ts'
-import { Cursor, NameOrEmpty, Nullable, offsetFields, PageQuerySchema } from './name.ts'
+import { Cursor, NameOrEmpty, Nullable, offsetFields, PageQuerySchema, Time } from './name.ts'
 
 export const ResourceQueuesQuerySchema = Type.Object({
   ...PageQuerySchema.properties,
@@ -12,6 +12,7 @@ export const ResourceQueuesQuerySchema = Type.Object({
 
 export const QueueSchema = Type.Object({
   queue: Type.String(),
+  name: Type.String({ description: 'Repeats queue for existing clients' }),
   namespace: Nullable(Type.String()),
   task: Nullable(Type.String()),
   paused: Type.Boolean(),
@@ -27,6 +28,41 @@ export const QueuesAnswerSchema = Type.Object({
   cursor: Cursor(),
 })
 export type QueuesAnswer = Static<typeof QueuesAnswerSchema>
+
+export const queueStates = ['ok', 'paused', 'held', 'no_consumers'] as const
+
+const count = (description: string) => Type.Integer({ description })
+
+/** A queue under `/api/v1/queues`. A list leaves out the options. */
+export const QueueFiguresSchema = Type.Object({
+  queue: Type.String(),
+  namespace: Nullable(Type.String()),
+  task: Nullable(Type.String()),
+  options: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  paused: Type.Boolean(),
+  createdAt: Time,
+  ready: count('Not yet delivered to the group that is furthest behind; all, if there is no group'),
+  leased: count('Held by consumers, summed over the groups'),
+  retrying: count('To be delivered again, summed over the groups'),
+  scheduled: count('Not due yet'),
+  dead: count('Dead letters'),
+  consumers: count('Pops that wait on any node, and pops whose messages are held'),
+  oldestAgeMs: Nullable(count('Age of the oldest message that is not yet delivered')),
+  held: Nullable(
+    Type.Object(
+      { until: Time, errorMessage: Nullable(Type.String()) },
+      { description: 'A failed message delays its partition until then' },
+    ),
+  ),
+  state: Type.Enum(queueStates),
+})
+export type QueueFigures = Static<typeof QueueFiguresSchema>
+
+export const QueueFiguresAnswerSchema = Type.Object({
+  queues: Type.Array(QueueFiguresSchema),
+  cursor: Cursor(),
+})
+export type QueueFiguresAnswer = Static<typeof QueueFiguresAnswerSchema>
 
 export const DeletedAnswerSchema = Type.Object({ deleted: Type.Literal(true) })
 export type DeletedAnswer = Static<typeof DeletedAnswerSchema>

@@ -27,6 +27,11 @@ export const ScheduleBodySchema = Type.Object({
 })
 export type ScheduleBody = Static<typeof ScheduleBodySchema>
 
+const { name: _name, ...settings } = ScheduleBodySchema.properties
+
+/** The body of `PUT`: the path has the name. */
+export const ScheduleSettingsBodySchema = Type.Object(settings)
+
 export const ScheduleSchema = Type.Object({
   name: Type.String(),
   queue: Type.String(),

@@ -25,7 +25,11 @@ export const TraceNamesQuerySchema = Type.Object({
 })
 
 /** The response with 201. */
-export const TraceAnswerSchema = Type.Object({ success: Type.Literal(true), id: Type.String() })
+export const TraceAnswerSchema = Type.Object({
+  success: Type.Literal(true),
+  id: Type.String(),
+  traceId: Type.String({ description: 'Repeats id for existing clients' }),
+})
 export type TraceAnswer = Static<typeof TraceAnswerSchema>
 
 export const TraceEventSchema = Type.Object({

@@ -45,6 +45,10 @@ export interface DeadLetterFilter {
   /** Times of the failure, as ISO texts. */
   readonly from?: string | undefined
   readonly to?: string | undefined
+  /** Ids of dead letters or of messages. */
+  readonly ids?: readonly string[] | undefined
+  /** The dead letter to continue before. */
+  readonly before?: string | undefined
   readonly limit?: number | undefined
   readonly offset?: number | undefined
 }

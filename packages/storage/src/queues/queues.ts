@@ -19,17 +19,41 @@ export interface ConfiguredQueue {
   readonly task: string | null
 }
 
-const configureCall = {
-  name: 'configure',
+const configured = {
   columns: 'queue_id, version, options, namespace, task',
   parameters: ['text', 'text', 'text', 'jsonb'],
 }
+const configureCall = { name: 'configure', ...configured }
+const replaceCall = { name: 'replace_queue', ...configured }
+const patchCall = { name: 'patch_queue', ...configured }
 
-export async function configure(
+/** Creates the queue, or merges options into those of an existing one. */
+export function configure(executor: Executor, request: ConfigureRequest): Promise<ConfiguredQueue> {
+  return callConfigure(executor, configureCall, request)
+}
+
+/** Creates the queue, or replaces its namespace, its task and all its options. */
+export function replaceQueue(
   executor: Executor,
   request: ConfigureRequest,
 ): Promise<ConfiguredQueue> {
-  const rows = await callRows(executor, configureCall, [
+  return callConfigure(executor, replaceCall, request)
+}
+
+/** Merges options into those of an existing queue. */
+export function patchQueue(
+  executor: Executor,
+  request: ConfigureRequest,
+): Promise<ConfiguredQueue> {
+  return callConfigure(executor, patchCall, request)
+}
+
+async function callConfigure(
+  executor: Executor,
+  call: typeof configureCall,
+  request: ConfigureRequest,
+): Promise<ConfiguredQueue> {
+  const rows = await callRows(executor, call, [
     request.queue,
     request.namespace ?? null,
     request.task ?? null,

@@ -50,6 +50,16 @@ export async function statsPage(
   return readQueues(await callRows(executor, pageCall, [page.after ?? null, page.limit]))
 }
 
+/** The same for these queues; names that do not exist are left out. */
+export async function statsOfNamed(pool: pg.Pool, names: readonly string[]): Promise<QueueStats[]> {
+  const rows = await callStatement(
+    pool,
+    `select ${columns} from rouse.stats_of(array(select q.id from rouse.queues q where q.name = any ($1)))`,
+    [names],
+  )
+  return readQueues(rows)
+}
+
 export interface QueueFilter {
   /** The page starts after this name. */
   readonly after?: string | undefined

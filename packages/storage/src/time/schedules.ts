@@ -37,6 +37,13 @@ export async function listSchedules(
   return rows.map(readSchedule)
 }
 
+/** Undefined: there is no such schedule. */
+export async function findSchedule(pool: pg.Pool, name: string): Promise<ScheduleRow | undefined> {
+  const sql = `select ${columns} from rouse.schedules where name = $1`
+  const [row] = await callStatement(pool, sql, [name])
+  return row === undefined ? undefined : readSchedule(row)
+}
+
 /** Creates the schedule, or replaces the one of that name. */
 export async function putSchedule(
   pool: pg.Pool,

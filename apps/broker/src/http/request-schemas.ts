@@ -1,6 +1,6 @@
 // Gives every route the schemas of its endpoint. One place decides for all routes that a body or a query
 // with an unknown field is refused.
-import { type Endpoint, endpoints, type RequestSchema } from '@rouse/protocol'
+import { closed, type Endpoint, endpoints, type RequestSchema } from '@rouse/protocol'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 
 /** Applies to all routes that are registered after this call. */
@@ -43,17 +43,10 @@ function querySchema({ query }: Endpoint): object {
   }
 }
 
-/**
- * The schema of a body as the validator gets it: objects take no unknown fields, and list lengths are not
- * limited, because these limits are configurable and the routes check them.
- */
+/** Without limits of list lengths: these limits are configurable, and the routes check them. */
 export function bodySchema(schema: RequestSchema): object {
-  return JSON.parse(JSON.stringify(schema, (_key, value: unknown) => closed(value))) as object
-}
-
-function closed(part: unknown): unknown {
-  if (typeof part !== 'object' || part === null || Array.isArray(part)) return part
-  const { maxItems: _, ...schema } = part as Readonly<Record<string, unknown>>
-  const isClosed = schema.type === 'object' && 'properties' in schema
-  return isClosed ? { additionalProperties: false, ...schema } : schema
+  const text = JSON.stringify(closed(schema), (key, value: unknown) =>
+    key === 'maxItems' ? undefined : value,
+  )
+  return JSON.parse(text) as object
 }

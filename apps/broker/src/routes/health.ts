@@ -11,7 +11,9 @@ export function healthRoutes(app: FastifyInstance, context: BrokerContext): void
       ready: '/ready',
       stats: '/stats',
       nodes: '/api/v1/nodes',
-      queues: '/api/v1/resources/queues',
+      queues: '/api/v1/queues',
+      openapi: '/openapi.json',
+      docs: '/docs/api',
     },
   }))
 

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { limitAdminCalls } from '../http/admin-limits.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { ackRoutes } from './ack.ts'
+import { apiDocRoutes } from './api-docs.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
 import { deadLetterRoutes } from './dead-letters.ts'
 import { existingClientRoutes } from './existing-clients.ts'
@@ -29,6 +30,7 @@ const unlimitedRoutes = [
   leaseRoutes,
   healthRoutes,
   statsRoutes,
+  apiDocRoutes,
 ]
 
 /** These routes query the database directly. */

@@ -17,7 +17,7 @@ const popPaths = [
   ['/api/v1/pop', 'the queues of a namespace or task'],
 ] as const
 
-/** `readPopBody` checks the values of the other fields. */
+/** `readPopBody` checks the values of the other fields, with the limits of the node. */
 const popBody: RequestSchema = {
   type: 'object',
   properties: {
@@ -67,6 +67,7 @@ export const consumerEndpoints: readonly Endpoint[] = [
       path,
       summary: `Acknowledges messages, and leases others of ${place}`,
       body: popBody,
+      shownBody: PopBodySchema,
     },
   ]),
   {

@@ -9,6 +9,8 @@ export interface Endpoint {
   readonly query?: { readonly properties: object }
   /** Absent: the request has no body, or an empty object. */
   readonly body?: RequestSchema
+  /** The body in the documentation, if `body` has only the names, because parsers check the values. */
+  readonly shownBody?: RequestSchema
 }
 
 /** A JSON Schema. Objects with `properties` take no other fields, unless they say so. */

@@ -4,6 +4,8 @@ import type { Endpoint } from './endpoint.ts'
 
 export const nodeEndpoints: readonly Endpoint[] = [
   { method: 'GET', path: '/', summary: 'What this is, and where to look next' },
+  { method: 'GET', path: '/openapi.json', summary: 'This API as OpenAPI 3.1' },
+  { method: 'GET', path: '/docs/api', summary: 'This API as a page for people' },
   { method: 'GET', path: '/live', summary: 'Whether the process runs' },
   { method: 'GET', path: '/ready', summary: 'Whether the node can accept messages' },
   { method: 'GET', path: '/health', summary: 'The same as /ready' },

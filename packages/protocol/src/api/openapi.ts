@@ -1,0 +1,100 @@
+// The OpenAPI description, made from the endpoints and the schemas that validate requests.
+import { ProblemSchema } from '../schemas/problem.ts'
+import { answers } from './answers.ts'
+import type { Endpoint } from './endpoint.ts'
+import { endpoints } from './endpoints.ts'
+import { exampleParams, examples } from './examples.ts'
+import { closed } from './request-schema.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+export function openApi(version: string): Json {
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.replaceAll(/:(\w+)/g, '{$1}')
+    const methods = paths[path] ?? {}
+    methods[endpoint.method.toLowerCase()] = describe(endpoint)
+    paths[path] = methods
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Rouse', version, summary: 'A clustered message queue on PostgreSQL' },
+    paths,
+    components: { schemas: { Problem: ProblemSchema } },
+  }
+}
+
+function describe(endpoint: Endpoint): Json {
+  const { method, path, summary } = endpoint
+  const body = endpoint.shownBody ?? endpoint.body
+  const key = `${method} ${path}`
+  const { status = 200, ...example } = examples[key] ?? {}
+  const parameters = [...pathParameters(path), ...queryParameters(endpoint)]
+  return {
+    operationId: operationId(endpoint),
+    summary,
+    tags: [tagOf(path)],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            content: { 'application/json': { schema: closed(body), example: example.body } },
+          },
+        }),
+    responses: {
+      [status]: { description: summary, ...contentOf(answers[key]) },
+      ...(path.includes('/pop') ? { 204: { description: 'There are no messages' } } : {}),
+      default: problem,
+    },
+  }
+}
+
+const problem = {
+  description: 'An error',
+  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+}
+
+function contentOf(schema: object | undefined): Json {
+  return schema === undefined ? {} : { content: { 'application/json': { schema } } }
+}
+
+function pathParameters(path: string): Json[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+    example: exampleParams[name],
+  }))
+}
+
+function queryParameters({ method, path, query }: Endpoint): Json[] {
+  if (query === undefined) return []
+  const { properties, required = [] } = query as { properties: object; required?: string[] }
+  const example = examples[`${method} ${path}`]?.query ?? {}
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: schema as unknown,
+    ...(example[name] === undefined ? {} : { example: example[name] }),
+  }))
+}
+
+/** `getApiV1QueuesByQueue`: the method and the words of the path. */
+function operationId({ method, path }: Endpoint): string {
+  const words = path.split(/[/-]/).filter((word) => word !== '')
+  const names = words.map((word) =>
+    word.startsWith(':') ? `By${capital(word.slice(1))}` : capital(word.replaceAll('.', '')),
+  )
+  return `${method.toLowerCase()}${names.join('')}`
+}
+
+function capital(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1)
+}
+
+function tagOf(path: string): string {
+  return /^\/api\/v1\/([a-z-]+)/.exec(path)?.[1] ?? 'node'
+}

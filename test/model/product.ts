@@ -187,9 +187,6 @@ async function unlessLockTimeout<T>(step: () => Promise<T>): Promise<T> {
 
 async function begin(url: string, name: string): Promise<OpenTransaction> {
   const client = new pg.Client({ connectionString: url, application_name: `model ${name}` })
-  // At the end of its time a run stops the database while a sequence is still in progress. Without a listener
-  // the lost connection would end the process. Later queries of the transaction fail in any case.
-  client.on('error', () => {})
   await client.connect()
   await client.query('begin')
   return {

@@ -51,7 +51,7 @@ test('queues, groups and schedules are listed in pages with a cursor to the next
       )
       t.equal(status, 200)
       t.ok(body[list].length <= limit)
-      for (const one of body[list]) found.push(one.name ?? one.queue)
+      for (const one of body[list]) found.push(one.queue)
       cursor = body.cursor
     }
     return found.filter((name) => name.startsWith('page-'))

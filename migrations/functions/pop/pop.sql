@@ -72,6 +72,7 @@ begin
       and g.last_seen_at > rouse.now() - interval '1 minute';
     v_plain := found;
   end if;
+  -- barrier: pop-begun
   while v_plain and v_waiter <= v_waiters loop
     -- This statement locks a lane. The next statement reads it, and sees everything that was committed before
     -- the lock.

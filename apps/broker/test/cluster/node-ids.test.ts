@@ -45,7 +45,7 @@ test('a draining process finishes its drain when its successor starts', {
   await listUnsettled(database)
   const older = await startNode(t, 0, { database })
   await apiOf(older.url).push({ queue: 'q', payload: 0 })
-  const barrier = await database.armBarrier('pop-lane-locked')
+  const barrier = await database.armBarrier('pop-begun')
   const popping = apiOf(older.url).pop('q')
   await barrier.reached()
   older.child.kill('SIGTERM')

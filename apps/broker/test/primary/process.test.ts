@@ -31,7 +31,7 @@ test('a draining node is not ready and finishes its requests', async (t) => {
   const { url, database, stop, exited } = await startBroker(t, { instrumented: true })
   const api = apiOf(url)
   await api.push({ queue: 'q', payload: 0 })
-  const barrier = await database.armBarrier('pop-lane-locked')
+  const barrier = await database.armBarrier('pop-begun')
   const popping = api.pop('q')
   await eventually(async () => {
     const { rows } = await database.pool.query(

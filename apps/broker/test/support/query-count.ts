@@ -11,7 +11,7 @@ export async function countingDatabase(t: Test): Promise<TestDatabase> {
     create sequence rouse_test.pops;
     create or replace function rouse_test.barrier(name text) returns void language plpgsql as $$
     begin
-      if name = 'pop-lane-locked' then
+      if name = 'pop-begun' then
         perform nextval('rouse_test.pops');
       end if;
     end $$;

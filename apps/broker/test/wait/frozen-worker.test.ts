@@ -28,7 +28,7 @@ test('a worker that freezes during a pop does not block the pops of the other wo
   }
   await untilWaiting(node, 'q', waiters)
   const workers = childrenOf(node.child.pid ?? 0)
-  const barrier = await database.armBarrier('pop-lane-locked')
+  const barrier = await database.armBarrier('pop-begun')
   // Cause a hint without a message: the worker with the grant pops, and stops at the barrier.
   await send('POST', `${node.url}/api/v1/configure`, { queue: 'q', options: { ttl: 0 } })
   const { pids } = await barrier.reached()

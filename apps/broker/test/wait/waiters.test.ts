@@ -59,7 +59,7 @@ test('messages popped for clients that disconnect meanwhile are not lost', async
   await api.push(
     ...Array.from({ length: count }, (_, n) => ({ queue, partition: `p${n}`, payload: n })),
   )
-  const barrier = await database.armBarrier('pop-lane-locked')
+  const barrier = await database.armBarrier('pop-begun')
   const clients = Array.from({ length: count }, () => {
     const client = request(api.at(`/pop/queue/${queue}?wait=true`), { agent: false })
     client.on('error', () => {})

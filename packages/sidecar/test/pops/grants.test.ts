@@ -39,7 +39,7 @@ test('a grant that arrives during an older pop of the same group is not released
   const worker = await startByHand(t, ['orders'])
   const { database, sidecar, outcomes } = worker
   const waiting = worker.waits('orders')
-  const barrier = await database.armBarrier('pop-lane-locked')
+  const barrier = await database.armBarrier('pop-begun')
   const older = worker.grant('orders')
   await barrier.reached()
   const newer = worker.grant('orders')
@@ -56,7 +56,7 @@ test('a grant that waits for a slot serves waiters that arrive meanwhile', async
   const busy = ['a', 'b', 'c', 'd']
   const worker = await startByHand(t, [...busy, 'orders'])
   const { database, sidecar, outcomes, coordinator } = worker
-  const barrier = await database.armBarrier('pop-lane-locked')
+  const barrier = await database.armBarrier('pop-begun')
   for (const queue of busy) {
     void worker.waits(queue)
     worker.grant(queue)

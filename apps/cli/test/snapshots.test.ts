@@ -111,7 +111,7 @@ function masked(text: string): string {
     plain(text)
       .replaceAll(lease === '' ? '\u0000' : lease, '<lease>')
       .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<id>')
-      .replaceAll(/"(partition_id|transaction_id)":"[\d-]+"/g, '"$1":"<n>"')
+      .replaceAll(/"(partition_id|partitionId|transaction_id)":"[\d-]+"/g, '"$1":"<n>"')
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
       .replaceAll(/\b\d+(\.\d)?s\b|\b\d+m\d\ds\b/g, '<ago>')
       .replaceAll(/127\.0\.0\.1:\d+/g, '<address>')

@@ -112,7 +112,10 @@ export class HeldHints {
   }
 }
 
-/** For each consumer group the wait group whose waiters can take everything that was hinted. */
+/**
+ * For each consumer group the wait group whose waiters can take everything that was hinted. Waiters of one
+ * partition cannot, if the hint is about any partition: others are left for peers even if they find nothing.
+ */
 function servingGroups(
   groups: readonly GroupState[],
   hint: WakeHint,
@@ -122,7 +125,8 @@ function servingGroups(
   for (const group of groups) {
     const name = group.description.group
     const needed = kind === 'free' ? 1 : neededWaiters(group, hint)
-    if (group.waiters.total >= needed && !serving.has(name)) serving.set(name, group)
+    const canServe = group.waiters.total >= needed && coversPartitions(group, hint)
+    if (canServe && !serving.has(name)) serving.set(name, group)
   }
   return serving
 }
@@ -130,4 +134,12 @@ function servingGroups(
 /** A waiter takes at least one message. From a freed lane only one waiter can take any. */
 function neededWaiters({ hintedCount }: GroupState, hint: WakeHint): number {
   return hintedCount < Number.POSITIVE_INFINITY ? hintedCount : (countOf(hint) ?? 1)
+}
+
+function coversPartitions(
+  { description: { source } }: GroupState,
+  { partition }: WakeHint,
+): boolean {
+  const isForAny = partition === undefined || partition === null
+  return !isForAny || !('queue' in source) || source.partition === undefined
 }

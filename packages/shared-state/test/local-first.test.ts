@@ -132,3 +132,19 @@ test('a peer whose group has no waiters reports nothing', async (t) => {
   node.tickAt(node.clock.now + 1_000)
   t.equal(node.grants.length, 1)
 })
+
+test('waiters of one partition do not serve a hint about any partition', async (t) => {
+  const onePartition: WaitGroup = { source: { queue: 'orders', partition: 'p' }, group: 'g' }
+  const anyPartition = { ...hint, partition: null, group: 'g', count: undefined }
+  const node = nodeFixture()
+  node.waits(1, onePartition)
+  node.pops('empty')
+
+  node.manager.notifyPartitionFree(anyPartition, { sidecarId: 1 })
+  t.same(node.served(), [[]], 'peers that wait for other partitions get it at once')
+  node.pops('empty')
+
+  node.manager.handleMessageAvailable(anyPartition, 'udp', () => t.fail('reported'))
+  node.pops('empty')
+  node.tickAt(node.clock.now + 1_000)
+})

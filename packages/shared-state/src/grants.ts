@@ -35,7 +35,7 @@ export interface GrantsContext {
   readonly onFree: (group: GroupState) => void
   readonly onUnused: (group: GroupState, sidecarId: SidecarId) => void
   /** A pop has ended. */
-  readonly onPopped: (group: GroupState) => void
+  readonly onPopped: (group: GroupState, outcome: PopReport['outcome']) => void
   /** A pop has shown whether a fallback poll really found work. */
   readonly onChecked: (group: GroupState, outcome: PopReport['outcome']) => void
   readonly onFault: (fault: MomentaryFault) => void
@@ -129,7 +129,7 @@ export class Grants {
     if (next.step === 'grant') this.#grantNext(group, next.cause, now)
     else if (next.step === 'retry') this.#retryLater(group, now)
     else this.#settle(group)
-    onPopped(group)
+    onPopped(group, outcome)
     return true
   }
 

@@ -1,7 +1,7 @@
 // Local first: if waiters of this node can take what a hint reports, peers do not get the hint at once. They
 // get it if the pops of this node leave something, or take too long. A peer that was asked in this way
 // reports in the same cases whether its waiters took everything.
-import type { WakeHint } from '@rouse/protocol'
+import type { GrantOutcome, WakeHint } from '@rouse/protocol'
 import { DeadlineQueue } from './group-table.ts'
 import type { SharedStatePorts } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
@@ -75,10 +75,15 @@ export class HeldHints {
     }
   }
 
-  /** A pop of the group has ended, and its outcome is recorded. */
-  popped(group: GroupState): void {
-    const isServed = group.hintedCount === 0
-    if (!isServed && group.waiters.total > 0) return
+  /**
+   * A pop of the group has ended, and its outcome is recorded. If waiters of one partition find nothing, a pop
+   * of another node took the message. That pop may have been for a message of another partition, which its
+   * node now takes for found. So the peers get the hint.
+   */
+  popped(group: GroupState, outcome: GrantOutcome): void {
+    const isAllFound = group.hintedCount === 0
+    if (!isAllFound && group.waiters.total > 0) return
+    const isServed = isAllFound && (outcome !== 'empty' || !isForOnePartition(group))
     for (const result of this.#byGroup.get(group) ?? []) {
       this.#remove(result)
       if (isServed) result.onServed()
@@ -121,11 +126,12 @@ function servingGroups(
   hint: WakeHint,
   kind: 'available' | 'free',
 ): ReadonlyMap<string, GroupState> {
+  const isHintForOne = hint.partition !== undefined && hint.partition !== null
   const serving = new Map<string, GroupState>()
   for (const group of groups) {
     const name = group.description.group
     const needed = kind === 'free' ? 1 : neededWaiters(group, hint)
-    const canServe = group.waiters.total >= needed && coversPartitions(group, hint)
+    const canServe = group.waiters.total >= needed && (isHintForOne || !isForOnePartition(group))
     if (canServe && !serving.has(name)) serving.set(name, group)
   }
   return serving
@@ -136,10 +142,6 @@ function neededWaiters({ hintedCount }: GroupState, hint: WakeHint): number {
   return hintedCount < Number.POSITIVE_INFINITY ? hintedCount : (countOf(hint) ?? 1)
 }
 
-function coversPartitions(
-  { description: { source } }: GroupState,
-  { partition }: WakeHint,
-): boolean {
-  const isForAny = partition === undefined || partition === null
-  return !isForAny || !('queue' in source) || source.partition === undefined
+function isForOnePartition({ description: { source } }: GroupState): boolean {
+  return 'queue' in source && source.partition !== undefined
 }

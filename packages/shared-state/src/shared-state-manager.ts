@@ -55,7 +55,7 @@ export class SharedStateManager {
       tryAcquire: (sidecarId, group, cause) => this.tryAcquireGroup(sidecarId, group.key, cause),
       grant: ports.grant,
       onFree: (group) => this.#expectPoll(group),
-      onPopped: (group) => this.#held.popped(group),
+      onPopped: (group, outcome) => this.#held.popped(group, outcome),
       onUnused: (group, sidecarId) => this.#setWaiting(group, sidecarId, 0),
       onChecked: (group, outcome) => this.#polls.popped(group, outcome, ports.now()),
       onFault: (fault) => this.reportFault(fault),

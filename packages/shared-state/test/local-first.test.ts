@@ -1,6 +1,6 @@
 // Peers do not get every hint. Seeded schedules of a cluster check that no message waits because of that. To
 // repeat one: ROUSE_SEED=1234 npx tap …
-import type { WaitGroup } from '@rouse/protocol'
+import type { WaitGroup, WakeHint } from '@rouse/protocol'
 import { test } from 'tap'
 import {
   type ClusterSabotage,
@@ -133,8 +133,9 @@ test('a peer whose group has no waiters reports nothing', async (t) => {
   t.equal(node.grants.length, 1)
 })
 
+const onePartition: WaitGroup = { source: { queue: 'orders', partition: 'p' }, group: 'g' }
+
 test('waiters of one partition do not serve a hint about any partition', async (t) => {
-  const onePartition: WaitGroup = { source: { queue: 'orders', partition: 'p' }, group: 'g' }
   const anyPartition = { ...hint, partition: null, group: 'g', count: undefined }
   const node = nodeFixture()
   node.waits(1, onePartition)
@@ -147,4 +148,32 @@ test('waiters of one partition do not serve a hint about any partition', async (
   node.manager.handleMessageAvailable(anyPartition, 'udp', () => t.fail('reported'))
   node.pops('empty')
   node.tickAt(node.clock.now + 1_000)
+})
+
+test('a message of another partition that was pushed meanwhile wakes a waiter', async (t) => {
+  const [a, b] = [idleNode(), nodeFixture()]
+  a.waits(2)
+  a.pops('empty')
+  b.waits(1, onePartition)
+  b.pops('empty')
+  a.manager.notifyMessageAvailable({ ...hint, partition: 'other' }, { sidecarId: 1 })
+  b.manager.notifyMessageAvailable(hint, { sidecarId: 1 })
+  t.same([a.served(), b.served()], [[['g']], [['g']]])
+  // The pop of a takes the message of b.
+  a.manager.setWaiting(1, orders, 0)
+  a.pops('messages', 1, a.grants.at(-1))
+  const before = a.grants.length
+  b.pops('empty')
+  for (const one of b.broadcasts.slice(1)) {
+    a.manager.handleMessageAvailable(one as WakeHint)
+  }
+  t.equal(a.grants.length, before + 1, 'the other waiter of a pops')
+})
+
+test('a peer with waiters of one partition that found nothing reports nothing', async (t) => {
+  const node = nodeFixture()
+  node.waits(1, onePartition)
+  node.pops('empty')
+  node.manager.handleMessageAvailable(hint, 'udp', () => t.fail('reported'))
+  node.pops('empty')
 })

@@ -23,7 +23,7 @@ export function toGossip(kind: QueueHintKind, hint: WakeHint): OutgoingHint {
     kind,
     scope: queue,
     part: partition ?? undefined,
-    count: count ?? 1,
+    count: count ?? 0,
     labels: [group ?? null, ...(hasPlace(hint) ? [namespace ?? null, task ?? null] : [])],
     // Nodes also cache options of queues without local waiters, so this hint goes to every node.
     keys: kind === 'QUEUE_CONFIG_CHANGED' ? undefined : keysOf(hint),

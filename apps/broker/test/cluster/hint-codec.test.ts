@@ -90,3 +90,9 @@ test('a hint without labels is decoded with count 0, because it may be about lan
   t.same(arrived, { queue: 'q', partition: null, group: null, count: 0 })
   t.end()
 })
+
+test('an unknown number of messages stays unknown', (t) => {
+  const unknown = { queue: 'q', partition: null, group: null, namespace: null, task: null }
+  t.same(fromGossip(toGossip('MESSAGE_AVAILABLE', unknown)), { ...unknown, count: 0 })
+  t.end()
+})

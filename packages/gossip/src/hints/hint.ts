@@ -17,7 +17,8 @@ export interface Hint {
   readonly scope: string
   /** Absent: any part of the scope. */
   readonly part?: string | undefined
-  /** For example how many messages became available. Merged hints have the sum. */
+  /** For example how many messages became available; 0: not known. Merged hints have the sum, or 0 if one of
+   * them has. */
   readonly count: number
   /** For SCHEDULED the due time; merged hints have the earliest. For other kinds, for example, a version;
    * merged hints have the highest. */

@@ -138,7 +138,8 @@ function identityOf({ kind, scope, part, labels }: Hint): string {
 }
 
 function merged(a: Hint, b: Hint): Hint {
-  const count = Math.min(a.count + b.count, Number.MAX_SAFE_INTEGER)
+  const isKnown = a.count > 0 && b.count > 0
+  const count = isKnown ? Math.min(a.count + b.count, Number.MAX_SAFE_INTEGER) : 0
   const pick = a.kind === 'SCHEDULED' ? Math.min : Math.max
   const value =
     a.value === undefined || b.value === undefined ? (a.value ?? b.value) : pick(a.value, b.value)

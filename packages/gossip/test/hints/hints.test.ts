@@ -293,3 +293,22 @@ test('without peers hints are dropped', async (t) => {
   t.equal(cluster.at(1).stateOf('node-0'), 'alive')
   t.same(cluster.at(1).hints, [])
 })
+
+test('a hint with an unknown count makes the count of the merged hint unknown', async (t) => {
+  for (const counts of [
+    [0, 3],
+    [3, 0],
+  ]) {
+    const pending = new PendingHints()
+    for (const count of counts) {
+      pending.add(toPending({ kind: 'MESSAGE_AVAILABLE', scope: 'orders', count }))
+    }
+    t.same(
+      pending
+        .take()
+        .flat()
+        .map(({ hint }) => hint.count),
+      [0],
+    )
+  }
+})

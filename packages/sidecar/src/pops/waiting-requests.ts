@@ -59,6 +59,13 @@ export interface PopRun {
 const demandsMax = 100
 const messagesMax = 2_000
 
+/**
+ * How long the database's time is derived from its last result. Later the clocks may differ by more than a few
+ * milliseconds, or the database may have another clock after a failover. A subscription that starts too late
+ * would miss messages.
+ */
+const databaseTimeTrustedMs = 30_000
+
 const unused: PopRun = { outcome: 'unused', found: 0, served: 0, more: false }
 
 export const nothing: PopResponse = { leases: [], paused: false, draining: false }
@@ -101,13 +108,15 @@ export class WaitingRequests {
 
   /**
    * A `new` subscription starts when its waiter begins to wait, even if the queue is created later. Returns
-   * false if the database's time is not known yet: then the waiter's first query is the start.
+   * false if the database's time is not known: then the waiter's first query is the start.
    */
   beginSubscription(waiter: Waiter): boolean {
     if (waiter.spec.subscription !== 'new') return true
     if (this.#databaseTime === undefined) return false
     const { databaseMs, atMs } = this.#databaseTime
-    this.#subscribeFrom(waiter, databaseMs + this.#options.nowMs() - atMs)
+    const elapsedMs = this.#options.nowMs() - atMs
+    if (elapsedMs > databaseTimeTrustedMs) return false
+    this.#subscribeFrom(waiter, databaseMs + elapsedMs)
     return true
   }
 

@@ -165,7 +165,12 @@ export class FallbackPoll {
   }
 
   #foundEmpty(group: GroupState, askedAt: number, now: number): void {
-    if (group.hintedAt >= askedAt) return
+    if (group.hintedAt >= askedAt) {
+      // The poll has verified what was counted before it. Otherwise it would be repeated at once, and again
+      // and again while hints are frequent.
+      group.unverifiedSince = Math.max(group.unverifiedSince, askedAt)
+      return
+    }
     // A waiter that arrived meanwhile has its own pop, whose result is more recent.
     if (group.lock.state === 'free') foundEmpty(group)
     group.backoff = afterEmpty(group.backoff, this.#settings)

@@ -142,3 +142,25 @@ test('waiters that come and go do not postpone the fallback poll', async (t) => 
   returns(node)
   t.same(node.due(), [ordersKey])
 })
+
+test('a poll that a hint overlaps verifies what was counted before it', async (t) => {
+  const node = nodeFixture({ verifyAfterMs: 1_000 })
+  node.waits(1, orders, 3)
+  node.pops('empty')
+  const delivers = () => {
+    node.manager.notifyMessageAvailable(hint, { sidecarId: 1 })
+    node.pops('messages', 1)
+  }
+  delivers()
+  node.clock.now += 1_000
+  t.same(node.due(), [ordersKey])
+  node.clock.now += 1
+  delivers()
+  node.clock.now += 1
+  node.manager.fallbackResult([])
+  t.same(node.due(), [], 'no second poll at once')
+  node.clock.now += 997
+  t.same(node.due(), [])
+  node.clock.now += 1
+  t.same(node.due(), [ordersKey], 'what was counted during the first poll')
+})

@@ -40,7 +40,7 @@ export const sidecarDefaults = {
   timeoutMs: 5_000,
   durableLeases: false,
   popBytesMax: popBytesMaxDefault,
-  takenAfterMs: 40,
+  takenAfterMs: 25,
 } as const
 
 /**

@@ -152,13 +152,22 @@ export function benchCluster({ nodes }: BenchCluster) {
   }
 
   async function acknowledge(node: BenchNode, answer: string): Promise<void> {
-    const { messages } = JSON.parse(answer) as { readonly messages: readonly object[] }
-    const acknowledgments = messages.map((message) => ({ ...message, status: 'completed' }))
+    const { messages } = JSON.parse(answer) as { readonly messages: readonly Leased[] }
+    const acknowledgments = messages.map(({ transactionId, partitionId, leaseId }) => {
+      return { transactionId, partitionId, leaseId, status: 'completed' }
+    })
     const body = JSON.stringify({ acknowledgments })
-    await ask(agent, 'POST', `${node.url}/api/v1/ack/batch`, body)
+    const { status, text } = await ask(agent, 'POST', `${node.url}/api/v1/ack/batch`, body)
+    if (status !== 200) throw new Error(`ack: ${status} ${text}`)
   }
 
   return { wakes, stats, untilHealthy, untilAggressive }
+}
+
+interface Leased {
+  readonly transactionId: string
+  readonly partitionId: string
+  readonly leaseId: string
 }
 
 export function figuresOf(took: readonly number[]): Omit<ClusterFigures, 'sources'> {

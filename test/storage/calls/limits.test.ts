@@ -173,7 +173,7 @@ test('a change of the ordering waits for a pop that is about to lease, and is re
   await set('q', { ordering: 'none' })
   await send('q', 'p', [1, 2])
   await take('q', { partition: 'nowhere' })
-  const popping = await armBarrier('pop-locked')
+  const popping = await armBarrier('pop-lane-offered')
   const first = take('q')
   await popping.reached()
   const change = refusal(set('q', { ordering: 'partition' }))

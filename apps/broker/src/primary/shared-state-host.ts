@@ -85,6 +85,7 @@ export class SharedStateHost {
         backoffThreshold: config.popWaitBackoffThreshold,
         backoffMultiplier: config.popWaitBackoffMultiplier,
         idleIntervalMs: config.popWaitIdleIntervalMs,
+        emptyTrustedMs: config.popWaitIdleIntervalMs * 6,
         verifyAfterMs: config.popWaitIdleIntervalMs / 5,
         holdHintMs: config.popWaitLocalFirstMs,
         aggressivePollDurationMs: config.aggressivePollDurationMs,

@@ -113,7 +113,7 @@ function connectionsOf(server: Server): Promise<number> {
 
 function createSidecar(config: Config, pool: pg.Pool, coordinator: Coordinator): SidecarDbPool {
   return new SidecarDbPool({
-    takenAfterMs: Math.floor(config.notifyDeliveryTimeoutMs * 0.4),
+    takenAfterMs: Math.floor(config.notifyDeliveryTimeoutMs / 4),
     executor: poolExecutor(pool, config.prepare),
     coordinator,
     random: Math.random,

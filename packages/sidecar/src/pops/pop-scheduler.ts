@@ -179,8 +179,8 @@ export class PopScheduler {
     let outcome: GrantOutcome = 'error'
     let found = 0
     this.#popping.add(group.key)
-    const { coordinator, takenAfterMs } = this.#options
-    const taken = setTimeout(() => coordinator.grantTaken(grant), takenAfterMs)
+    const { coordinator } = this.#options
+    const taken = this.#confirmIfSlow(grant)
     try {
       // Waiters that arrive during this loop get their turn after the waiters of other workers.
       let left = group.waiters.size
@@ -199,6 +199,16 @@ export class PopScheduler {
     this.#popping.delete(group.key)
     this.#reportCount(group)
     coordinator.releaseGroup(grant, outcome, found)
+  }
+
+  /** Confirms the grant at once if its pop must wait for a slot, otherwise when the pop takes long. */
+  #confirmIfSlow(grant: Grant): NodeJS.Timeout | undefined {
+    const { coordinator, takenAfterMs } = this.#options
+    if (this.#popping.size <= popSlotsPerQueue) {
+      return setTimeout(() => coordinator.grantTaken(grant), takenAfterMs)
+    }
+    coordinator.grantTaken(grant)
+    return undefined
   }
 
   #ask(group: WaitingGroup): void {

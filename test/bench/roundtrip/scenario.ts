@@ -56,6 +56,7 @@ export async function openScenario(options: {
   await once(load, 'message')
   return {
     async measure(order) {
+      await nodes.untilHealthy()
       const before = await sample(nodes, server.pid)
       load.send(order)
       const result = await answerOf(load)

@@ -8,6 +8,8 @@ import { cpuSecondsOf, familyCpuSeconds } from './family-cpu.ts'
 export interface BenchNodes {
   readonly urls: readonly string[]
   stats(): Promise<NodeStats[]>
+  /** Resolves when no node is in aggressive mode, as it may be for a minute after a cold start under load. */
+  untilHealthy(): Promise<void>
   /** CPU seconds so far. */
   cpu(): { readonly primaries: number; readonly workers: number }
   stop(): Promise<void>
@@ -43,6 +45,7 @@ export async function startNodes(options: NodesOptions): Promise<BenchNodes> {
   return {
     urls,
     stats,
+    untilHealthy: () => untilHealthy(stats, nodes),
     cpu() {
       const primaries = sum(nodes.map(({ child }) => cpuSecondsOf(child.pid as number)))
       const all = sum(nodes.map(({ child }) => familyCpuSeconds(child.pid as number)))

@@ -62,7 +62,7 @@ begin
   if v_waiters is null or p_group is null or v_waiters is distinct from cardinality(p_lane_limits) or v_waiters is distinct from cardinality(p_holders)
      or current_setting('transaction_isolation') <> 'read committed' then
     perform rouse.require_read_committed();
-    perform rouse.raise('RS400', 'invalid_request', 'pop needs a group, and a batch, a partition limit and a holder for every waiter');
+    perform rouse.raise('RS400', 'invalid_request', 'pop needs a group; every waiter needs a batch, a partition limit and a holder');
   end if;
   if v_waiters > 1 or p_lane_limits[1] > 1 then
     v_bytes := array_fill(p_bytes_max, array[v_waiters]);

@@ -1,4 +1,4 @@
--- Opens lanes whose block has ended or that ack_in freed, and marks redeliveries that are due as announced.
+-- Opens lanes whose block has ended or that ack_in freed, and sets `announced` on redeliveries that are due.
 -- Parameters: the maximum number of rows of each kind. Result: wake hints.
 -- Locks: lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_ready(p_limit integer)
@@ -12,7 +12,7 @@ begin
   return query select * from rouse.promote_freed(p_limit);
 end $$;
 
--- Opens lanes whose block has ended, and marks redeliveries that are due as announced.
+-- Opens lanes whose block has ended, and sets `announced` on redeliveries that are due.
 -- Parameters: the maximum number of rows of each kind. Result: wake hints.
 -- Locks: those lanes by (partition, group), with SKIP LOCKED.
 create or replace function rouse.promote_lanes(p_limit integer)

@@ -8,7 +8,7 @@ import type { SharedStateSettings } from './settings.ts'
 import type { WakeCounters } from './stats.ts'
 import { countOf, type GroupState } from './wait-group.ts'
 
-/** How the pops for a hint ended. */
+/** A hint whose pops have not ended yet, and what to do when they end. */
 interface HintResult {
   readonly group: GroupState
   /** They found everything that was hinted, or nothing is left to find. */

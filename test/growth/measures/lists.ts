@@ -140,8 +140,8 @@ export const lists: readonly Measure[] = [
     name: 'the figures of a page of a hundred queues',
     call: (probe) => figuresOfMatching(probe, { after: 'q00100', limit: 100, search: 'q' }),
     grows: {
-      why: 'it reads all leases once, and the lanes of a hundred queues',
-      pagesMax: (size) => leasesRead.pagesMax(size) + 600,
+      why: 'it reads all leases once; before the first ANALYZE its plan varies, 2,800 to 5,100 pages',
+      pagesMax: (size) => leasesRead.pagesMax(size) + 5_000,
     },
   },
   {

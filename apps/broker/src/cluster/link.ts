@@ -28,8 +28,9 @@ import { SilentPeers } from './silent-peers.ts'
 export interface LinkedHost {
   /** Another node has made contact and counts our hints from now on. */
   peerMet(): void
-  /** The sender asked this node before others. Call `settle` only if the waiters of every wait group that
-   * the hint matches, including groups that are kept for waiters to return, take what the hint announces. If
+  /** The sender asked this node before others. Call `settle` only if waiters take everything
+   * that the hint announces, in every wait group that it matches. A group that has no waiters now, but is kept
+   * because they may return, counts, too. If
    * `settle` is not called within a few milliseconds, the other nodes get the hint. */
   heard(hint: WakeHint, settle?: () => void): void
   /** The options of a queue have changed. The values are in the database. */

@@ -51,7 +51,7 @@ interface Running {
   isReady: boolean
 }
 
-/** Sends between the primary and its workers, in both directions; those that only carry stats are left out. */
+/** Counts what the primary and its workers send each other, without sends that carry only stats. */
 export interface IpcStats {
   readonly sends: number
   readonly messages: number

@@ -48,7 +48,7 @@ export function decideMigrations(
   if (late !== undefined) {
     throw new MigrationError(
       'migration_out_of_order',
-      `${late.name} must come after migration ${newestApplied}, which is already applied`,
+      `${late.name} has a lower number than migration ${newestApplied}, which is already applied: give it a higher one`,
     )
   }
   return pending

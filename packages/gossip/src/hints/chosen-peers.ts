@@ -41,7 +41,8 @@ export function choosePeers<To extends Choosable>(
   return chosen
 }
 
-/** Removes the groups that the peers cover from `open`. */
+/** Adds peers to `chosen` until they have all groups of `open` that any of `peers` has, and removes these groups
+ * from `open`. */
 function cover<To extends Choosable>(
   interested: ReadonlyMap<To, readonly number[]>,
   peers: readonly To[],

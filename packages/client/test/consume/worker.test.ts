@@ -213,8 +213,9 @@ test('the signal aborts when the lease is lost, and the handler can no longer ac
     codes.push(context.signal.reason.code)
     await context.ack().catch((error) => codes.push(error.code))
   })
-  await eventually(() => codes.length === 2)
-  t.same(codes, ['lease_lost', 'lease_lost'])
+  // The group is created again by the worker's next pop, so the message may come again.
+  await eventually(() => codes.length >= 2)
+  t.same(codes.slice(0, 2), ['lease_lost', 'lease_lost'])
   await worker.stop()
 })
 

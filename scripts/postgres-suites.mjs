@@ -64,7 +64,7 @@ export function versionSuites() {
  * than most suites. Prints a line and returns undefined if this platform has no such server.
  */
 export async function runOnPostgres(major, files) {
-  const { postgresMissing, startTestPostgres, testServerSettings } = await import(
+  const { postgresMissing, startDiscardedPostgres } = await import(
     '../packages/testkit/dist/index.js'
   )
   const missing = postgresMissing(major)
@@ -72,7 +72,7 @@ export async function runOnPostgres(major, files) {
     console.log(`skipped: ${missing}`)
     return undefined
   }
-  const postgres = await startTestPostgres({ major, settings: testServerSettings })
+  const postgres = await startDiscardedPostgres(major)
   try {
     return await runTap(files, {
       ROUSE_TEST_DATABASE_URL: postgres.url,

@@ -1,4 +1,5 @@
 import type { EmbeddedPostgres } from '@rouse/database'
+import { memoryFolder } from './memory-folder.ts'
 import type { PostgresSource } from './postgres-source.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
@@ -10,7 +11,7 @@ export function embeddedSource(): PostgresSource {
   return {
     kind: 'embedded',
     async start() {
-      running ??= startTestPostgres({ settings: testServerSettings })
+      running ??= startDiscardedPostgres()
       const server = await running
       // The server does not keep the test process running. When that process ends, the watchdog stops the
       // server.
@@ -21,4 +22,13 @@ export function embeddedSource(): PostgresSource {
       await (await running)?.stop()
     },
   }
+}
+
+/** A server for one run of tests, with its data in memory where the system allows it. */
+export async function startDiscardedPostgres(major?: number): Promise<EmbeddedPostgres> {
+  return startTestPostgres({
+    ...(major !== undefined && { major }),
+    settings: testServerSettings,
+    temporaryIn: await memoryFolder(),
+  })
 }

@@ -10,8 +10,11 @@ import { join } from 'node:path'
 import { makeServerFolder, reachableTmpdir } from '@rouse/database'
 import { testServerSettings } from './embedded-source.ts'
 import { eventually } from './eventually.ts'
+import { memoryFolder } from './memory-folder.ts'
 import { createPostgresServer, type PostgresServer } from './postgres-server.ts'
 import { copyAsStandby } from './standby-copy.ts'
+
+type PairSettings = Readonly<Record<string, string>>
 
 export interface PostgresPairOptions {
   /** Whether a commit waits until the standby has it on disk. */
@@ -20,7 +23,7 @@ export interface PostgresPairOptions {
    * temporary folder, which `stop` removes. */
   readonly folder?: string
   /** As in postgresql.conf. The defaults turn durability off: `{ fsync: 'on' }` turns it on. */
-  readonly settings?: Readonly<Record<string, string>>
+  readonly settings?: PairSettings
   /** Added to the environment of both servers, e.g. LD_PRELOAD. */
   readonly env?: Readonly<Record<string, string>>
   readonly log?: (line: string) => void
@@ -55,7 +58,7 @@ const pairSettings = {
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
 export async function startPostgresPair(options: PostgresPairOptions = {}): Promise<PostgresPair> {
-  const folder = options.folder ?? (await temporaryFolder())
+  const folder = options.folder ?? (await temporaryFolder(options.settings))
   const server = (name: string) =>
     createPostgresServer({
       name,
@@ -114,8 +117,10 @@ export async function startPostgresPair(options: PostgresPairOptions = {}): Prom
   }
 }
 
-async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(await reachableTmpdir(), 'rouse-pair-'))
+async function temporaryFolder(settings: PairSettings = {}): Promise<string> {
+  // A pair that flushes to disk is there to measure or test the disk.
+  const inMemory = settings.fsync === 'on' ? undefined : await memoryFolder()
+  const folder = await mkdtemp(join(inMemory ?? (await reachableTmpdir()), 'rouse-pair-'))
   await makeServerFolder(folder)
   return folder
 }

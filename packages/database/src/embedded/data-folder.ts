@@ -27,11 +27,17 @@ export interface DataFolder {
   readonly temporary: boolean
 }
 
+/** See EmbeddedPostgresOptions. */
+export interface FolderOptions {
+  readonly dataDir?: string
+  readonly temporaryIn?: string | undefined
+}
+
 export async function prepareDataFolder(
   binaries: PostgresBinaries,
-  dataDir: string | undefined,
+  options: FolderOptions,
 ): Promise<DataFolder> {
-  const folder = await chooseFolder(dataDir)
+  const folder = await chooseFolder(options)
   try {
     if (existsSync(join(folder.path, 'PG_VERSION'))) await checkVersion(binaries, folder.path)
     else await initialise(binaries, folder.path)
@@ -46,9 +52,10 @@ export async function removeIfTemporary({ path, temporary }: DataFolder): Promis
   if (temporary) await rm(path, { recursive: true, force: true, maxRetries: 5 })
 }
 
-async function chooseFolder(dataDir: string | undefined): Promise<DataFolder> {
+async function chooseFolder({ dataDir, temporaryIn }: FolderOptions): Promise<DataFolder> {
   if (dataDir === undefined) {
-    const path = await mkdtemp(join(await reachableTmpdir(), 'rouse-postgres-'))
+    const parent = temporaryIn ?? (await reachableTmpdir())
+    const path = await mkdtemp(join(parent, 'rouse-postgres-'))
     await makeServerFolder(path)
     return { path, temporary: true }
   }

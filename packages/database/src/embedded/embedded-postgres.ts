@@ -12,6 +12,8 @@ import { startWatchdog } from './watchdog.ts'
 export interface EmbeddedPostgresOptions {
   /** Where the data is kept. By default the data is in a temporary folder, which is removed at stop. */
   readonly dataDir?: string
+  /** Where the temporary folder is created. Default: the system's folder for temporary files. */
+  readonly temporaryIn?: string | undefined
   /** By default, or with 0, a free port. */
   readonly port?: number
   /** A folder with `bin` and `lib`, like `native` in the npm packages. Default: PostgreSQL 18. */
@@ -38,7 +40,7 @@ export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
   const binaries = await findBinaries(options.programsFolder)
-  const folder = await prepareDataFolder(binaries, options.dataDir)
+  const folder = await prepareDataFolder(binaries, options)
   await clearPreviousServer(folder.path)
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -16,8 +16,8 @@ export interface GossipPreset {
   /** The longest time between the first and the second copy of a batch that no peer is asked to settle. */
   readonly rideAfterMs: number
   /** How long the peer that gets a hint first may take to settle it, in addition to the round trip. Then the
-   * peer gets its second copy, and the others get the hint. Below 9 ms nine of ten hints arrive within 10 ms
-   * if 30 % of all datagrams are lost. */
+   * peer gets two more copies, and the others get the hint. The copies must arrive within 10 ms, even if
+   * 30 % of all datagrams are lost. */
   readonly askMs: number
   readonly interestGapMs: number
   /** How long a withdrawn entry stays in our interest, because waiters often return. */
@@ -36,7 +36,7 @@ const lan: GossipPreset = {
   helloMaxMs: 15_000,
   hintHoldMs: 1,
   rideAfterMs: 2,
-  askMs: 8,
+  askMs: 3,
   interestGapMs: 20,
   interestLingerMs: 10_000,
   leaveAtMs: [0, 20, 60],

@@ -88,7 +88,7 @@ async function loss(): Promise<void> {
   healUdp()
   note('30 % loss, a → b', wakes, { max: 600 + queryMsMax })
   const late = 100 - wakes.within10Ms
-  verdict.check([{ what: '30 % loss: % of wakes later than 10 ms', value: late, max: 20 }])
+  verdict.check([{ what: '30 % loss: % of wakes later than 10 ms', value: late, max: 10 }])
   await bench.untilHealthy()
 }
 

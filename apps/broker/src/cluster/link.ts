@@ -75,8 +75,10 @@ export interface ClusterStats {
 }
 
 const watchMs = 500
-/** The one peer that gets a hint first must report a little sooner than waiters of this node. */
-const askShare = 0.8
+/** The one peer that gets a hint first has less time to report than waiters of this node have to pop: a
+ * lost hint must be sent again soon enough to arrive within 10 ms. A pop takes 2 ms; after 3 ms and a round
+ * trip, one report in ten is still on its way. */
+const askShare = 0.3
 /** After a write with an unknown outcome, a hint makes peers poll in rounds 1, 2, 4, 8 and 16. */
 const unknownRoundsMax = 16
 

@@ -1,8 +1,8 @@
 // Outgoing hints. A hint is sent at once, unless the last flush was a moment ago: then hints are held and
 // sent together. Every batch is sent twice, so a loss rate of p becomes p², without timers per peer. The
 // second copy is added to the recipient's datagram of the next flush if there is room; otherwise it is sent
-// alone a little later. A peer that reports a hint of the batch as settled has the batch, and needs no second
-// copy.
+// alone a little later. A peer that reports a hint of the batch as settled has the batch, and needs no further
+// copy; one that was asked for a report and sends none gets a third copy.
 
 import type { HintBatch } from '../wire/messages.ts'
 import { Asks } from './asks.ts'
@@ -41,7 +41,7 @@ export class HintOutbox<To extends Recipient> {
   readonly #settings: OutboxSettings
   readonly #pending = new PendingHints()
   readonly #asks = new Asks<To>()
-  /** All batches from the first one that a recipient needs a second copy of. */
+  /** All batches from the first one that a recipient needs another copy of. */
   #unsettled: Batch<To>[] = []
   #rideAt = Number.POSITIVE_INFINITY
   #flushAt = Number.POSITIVE_INFINITY
@@ -154,7 +154,7 @@ export class HintOutbox<To extends Recipient> {
     })
   }
 
-  /** The datagrams for each peer: every new batch, and second copies where there is room or which are due. */
+  /** The datagrams for each peer: every new batch, and further copies where there is room or which are due. */
   #load(fresh: readonly Batch<To>[], now: number): Map<To, Load<To>[]> {
     const loads = new Map<To, Load<To>[]>()
     const start = (peer: To, batch: Batch<To>, share: Share) => {
@@ -167,16 +167,19 @@ export class HintOutbox<To extends Recipient> {
       for (const [peer, share] of batch.audience) start(peer, batch, share)
     }
     for (const batch of this.#unsettled) {
-      for (const peer of batch.copies) {
+      const isDue = batch.rideAt <= now
+      for (const [peer, left] of batch.copies) {
         const share = batch.audience.get(peer)
         if (share === undefined) continue
         const roomy = loads.get(peer)?.find(({ bytes }) => bytes + share.bytes <= batchBytesMax)
-        if (roomy === undefined && batch.rideAt > now) continue
-        batch.copies.delete(peer)
+        if (roomy === undefined && !isDue) continue
+        if (left === 1) batch.copies.delete(peer)
+        else batch.copies.set(peer, left - 1)
         roomy?.pieces.push({ batch, share })
         if (roomy === undefined) start(peer, batch, share)
         else roomy.bytes += share.bytes
       }
+      if (isDue) batch.rideAt = now + this.#settings.rideAfterMs
     }
     return loads
   }

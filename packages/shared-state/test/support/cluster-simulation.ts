@@ -17,7 +17,7 @@ export interface ClusterSimulationOptions {
   readonly hasPolls?: boolean
 }
 
-const askMs = 8
+const askMs = 3
 const stepsMax = 200_000
 /** How long a run with polls continues after its last action. */
 const tailMs = 20_000

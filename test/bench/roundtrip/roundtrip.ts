@@ -1,13 +1,16 @@
-// `npm run bench -- roundtrip [--rate 100] [--seconds 10] [--warm-up 20] [--only base,ack-and-fetch,…] [--highest]`:
+// `npm run bench -- roundtrip [--rate 100] [--seconds 10] [--warm-up 20] [--only base,ack-and-fetch,…] [--highest]
+// [--floor]`:
 // what one message to one waiting consumer costs. Nodes of two workers, embedded PostgreSQL and the load
 // generator share this machine; single pushes come at a fixed rate far from saturation, consumers wait with
 // `batch=1` and acknowledge each message. Prints counts and CPU per message, and, with `--highest`, the highest
-// rate at which 99 of 100 messages arrive within 50 ms. Exits with 1 if a limit is exceeded.
+// rate at which 99 of 100 messages arrive within 50 ms. With `--floor` it prints what the same requests, queries
+// and IPC messages cost without Rouse. Exits with 1 if a limit is exceeded.
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
 import { Verdict } from '../support/figures.ts'
-import { describe, limitsOf } from './figures.ts'
+import { describe, type Figures, limitsOf } from './figures.ts'
+import { describeFloor, measureFloor } from './floor.ts'
 import { openScenario, type Scenario, scenarios } from './scenario.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -18,6 +21,7 @@ const { values: flags } = parseArgs({
     'warm-up': { type: 'string', default: '20' },
     only: { type: 'string', default: Object.keys(scenarios).join(',') },
     highest: { type: 'boolean', default: false },
+    floor: { type: 'boolean', default: false },
   },
 })
 const [rate, seconds, warmUpSeconds] = [flags.rate, flags.seconds, flags['warm-up']].map(
@@ -39,6 +43,21 @@ async function runScenario(name: string, scenario: Scenario): Promise<void> {
   const server = await startEmbeddedPostgres({
     settings: { shared_buffers: '512MB', max_wal_size: '4GB' },
   })
+  const warmUp = { rate: 2 * rate, seconds: warmUpSeconds }
+  try {
+    const figures = await measureScenario(name, scenario, server)
+    if (!flags.floor) return
+    console.log(describeFloor(await measureFloor(server, { rate, seconds }, warmUp), figures))
+  } finally {
+    await server.stop()
+  }
+}
+
+async function measureScenario(
+  name: string,
+  scenario: Scenario,
+  server: { readonly url: string; readonly pid: number },
+): Promise<Figures> {
   const bench = await openScenario({ root, server, scenario })
   try {
     await bench.measure({ rate: 2 * rate, seconds: warmUpSeconds })
@@ -47,9 +66,9 @@ async function runScenario(name: string, scenario: Scenario): Promise<void> {
     if (name === 'base' && rate === 100) verdict.check(limitsOf(figures))
     if (flags.highest)
       console.log(`  highest rate with p99 ≤ ${p99MsMax} ms: ${await highest(bench)}/s`)
+    return figures
   } finally {
     await bench.stop()
-    await server.stop()
   }
 }
 

@@ -73,12 +73,7 @@ export function pop(url, queue, { timeoutMs, batch = 1, partitions = 1, ...optio
 }
 
 export function ack(url, messages) {
-  const acknowledgments = messages.map(({ transactionId, partitionId, leaseId }) => ({
-    transactionId,
-    partitionId,
-    leaseId,
-    status: 'completed',
-  }))
+  const acknowledgments = messages.map(({ receipt }) => ({ receipt, status: 'completed' }))
   return ask(`${url}/api/v1/ack/batch`, { body: { acknowledgments } })
 }
 

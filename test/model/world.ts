@@ -127,7 +127,9 @@ export interface Lease {
 export interface Delivery {
   readonly lease: Lease
   readonly seq: number
-  readonly token: string
+  readonly receipt: string
+  /** As the pop returned it: that of the lease, or the receipt if the transactionId is not unique. */
+  readonly leaseId: string
   readonly transactionId: string
 }
 

@@ -1,8 +1,8 @@
 // The entry point of `rouse VERB`. Data goes to standard output, everything else to standard error.
 import { CommanderError } from 'commander'
 import { CliError, exitCodes } from './cli-error.ts'
-import { leaseIdsLast } from './lease-id-args.ts'
 import { createProgram } from './program.ts'
+import { receiptsLast } from './receipt-args.ts'
 
 // The reader may close the pipe early (`| head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -11,7 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 try {
-  await createProgram().parseAsync(leaseIdsLast(process.argv))
+  await createProgram().parseAsync(receiptsLast(process.argv))
 } catch (error) {
   process.exitCode = report(error)
 }

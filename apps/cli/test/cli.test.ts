@@ -23,18 +23,18 @@ test('push and pop print one compact document each in a pipe', { timeout }, asyn
   t.equal(popped.code, 0, popped.err)
   const { messages } = JSON.parse(popped.out)
   t.match(messages, [{ data: { a: [1, 2] }, partition: 'x', headers: { k: 'v=w' } }])
-  const acked = await rouse(['ack', messages[0].leaseId], { env })
+  const acked = await rouse(['ack', messages[0].receipt], { env })
   t.equal(acked.code, 0, acked.err)
-  t.equal((await rouse(['ack', messages[0].leaseId], { env })).code, 2, 'the lease has ended')
+  t.equal((await rouse(['ack', messages[0].receipt], { env })).code, 2, 'the lease has ended')
   const nothing = await rouse(['pop', queue], { env })
   t.match(nothing, { code: 4, out: '{"messages":[]}\n' })
 })
 
-test('a lease id that begins with a dash is not parsed as a flag', { timeout }, async (t) => {
-  for (const lease of [`-${'A'.repeat(47)}`, `-s${'A'.repeat(46)}`, `--${'A'.repeat(46)}`]) {
+test('a receipt that begins with a dash is not parsed as a flag', { timeout }, async (t) => {
+  for (const receipt of [`-${'A'.repeat(47)}`, `-s${'A'.repeat(46)}`, `--${'A'.repeat(46)}`]) {
     for (const args of [
-      ['ack', lease],
-      ['ack', lease, '--status', 'failed'],
+      ['ack', receipt],
+      ['ack', receipt, '--status', 'failed'],
     ]) {
       t.match(await rouse(args, { env }), { code: 2, err: /lease/ }, args.join(' '))
     }
@@ -47,17 +47,19 @@ test('ack acknowledges one message, and with --all everything the pop still hold
   const queue = unique()
   await rouse(['push', queue, '-'], { env, input: '1\n2\n3\n4\n' })
   const popped = await rouse(['pop', queue, '-n', '4', '--json'], { env })
-  const leases = JSON.parse(popped.out).messages.map(({ leaseId }: Json) => leaseId)
+  const { leaseId, messages: leased } = JSON.parse(popped.out)
+  const receipts = leased.map(({ receipt }: Json) => receipt)
   const completed = async () => {
     const { messages } = await node.call('GET', `/api/v1/messages?queue=${queue}&status=completed`)
     return messages.map(({ data }: Json) => data).sort()
   }
-  const one = await rouse(['ack', leases[1]], { env })
+  const one = await rouse(['ack', receipts[1]], { env })
   t.match(one, { code: 0, out: /"success":true/ })
   t.same(await completed(), [2], 'the others are still held')
-  t.match(await rouse(['ack', leases[1]], { env }), { code: 2, err: /lease lost/ })
-  t.equal((await rouse(['ack', leases[0], '--status', 'dlq'], { env })).code, 0)
-  t.equal((await rouse(['ack', leases[0], '--all'], { env })).code, 0)
+  t.match(await rouse(['ack', receipts[1]], { env }), { code: 2, err: /lease lost/ })
+  t.match(await rouse(['ack', leaseId], { env }), { code: 2, err: /receipt is a leaseId/ })
+  t.equal((await rouse(['ack', receipts[0], '--status', 'dlq'], { env })).code, 0)
+  t.equal((await rouse(['ack', leaseId, '--all'], { env })).code, 0)
   t.same(await completed(), [2, 3, 4])
   const { messages } = await node.call('GET', `/api/v1/dlq?queue=${queue}`)
   t.match(messages, [{ data: 1 }])
@@ -70,9 +72,9 @@ test('pop prints the ack command for each message and the one for all', {
   const queue = unique()
   await rouse(['push', queue, '-'], { env, input: '1\n2\n' })
   const out = plain((await rouseOnTerminal(['pop', queue, '-n', '2'], { env })).out)
-  const acks = [...out.matchAll(/acknowledge with: rouse ack (\S+)\n/g)].map(([, lease]) => lease)
+  const acks = [...out.matchAll(/acknowledge with: rouse ack (\S+)\n/g)].map(([, one]) => one)
   t.equal(new Set(acks).size, 2)
-  t.match(out, new RegExp(`acknowledge all 2 with: rouse ack ${acks[0]} --all\n`))
+  t.match(out, /acknowledge all 2 with: rouse ack [0-9a-f-]{36} --all\n/)
   const acked = plain((await rouseOnTerminal(['ack', acks[1] as string], { env })).out)
   t.match(acked, /^1 of 1 completed\n/)
 })

@@ -17,8 +17,8 @@ async function deadQueue(): Promise<string> {
   await push({ queue, payload: { n: 1 } }, { queue, payload: { n: 2 } })
   const { messages } = await node.call('GET', `/api/v1/pop/queue/${queue}?batch=2`)
   const failure = { status: 'failed', error: 'it broke', errorCode: 'E_BROKEN' }
-  for (const { transactionId, partitionId, leaseId } of messages) {
-    await node.call('POST', '/api/v1/ack', { transactionId, partitionId, leaseId, ...failure })
+  for (const { receipt } of messages) {
+    await node.call('POST', '/api/v1/ack', { receipt, ...failure })
   }
   return queue
 }

@@ -94,7 +94,7 @@ async function play(t: Test, name: string, run: typeof rouse): Promise<void> {
 }
 
 function leaseOf({ out, err }: Run): string | undefined {
-  return /"leaseId":"([^"]+)"/.exec(out)?.[1] ?? /rouse ack (\S+)/.exec(plain(out + err))?.[1]
+  return /"receipt":"([^"]+)"/.exec(out)?.[1] ?? /rouse ack (\S+)/.exec(plain(out + err))?.[1]
 }
 
 function isCompactJson(text: string): boolean {

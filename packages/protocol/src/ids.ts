@@ -1,12 +1,14 @@
-// The ids of the API: message ids, and the tokens of leased messages.
+// The ids of the API: message ids, lease ids, and the receipts of leased messages.
 //
-// The `leaseId` of a delivered message. For clients it is opaque. For a node it identifies the lease and the
-// message, so an ack needs no lookup:
+// All messages of one pop share its `leaseId`, the UUID of the lease. Each has a `receipt` of its own. For
+// clients it is opaque. For a node it identifies the lease and the message, so an ack needs no lookup:
 //
 //   lease uuid 16 bytes · partition id 8 · seq 8 · hash of the transaction id 4    = 36 bytes
 //
 // in base64url: 48 characters without padding, so every token has exactly one spelling. A token is neither
 // secret nor signed: the database checks the random uuid of the lease.
+//
+// 0.1.0 had no receipts: its `leaseId` was the token. So a `leaseId` may be a token, too.
 
 export interface LeasedMessageName {
   readonly leaseId: string
@@ -25,6 +27,8 @@ export interface LeaseToken {
 const tokenBytes = 36
 const tokenPattern = /^[A-Za-z0-9_-]{48}$/
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const partitionIdPattern = /^[1-9][0-9]{0,18}$/
+const seqPattern = /^[1-9][0-9]{0,15}$/
 const int64Max = 2n ** 63n - 1n
 
 /** Holds one token while it is encoded or decoded; both are synchronous. */
@@ -65,10 +69,33 @@ export function matchesTransaction(token: LeaseToken, transactionId: string): bo
   return token.transactionHash === hashTransactionId(transactionId)
 }
 
+/** Whether the text is the `leaseId` of a pop: the UUID of a lease. */
+export function isLeaseUuid(text: unknown): text is string {
+  return typeof text === 'string' && uuidPattern.test(text)
+}
+
+/** The UUID of the lease that a `leaseId` or a receipt names. Undefined if it is neither. */
+export function leaseUuidOf(text: unknown): string | undefined {
+  return isLeaseUuid(text) ? text : decodeLeaseToken(text)?.leaseId
+}
+
+export function isPartitionId(text: string): boolean {
+  return partitionIdPattern.test(text) && BigInt(text) <= int64Max
+}
+
 /** The transactionId of a message that was pushed without one. It is derived, not stored. A scheduled message
  * is the exception: its transactionId is its message id, which the push returned. */
 export function transactionIdFor(partitionId: string, seq: number): string {
   return `${partitionId}-${seq}`
+}
+
+/** The seq in a derived transactionId of this partition. Undefined for every other transactionId. */
+export function seqOfTransactionId(partitionId: string, transactionId: string): number | undefined {
+  if (!transactionId.startsWith(`${partitionId}-`)) return undefined
+  const digits = transactionId.slice(partitionId.length + 1)
+  if (!seqPattern.test(digits)) return undefined
+  const seq = Number(digits)
+  return seq <= Number.MAX_SAFE_INTEGER ? seq : undefined
 }
 
 /** FNV-1a, 32 bit, over UTF-16 code units, low byte first. */

@@ -23,7 +23,11 @@ export {
   decodeLeaseToken,
   encodeLeaseToken,
   hashTransactionId,
+  isLeaseUuid,
+  isPartitionId,
+  leaseUuidOf,
   matchesTransaction,
+  seqOfTransactionId,
   transactionIdFor,
 } from './ids.ts'
 export type { Limits } from './limits.ts'
@@ -46,18 +50,20 @@ export type {
   AckAnswer,
   AckBatchBody,
   AckBody,
+  AckByIds,
+  AckByReceipt,
   AckLeaseBody,
   AckListBody,
-  AckReceiptBody,
   AckResult,
 } from './schemas/ack.ts'
 export {
   AckAnswerSchema,
   AckBatchBodySchema,
   AckBodySchema,
+  AckByIdsSchema,
+  AckByReceiptSchema,
   AckLeaseBodySchema,
   AckListBodySchema,
-  AckReceiptBodySchema,
   AckResultSchema,
   AckSchema,
   ackStatuses,
@@ -195,6 +201,7 @@ export {
 } from './schemas/traces.ts'
 export type {
   TransactionAck,
+  TransactionAckByIds,
   TransactionAnswer,
   TransactionBody,
   TransactionPush,

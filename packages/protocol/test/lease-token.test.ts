@@ -3,7 +3,11 @@ import { test } from 'tap'
 import {
   decodeLeaseToken,
   encodeLeaseToken,
+  isLeaseUuid,
+  isPartitionId,
+  leaseUuidOf,
   matchesTransaction,
+  seqOfTransactionId,
   transactionIdFor,
 } from '../src/index.ts'
 
@@ -100,4 +104,53 @@ test('a lease id that is not a UUID throws', async (t) => {
 
 test('a message without a transaction id is named after its partition and seq', async (t) => {
   t.equal(transactionIdFor('7', 42), '7-42')
+})
+
+test('a leaseId and a receipt name the same lease', async (t) => {
+  fc.assert(
+    fc.property(message, (one) => {
+      const receipt = encodeLeaseToken(one)
+      return (
+        leaseUuidOf(receipt) === one.leaseId &&
+        leaseUuidOf(one.leaseId) === one.leaseId &&
+        isLeaseUuid(one.leaseId) &&
+        !isLeaseUuid(receipt)
+      )
+    }),
+  )
+  for (const text of ['', 'foreign', 5, null, undefined, '0198c0de12344abc8def0123456789ab']) {
+    t.equal(leaseUuidOf(text), undefined, String(text))
+  }
+})
+
+test('a derived transactionId leads back to its seq, and no other text does', async (t) => {
+  const seq = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
+  fc.assert(
+    fc.property(message, seq, ({ partitionId }, one) => {
+      return seqOfTransactionId(partitionId, transactionIdFor(partitionId, one)) === one
+    }),
+  )
+  for (const text of [
+    '7',
+    '7-',
+    '7-0',
+    '7-01',
+    '7--1',
+    '7-1.5',
+    '7-1e3',
+    '7-1 ',
+    '77-1',
+    '-1',
+    '7-x',
+  ]) {
+    t.equal(seqOfTransactionId('7', text), undefined, text)
+  }
+  t.equal(seqOfTransactionId('7', `7-${2 ** 53}`), undefined, 'not a safe integer')
+})
+
+test('a partition id is a positive 64-bit integer without leading zeros', async (t) => {
+  for (const text of ['1', '42', '9223372036854775807']) t.ok(isPartitionId(text), text)
+  for (const text of ['', '0', '01', '-1', '1.5', '1e3', ' 1', 'x', '9223372036854775808']) {
+    t.notOk(isPartitionId(text), text)
+  }
 })

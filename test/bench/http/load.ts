@@ -109,17 +109,24 @@ async function ackLease(connection: HttpConnection, popped: Buffer): Promise<voi
 
 function ackAndFetchBody(batch: number, popped: Buffer | undefined): string {
   const found = popped === undefined ? [] : (JSON.parse(popped.toString()) as Popped).messages
-  const acks = found.map(({ transactionId, partitionId, leaseId }) => ({
-    transactionId,
-    partitionId,
-    leaseId,
-    status: 'completed',
-  }))
+  const acks = found.map((message) => ({ ...namesOf(message), status: 'completed' }))
   return JSON.stringify({ batch, acks })
 }
 
 interface Popped {
-  readonly messages: { transactionId: string; partitionId: string; leaseId: string }[]
+  readonly messages: Message[]
+}
+
+interface Message {
+  readonly receipt?: string
+  readonly transactionId: string
+  readonly partitionId: string
+  readonly leaseId: string
+}
+
+/** Builds before receipts existed, which `compare` may run, take the other ids. */
+function namesOf({ receipt, transactionId, partitionId, leaseId }: Message): object {
+  return receipt === undefined ? { transactionId, partitionId, leaseId } : { receipt }
 }
 
 function messagesIn(body: Buffer): number {

@@ -26,6 +26,7 @@ export interface LoadResult {
 }
 
 interface Message {
+  readonly receipt?: string
   readonly transactionId: string
   readonly partitionId: string
   readonly leaseId: string
@@ -157,8 +158,10 @@ async function consume(i: number): Promise<void> {
   }
 }
 
-function ackOf({ transactionId, partitionId, leaseId }: Message): object {
-  return { transactionId, partitionId, leaseId, status: 'completed' }
+/** Builds before receipts existed, which `compare` may run, take the other ids. */
+function ackOf({ receipt, transactionId, partitionId, leaseId }: Message): object {
+  const names = receipt === undefined ? { transactionId, partitionId, leaseId } : { receipt }
+  return { ...names, status: 'completed' }
 }
 
 function urlFor(i: number): string {

@@ -164,9 +164,9 @@ async function notified(): Promise<void> {
     const { status, body } = await answer
     if (trial >= 20) tookMs.push(performance.now() - committed)
     if (status !== 200) throw new Error('a waiter was not woken')
-    const [{ leaseId }] = (JSON.parse(body.toString()) as { messages: [{ leaseId: string }] })
+    const [{ receipt }] = (JSON.parse(body.toString()) as { messages: [{ receipt: string }] })
       .messages
-    await user.query('select rouse.ack_in($1)', [leaseId])
+    await user.query('select rouse.ack_in($1)', [receipt])
   }
   connection.close()
   await user.end()

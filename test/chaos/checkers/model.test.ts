@@ -105,7 +105,7 @@ function repeatOne(records: readonly HistoryRecord[]) {
     .slice(-1)
   const [message] = last?.messages ?? []
   if (last === undefined || message === undefined) return undefined
-  const again = { ...message, attempt: message.attempt + 1, leaseId: 'again' }
+  const again = { ...message, attempt: message.attempt + 1, receipt: 'again' }
   const pop = { ...last, start: last.end + 5_000, end: last.end + 5_002, messages: [again] }
   return [...records, pop]
 }
@@ -116,7 +116,7 @@ function leaseTwice(records: readonly HistoryRecord[]) {
   if (records.some(({ kind }) => kind === 'fault' || kind === 'release')) return undefined
   const messages = pop.messages.map((message) => ({
     ...message,
-    leaseId: `${message.leaseId} too`,
+    receipt: `${message.receipt} too`,
   }))
   return [...records, { ...pop, end: pop.end - 1, messages }]
 }
@@ -125,9 +125,9 @@ function ackLate(records: readonly HistoryRecord[]) {
   const pop = popWith(records, 1)
   const [message] = pop?.messages ?? []
   if (pop === undefined || message === undefined) return undefined
-  const { leaseId, transactionId, partitionId, value } = message
+  const { receipt, transactionId, partitionId, value } = message
   const acks = [
-    { leaseId, transactionId, partitionId, value, status: 'completed' as const, success: true },
+    { receipt, transactionId, partitionId, value, status: 'completed' as const, success: true },
   ]
   const { process, workload, group } = pop
   const [start, end] = [pop.end + 60_000, pop.end + 60_002]

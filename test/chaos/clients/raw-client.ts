@@ -12,7 +12,10 @@ export interface RawItem {
   readonly delayMs?: number
 }
 
-export type RawMessage = Message<Payload> & { readonly leaseId: string }
+export type RawMessage = Message<Payload> & {
+  readonly leaseId: string
+  readonly receipt: string
+}
 
 /** A dead letter in the list. */
 export interface RawLetter {
@@ -169,7 +172,8 @@ export class RawClient {
   }
 }
 
+/** Every second message is named by its receipt, the others in the way of existing clients. */
 export function ackOf(message: RawMessage, status: AckedItem['status']): object {
-  const { transactionId, partitionId, leaseId } = message
-  return { transactionId, partitionId, leaseId, status }
+  const { transactionId, partitionId, leaseId, receipt, seq } = message
+  return seq % 2 === 0 ? { receipt, status } : { transactionId, partitionId, leaseId, status }
 }

@@ -47,7 +47,7 @@ export class RecordingTransport implements Transport {
   #remember(call: WireCall): void {
     if (call.kind === 'pop') this.#held.popped(call.group, call.messages)
     if (call.kind !== 'pop' && call.kind !== 'ack') return
-    for (const { leaseId, success } of call.acks) if (success === true) this.#held.ended(leaseId)
+    for (const { receipt, success } of call.acks) if (success === true) this.#held.ended(receipt)
   }
 }
 

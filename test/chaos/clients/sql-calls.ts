@@ -38,11 +38,11 @@ export async function enqueue(
 
 /** Completes the message in the consumer's own transaction. */
 export async function ackInTransaction(client: ChaosClient, message: RawMessage): Promise<void> {
-  const { leaseId, transactionId, partitionId, consumerGroup: group, data } = message
-  const ack = { leaseId, transactionId, partitionId, value: data.v, status: 'completed' } as const
+  const { receipt, transactionId, partitionId, consumerGroup: group, data } = message
+  const ack = { receipt, transactionId, partitionId, value: data.v, status: 'completed' } as const
   const end = client.recorder.begin({ kind: 'ack', group, acks: [ack] })
   const result = await transact(client.sql(), async (connection) => {
-    await connection.query('select rouse.ack_in($1)', [leaseId])
+    await connection.query('select rouse.ack_in($1)', [receipt])
   })
   const isStale = result.code === 'RS409'
   const success = result.outcome === 'ok' ? { success: true } : isStale ? { success: false } : {}

@@ -30,10 +30,12 @@ export interface Payload {
   readonly sum?: number
 }
 
+/** Either the receipt, or the three ids. */
 interface AckText {
-  readonly leaseId: string
-  readonly transactionId: string
-  readonly partitionId: string
+  readonly receipt?: string
+  readonly leaseId?: string
+  readonly transactionId?: string
+  readonly partitionId?: string
   readonly status?: AckedItem['status']
 }
 
@@ -83,8 +85,12 @@ export function readCall(
       return readTransaction(json.operations as Operation[], held)
     case 'lease':
       return method === 'DELETE'
-        ? { kind: 'release', leaseId: path[0] ?? '' }
-        : { kind: 'extend', leaseId: path[0] ?? '', seconds: Number(json.seconds ?? 60) }
+        ? { kind: 'release', receipt: held.receiptIn(path[0] ?? '') }
+        : {
+            kind: 'extend',
+            receipt: held.receiptIn(path[0] ?? ''),
+            seconds: Number(json.seconds ?? 60),
+          }
     case 'queues':
       return path[1] === 'purge' ? { kind: 'purge', queue: path[0] ?? '' } : undefined
     case 'consumer-groups':
@@ -157,10 +163,10 @@ function readAck(json: Record<string, unknown>, held: HeldMessages): Unfinished<
   const acks =
     list !== undefined
       ? list.map((ack) => toAcked(ack, held))
-      : single.transactionId !== undefined
+      : single.receipt !== undefined || single.transactionId !== undefined
         ? [toAcked(single, held)]
         : held
-            .leaseOf(single.leaseId)
+            .leaseOf(single.leaseId ?? '')
             .map((message) => ({ ...message, status: status ?? 'completed' }))
   const named = json.consumerGroup as string | undefined
   return { kind: 'ack', group: named ?? groupOf(acks, held), acks }
@@ -181,12 +187,13 @@ function readTransaction(
 }
 
 function groupOf([first]: readonly AckedItem[], held: HeldMessages): string {
-  return (first === undefined ? undefined : held.groupOf(first.leaseId)) ?? queueMode
+  return (first === undefined ? undefined : held.groupOf(first.receipt)) ?? queueMode
 }
 
 function toAcked(ack: AckText, held: HeldMessages): AckedItem {
-  const { leaseId, transactionId, partitionId, status = 'completed' } = ack
-  return { leaseId, transactionId, partitionId, value: held.valueOf(leaseId), status }
+  const { status = 'completed' } = ack
+  const named = held.find(ack) ?? { receipt: '', transactionId: '', partitionId: '', value: '' }
+  return { ...named, status }
 }
 
 function toItems(items: readonly PushText[]): PushedItem[] {
@@ -217,7 +224,18 @@ function withMessages(pop: Unfinished<PopRecord>, json: unknown): Unfinished<Pop
   return {
     ...pop,
     messages: messages.map(
-      ({ queue, partition, partitionId, data, id, transactionId, seq, attempt, leaseId }) => ({
+      ({
+        queue,
+        partition,
+        partitionId,
+        data,
+        id,
+        transactionId,
+        seq,
+        attempt,
+        receipt,
+        leaseId,
+      }) => ({
         queue,
         partition,
         partitionId,
@@ -226,6 +244,7 @@ function withMessages(pop: Unfinished<PopRecord>, json: unknown): Unfinished<Pop
         transactionId,
         seq: String(seq),
         attempt,
+        receipt,
         leaseId,
         ...(data.amount === undefined ? {} : { amount: data.amount }),
       }),

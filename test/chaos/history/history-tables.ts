@@ -73,7 +73,7 @@ export class HistoryTables {
         return
       case 'extend':
       case 'release':
-        this.leaseCalls.push({ lease: this.#leases.numberOf(record.leaseId), record })
+        this.leaseCalls.push({ lease: this.#leases.numberOf(record.receipt), record })
         return
       case 'purge':
       case 'seek':
@@ -142,7 +142,7 @@ export class HistoryTables {
       this.deliveries.lane.push(this.#laneOf(message.queue, record.group, message.partition))
       this.deliveries.id.push(this.#ids.numberOf(message.id))
       this.deliveries.attempt.push(message.attempt)
-      this.deliveries.lease.push(this.#leases.numberOf(message.leaseId))
+      this.deliveries.lease.push(this.#leases.numberOf(message.receipt))
       this.deliveries.seq.push(Number(message.seq))
       this.deliveries.amount.push(message.amount ?? 0)
     }
@@ -152,7 +152,7 @@ export class HistoryTables {
     if (outcome === 'fail') return
     for (const ack of acks) {
       this.acks.call.push(call)
-      this.acks.lease.push(this.#leases.numberOf(ack.leaseId))
+      this.acks.lease.push(this.#leases.numberOf(ack.receipt))
       this.acks.status.push(ackStatuses.indexOf(ack.status))
       const taken =
         outcome === 'unknown' || ack.success === undefined ? 'unknown' : ack.success ? 'yes' : 'no'

@@ -54,7 +54,9 @@ export interface PoppedMessage {
   readonly transactionId: string
   readonly seq: string
   readonly attempt: number
-  /** The message's own lease token, which its ack must carry. */
+  /** Names this delivery of the message. */
+  readonly receipt: string
+  /** The lease of its pop. */
   readonly leaseId: string
   /** The amount of the pushed item. */
   readonly amount?: number
@@ -74,7 +76,7 @@ export interface PopRecord extends Call {
 }
 
 export interface AckedItem {
-  readonly leaseId: string
+  readonly receipt: string
   readonly transactionId: string
   readonly partitionId: string
   readonly value: string
@@ -91,10 +93,10 @@ export interface AckRecord extends Call {
   readonly pushes?: readonly PushedItem[]
 }
 
-/** Extends or releases the lease of this token, with all messages of its pop. */
+/** Extends or releases the lease of this delivery, with all messages of its pop. */
 export interface LeaseRecord extends Call {
   readonly kind: 'extend' | 'release'
-  readonly leaseId: string
+  readonly receipt: string
   /** The duration of an extension. */
   readonly seconds?: number
 }

@@ -170,12 +170,12 @@ async function ackIn(
   session: pg.Client,
   message: RawMessage,
 ): Promise<Settle> {
-  const { leaseId, transactionId, partitionId, consumerGroup: group, data } = message
-  const ack = { leaseId, transactionId, partitionId, value: data.v, status: 'completed' } as const
+  const { receipt, transactionId, partitionId, consumerGroup: group, data } = message
+  const ack = { receipt, transactionId, partitionId, value: data.v, status: 'completed' } as const
   const call = { kind: 'ack', group, acks: [ack] } as const
   const end = client.recorder.begin(call)
   try {
-    await session.query('select rouse.ack_in($1)', [leaseId])
+    await session.query('select rouse.ack_in($1)', [receipt])
   } catch {
     // The message was purged meanwhile.
     await session.query('rollback')

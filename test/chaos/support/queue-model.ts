@@ -137,7 +137,8 @@ export class QueueModel {
         transactionId: entry.value,
         seq: String(entry.seq),
         attempt: entry.attempts,
-        leaseId: `lease ${(this.#names += 1)}`,
+        receipt: `receipt ${(this.#names += 1)}`,
+        leaseId: `lease ${this.#names}`,
       }
       return { message, entry, lease, since }
     })
@@ -158,8 +159,8 @@ export class QueueModel {
   #ackOne(held: Held, status: AckedItem['status'], isAnswered: boolean, reaches: boolean): void {
     const call = this.#call(isAnswered ? 'ok' : 'unknown', held.since)
     const success = reaches && this.#queue.acknowledge(held.lease, held.entry, status, this.#now)
-    const { leaseId, transactionId, partitionId, value } = held.message
-    const ack = { leaseId, transactionId, partitionId, value, status }
+    const { receipt, transactionId, partitionId, value } = held.message
+    const ack = { receipt, transactionId, partitionId, value, status }
     this.records.push({
       kind: 'ack',
       ...call,
@@ -173,7 +174,7 @@ export class QueueModel {
     if (held === undefined) return
     const call = this.#call(this.#choose(4) > 0 ? 'ok' : 'unknown', held.since)
     const outcome = this.#queue.release(held.lease, this.#now) ? call.outcome : 'fail'
-    this.records.push({ kind: 'release', ...call, outcome, leaseId: held.message.leaseId })
+    this.records.push({ kind: 'release', ...call, outcome, receipt: held.message.receipt })
   }
 
   #extend(): void {
@@ -181,8 +182,8 @@ export class QueueModel {
     if (held === undefined) return
     const call = this.#call('ok', held.since)
     const outcome = this.#queue.extend(held.lease, 2_000, this.#now) ? 'ok' : 'fail'
-    const { leaseId } = held.message
-    this.records.push({ kind: 'extend', ...call, outcome, leaseId, seconds: 2 })
+    const { receipt } = held.message
+    this.records.push({ kind: 'extend', ...call, outcome, receipt, seconds: 2 })
   }
 
   #crash(): void {

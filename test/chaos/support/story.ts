@@ -130,13 +130,13 @@ export class Story {
 
   extend([message]: readonly PoppedMessage[], seconds: number, step: Step): this {
     if (message !== undefined)
-      this.records.push({ kind: 'extend', ...call(step), leaseId: message.leaseId, seconds })
+      this.records.push({ kind: 'extend', ...call(step), receipt: message.receipt, seconds })
     return this
   }
 
   release([message]: readonly PoppedMessage[], step: Step): this {
     if (message !== undefined)
-      this.records.push({ kind: 'release', ...call(step), leaseId: message.leaseId })
+      this.records.push({ kind: 'release', ...call(step), receipt: message.receipt })
     return this
   }
 
@@ -224,6 +224,7 @@ export class Story {
       transactionId: `t ${value}`,
       seq: String(step.seq ?? this.#seqs.get(`${queue}/${partition}/${value}`) ?? 999),
       attempt,
+      receipt: `receipt ${this.#leases}`,
       leaseId: `lease ${this.#leases}`,
       ...(amount === undefined ? {} : { amount }),
     }
@@ -231,8 +232,8 @@ export class Story {
 
   #acks(messages: readonly PoppedMessage[], step: AckStep): AckedItem[] {
     const success = step.success ?? ((step.outcome ?? 'ok') === 'ok' ? true : undefined)
-    return messages.map(({ leaseId, transactionId, partitionId, value }) => ({
-      leaseId,
+    return messages.map(({ receipt, transactionId, partitionId, value }) => ({
+      receipt,
       transactionId,
       partitionId,
       value,

@@ -8,6 +8,7 @@ import {
   type Executor,
   enqueue,
   extend,
+  findHeld,
   type Lease,
   type NewMessage,
   pop,
@@ -156,12 +157,15 @@ export const delivery: readonly Measure[] = [
       pop: { source: { queue: 'hot' }, group: 'g01', demands },
     }),
   ),
+  withLease('a message of a lease by its key', (probe, { leaseId, partitionId }) =>
+    findHeld(probe, [{ leaseId, partitionId, transactionId: 'none' }]),
+  ),
   withLease('an extension of a lease', (probe, { leaseId }) =>
     extend(probe, [{ leaseId, durationMs: 60_000 }]),
   ),
   withLease('a release of a lease', (probe, { leaseId }) => release(probe, [leaseId])),
-  withLease('an ack inside a transaction of a consumer', (probe, { leaseId }) =>
-    ackIn(probe, leaseId),
+  withLease('an ack inside a transaction of a consumer', (probe, lease) =>
+    ackIn(probe, lease.leaseId, first(lease, 'completed').message),
   ),
   withLease('a transaction of an ack and a push', (probe, { leaseId }) =>
     transaction(probe, { acks: [{ leaseId }], pushes: [item('q00070', 'a')] }),

@@ -66,9 +66,7 @@ const fails = (n: number, attempt: number): boolean =>
 
 interface Popped {
   readonly messages: readonly {
-    readonly transactionId: string
-    readonly partitionId: string
-    readonly leaseId: string
+    readonly receipt: string
     readonly attempt: number
     readonly data: { readonly n: number; readonly sentAt: number }
   }[]
@@ -148,19 +146,11 @@ export class Load {
       const answer = await this.#ask(connection, 'GET', path, undefined, [200, 204])
       if (answer?.status !== 200) continue
       const { messages } = JSON.parse(answer.body.toString()) as Popped
-      const acknowledgments = messages.map(
-        ({ transactionId, partitionId, leaseId, attempt, data }) => {
-          if (attempt === 1 && !isDelayed(data.n)) this.deliveriesMs.push(Date.now() - data.sentAt)
-          const status = fails(data.n, attempt) ? 'failed' : 'completed'
-          return {
-            transactionId,
-            partitionId,
-            leaseId,
-            status,
-            ...(status === 'failed' && { error: 'as it should' }),
-          }
-        },
-      )
+      const acknowledgments = messages.map(({ receipt, attempt, data }) => {
+        if (attempt === 1 && !isDelayed(data.n)) this.deliveriesMs.push(Date.now() - data.sentAt)
+        const status = fails(data.n, attempt) ? 'failed' : 'completed'
+        return { receipt, status, ...(status === 'failed' && { error: 'as it should' }) }
+      })
       await this.#ask(
         connection,
         'POST',

@@ -188,6 +188,7 @@ export interface PoppedMessage {
   readonly seq: number
   readonly attempt: number
   readonly leaseId: string | null
+  readonly receipt: string | null
   readonly transactionId: string
   readonly traceId: string | null
   readonly createdAt: string
@@ -252,10 +253,15 @@ function poppedRun(
     checkMessage(known.message, known.attempt, message, raw)
     must(message.consumerGroup === args.group, `the group is ${message.consumerGroup}`)
     take(partition, args.group, known)
-    if (lease === undefined) must(message.leaseId === null, 'autoAck left a lease')
-    else {
-      const { leaseId: token, transactionId, seq } = message
-      world.deliveries.push({ lease, seq, token: token as string, transactionId })
+    if (lease === undefined) {
+      must(message.leaseId === null && message.receipt === null, 'autoAck left a lease')
+    } else {
+      const { leaseId, receipt, transactionId, seq } = message
+      const isUnique = run.filter((one) => one.transactionId === transactionId).length === 1
+      const expected = isUnique ? lease.id : receipt
+      must(leaseId === expected, `the leaseId is ${leaseId} instead of ${expected}`)
+      const ids = { receipt: receipt as string, leaseId: leaseId as string, transactionId }
+      world.deliveries.push({ lease, seq, ...ids })
     }
   }
   return `${where} ${seqs.join(' ')} attempt ${first.attempt}`
@@ -281,7 +287,7 @@ function leaseFor(
     `${nameIn(queue, partition)} ${seqs.join(' ')} is leased twice to ${args.group}`,
   )
   const lease: Lease = {
-    id: leaseIdOf(first.leaseId as string),
+    id: leaseIdOf(first.receipt as string),
     queue,
     partition,
     partitionId: first.partitionId,
@@ -296,9 +302,9 @@ function leaseFor(
   return lease
 }
 
-/** The token of a message starts with the id of its lease. */
-function leaseIdOf(token: string): string {
-  const hex = Buffer.from(token, 'base64url').toString('hex')
+/** The receipt of a message starts with the id of its lease. */
+function leaseIdOf(receipt: string): string {
+  const hex = Buffer.from(receipt, 'base64url').toString('hex')
   const parts = [
     hex.slice(0, 8),
     hex.slice(8, 12),

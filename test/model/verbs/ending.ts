@@ -34,13 +34,20 @@ function endingBody({ status, code, delayMs }: Ending): Record<string, unknown> 
   }
 }
 
-function ackBody(delivery: Delivery, ending: Ending): Record<string, unknown> {
-  return {
-    transactionId: delivery.transactionId,
-    partitionId: delivery.lease.partitionId,
-    leaseId: delivery.token,
-    ...endingBody(ending),
-  }
+/** The ways to name a message: `token` is that of clients of 0.1.0. */
+type Way = 'receipt' | 'ids' | 'token'
+const ways = fc.constantFrom('receipt', 'ids', 'token') as fc.Arbitrary<Way>
+
+function ackBody(delivery: Delivery, ending: Ending, by: Way): Record<string, unknown> {
+  const { transactionId, receipt, lease } = delivery
+  if (by === 'receipt') return { receipt, ...endingBody(ending) }
+  const leaseId = by === 'ids' ? delivery.leaseId : receipt
+  return { transactionId, partitionId: lease.partitionId, leaseId, ...endingBody(ending) }
+}
+
+/** A lease by its id, or by the receipt of a message. */
+function leaseText(delivery: Delivery, { byReceipt }: { readonly byReceipt: boolean }): string {
+  return byReceipt ? delivery.receipt : delivery.lease.id
 }
 
 export interface AckResult {
@@ -68,17 +75,18 @@ function checkResult(result: AckResult, canIt: boolean, dead: boolean): void {
 interface Ack {
   readonly delivery: Delivery
   readonly ending: Ending
+  readonly by: Way
 }
 
 const ackList = fc.record({
-  list: fc.array(fc.record({ index, ending: endings }), { minLength: 1, maxLength: 4 }),
+  list: fc.array(fc.record({ index, ending: endings, by: ways }), { minLength: 1, maxLength: 4 }),
   stale,
   /** Whether the same delivery may occur twice. */
   twice: fc.nat(9).map((number) => number === 0),
 })
 
 interface AckList {
-  readonly list: readonly { readonly index: number; readonly ending: Ending }[]
+  readonly list: readonly { readonly index: number; readonly ending: Ending; readonly by: Way }[]
   readonly stale: boolean
   readonly twice: boolean
 }
@@ -88,7 +96,8 @@ async function acksOf(scene: Scene, { list, stale: isStale, twice }: AckList): P
   for (const one of list) {
     const delivery = await deliveryFor(scene, one.index, isStale)
     const isThere = acks.some((ack) => ack.delivery === delivery)
-    if (delivery !== undefined && (twice || !isThere)) acks.push({ delivery, ending: one.ending })
+    const { ending: how, by } = one
+    if (delivery !== undefined && (twice || !isThere)) acks.push({ delivery, ending: how, by })
   }
   return acks
 }
@@ -111,7 +120,7 @@ export const ending = [
       index,
       stale,
       ending: endings,
-      by: fc.constantFrom('ids', 'receipt'),
+      by: ways,
       group: fc.constantFrom(undefined, undefined, undefined, 'own', 'own', 'own', 'own', 'other'),
     }),
     async run(scene, args): Promise<Deed> {
@@ -119,10 +128,7 @@ export const ending = [
       const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
       const consumerGroup = args.group === 'own' ? delivery.lease.group : args.group
-      const body =
-        args.by === 'ids'
-          ? ackBody(delivery, args.ending)
-          : { receipt: delivery.token, ...endingBody(args.ending) }
+      const body = ackBody(delivery, args.ending, args.by)
       const answer = await product.call('POST', '/ack', { ...body, consumerGroup })
       const did = `ack ${describe(delivery)} by ${args.by} ${JSON.stringify(args.ending)}`
       if (!canEnd(world, delivery) || args.group === 'other') {
@@ -143,7 +149,9 @@ export const ending = [
       const { world, product } = scene
       const acks = await acksOf(scene, drawn)
       if (acks.length === 0) return undefined
-      const acknowledgments = acks.map(({ delivery, ending: one }) => ackBody(delivery, one))
+      const acknowledgments = acks.map(({ delivery, ending: one, by }) =>
+        ackBody(delivery, one, by),
+      )
       const answer = await product.call('POST', '/ack/batch', { acknowledgments })
       mustAnswer(answer, 200)
       const ended = endAll(world, acks, answer.body)
@@ -153,12 +161,12 @@ export const ending = [
   verb({
     name: 'ack lease',
     weight: 5,
-    args: fc.record({ index, stale, ending: endings }),
+    args: fc.record({ index, stale, ending: endings, byReceipt: fc.boolean() }),
     async run(scene, args): Promise<Deed> {
       const { world, product } = scene
       const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
-      const body = { leaseId: delivery.token, ...endingBody(args.ending) }
+      const body = { leaseId: leaseText(delivery, args), ...endingBody(args.ending) }
       const answer = await product.call('POST', '/ack/batch', body)
       const did = `ack lease of ${describe(delivery)} ${JSON.stringify(args.ending)}`
       const leases = liveLeases(world, delivery)
@@ -190,12 +198,12 @@ export const ending = [
   verb({
     name: 'release',
     weight: 9,
-    args: fc.record({ index, stale }),
+    args: fc.record({ index, stale, byReceipt: fc.boolean() }),
     async run(scene, args): Promise<Deed> {
       const { world, product } = scene
       const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
-      const answer = await product.call('DELETE', `/lease/${delivery.token}`)
+      const answer = await product.call('DELETE', `/lease/${leaseText(delivery, args)}`)
       const leases = liveLeases(world, delivery)
       const did = `release the lease of ${describe(delivery)}`
       if (leases.length === 0) {
@@ -210,12 +218,17 @@ export const ending = [
   verb({
     name: 'extend',
     weight: 3,
-    args: fc.record({ index, stale, seconds: fc.constantFrom(undefined, 1, 500) }),
+    args: fc.record({
+      index,
+      stale,
+      byReceipt: fc.boolean(),
+      seconds: fc.constantFrom(undefined, 1, 500),
+    }),
     async run(scene, args): Promise<Deed> {
       const { world, product } = scene
       const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
-      const answer = await product.call('POST', `/lease/${delivery.token}/extend`, {
+      const answer = await product.call('POST', `/lease/${leaseText(delivery, args)}/extend`, {
         seconds: args.seconds,
       })
       const did = `extend the lease of ${describe(delivery)} by ${args.seconds ?? 60}`
@@ -270,7 +283,7 @@ export const ending = [
         partitions: pop.partitions,
         autoAck: pop.autoAck,
         leaseSeconds: number('leaseSeconds'),
-        acks: acks.map(({ delivery, ending: one }) => ackBody(delivery, one)),
+        acks: acks.map(({ delivery, ending: one, by }) => ackBody(delivery, one, by)),
       })
       mustAnswer(answer, 200)
       endAll(world, acks, answer.body.acks)
@@ -301,12 +314,21 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
   const acks = await acksOf(scene, args.acks)
   const given = args.items.map(numbered)
   if (acks.length === 0 && given.length === 0) return undefined
-  const operations = acks.map(({ delivery, ending: one }) => {
-    const { leaseId, ...body } = ackBody(delivery, one)
-    return JSON.stringify({ type: 'ack', ...body, ...(args.required ? {} : { leaseId }) })
+  const operations = acks.map(({ delivery, ending: one, by }) => {
+    const unfenced = { ...ackBody(delivery, one, 'ids'), leaseId: undefined }
+    return JSON.stringify({
+      type: 'ack',
+      ...(args.required ? unfenced : ackBody(delivery, one, by)),
+    })
   })
   if (given.length > 0) operations.push(`{"type":"push",${pushText(scene, given)}}`)
-  const leases = args.required ? acks.map(({ delivery }) => delivery.token) : []
+  // If several leases hold messages with the same transactionId, only receipts say which is meant.
+  const isOneLease = new Set(acks.map(({ delivery }) => delivery.lease.id)).size === 1
+  const leases = args.required
+    ? acks.map(({ delivery, by }) =>
+        isOneLease && by === 'ids' ? delivery.leaseId : delivery.receipt,
+      )
+    : []
   const body = `{"operations":[${operations.join(',')}],"requiredLeases":${JSON.stringify(leases)}}`
   const answer = await product.call('POST', '/transaction', body)
   const did = `transaction ${describeAcks(acks)}; push ${given.map((item) => pushText(scene, [item])).join(' ')}`

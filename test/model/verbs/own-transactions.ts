@@ -127,7 +127,7 @@ export const ownTransactions = [
       const wanted = live.filter((one) => seqsOf(one).length > 0)
       const did = `ack in ${own.name} ${lease.queue.name.slice(-1)}/${lease.partition.name} ${args.whole ? 'whole lease' : seq}`
       const text = 'select rouse.ack_in($1::text) as count'
-      const count = await own.query(text, [args.whole ? lease.id : delivery.token]).then(
+      const count = await own.query(text, [args.whole ? lease.id : delivery.receipt]).then(
         ([row]) => (row as { count: number }).count,
         (error: Error & { code?: string }) => {
           must(error.code === 'RS409', `ack_in failed: ${error.message}`)

@@ -68,8 +68,8 @@ export async function letterFor(scene: Scene, number: number): Promise<Queue | u
   if (found !== undefined) return found
   const delivery = await deliveryFor(scene, number, false)
   if (delivery === undefined || delivery.lease.lockedBy !== undefined) return undefined
-  const { lease, seq, token } = delivery
-  mustAnswer(await scene.product.call('POST', '/ack', { receipt: token, status: 'dlq' }), 200)
+  const { lease, seq, receipt } = delivery
+  mustAnswer(await scene.product.call('POST', '/ack', { receipt, status: 'dlq' }), 200)
   end(world, lease, [seq], { status: 'dlq' })
   scene.lines.push(
     `fail ${lease.queue.name.slice(-1)}/${lease.partition.name} ${seq} into a dead letter`,
@@ -90,7 +90,7 @@ export async function workOff(
     if (came.length === 0) return count
     count += came.length
     const ended = await scene.product.call('POST', '/ack/batch', {
-      leaseId: came[0]?.token,
+      leaseId: came[0]?.lease.id,
       status,
     })
     mustAnswer(ended, 200)

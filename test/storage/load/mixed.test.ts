@@ -102,7 +102,9 @@ const calls = {
     await transaction(client, { acks, pushes: someItems(random, 3) })
   },
   async ackIn({ client, random, held }: Caller) {
-    for (const { leaseId } of takeLeases(random, held, 1)) await ackIn(client, leaseId)
+    for (const { leaseId, partitionId, messages } of takeLeases(random, held, 1)) {
+      for (const { seq } of messages) await ackIn(client, leaseId, { partitionId, seq })
+    }
   },
   async reap({ client, random }: Caller) {
     await reapExpired(client, 1 + random.below(50))

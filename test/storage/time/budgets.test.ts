@@ -176,7 +176,9 @@ test('an open ack_in over a thousand leases does not stop the reaping of others'
   const { leases } = await take('wide', { batch: 1_000, partitions: 1_000, leaseMs: 1_000 })
   t.equal(leases.length, 1_000)
   const consumer = await begin()
-  await ackIn(consumer, leases[0]?.leaseId as string)
+  for (const { leaseId, partitionId } of leases) {
+    await ackIn(consumer, leaseId, { partitionId, seq: 1 })
+  }
   await send('other', 'p', ['expired'])
   await take('other', { leaseMs: 2_000 })
   await advanceClock(5_000)

@@ -26,6 +26,9 @@ interface Schema {
   readonly if?: Schema
   readonly then?: Schema
   readonly else?: Schema
+  /** Present on a field that must be absent: the description says why. */
+  readonly not?: Schema
+  readonly description?: string
 }
 
 /** A push may have 10,000 items. */
@@ -70,6 +73,10 @@ export function findFaults(compiler: Compiler, schema: Schema, body: unknown): S
     valueCount += 1
     const check = compiler.compile(part)
     if (check(value) === true) return
+    if (part.not !== undefined) {
+      faults.push({ instancePath: path, message: part.description ?? 'is not allowed', params: {} })
+      return
+    }
     const first = check.errors?.[0]
     const before = faults.length
     if (Array.isArray(value)) walkItems(part, value, path)

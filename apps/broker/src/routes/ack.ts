@@ -4,11 +4,9 @@ import {
   type AckBody,
   type AckLeaseBody,
   type AckListBody,
-  type AckReceiptBody,
   type AckResult,
-  decodeLeaseToken,
   fieldError,
-  matchesTransaction,
+  leaseUuidOf,
   parseConsumerGroup,
   RouseError,
 } from '@rouse/protocol'
@@ -17,6 +15,7 @@ import type { AckItem } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
+import { findAcked } from './acked-messages.ts'
 
 export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
@@ -27,7 +26,7 @@ export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
         done()
       },
     },
-    async (request) => [await ackOne(request.body as AckBody | AckReceiptBody, context)],
+    async (request) => [await ackOne(request.body as AckBody, context)],
   )
 
   app.post(
@@ -50,49 +49,50 @@ export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
           `must be at most ${acknowledgmentsMax}`,
         )
       }
-      return submitAcks(body.acknowledgments, group, context)
+      return submitAcks(body.acknowledgments, { group, field: 'acknowledgments' }, context)
     },
   )
 }
 
-async function ackOne(ack: AckBody | AckReceiptBody, context: BrokerContext): Promise<AckResult> {
+async function ackOne(ack: AckBody, context: BrokerContext): Promise<AckResult> {
   const group = groupOf(ack)
-  const item = 'receipt' in ack ? readReceipt(ack) : readAck(ack)
-  if (item === undefined) throw leaseLost()
+  const [found] = await findAcked([ack], context.leases, () => '')
+  if (found === undefined) throw leaseLost()
+  const item = { ...found, ...readEnding(ack) }
   const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
   if (!outcome.accepted) throw leaseLost()
-  const transactionId = 'receipt' in ack ? undefined : ack.transactionId
-  logEnded(context, transactionId, item, outcome)
-  return toAckResult(0, transactionId, outcome)
+  logEnded(context, ack.transactionId, item, outcome)
+  return toAckResult(0, ack.transactionId, outcome)
 }
 
-/** Acknowledges everything the lease still holds, by the leaseId of any of its messages. */
+/** Acknowledges everything the lease still holds. */
 async function ackLease(
   body: AckLeaseBody,
   group: string | undefined,
   context: BrokerContext,
 ): Promise<AckResult> {
-  const token = decodeLeaseToken(body.leaseId)
-  if (token === undefined) throw leaseLost()
-  const item = { leaseId: token.leaseId, ...readEnding(body) }
+  const leaseId = leaseUuidOf(body.leaseId)
+  if (leaseId === undefined) throw leaseLost()
+  const item = { leaseId, ...readEnding(body) }
   const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
   if (!outcome.accepted) throw leaseLost()
   const { deadLettered } = outcome
   const status = item.status ?? 'completed'
-  context.deliveryLog?.leaseEnded(token.leaseId, { status, deadLettered })
+  context.deliveryLog?.leaseEnded(leaseId, { status, deadLettered })
   return toAckResult(0, undefined, outcome)
 }
 
 /**
- * Acknowledges several messages independently of each other. Invalid acks are not sent to the database.
- * Results are in the order of the acks.
+ * Acknowledges several messages independently of each other. Acks whose message is not found are not sent to
+ * the database. Results are in the order of the acks. `field` is their list in the body.
  */
 export async function submitAcks(
   acks: readonly Ack[],
-  group: string | undefined,
+  { group, field }: { readonly group: string | undefined; readonly field: string },
   context: BrokerContext,
 ): Promise<AckResult[]> {
-  const read = acks.map(readAck)
+  const found = await findAcked(acks, context.leases, (i) => `${field}[${i}]`)
+  const read = found.map((one, i) => one && { ...one, ...readEnding(acks[i] as Ack) })
   const items = read.filter((item) => item !== undefined)
   const outcomes =
     items.length === 0 ? [] : await context.sidecar.submit({ kind: 'ACK_BATCH', items, group })
@@ -117,23 +117,6 @@ function groupOf({ consumerGroup }: { readonly consumerGroup?: string | undefine
 }
 
 type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
-
-/** Undefined if transactionId, partitionId and leaseId do not belong together. Checked without a query. */
-export function readAck(ack: Ack): AckItem | undefined {
-  const token = decodeLeaseToken(ack.leaseId)
-  if (token === undefined || token.partitionId !== ack.partitionId) return undefined
-  if (!matchesTransaction(token, ack.transactionId)) return undefined
-  const message = { partitionId: token.partitionId, seq: token.seq }
-  return { leaseId: token.leaseId, message, ...readEnding(ack) }
-}
-
-/** The message that a receipt belongs to. Undefined if the receipt is invalid. */
-function readReceipt(ack: AckReceiptBody): AckItem | undefined {
-  const token = decodeLeaseToken(ack.receipt)
-  if (token === undefined) return undefined
-  const message = { partitionId: token.partitionId, seq: token.seq }
-  return { leaseId: token.leaseId, message, ...readEnding(ack) }
-}
 
 export function readEnding(ending: Ending): Omit<AckItem, 'leaseId'> {
   const { status, error, errorCode, delayMs } = ending

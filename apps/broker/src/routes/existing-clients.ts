@@ -1,5 +1,11 @@
 // Routes that only existing clients use, in the shapes that they read.
-import { parseConsumerGroup, parseDecimal, parseTransactionId, RouseError } from '@rouse/protocol'
+import {
+  isPartitionId,
+  parseConsumerGroup,
+  parseDecimal,
+  parseTransactionId,
+  RouseError,
+} from '@rouse/protocol'
 import {
   type GroupPosition,
   laggingPositions,
@@ -12,7 +18,6 @@ import {
 import type { FastifyInstance } from 'fastify'
 import { noSuchGroup, runAdminQuery } from '../http/admin-query.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { isPartitionId } from './messages.ts'
 
 const lagSecondsDefault = 3_600
 const lagSecondsMax = 31_536_000

@@ -1,7 +1,7 @@
 import {
-  decodeLeaseToken,
   type ExtendAnswer,
   type ExtendBody,
+  leaseUuidOf,
   type ReleaseAnswer,
   requestDefaults,
 } from '@rouse/protocol'
@@ -12,7 +12,7 @@ import { leaseLost } from './ack.ts'
 
 type Params = { readonly leaseId: string }
 
-/** Extends or releases a lease. The leaseId of any message applies to all messages of its pop. */
+/** Extends or releases a lease: all messages of its pop, also by the receipt of one of them. */
 export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/lease/:leaseId/extend',
@@ -44,8 +44,8 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
   })
 }
 
-function leaseOf(token: string): string {
-  const lease = decodeLeaseToken(token)
-  if (lease === undefined) throw leaseLost()
-  return lease.leaseId
+function leaseOf(text: string): string {
+  const leaseId = leaseUuidOf(text)
+  if (leaseId === undefined) throw leaseLost()
+  return leaseId
 }

@@ -2,6 +2,7 @@
 import {
   type FailedAttempt,
   fieldError,
+  isPartitionId,
   messageStatusAliases,
   messageStatuses,
   parseBoolean,
@@ -68,11 +69,6 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
     reply.type('application/json; charset=utf-8')
     return messageText(message, queue, context, { groups: groups.map(toGroup) })
   })
-}
-
-/** Accepts up to 18 digits. The largest bigint has 19, but no partition id gets that large. */
-export function isPartitionId(text: string): boolean {
-  return /^[1-9]\d{0,17}$/.test(text)
 }
 
 function readFilter(query: Query, limitMax: number): MessageFilter {

@@ -13,6 +13,7 @@ import {
   RouseError,
   readPopBody,
   readPopQuery,
+  seqOfTransactionId,
   transactionIdFor,
 } from '@rouse/protocol'
 import type { PopResponse, PopSpec } from '@rouse/sidecar'
@@ -105,7 +106,7 @@ async function acknowledge(
   if (acks.length > acknowledgmentsMax) {
     throw fieldError('invalid_request', 'acks', `must be at most ${acknowledgmentsMax}`)
   }
-  return submitAcks(acks, group, context)
+  return submitAcks(acks, { group, field: 'acks' }, context)
 }
 
 interface PopRequest {
@@ -217,39 +218,70 @@ function popJson(
   const group = JSON.stringify(consumerGroup)
   const tail = acks === undefined ? '}' : `,"acks":${JSON.stringify(acks)}}`
   const first = leases[0]
-  const firstMessage = first?.messages[0]
-  if (first === undefined || firstMessage === undefined) {
+  if (first === undefined) {
     return `{"success":true,"queue":null,"consumerGroup":${group},"leaseId":null,"partition":null,"partitionId":null,"messages":[]${tail}`
   }
   let messages = ''
   for (const lease of leases) messages += leaseJson(lease, group, autoAck)
   return (
     `{"success":true,"queue":${JSON.stringify(first.queue)},"consumerGroup":${group},` +
-    `"leaseId":${autoAck ? 'null' : `"${tokenOf(first, firstMessage)}"`},` +
+    `"leaseId":${autoAck ? 'null' : `"${first.leaseId}"`},` +
     `"partition":${JSON.stringify(first.partition)},"partitionId":"${first.partitionId}",` +
     `"messages":[${messages.slice(1)}]${tail}`
   )
 }
 
-/** Writes a comma before each message. With autoAck the lease ids are null, because no ack is needed. */
+/** Writes a comma before each message. With autoAck leaseId and receipt are null: no ack is needed. */
 function leaseJson(lease: Lease, group: string, autoAck: boolean): string {
   const place =
     `,"partition":${JSON.stringify(lease.partition)},"partitionId":"${lease.partitionId}",` +
     `"queue":${JSON.stringify(lease.queue)}`
   const rest = `,"consumerGroup":${group},"attempt":${lease.attempt},"headers":`
+  const repeated = repeatedIds(lease.messages)
   let text = ''
   for (const message of lease.messages) {
+    const receipt = autoAck ? '' : receiptOf(lease, message)
+    const leaseId = isAmbiguous(lease, message, repeated) ? receipt : lease.leaseId
     text +=
       `,{"id":"${message.id}","transactionId":${JSON.stringify(transactionIdOf(lease, message))},` +
       `"traceId":${message.traceId === null ? 'null' : JSON.stringify(message.traceId)},` +
       `"data":${message.payload},"createdAt":"${new Date(message.createdAtMs).toISOString()}"` +
       `${place},"seq":${message.seq},` +
-      `"leaseId":${autoAck ? 'null' : `"${tokenOf(lease, message)}"`}${rest}${message.headers ?? 'null'}}`
+      (autoAck
+        ? '"leaseId":null,"receipt":null'
+        : `"leaseId":"${leaseId}","receipt":"${receipt}"`) +
+      `${rest}${message.headers ?? 'null'}}`
   }
   return text
 }
 
-function tokenOf(lease: Lease, message: LeasedMessage): string {
+/** The transactionIds that several of the messages have: a producer may use one again after a while. */
+function repeatedIds(messages: readonly LeasedMessage[]): ReadonlySet<string> | undefined {
+  const seen = new Set<string>()
+  let repeated: Set<string> | undefined
+  for (const { transactionId } of messages) {
+    if (transactionId === null) continue
+    if (seen.size === seen.add(transactionId).size) (repeated ??= new Set()).add(transactionId)
+  }
+  return repeated
+}
+
+/**
+ * Whether the transactionId could also mean another message of the lease: its own is the derived one of
+ * another seq, or occurs twice. The leaseId of such a message is its receipt, so that an ack by leaseId and
+ * transactionId ends no other message. Like any leaseId, it extends and releases the whole pop.
+ */
+function isAmbiguous(
+  { partitionId }: Lease,
+  { seq, transactionId }: LeasedMessage,
+  repeated: ReadonlySet<string> | undefined,
+): boolean {
+  if (transactionId === null) return false
+  if (repeated?.has(transactionId) === true) return true
+  return (seqOfTransactionId(partitionId, transactionId) ?? seq) !== seq
+}
+
+function receiptOf(lease: Lease, message: LeasedMessage): string {
   return encodeLeaseToken({
     leaseId: lease.leaseId,
     partitionId: lease.partitionId,

@@ -1,136 +1,125 @@
-// Old clients do not name a lease in each ack of a transaction. Instead the request has a list of required
-// leases: the transaction is applied only if all of them are live. For such a client a pop is one lease: any
-// leaseId of the pop covers all its messages, in all partitions.
+// Existing clients do not name a lease in each ack of a transaction. Instead the request has a list of required
+// leases: the transaction is applied only if all of them are live. A required lease is the leaseId of a pop,
+// which covers all its messages, in all partitions, or the receipt of one of them, which does the same.
 //
-// If an ack is for the very message that a required lease names, the transaction itself checks the lease. For
-// other acks, and for leases without an ack, the database is queried before the transaction. The transaction
-// cannot check a lease without acknowledging something, so a lease without an ack may still be lost between
-// that query and COMMIT.
+// If an ack is for the very message that a receipt names, or there is one required lease and the transactionId
+// is derived, the transaction itself checks the lease. For other acks, and for leases without an ack, the
+// database is queried before the transaction. The transaction cannot check a lease without acknowledging
+// something, so a lease without an ack may still be lost between that query and COMMIT.
 import {
   decodeLeaseToken,
+  fieldError,
   hashTransactionId,
   type LeaseToken,
-  RouseError,
+  leaseUuidOf,
   type TransactionAck,
+  type TransactionAckByIds,
 } from '@rouse/protocol'
-import { WriteQueue } from '@rouse/sidecar'
+import type { AckItem, HeldMessage, MessageName } from '@rouse/storage'
+import type { LeaseLookups } from '../worker/lease-lookups.ts'
+import { leaseLost, readEnding } from './ack.ts'
 import {
-  type AckItem,
-  type HeldMessage,
-  type Holdings,
-  holdingsOf,
-  type MessageName,
-} from '@rouse/storage'
-import { runAdminQuery } from '../http/admin-query.ts'
-import { toRouseError } from '../http/errors.ts'
-import type { BrokerContext } from '../worker/context.ts'
-import { leaseLost, readAck, readEnding } from './ack.ts'
+  type AckedMessage,
+  inLease,
+  messageOf,
+  type NamedMessage,
+  nameOf,
+  resolve,
+} from './acked-messages.ts'
 
-export type LeaseLookup = (
-  leaseIds: readonly string[],
-  names: readonly MessageName[],
-) => Promise<Holdings>
+/** An ack of a transaction, and where it is in the body. */
+export interface PlacedAck {
+  readonly ack: TransactionAck
+  readonly path: string
+}
 
 /**
  * Adds to each ack the lease that holds its message. Throws if an ack has no lease or a required lease is
  * lost.
  */
 export async function fenceAcks(
-  acks: readonly TransactionAck[],
+  acks: readonly PlacedAck[],
   requiredLeases: readonly string[],
-  lookUp: LeaseLookup,
+  lookups: LeaseLookups,
 ): Promise<AckItem[]> {
-  const tokens = requiredLeases.map((lease) => decodeLeaseToken(lease) ?? lost())
-  const byMessage = new Map(tokens.map((token) => [messageKey(token), token]))
-  const known = acks.map((ack) => fenceByToken(ack, byMessage))
-  const fencing = new Set(known.map((item) => item?.leaseId))
-  const leaseIds = [...new Set(tokens.map((token) => token.leaseId))]
-  const open = acks.filter((_, i) => known[i] === undefined)
-  if (open.length > 0 || leaseIds.some((id) => !fencing.has(id))) {
-    const { live, messages } = await lookUp(leaseIds, open)
-    if (leaseIds.some((id) => !live.has(id))) lost()
-    const held = firstByName(messages)
-    return acks.map((ack, i) => known[i] ?? fenceByHolding(ack, held))
+  const leaseIds = [...new Set(requiredLeases.map((lease) => leaseUuidOf(lease) ?? lost()))]
+  const receipts = requiredLeases.map(decodeLeaseToken).filter((token) => token !== undefined)
+  const byMessage = new Map(receipts.map((token) => [messageKey(token), token]))
+  const named = acks.map(({ ack, path }) =>
+    isUnfenced(ack) ? byRequired(ack, byMessage, leaseIds) : (nameOf(ack, 0, () => path) ?? lost()),
+  )
+  const known = await resolve(named, lookups)
+  const open = acks.flatMap(({ ack }, i) =>
+    isUnfenced(ack) && named[i] === undefined ? [ack] : [],
+  )
+  const fencing = new Set(known.map((one) => one?.leaseId))
+  if (open.length === 0 && leaseIds.every((id) => fencing.has(id))) {
+    return acks.map(({ ack }, i) => toItem(known[i] ?? lost(), ack))
   }
-  return known as AckItem[]
+  const { live, messages } = await lookups.holdingsOf(leaseIds, open)
+  if (leaseIds.some((id) => !live.has(id))) lost()
+  const held = groupByName(messages)
+  return acks.map(({ ack, path }, i) => {
+    const found = known[i] ?? (isUnfenced(ack) ? onlyOne(held.get(nameKey(ack)), path) : undefined)
+    return toItem(found ?? lost(), ack)
+  })
 }
 
-/** Uses the ack's own leaseId, or the required lease that names its message. Undefined if it has neither. */
-function fenceByToken(
-  ack: TransactionAck,
+/** Whether the ack has neither a receipt nor a leaseId. */
+function isUnfenced(ack: TransactionAck): ack is TransactionAckByIds {
+  return !('receipt' in ack) && ack.leaseId === undefined
+}
+
+/** By the receipt that names the message, or by the only required lease. Undefined if there are several. */
+function byRequired(
+  { partitionId, transactionId }: TransactionAckByIds,
   byMessage: ReadonlyMap<string, LeaseToken>,
-): AckItem | undefined {
-  const { leaseId, partitionId, transactionId } = ack
-  if (leaseId !== undefined) return readAck({ ...ack, leaseId }) ?? lost()
+  leaseIds: readonly string[],
+): NamedMessage {
   const transactionHash = hashTransactionId(transactionId)
   const token = byMessage.get(messageKey({ partitionId, transactionHash }))
-  return token === undefined ? undefined : toItem(token, ack)
+  if (token !== undefined) return messageOf(token)
+  const [leaseId] = leaseIds
+  if (leaseId === undefined || leaseIds.length > 1) return undefined
+  return inLease({ leaseId, partitionId, transactionId })
 }
 
-function fenceByHolding(ack: TransactionAck, held: ReadonlyMap<string, HeldMessage>): AckItem {
-  return toItem(held.get(nameKey(ack)) ?? lost(), ack)
-}
-
-function toItem(
-  { leaseId, partitionId, seq }: Pick<HeldMessage, 'leaseId' | 'partitionId' | 'seq'>,
-  ack: TransactionAck,
-): AckItem {
-  return { leaseId, message: { partitionId, seq }, ...readEnding(ack) }
+function toItem(found: AckedMessage, ack: TransactionAck): AckItem {
+  return { ...found, ...readEnding(ack) }
 }
 
 /**
- * A producer may use an id again after the dedupe window. If two messages have the same id, the older message
- * is used.
+ * A producer may use an id again after the dedupe window. If a lease holds two messages with the same id, the
+ * older one is meant. If two leases hold a message with this id, for example those of two consumer groups, it
+ * is not known which is meant.
  */
-function firstByName(messages: readonly HeldMessage[]): Map<string, HeldMessage> {
-  return new Map(messages.toReversed().map((message) => [nameKey(message), message]))
+function onlyOne(same: readonly HeldMessage[] | undefined, path: string): AckedMessage | undefined {
+  const first = same?.[0]
+  if (same === undefined || first === undefined) return undefined
+  if (same.every(({ leaseId }) => leaseId === first.leaseId)) return messageOf(first)
+  const reason = 'is missing: several of requiredLeases hold a message with this transactionId'
+  throw fieldError('invalid_request', `${path}.leaseId`, reason)
 }
 
-function messageKey(token: Pick<LeaseToken, 'partitionId' | 'transactionHash'>): string {
-  return `${token.partitionId}/${token.transactionHash}`
+function groupByName(messages: readonly HeldMessage[]): Map<string, HeldMessage[]> {
+  const groups = new Map<string, HeldMessage[]>()
+  for (const message of messages) {
+    const key = nameKey(message)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [message])
+    else group.push(message)
+  }
+  return groups
 }
 
 function nameKey({ partitionId, transactionId }: MessageName): string {
   return `${partitionId}/${transactionId}`
 }
 
+function messageKey(token: Pick<LeaseToken, 'partitionId' | 'transactionHash'>): string {
+  return `${token.partitionId}/${token.transactionHash}`
+}
+
 function lost(): never {
   throw leaseLost()
-}
-
-const lookupsMax = 2
-const pendingMax = 1_000
-
-/**
- * Looks up leases before a transaction. Lookups bypass the sidecar. Only a few run at once, so that hanging
- * lookups do not take the connections that pushes, pops and acks need.
- */
-export function createLeaseLookup({ pool, config }: BrokerContext): LeaseLookup {
-  const limits = { timeoutMs: config.writeTimeoutMs }
-  const queue = new WriteQueue<Parameters<LeaseLookup>, Holdings>({
-    slots: lookupsMax,
-    patienceMs: 0,
-    pendingMax,
-    countMax: 1,
-    bytesMax: 0,
-    ...limits,
-    // Does not call `send()`: a lookup changes nothing, so a timeout leaves no unknown outcome.
-    async run([lookup]) {
-      if (lookup === undefined) return
-      const [leaseIds, names] = lookup.input
-      try {
-        lookup.resolve(await runAdminQuery(pool, () => holdingsOf(pool, leaseIds, names, limits)))
-      } catch (error) {
-        lookup.reject(nothingHappened(error))
-      }
-    },
-  })
-  return (leaseIds, names) => queue.submit([leaseIds, names])
-}
-
-/** A lookup changes nothing, so its outcome is never unknown. */
-function nothingHappened(error: unknown): RouseError {
-  const known = toRouseError(error)
-  if (known.code !== 'outcome_unknown') return known
-  return new RouseError('database_unavailable', undefined, { cause: error })
 }

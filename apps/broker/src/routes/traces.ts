@@ -1,6 +1,7 @@
 // A message's timeline: the events reported by its consumers, and the failed attempts.
 import {
   fieldError,
+  isPartitionId,
   parseConsumerGroup,
   parseDecimal,
   parseTransactionId,
@@ -28,7 +29,6 @@ import { withoutNulls } from '../http/json-body.ts'
 import { readOffset, readText, readTime } from '../http/page.ts'
 import { jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { isPartitionId } from './messages.ts'
 import { jsonText } from './push.ts'
 
 type Params = {

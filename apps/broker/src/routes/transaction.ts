@@ -13,10 +13,9 @@ import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { logEnded } from './ack.ts'
 import { readPushItems, toPushedAnswer } from './push.ts'
-import { createLeaseLookup, fenceAcks } from './required-leases.ts'
+import { fenceAcks, type PlacedAck } from './required-leases.ts'
 
 export function transactionRoute(app: FastifyInstance, context: BrokerContext): void {
-  const lookUp = createLeaseLookup(context)
   app.post(
     '/api/v1/transaction',
     {
@@ -28,7 +27,7 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
     async (request) => {
       const body = request.body as TransactionBody
       const { acks: given, pushes, group } = readOperations(body, context)
-      const acks = await fenceAcks(given, body.requiredLeases ?? [], lookUp)
+      const acks = await fenceAcks(given, body.requiredLeases ?? [], context.leases)
       const transaction = { acks, pushes, group }
       const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction })
       logAcks(given, acks, result, context)
@@ -38,7 +37,7 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
 }
 
 interface Plan {
-  readonly acks: TransactionAck[]
+  readonly acks: PlacedAck[]
   readonly pushes: NewMessage[]
   readonly group: string | undefined
 }
@@ -58,8 +57,10 @@ function readOperations(body: TransactionBody, context: BrokerContext): Plan {
       ? readPushItems(operation.items, context, `operations[${i}].items`)
       : checkFence(operation, requiredLeases, i)
   const pushes = readEach(body.operations, read).flat()
-  const acks = body.operations.filter((operation) => operation.type === 'ack')
-  const groups = new Set(acks.map((ack) => ack.consumerGroup))
+  const acks = body.operations.flatMap((operation, i) =>
+    operation.type === 'ack' ? [{ ack: operation, path: `operations[${i}]` }] : [],
+  )
+  const groups = new Set(acks.map(({ ack }) => ack.consumerGroup))
   const { pushItemsMax } = context.limits
   if (pushes.length > pushItemsMax) {
     throw fieldError('invalid_request', 'operations', `must push at most ${pushItemsMax} items`)
@@ -72,13 +73,14 @@ type Operation = TransactionAck | TransactionPush
 
 /** Returns no items, because an ack pushes nothing. */
 function checkFence(ack: TransactionAck, requiredLeases: readonly string[], i: number): [] {
-  if (ack.leaseId !== undefined || requiredLeases.length > 0) return []
+  const isFenced = 'receipt' in ack || ack.leaseId !== undefined
+  if (isFenced || requiredLeases.length > 0) return []
   throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')
 }
 
 /** `given` and `acks` have the same order. */
 function logAcks(
-  given: readonly TransactionAck[],
+  given: readonly PlacedAck[],
   acks: readonly AckItem[],
   { deadLettered }: CommittedTransaction,
   context: BrokerContext,
@@ -86,7 +88,7 @@ function logAcks(
   const dead = new Set(deadLettered)
   for (const [i, item] of acks.entries()) {
     const outcome = { accepted: true, deadLettered: dead.has(i) }
-    logEnded(context, given[i]?.transactionId, item, outcome)
+    logEnded(context, given[i]?.ack.transactionId, item, outcome)
   }
 }
 
@@ -112,7 +114,9 @@ function toResults(
     }
     const dlq = dead.has(ackAt) ? { dlq: true } : {}
     ackAt += 1
-    return { type: 'ack', index, transactionId: operation.transactionId, success: true, ...dlq }
+    const { transactionId } = operation
+    const named = transactionId === undefined ? {} : { transactionId }
+    return { type: 'ack', index, ...named, success: true, ...dlq }
   })
 }
 

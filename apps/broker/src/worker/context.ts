@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import type { PayloadCipher } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
 import type { DeliveryLog } from './delivery-log.ts'
+import type { LeaseLookups } from './lease-lookups.ts'
 
 /** Whether the worker is draining. A field, not a function, because every response reads it. */
 export interface WorkerPhase {
@@ -22,6 +23,7 @@ export interface BrokerContext {
   readonly deliveryLog: DeliveryLog | undefined
   readonly pool: pg.Pool
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
+  readonly leases: LeaseLookups
   /** Encrypts and decrypts the payloads of encrypted queues. */
   readonly cipher: Pick<PayloadCipher, 'open' | 'seal'>
   readonly coordinator: Pick<

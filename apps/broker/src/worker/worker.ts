@@ -6,6 +6,7 @@ import { createPool } from '@rouse/database'
 import { type Limits, limits } from '@rouse/protocol'
 import { type Coordinator, SidecarDbPool } from '@rouse/sidecar'
 import { poolExecutor } from '@rouse/storage'
+import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { systemClock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -13,12 +14,13 @@ import { nodeConnections } from '../config/connections.ts'
 import { payloadCipherOf } from '../encryption/payload-cipher.ts'
 import { createEncryptedQueues } from '../encryption/sealing.ts'
 import { createServer } from '../http/server.ts'
-import { createLogger, logLimit } from '../log.ts'
+import { createLogger, type Logger, logLimit } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
 import { cannotListenExitCode } from '../primary/worker-pool.ts'
 import type { BrokerContext, WorkerPhase } from './context.ts'
 import { createDeliveryLog } from './delivery-log.ts'
 import { createWorkerDrain, type WorkerDrain } from './drain.ts'
+import { createLeaseLookups } from './lease-lookups.ts'
 import {
   handlePrimaryMessages,
   outboxToPrimary,
@@ -72,6 +74,7 @@ export async function runWorker(config: Config): Promise<void> {
     deliveryLog: createDeliveryLog(log, systemClock.nowMs),
     pool,
     sidecar: encrypted.wrap(withDueNotices(sidecar, outbox)),
+    leases: createLeaseLookups(pool, { timeoutMs: config.writeTimeoutMs }),
     cipher,
     coordinator,
     requestDuePoll: () => outbox.post({ type: 'pollDue' }),
@@ -88,15 +91,19 @@ export async function runWorker(config: Config): Promise<void> {
   handlePrimaryMessages({ sidecar, gate, encrypted, statsClient, drain })
   handleProcessEvents(phase, drain)
   await encrypted.start()
-  const url = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
-    log.fatal({ err: error, host: config.host, port: config.port }, 'cannot listen')
-    process.exit(cannotListenExitCode)
-  })
-  outbox.post({ type: 'ready', url })
+  outbox.post({ type: 'ready', url: await listen(app, config, log) })
   // Pops may already be waiting: if the worker listens on two addresses, the first one accepts requests while
   // the second is being resolved.
   sidecar.registered()
   statsClient.start()
+}
+
+/** Resolves to the URL. */
+function listen(app: FastifyInstance, { host, port }: Config, log: Logger): Promise<string> {
+  return app.listen({ host, port }).catch((error: unknown) => {
+    log.fatal({ err: error, host, port }, 'cannot listen')
+    process.exit(cannotListenExitCode)
+  })
 }
 
 function handleProcessEvents(phase: WorkerPhase, drain: WorkerDrain): void {

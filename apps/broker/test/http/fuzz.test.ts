@@ -32,7 +32,8 @@ const ack = fc.record(
   {
     transactionId: word,
     partitionId: word,
-    leaseId: fc.oneof(word, fc.constant('A'.repeat(48))),
+    leaseId: fc.oneof(word, fc.constant('A'.repeat(48)), fc.uuid()),
+    receipt: fc.oneof(word, fc.constant('A'.repeat(48)), fc.uuid()),
     status: word,
     error: word,
     errorCode: word,

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { ackOf, apiOf } from '../support/http.ts'
+import { type Ackable, ackOf, apiOf } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
 
 const { url } = await sharedBroker()
@@ -12,7 +12,7 @@ async function popped(count = 1, options: object = {}) {
   const { body } = await api.pop(queue, `?batch=${count}`)
   return {
     queue,
-    messages: body.messages as { transactionId: string; partitionId: string; leaseId: string }[],
+    messages: body.messages as (Ackable & { receipt: string })[],
   }
 }
 
@@ -31,7 +31,7 @@ test('an ack with status completed ends the message, and a second ack is refused
 
 test('an ack by receipt ends that message and no other of the pop', async (t) => {
   const { queue, messages } = await popped(3)
-  const receipts = messages.map(({ leaseId }) => leaseId)
+  const receipts = messages.map(({ receipt }) => receipt)
   const ack = (body: object) => api.post('/ack', body)
   const { status, body } = await ack({ receipt: receipts[1] })
   t.same({ status, body }, { status: 200, body: [{ index: 0, success: true }] })
@@ -50,8 +50,12 @@ test('an ack whose transactionId, partitionId and leaseId do not match is refuse
   const { messages } = await popped(2)
   const [one, two] = messages.map(ackOf) as [ReturnType<typeof ackOf>, ReturnType<typeof ackOf>]
   for (const wrong of [
-    { ...one, leaseId: two.leaseId },
-    { ...one, transactionId: two.transactionId },
+    { ...one, leaseId: messages[1]?.receipt as string },
+    { ...one, leaseId: messages[0]?.receipt as string, transactionId: two.transactionId },
+    { ...one, transactionId: 'other' },
+    { ...one, transactionId: `${one.partitionId}-99` },
+    { ...one, transactionId: `${one.partitionId}-01` },
+    { ...one, transactionId: 'nul \u0000' },
     { ...one, partitionId: '999' },
     { ...one, partitionId: 'not a number' },
     { ...one, leaseId: 'foreign' },
@@ -148,10 +152,10 @@ test('a batch of acks returns one result per ack, in order', async (t) => {
   t.match((await api.pop(queue, '?wait=true&timeout=5000')).body.messages, [{ data: 2 }])
 })
 
-test('any leaseId of a pop acknowledges the whole lease', async (t) => {
+test('the leaseId of a pop, or any receipt, acknowledges the whole lease', async (t) => {
   const { queue, messages } = await popped(5)
   const answer = await api.post('/ack/batch', {
-    leaseId: messages[3]?.leaseId,
+    leaseId: messages[3]?.receipt,
     status: 'completed',
   })
   t.match(answer, { status: 200, body: [{ success: true }] })
@@ -203,13 +207,15 @@ test('after a partial ack the remaining messages are delivered next, in order', 
   t.same(seen, [0, 2, 'new'])
 })
 
-test('any leaseId of a pop extends and releases the lease', async (t) => {
+test('the leaseId of a pop, or any receipt, extends and releases the lease', async (t) => {
   const { queue, messages } = await popped(2)
   const leaseId = messages[1]?.leaseId as string
   const extended = await api.post(`/lease/${leaseId}/extend`, { seconds: 3_000 })
   t.match(extended, { status: 200, body: { leaseId, success: true, expiresAt: /Z$/ } })
   t.ok(Date.parse(extended.body.expiresAt) > Date.now() + 2_900_000)
   t.equal((await api.post(`/lease/${leaseId}/extend`)).status, 200, 'the body is optional')
+  const receipt = messages[0]?.receipt
+  t.match(await api.post(`/lease/${receipt}/extend`), { status: 200, body: { leaseId: receipt } })
   t.match(await api.del(`/lease/${leaseId}`), { status: 200, body: { success: true } })
   const again = await api.pop(queue, '?batch=5')
   t.match(again.body.messages, [{ data: 0, attempt: 1 }, { data: 1 }])

@@ -109,7 +109,8 @@ async function prepare({ path }: Endpoint): Promise<Readonly<Record<string, stri
     ids.id = started.body.id
   }
   if (!path.startsWith('/api/v1/pop')) {
-    ids.leaseId = (await api.pop(queue as string)).body.messages[0].leaseId
+    const [leased] = (await api.pop(queue as string)).body.messages
+    Object.assign(ids, { leaseId: leased.leaseId, receipt: leased.receipt })
   }
   return ids
 }

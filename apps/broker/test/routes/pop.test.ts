@@ -27,7 +27,8 @@ test('the response has the documented shape', async (t) => {
     partition: 'p',
     queue,
     seq: 1,
-    leaseId: /^[\w-]+$/,
+    leaseId: /^[0-9a-f-]{36}$/,
+    receipt: /^[\w-]{48}$/,
     consumerGroup: 'g',
     attempt: 1,
     headers: null,
@@ -54,7 +55,9 @@ test('batch and partitions limit the number of messages', async (t) => {
   t.equal(one.body.messages.length, 2)
   const all = await api.pop(queue, '?batch=5&partitions=3&consumerGroup=all')
   t.equal(all.body.messages.length, 5)
-  t.equal(new Set(all.body.messages.map((message: { leaseId: string }) => message.leaseId)).size, 5)
+  const distinct = (field: string) =>
+    new Set(all.body.messages.map((one: Record<string, string>) => one[field])).size
+  t.same([distinct('leaseId'), distinct('receipt')], [1, 5])
 })
 
 test('invalid query values and values beyond a limit are refused', async (t) => {

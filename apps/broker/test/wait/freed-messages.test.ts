@@ -79,7 +79,7 @@ test('maxInFlight: acknowledging part of a lease by ack_in wakes a waiter', asyn
   const waiting = api.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(node, queue, 1)
   const user = await sqlUser(t, node.database.url)
-  await user.query('select rouse.ack_in($1)', [held.body.messages[0].leaseId])
+  await user.query('select rouse.ack_in($1)', [held.body.messages[0].receipt])
   t.equal((await within(2_000, waiting))?.body?.messages[0].data, 3, 'woken')
 })
 

@@ -55,7 +55,7 @@ for (const [name, operation] of Object.entries(operations)) {
     const { body } = await api.get(`/pop/queue/${queue}/partition/p?consumerGroup=g`)
     const consumer = await sqlUser(t, node.database.url)
     await consumer.query('begin')
-    await consumer.query('select rouse.ack_in($1)', [body.messages[0].leaseId])
+    await consumer.query('select rouse.ack_in($1)', [body.messages[0].receipt])
     const begunMs = performance.now()
     const refused = operation(queue)
     // None of these calls waits for the transaction.
@@ -89,7 +89,7 @@ test("an operation waits for a consumer's transaction that ends within a moment"
   const { body } = await api.pop('brief', '?consumerGroup=g')
   const consumer = await sqlUser(t, node.database.url)
   await consumer.query('begin')
-  await consumer.query('select rouse.ack_in($1)', [body.messages[0].leaseId])
+  await consumer.query('select rouse.ack_in($1)', [body.messages[0].receipt])
   const refusing = await node.database.armBarrier('consumer-transaction-open')
   const purged = api.post('/queues/brief/purge')
   await refusing.reached()

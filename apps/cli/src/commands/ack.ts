@@ -14,13 +14,13 @@ export function ackVerb(program: Command): void {
     program,
     'ack',
     'acknowledge a message that pop delivered',
-    `rouse ack LEASE_ID
+    `rouse ack RECEIPT
 rouse ack LEASE_ID --all --status failed`,
   )
-    .argument('<leaseId>', 'the lease id that pop printed')
-    .option('--all', 'acknowledge all messages that the pop of this message still holds')
+    .argument('<receipt>', 'the receipt that pop printed; with --all also the lease id')
+    .option('--all', 'acknowledge all messages that the pop still holds')
     .option('-s, --status <status>', statuses.join(', '), 'completed')
-    .action(async (leaseId: string, _options: Options, command: Command) => {
+    .action(async (receipt: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       if (!statuses.includes(options.status)) {
         throw new CliError('usage', `--status must be one of ${statuses.join(', ')}`)
@@ -28,8 +28,8 @@ rouse ack LEASE_ID --all --status failed`,
       const { status } = options
       const { body } =
         options.all === true
-          ? await api.post('/api/v1/ack/batch', { leaseId, status })
-          : await api.post('/api/v1/ack', { receipt: leaseId, status })
+          ? await api.post('/api/v1/ack/batch', { leaseId: receipt, status })
+          : await api.post('/api/v1/ack', { receipt, status })
       const failed = body.filter(({ success }: { success: boolean }) => !success)
       if (!output.isHuman) output.json(body)
       else if (options.all === true) output.line(`all messages that the pop still held: ${status}`)

@@ -55,15 +55,14 @@ rouse pop orders -n 10 --group billing --json`,
         throw new CliError('nothing', output.isHuman ? 'no messages' : '')
       }
       if (!output.isHuman) return output.json(body)
-      for (const { id, partition, attempt, data, leaseId } of body.messages) {
+      for (const { id, partition, attempt, data, receipt } of body.messages) {
         output.line(`${id}  partition ${partition}  attempt ${attempt}`)
         output.line(stringifyExact(data, 2))
-        if (options.ack !== true) output.note(`acknowledge with: rouse ack ${leaseId}`)
+        if (options.ack !== true) output.note(`acknowledge with: rouse ack ${receipt}`)
       }
       const { length } = body.messages
       if (options.ack !== true && length > 1) {
-        const [{ leaseId }] = body.messages
-        output.note(`acknowledge all ${length} with: rouse ack ${leaseId} --all`)
+        output.note(`acknowledge all ${length} with: rouse ack ${body.leaseId} --all`)
       }
     })
 }

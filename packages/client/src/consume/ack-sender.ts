@@ -141,7 +141,7 @@ export class AckSender {
     this.#isSendingWhole = whole.length > 0
     const { send, sendLease } = this.#options
     await Promise.all([
-      this.#await(list, () => send(list.map(({ held, ending }) => ackOf(held, ending)))),
+      this.#await(list, () => send(list.map(({ held, ending }) => ackOf(held.message, ending)))),
       ...whole.map((acks) =>
         this.#await(acks, async () => {
           const outcome = await sendLease((acks[0] as PendingAck).held.lease)

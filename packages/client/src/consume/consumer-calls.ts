@@ -4,11 +4,12 @@ import { RouseError } from '../rouse-error.ts'
 import { errorOfAnswer } from './failure.ts'
 import type { Message } from './message.ts'
 
-/** How one delivery ended. */
+/** How one delivery ended, with the ids that name it. */
 export interface Ack {
-  readonly transactionId: string
-  readonly partitionId: string
-  readonly leaseId: string
+  readonly receipt?: string | undefined
+  readonly transactionId?: string | undefined
+  readonly partitionId?: string | undefined
+  readonly leaseId?: string | undefined
   readonly status: 'completed' | 'failed' | 'retry' | 'dlq'
   readonly error?: string | undefined
   readonly errorCode?: string | undefined

@@ -6,7 +6,7 @@ import { RouseError } from '../rouse-error.ts'
 import { leaseLost } from './ack-sender.ts'
 import { type Ack, type AckOutcome, ConsumerCalls } from './consumer-calls.ts'
 import type { BatchHandler, Context, Handler } from './context.ts'
-import { deadLetteredFor, failedBy } from './held.ts'
+import { ackOf, deadLetteredFor, failedBy } from './held.ts'
 import type { Job } from './job.ts'
 import type { Message } from './message.ts'
 import { type MessageStream, streamMessages } from './message-stream.ts'
@@ -102,7 +102,7 @@ export class Consumer<Data, Queues> {
     messages: Message<Data> | readonly Message<Data>[],
     options: { readonly push?: readonly PushTo<Queues>[] | undefined } = {},
   ): Promise<void> {
-    const acks = listOf(messages).map((message) => toAck(message, { status: 'completed' }))
+    const acks = listOf(messages).map((message) => ackOf(message, { status: 'completed' }))
     const { push = [] } = options
     if (push.length === 0) return await this.#send(acks)
     const items = push.map(({ queue, payload, ...rest }) =>
@@ -114,16 +114,16 @@ export class Consumer<Data, Queues> {
   /** Returns the message to the queue without charging the attempt. */
   async retry(message: Message<Data>, options: { readonly delay?: Duration } = {}): Promise<void> {
     const delayMs = options.delay === undefined ? undefined : parseDuration(options.delay, 'delay')
-    await this.#send([toAck(message, { status: 'retry', delayMs })])
+    await this.#send([ackOf(message, { status: 'retry', delayMs })])
   }
 
   /** Fails the attempt: the queue's retry options decide when, or whether, the message is redelivered. */
   async fail(message: Message<Data>, error: unknown): Promise<void> {
-    await this.#send([toAck(message, failedBy(error))])
+    await this.#send([ackOf(message, failedBy(error))])
   }
 
   async deadLetter(message: Message<Data>, reason = 'rejected by the consumer'): Promise<void> {
-    await this.#send([toAck(message, deadLetteredFor(reason))])
+    await this.#send([ackOf(message, deadLetteredFor(reason))])
   }
 
   /** Extends the lease for all messages of the same pop. The lease time counts from now. */
@@ -172,14 +172,6 @@ export class Consumer<Data, Queues> {
 
 function listOf<Item>(items: Item | readonly Item[]): readonly Item[] {
   return Array.isArray(items) ? (items as readonly Item[]) : [items as Item]
-}
-
-function toAck(
-  message: Message,
-  ending: Omit<Ack, 'transactionId' | 'partitionId' | 'leaseId'>,
-): Ack {
-  const { transactionId, partitionId, leaseId } = message
-  return { transactionId, partitionId, leaseId: leaseId ?? '', ...ending }
 }
 
 function expectAccepted(outcome: AckOutcome): void {

@@ -3,7 +3,6 @@ import type { Message } from './message.ts'
 
 /** The lease of one fetch. It covers all messages of the fetch; one renewal extends it for all of them. */
 export interface HeldLease {
-  /** The lease id of any of its messages identifies the lease. */
   readonly id: string
   /** The number of messages at the start. */
   readonly size: number
@@ -35,13 +34,23 @@ export interface Held<Data = any> {
 
 export type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
 
-export function ackOf({ message }: Held, ending: Ending): Ack {
-  return {
-    transactionId: message.transactionId,
-    partitionId: message.partitionId,
-    leaseId: message.leaseId ?? '',
-    ...ending,
-  }
+/** A node of release 0.1.0 returns no receipt, and takes the three ids instead. */
+export function ackOf(message: Message, ending: Ending): Ack {
+  const { receipt, transactionId, partitionId, leaseId } = message as Partial<Message>
+  if (receipt !== undefined) return { receipt: receipt ?? '', ...ending }
+  return { transactionId, partitionId, leaseId: leaseId ?? '', ...ending }
+}
+
+/**
+ * For ackIn. Always in the same order, so that two handlers with messages of the same leases do not deadlock.
+ * The `leaseId` of release 0.1.0 was what is now the receipt.
+ */
+export function receiptsOf(messages: readonly Held[]): string[] {
+  const receipts = messages.map(({ message }) => {
+    const { receipt, leaseId } = message as Partial<Message>
+    return receipt ?? leaseId ?? ''
+  })
+  return receipts.sort((a, b) => (a < b ? -1 : 1))
 }
 
 const errorCharsMax = 2_000

@@ -4,9 +4,17 @@ import { nowMs, pause } from '../clock.ts'
 import { RouseError } from '../rouse-error.ts'
 import { type AckSender, leaseLost } from './ack-sender.ts'
 import { Backlog } from './backlog.ts'
-import type { AckOutcome } from './consumer-calls.ts'
+import type { Ack, AckOutcome } from './consumer-calls.ts'
 import type { SqlExecutor } from './context.ts'
-import { ackOf, type Ending, failedBy, type Held, type HeldLease, rolledBack } from './held.ts'
+import {
+  ackOf,
+  type Ending,
+  failedBy,
+  type Held,
+  type HeldLease,
+  receiptsOf,
+  rolledBack,
+} from './held.ts'
 import { Job } from './job.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
@@ -19,10 +27,7 @@ export interface JobRunnerOptions {
   readonly handle: (job: Job) => unknown
   readonly acks: AckSender
   readonly keeper: LeaseKeeper
-  readonly transact: (
-    acks: readonly ReturnType<typeof ackOf>[],
-    items: readonly string[],
-  ) => Promise<AckOutcome>
+  readonly transact: (acks: readonly Ack[], items: readonly string[]) => Promise<AckOutcome>
   /** Whether the message is completed on the server. */
   readonly isCompleted: (message: Message) => Promise<boolean>
   /** Called when a message has ended or there is room for more. */
@@ -288,7 +293,7 @@ export class JobRunner {
     if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
     for (const held of messages) held.settled = true
     try {
-      const acks = messages.map((held) => ackOf(held, { status: 'completed' }))
+      const acks = messages.map(({ message }) => ackOf(message, { status: 'completed' }))
       const outcome = await this.#options.transact(acks, items)
       const isOurs = messages.every(({ lease }) => keeper.isOurs(lease))
       if (outcome === 'lost' || (outcome === 'unknown' && !isOurs)) throw leaseLost()
@@ -304,10 +309,8 @@ export class JobRunner {
     if (messages.length === 0) return
     if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
     for (const { lease } of messages) lease.hasAckIn = true
-    // Always in the same order, so that two handlers with messages of the same leases do not deadlock.
-    const leases = messages.map(({ message }) => message.leaseId ?? '').sort(byCodeUnit)
     try {
-      await executor.query(ackInStatement, [leases])
+      await executor.query(ackInStatement, [receiptsOf(messages)])
     } catch (error) {
       if ((error as { code?: unknown } | undefined)?.code === 'RS409') throw leaseLost(error)
       throw error
@@ -335,8 +338,4 @@ export class JobRunner {
     for (const held of taken) this.#singly.delete(held)
     return taken
   }
-}
-
-function byCodeUnit(a: string, b: string): number {
-  return a < b ? -1 : 1
 }

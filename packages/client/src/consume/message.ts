@@ -16,8 +16,10 @@ export interface Message<Data = unknown> {
   readonly partitionId: string
   /** The position in its partition. */
   readonly seq: number
-  /** Identifies this message under its lease; null if it was acknowledged on delivery. */
+  /** The lease, the same for all messages of one pop; null if they were acknowledged on delivery. */
   readonly leaseId: string | null
+  /** Names this delivery of this message, for an ack; null if it was acknowledged on delivery. */
+  readonly receipt: string | null
 }
 
 /** The W3C `traceparent` of the push. */

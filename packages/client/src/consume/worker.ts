@@ -285,7 +285,7 @@ export class Worker {
           ? { waitMs: parkedMs, leave: this.#leaving.signal, signal: this.#parked.signal }
           : {
               waitMs: Math.floor(carryMs),
-              acks: acks.map(({ held, ending }) => ackOf(held, ending)),
+              acks: acks.map(({ held, ending }) => ackOf(held.message, ending)),
               leave: this.#leaving.signal,
               signal: this.#cut.signal,
               retryForMs: 0,

@@ -145,7 +145,7 @@ test('a direct call of rouse.ack_in by a handler is not reported as a lost lease
   const seen: unknown[] = []
   const worker = queue.work({ onError: (error) => errors.push(error) }, async (message) => {
     await inTransaction('commit', (client) =>
-      client.query('select rouse.ack_in($1)', [message.leaseId]),
+      client.query('select rouse.ack_in($1)', [message.receipt]),
     )
     seen.push(message.data)
   })

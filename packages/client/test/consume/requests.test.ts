@@ -135,12 +135,26 @@ async function fakeQueue(
       transactionId: `t-${i}`,
       partitionId: 'p',
       leaseId: 'lease',
+      receipt: `r-${i}`,
       data: i,
     }))
     left = 0
     return { status: 200, body: { messages } }
   })
 }
+
+test('an acknowledgement has the receipt alone, and the three ids if a node of 0.1.0 delivered it', async (t) => {
+  const accepted = { status: 200, body: [{ index: 0, success: true }] }
+  const server = await scriptedServer(t, () => accepted)
+  const queue = clientOf(t, server.url).queue('q')
+  const ids = { transactionId: 't', partitionId: '1', leaseId: 'l' }
+  await queue.ack({ ...ids, receipt: 'r' } as never)
+  await queue.ack(ids as never)
+  t.same(
+    server.requests.map(({ body }) => body.acknowledgments),
+    [[{ receipt: 'r', status: 'completed' }], [{ ...ids, status: 'completed' }]],
+  )
+})
 
 /** The number of acknowledgements in fetches. */
 function carried(requests: readonly ScriptedRequest[]): number {

@@ -159,7 +159,7 @@ test('a manual ack refused after an unanswered try has an unknown outcome', asyn
   const server = await scriptedServer(t, () =>
     server.requests.length === 1 ? 'destroy' : { status: 200, body: refused },
   )
-  const message = { transactionId: 'x', partitionId: '1', leaseId: 'l' } as never
+  const message = { receipt: 'r' } as never
   const queue = clientOf(t, server.url).queue('q')
   await t.rejects(queue.ack(message), { code: 'outcome_unknown' })
   await t.rejects(queue.ack(message), { code: 'lease_lost' }, 'a clear refusal is a lost lease')

@@ -1,10 +1,6 @@
 // The routes that producers and consumers use.
-import {
-  AckBodySchema,
-  AckLeaseBodySchema,
-  AckListBodySchema,
-  AckReceiptBodySchema,
-} from '../schemas/ack.ts'
+import { AckBodySchema, AckLeaseBodySchema, AckListBodySchema } from '../schemas/ack.ts'
+import { ifGiven } from '../schemas/conditions.ts'
 import { ExtendBodySchema } from '../schemas/lease.ts'
 import { PopBodySchema, PopQuerySchema } from '../schemas/pop.ts'
 import { PushBodySchema } from '../schemas/push.ts'
@@ -74,7 +70,7 @@ export const consumerEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: '/api/v1/ack',
     summary: 'Ends one delivered message',
-    body: ifGiven('receipt', AckReceiptBodySchema, AckBodySchema),
+    body: AckBodySchema,
   },
   {
     method: 'POST',
@@ -96,13 +92,3 @@ export const consumerEndpoints: readonly Endpoint[] = [
   },
   { method: 'DELETE', path: '/api/v1/lease/:leaseId', summary: 'Gives leased messages back' },
 ]
-
-/** If the body has the field, only the first schema applies, so that errors name the right fields. */
-function ifGiven(field: string, given: RequestSchema, otherwise: RequestSchema): RequestSchema {
-  return {
-    if: { type: 'object', required: [field] },
-    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
-    then: given,
-    else: otherwise,
-  }
-}

@@ -6,7 +6,7 @@ export const exampleParams: Readonly<Record<string, string>> = {
   partition: 'customer-42',
   group: 'mailer',
   name: 'nightly-report',
-  leaseId: 'AZqL0Zt3cY2PTm1J8nV5CgAAAAAAAAABAAAAAAAAAAEq9hX1',
+  leaseId: '5b1d7c1e-8a34-4f0e-9d52-6a1f0c9d2e10',
   partitionId: '1',
   transactionId: 'welcome-42',
   id: '019aa7c4-9b3f-7c11-8f52-6a1f0c9d2e10',
@@ -20,7 +20,8 @@ export interface Example {
 }
 
 const { leaseId, partitionId, transactionId } = exampleParams
-const ack = { transactionId, partitionId, leaseId }
+const receipt = 'Wx18Hoo0Tw6dUmofDJ0uEAAAAAAAAAABAAAAAAAAAAEq9hX1'
+const byIds = { transactionId, partitionId, leaseId }
 const span = { from: '2026-01-01T00:00:00Z', to: '2030-01-01T00:00:00Z' }
 const item = {
   queue: 'emails',
@@ -38,7 +39,7 @@ const schedule = {
   payload: { kind: 'nightly' },
 }
 const redrive = { queue: 'emails', where: { errorCode: 'SMTP_451' }, rate: 100 }
-const popBody = { batch: 10, wait: true, timeout: 1000, acks: [{ ...ack, status: 'completed' }] }
+const popBody = { batch: 10, wait: true, timeout: 1000, acks: [{ receipt, status: 'completed' }] }
 
 /** By method and path. An endpoint that is not listed needs only path parameters. */
 export const examples: Readonly<Record<string, Example>> = {
@@ -49,12 +50,12 @@ export const examples: Readonly<Record<string, Example>> = {
   'POST /api/v1/pop/queue/:queue': { body: popBody },
   'POST /api/v1/pop/queue/:queue/partition/:partition': { body: popBody },
   'POST /api/v1/pop': { body: { ...popBody, namespace: 'shop' } },
-  'POST /api/v1/ack': { body: { ...ack, status: 'failed', error: 'mailbox full', delayMs: 5000 } },
-  'POST /api/v1/ack/batch': { body: { acknowledgments: [{ ...ack, status: 'completed' }] } },
+  'POST /api/v1/ack': { body: { receipt, status: 'failed', error: 'mailbox full', delayMs: 5000 } },
+  'POST /api/v1/ack/batch': { body: { acknowledgments: [{ ...byIds, status: 'completed' }] } },
   'POST /api/v1/transaction': {
     body: {
       operations: [
-        { type: 'ack', ...ack, status: 'completed' },
+        { type: 'ack', receipt, status: 'completed' },
         { type: 'push', items: [{ queue: 'sent', payload: { id: 42 } }] },
       ],
     },

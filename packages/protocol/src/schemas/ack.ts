@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
+import { excluded, ifGiven } from './conditions.ts'
 import { Name } from './name.ts'
 
 /** `success` is the word of existing clients for `completed`. */
@@ -12,38 +13,54 @@ const outcome = {
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
 }
 
-/** A lease id in a wrong format is not an invalid request: it counts as a lease that no consumer holds. */
-export const AckSchema = Type.Object({
+const notWithReceipt = 'must not be given with receipt, which names the message alone'
+
+/** Names the message by its receipt alone. */
+export const AckByReceiptSchema = Type.Object({
+  receipt: Type.String({ description: 'The receipt of the delivered message' }),
+  transactionId: excluded(notWithReceipt),
+  partitionId: excluded(notWithReceipt),
+  leaseId: excluded(notWithReceipt),
+  ...outcome,
+})
+export type AckByReceipt = Static<typeof AckByReceiptSchema>
+
+/**
+ * Names the message by its transactionId, inside the lease of its pop. A lease id in a wrong format is not an
+ * invalid request: it counts as a lease that no consumer holds.
+ */
+export const AckByIdsSchema = Type.Object({
   transactionId: Type.String(),
   partitionId: Type.String(),
   leaseId: Type.String(),
   ...outcome,
 })
-export type Ack = Static<typeof AckSchema>
+export type AckByIds = Static<typeof AckByIdsSchema>
 
-export const AckBodySchema = Type.Object({
-  ...AckSchema.properties,
-  consumerGroup: Type.Optional(Name()),
-})
-export type AckBody = Static<typeof AckBodySchema>
+export type Ack = AckByReceipt | AckByIds
+export const AckSchema = Type.Unsafe<Ack>(ifGiven('receipt', AckByReceiptSchema, AckByIdsSchema))
 
-/** Acknowledges one message by its token alone: the `leaseId` from its delivery. */
-export const AckReceiptBodySchema = Type.Object({
-  consumerGroup: Type.Optional(Name()),
-  receipt: Type.String(),
-  ...outcome,
-})
-export type AckReceiptBody = Static<typeof AckReceiptBodySchema>
+const group = { consumerGroup: Type.Optional(Name()) }
+
+export type AckBody = Ack & { readonly consumerGroup?: string }
+export const AckBodySchema = Type.Unsafe<AckBody>(
+  ifGiven(
+    'receipt',
+    Type.Object({ ...AckByReceiptSchema.properties, ...group }),
+    Type.Object({ ...AckByIdsSchema.properties, ...group }),
+  ),
+)
 
 export const AckListBodySchema = Type.Object({
-  consumerGroup: Type.Optional(Name()),
+  ...group,
   acknowledgments: Type.Array(AckSchema, { maxItems: limits.acknowledgmentsMax }),
 })
 export type AckListBody = Static<typeof AckListBodySchema>
 
 export const AckLeaseBodySchema = Type.Object({
-  consumerGroup: Type.Optional(Name()),
-  leaseId: Type.String(),
+  ...group,
+  leaseId: Type.String({ description: 'Ends everything that the lease still holds' }),
+  receipt: excluded('names one message: send it to /api/v1/ack, or in acknowledgments'),
   ...outcome,
 })
 export type AckLeaseBody = Static<typeof AckLeaseBodySchema>
@@ -54,7 +71,9 @@ export type AckBatchBody = Static<typeof AckBatchBodySchema>
 
 export const AckResultSchema = Type.Object({
   index: Type.Integer(),
-  transactionId: Type.Optional(Type.String({ description: 'Absent for an ack of a whole lease' })),
+  transactionId: Type.Optional(
+    Type.String({ description: 'Absent for a receipt and for a whole lease' }),
+  ),
   success: Type.Boolean(),
   error: Type.Optional(Type.String()),
   dlq: Type.Optional(Type.Boolean()),

@@ -77,7 +77,13 @@ export const PoppedMessageSchema = Type.Object({
   partitionId: Type.String(),
   queue: Type.String(),
   seq: Type.Integer(),
-  leaseId: Nullable(Type.String({ description: 'Null with autoAck: there is nothing to ack' })),
+  leaseId: Nullable(
+    Type.String({
+      description:
+        'The same for all messages of the pop. Null with autoAck: there is nothing to ack',
+    }),
+  ),
+  receipt: Nullable(Type.String({ description: 'Names this delivery of this message in an ack' })),
   consumerGroup: Type.String(),
   attempt: Type.Integer(),
   headers: Nullable(Type.Record(Type.String(), Type.Unknown())),

@@ -1,18 +1,27 @@
 import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
-import { AckResultSchema, AckSchema } from './ack.ts'
+import { AckByIdsSchema, AckByReceiptSchema, AckResultSchema } from './ack.ts'
+import { ifGiven } from './conditions.ts'
 import { Name } from './name.ts'
 import { PushBodySchema, PushedItemSchema } from './push.ts'
 
-const { leaseId, ...ackFields } = AckSchema.properties
+const { leaseId, ...ackFields } = AckByIdsSchema.properties
+const operation = { type: Type.Literal('ack'), consumerGroup: Type.Optional(Name()) }
 
-export const TransactionAckSchema = Type.Object({
-  type: Type.Literal('ack'),
+const TransactionAckByReceiptSchema = Type.Object({
+  ...operation,
+  ...AckByReceiptSchema.properties,
+})
+const TransactionAckByIdsSchema = Type.Object({
+  ...operation,
   ...ackFields,
   leaseId: Type.Optional(leaseId),
-  consumerGroup: Type.Optional(Name()),
 })
-export type TransactionAck = Static<typeof TransactionAckSchema>
+export type TransactionAckByIds = Static<typeof TransactionAckByIdsSchema>
+export type TransactionAck = Static<typeof TransactionAckByReceiptSchema> | TransactionAckByIds
+export const TransactionAckSchema = Type.Unsafe<TransactionAck>(
+  ifGiven('receipt', TransactionAckByReceiptSchema, TransactionAckByIdsSchema),
+)
 
 export const TransactionPushSchema = Type.Object({
   type: Type.Literal('push'),
@@ -20,7 +29,7 @@ export const TransactionPushSchema = Type.Object({
 })
 export type TransactionPush = Static<typeof TransactionPushSchema>
 
-/** Each ack needs a lease: its own leaseId, or one of requiredLeases. Without either, the ack is refused. */
+/** Each ack needs a receipt, a leaseId, or one of requiredLeases. Without any, the ack is refused. */
 export const TransactionBodySchema = Type.Object({
   operations: Type.Array(Type.Union([TransactionAckSchema, TransactionPushSchema]), {
     maxItems: limits.transactionOperationsMax,

@@ -1,9 +1,10 @@
 -- Completes messages inside a consumer's own transaction, so that its effects and the acknowledgement commit
 -- together. This function locks and changes only the lease; promote_ready opens the lane after COMMIT. A
 -- lease cannot expire while it is locked here.
--- Parameters: the lease id, and the partition id and seq of one of its messages (both null: everything that
---   the lease still holds).
--- Result: the number of completed messages. A lost lease raises RS409 and nothing changes.
+-- Parameters: the lease id, and the partition id and seq of one of its messages. Without them, the lease must
+--   hold one message only.
+-- Result: the number of completed messages, which is 1. A lost lease raises RS409 and nothing changes, and so
+--   does a lease that holds several messages if none is named.
 -- Locks: the lease rows, until the end of the user's transaction.
 create or replace function rouse.ack_in(lease_id uuid, partition_id bigint default null, seq bigint default null) returns integer
 language plpgsql security definer
@@ -12,6 +13,7 @@ as $$
 declare
   v rouse.leases;
   v_bits varbit;
+  v_held bigint := 0;
   v_done integer := 0;
 begin
   -- This does not call raise_durability, because a user's transaction may have any isolation level.
@@ -28,6 +30,11 @@ begin
       continue;
     end if;
     if ack_in.seq is null then
+      v_held := v_held + bit_count(v.unacked);
+      if v_held > 1 then
+        perform rouse.raise('RS409', 'invalid_request',
+          'the lease holds several messages: pass the receipt of the message instead of the leaseId');
+      end if;
       v_bits := v.unacked & ~v.unacked;
     elsif ack_in.seq between v.from_seq and v.to_seq and get_bit(v.unacked, (ack_in.seq - v.from_seq)::integer) = 1 then
       v_bits := set_bit(v.unacked, (ack_in.seq - v.from_seq)::integer, 0);

@@ -1,7 +1,7 @@
--- ack_in by the leaseId of the HTTP API: completes that one message inside a consumer's own transaction.
--- Parameters: the leaseId of a message, or the uuid of a lease as text for everything it still holds.
--- Result: the number of completed messages. A lost lease, or a text that is not a leaseId, raises RS409 and
---   nothing changes.
+-- ack_in by the receipt of the HTTP API: completes that one message inside a consumer's own transaction.
+-- Parameters: the receipt of a message, or the leaseId of a lease that holds one message only.
+-- Result: the number of completed messages, which is 1. A lost lease, a leaseId of several messages, or
+--   another text raises RS409 and nothing changes.
 -- Locks: as ack_in.
 create or replace function rouse.ack_in(lease text) returns integer
 language plpgsql security definer
@@ -20,6 +20,6 @@ begin
   if lease ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     return rouse.ack_in(lease::uuid);
   end if;
-  perform rouse.raise('RS409', 'lease_lost', 'this is not a leaseId');
+  perform rouse.raise('RS409', 'lease_lost', 'this is neither a receipt nor a leaseId');
   return 0;
 end $$;

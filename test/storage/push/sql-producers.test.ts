@@ -134,6 +134,20 @@ for (const ordering of ['partition', 'none']) {
   })
 }
 
+test('ack_in of a lease that holds several messages is refused, and of the last one is not', async (t) => {
+  const { begin, freezeClock, lease, pool, send } = await openStorage(t)
+  await freezeClock(start)
+  await send('q', 'p', [1, 2])
+  const { leaseId, partitionId } = await lease('q', { batch: 2 })
+  const before = await dumpTables(pool)
+  const client = await begin()
+  await t.rejects(ackIn(client, leaseId), { code: 'RS409', message: /pass the receipt/ })
+  await client.query('rollback')
+  t.same(await dumpTables(pool), before, 'nothing changed')
+  await ackIn(pool, leaseId, { partitionId, seq: 2 })
+  t.equal(await ackIn(pool, leaseId), 1)
+})
+
 test('ack_in of one message leaves the rest of the lease with its holder', async (t) => {
   const { begin, lease, pool, send } = await openStorage(t)
   await send('q', 'p', [1, 2, 3])

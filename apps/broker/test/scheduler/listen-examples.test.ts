@@ -74,21 +74,36 @@ test('a worker acknowledges in the transaction of its effect, and stops on reque
   t.equal((await api.pop('orders')).status, 204)
 })
 
-test('ack_in accepts a leaseId for one message and a lease UUID for all, and refuses anything else', async (t) => {
+test('ack_in accepts a receipt, and a leaseId only if the lease holds one message', async (t) => {
   const queue = 'tokens'
   const { pool } = node.database
   await api.push(...[1, 2, 3].map((payload) => ({ queue, payload })))
   const { body } = await api.pop(queue, '?batch=3')
-  const [first] = body.messages
+  const [first, second] = body.messages
   const ack = (lease: string) => pool.query('select rouse.ack_in($1) as done', [lease])
-  t.same((await ack(first.leaseId)).rows, [{ done: 1 }])
-  await t.rejects(ack(first.leaseId), { code: 'RS409' }, 'not twice')
+  const several = { code: 'RS409', message: /pass the receipt of the message/ }
+  await t.rejects(ack(body.leaseId), several)
+  t.same((await ack(first.receipt)).rows, [{ done: 1 }])
+  await t.rejects(ack(first.receipt), { code: 'RS409' }, 'not twice')
+  await t.rejects(ack(body.leaseId), several)
   await t.rejects(ack('x'.repeat(48)), { code: 'RS409' })
   await t.rejects(ack('nonsense'), { code: 'RS409' })
-  const { rows } = await pool.query(
-    `select s.id from rouse.leases s join rouse.groups g on g.id = s.group_id
-     join rouse.queues q on q.id = g.queue_id where q.name = $1`,
-    [queue],
-  )
-  t.same((await ack(rows[0].id)).rows, [{ done: 2 }], 'the rest')
+  t.same((await ack(second.receipt)).rows, [{ done: 1 }])
+  t.same((await ack(body.leaseId)).rows, [{ done: 1 }], 'the last message')
+  await t.rejects(ack(body.leaseId), { code: 'RS409', message: /no longer holds/ })
+  const { status, messages } = (await api.get(`/messages?queue=${queue}&status=completed`)).body
+  t.equal(messages.length, 3, status)
+})
+
+test('a leaseId over several partitions is refused by ack_in, and changes nothing', async (t) => {
+  const queue = 'wide'
+  await api.push(...['a', 'b'].map((partition) => ({ queue, partition, payload: 1 })))
+  const { body } = await api.pop(queue, '?batch=2&partitions=2')
+  t.equal(body.messages.length, 2)
+  const ack = (lease: string, type: string) =>
+    node.database.pool.query(`select rouse.ack_in($1::${type})`, [lease])
+  await t.rejects(ack(body.leaseId, 'text'), { code: 'RS409' })
+  await t.rejects(ack(body.leaseId, 'uuid'), { code: 'RS409' })
+  for (const { receipt } of body.messages) await ack(receipt, 'text')
+  t.equal((await api.post(`/lease/${body.leaseId}/extend`)).status, 409)
 })

@@ -3,6 +3,7 @@ export type { Barrier } from './barrier.ts'
 export { containerSource } from './container-source.ts'
 export type { TestDatabase, TestDatabaseOptions } from './database.ts'
 export { testDatabase } from './database.ts'
+export { copyByDump, dumpMajor, dumpMissing } from './dump.ts'
 export { embeddedSource, startDiscardedPostgres, testServerSettings } from './embedded-source.ts'
 export type { EventuallyOptions } from './eventually.ts'
 export { eventually } from './eventually.ts'
@@ -24,6 +25,7 @@ export {
   raiseLoopback,
   runInPrivateNetwork,
 } from './private-network.ts'
+export { programMissing, programPath } from './programs.ts'
 export type { Random } from './random.ts'
 export { seededRandom } from './random.ts'
 export type { TestPostgresOptions } from './test-postgres.ts'

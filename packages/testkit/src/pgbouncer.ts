@@ -1,10 +1,10 @@
 // A pgbouncer in transaction mode in front of a test's PostgreSQL, if pgbouncer is installed.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { chown, mkdtemp, writeFile } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from '@rouse/database'
+import { programMissing, programPath } from './programs.ts'
 
 export interface Pgbouncer {
   /** The URL of the same database through pgbouncer. */
@@ -19,15 +19,10 @@ export interface PgbouncerOptions {
   readonly poolSize?: number
 }
 
-/** Debian installs pgbouncer in a folder that is only in root's PATH. */
-const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-const program = folders
-  .map((folder) => join(folder, 'pgbouncer'))
-  .find((path) => path.startsWith('/') && existsSync(path))
+const program = programPath('pgbouncer')
 
 /** For the `skip` of a test: false if pgbouncer is installed, else the reason. */
-export const pgbouncerMissing: string | false =
-  program === undefined && 'pgbouncer is not installed (Debian: apt-get install pgbouncer)'
+export const pgbouncerMissing: string | false = programMissing('pgbouncer')
 
 const poolSizeDefault = 8
 const startAttemptsMax = 5

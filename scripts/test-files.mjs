@@ -22,6 +22,7 @@ const long = [
   'apps/broker/test/cluster/restarts.test.ts',
   'apps/broker/test/cluster/unannounced-commits.test.ts',
   'apps/broker/test/database/postgres-hosts.test.ts',
+  'apps/broker/test/database/restored-copy.test.ts',
   'apps/cli/test/doctor.test.ts',
   'packages/gossip/test/simulation/simulation.test.ts',
   'test/chaos/bugs/caught.test.ts',

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { ackVerb } from './commands/ack.ts'
+import { adoptCopyVerb } from './commands/adopt-copy.ts'
 import { applyVerb } from './commands/apply.ts'
 import { benchVerb } from './commands/bench.ts'
 import { completionVerb } from './commands/completion.ts'
@@ -26,7 +27,7 @@ const verbs = [
   devVerb, serveVerb,
   pushVerb, popVerb, ackVerb, tailVerb,
   queuesVerb, messagesVerb, dlqVerb, groupsVerb, nodesVerb, statsVerb, whyVerb, topVerb,
-  benchVerb, doctorVerb, migrateVerb, applyVerb, completionVerb,
+  benchVerb, doctorVerb, migrateVerb, adoptCopyVerb, applyVerb, completionVerb,
 ]
 
 export function createProgram(): Command {

@@ -21,7 +21,7 @@ begin
   return jsonb_build_object(
     'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,
     'sizeMax', v.size_max, 'size', case when v.size_max > 0 then rouse.queue_size(v.id) end, 'inFlightMax', v.in_flight_max,
-    'windowMs', v.window_ms,
+    'windowMs', v.window_ms, 'copyOf', rouse.copied_from(),
     'evictMs', case when v.retention_enabled then least(nullif(v.retention_ms, 0), nullif(v.ttl_ms, 0), nullif(v.wait_ms_max, 0)) end,
     'messages', (select coalesce(sum(p.head - p.tail), 0) from rouse.partitions p where p.queue_id = v.id),
     'scheduled', v_scheduled.count,

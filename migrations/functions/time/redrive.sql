@@ -183,7 +183,7 @@ end $$;
 -- so that other redrives get their turn.
 -- Parameters: the node.
 -- Result: wake hints; then a last row without a hint, with the ms until the next step, null if nothing is
---   left. No row if no step is due or another node runs it.
+--   left. No row if no step is due, another node runs it, or this is a copy (cluster.sql).
 -- Locks: the row of rouse.chores with SKIP LOCKED, the redrive, then as redrive_letters. The step waits at
 --   most 100 ms for each lock.
 create or replace function rouse.redrive_step(p_holder text)
@@ -204,7 +204,7 @@ declare
 begin
   perform rouse.raise_durability();
   perform from rouse.chores c where c.name = 'redrive' and c.next_at <= rouse.now() for no key update skip locked;
-  if not found then
+  if not found or rouse.is_copy() then
     return;
   end if;
   -- barrier: redrive-step-locked

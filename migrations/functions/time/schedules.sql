@@ -3,7 +3,7 @@
 
 -- The schedules that are due.
 -- Parameters: the maximum, and queues whose schedules are left out.
--- Result: one row per schedule, with the database's time. The payload is included only if the node must
+-- Result: one row per schedule, with the database's time; none in a copy (cluster.sql). The payload is included only if the node must
 --   encrypt it. That is so if the queue is encrypted, if the queue does not exist and would be encrypted, or
 --   if the stored payload is encrypted.
 -- Locks: none.
@@ -20,7 +20,7 @@ begin
     case when starts_with(s.payload, 'enc1') or coalesce(q.encryption, (select rouse.encrypts_by_default()))
       then s.payload end
   from rouse.schedules s left join rouse.queues q on q.name = s.queue
-  where s.next_at <= v_now and s.queue <> all (p_without) order by s.next_at, s.id limit p_limit;
+  where s.next_at <= v_now and s.queue <> all (p_without) and not (select rouse.is_copy()) order by s.next_at, s.id limit p_limit;
 end $$;
 
 -- Fires ticks of a schedule, once in the whole cluster: pushes a message for each tick and advances the
@@ -30,7 +30,7 @@ end $$;
 --   and the new next_at. With encryption: the stored payload that the caller read, the payload of each tick,
 --   and the payload to store from now on. If the payload was changed meanwhile, nothing happens and the
 --   schedule stays due.
--- Result: wake hints; no row if another call was first or there was no tick to fire.
+-- Result: wake hints; no row if another call was first, there was no tick to fire, or this is a copy.
 -- Locks: the schedule with SKIP LOCKED, then as push. It waits at most 250 ms for each lock.
 create or replace function rouse.fire_schedule(
   p_id bigint, p_seen timestamptz, p_message_ids uuid[], p_ticks timestamptz[], p_next timestamptz,
@@ -44,6 +44,9 @@ declare
   v_ticks constant integer := cardinality(p_ticks);
 begin
   perform rouse.require_read_committed();
+  if rouse.is_copy() then
+    return;
+  end if;
   select s.* into v from rouse.schedules s where s.id = p_id for no key update skip locked;
   if not found or v.next_at is distinct from p_seen or v.payload <> p_seen_payload then
     return;

@@ -79,6 +79,8 @@ export {
 } from './queues/queues.ts'
 export type { ConsumerGroupStats, QueueFilter, QueueStats } from './queues/stats.ts'
 export { stats, statsOfMatching, statsOfNamed, statsPage } from './queues/stats.ts'
+export type { AdoptedCopy, CopyState, Original } from './server/copy.ts'
+export { adoptCopy, readCopyState } from './server/copy.ts'
 export type { Pool, RoleSetting } from './server/health.ts'
 export {
   isBehindPooler,

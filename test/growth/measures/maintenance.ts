@@ -1,10 +1,12 @@
 // Calls that nodes make on their own: when a timer ends, once a second, or once a minute.
 import {
+  adoptCopy,
   dueSchedules,
   dueTimes,
   encryptedQueues,
   exchangeNodes,
   groupsWithWork,
+  joinCluster,
   promotePartition,
   promoteReady,
   promoteScheduled,
@@ -194,6 +196,12 @@ export const maintenance: readonly Measure[] = [
     ),
   },
   { name: 'the exchange between nodes', call: (probe) => exchangeNodes(probe, node, 60_000) },
+  { name: 'a node that joins', call: joinCluster },
+  {
+    name: 'a restored copy that is adopted',
+    prepare: prepared(`update rouse.cluster set database_name = 'original'`),
+    call: adoptCopy,
+  },
   { name: 'a node that leaves', call: (probe) => removeNode(probe, node, day) },
   {
     name: 'the fallback poll of 100 wait groups',

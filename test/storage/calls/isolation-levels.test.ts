@@ -48,6 +48,8 @@ const calls = [
   `rouse.cancel_redrive('${lease}')`,
   `rouse.redrive_step('me')`,
   `rouse.purge_letters('q', '{}', null, 1)`,
+  'rouse.join_cluster()',
+  'rouse.adopt_copy()',
 ]
 
 for (const level of ['repeatable read', 'serializable']) {

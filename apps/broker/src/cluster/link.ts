@@ -1,7 +1,6 @@
 // Connects the SharedStateHost and the timers of a primary to its peers, by gossip and the node registry.
 // Only hints pass through here; if one is lost, the fallback poll finds the messages.
 
-import { hostname } from 'node:os'
 import {
   type Hint as GossipHint,
   GossipNode,
@@ -11,13 +10,15 @@ import {
   presets,
 } from '@rouse/gossip'
 import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import type { ClusterIdentity, NodeRecord, SeenNode } from '@rouse/storage'
+import type { ClusterIdentity, NodeRecord, Original, SeenNode } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
+import { reachable } from '../config/address-checks.ts'
 import type { Config } from '../config/config.ts'
 import { wordsOf } from '../config/setting.ts'
 import type { Logger } from '../log.ts'
 import { version } from '../version.ts'
+import { CopiedDatabase } from './copied-database.ts'
 import { DifferingDefaults } from './differing-defaults.ts'
 import { fromGossip, interestKey, keysOf, type QueueHintKind, toGossip } from './hint-codec.ts'
 import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
@@ -70,6 +71,8 @@ export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {
 export interface ClusterStats {
   readonly url: string | null
   readonly version: string
+  /** Null unless this database is a copy that was not adopted. */
+  readonly copy_of: Original | null
   readonly peers: readonly PeerStats[]
   readonly gossip: GossipStats & { readonly address: string }
 }
@@ -88,6 +91,7 @@ export class ClusterLink {
   readonly #silent = new SilentPeers()
   readonly #ownGroups = new OwnGroups()
   readonly #defaults: DifferingDefaults
+  readonly #copied: CopiedDatabase
   #registry: NodeRegistry | undefined
   #address = ''
   #httpUrl: string | null = null
@@ -100,6 +104,7 @@ export class ClusterLink {
     const { config, identity, log, host } = options
     this.#options = options
     this.#defaults = new DifferingDefaults(config.queueDefaults, log)
+    this.#copied = new CopiedDatabase(log)
     this.#gossip = new GossipNode({
       clusterId: identity.clusterId,
       nodeId: config.nodeId,
@@ -132,7 +137,7 @@ export class ClusterLink {
       clock,
       log,
       own: () => this.#own(),
-      onNodes: (others) => this.#discovered(others),
+      onNodes: (others, copyOf) => this.#discovered(others, copyOf),
       onSuperseded,
     })
     await this.#registry.start()
@@ -212,6 +217,7 @@ export class ClusterLink {
     return {
       url: this.#httpUrl,
       version,
+      copy_of: this.#copied.original ?? null,
       peers: [...ids].sort().map((id) => {
         const node = listed.find((one) => one.id === id)
         const { nodeId: _, ...peer } = heard.find((one) => one.nodeId === id) ?? { nodeId: id }
@@ -287,7 +293,8 @@ export class ClusterLink {
     return true
   }
 
-  #discovered(others: readonly SeenNode[]): void {
+  #discovered(others: readonly SeenNode[], copyOf: Original | undefined): void {
+    this.#copied.seen(copyOf)
     this.#gossip.discovered(others.map(({ gossipAddress }) => gossipAddress))
     this.#defaults.compare(others)
     this.#checkSilentPeers()
@@ -326,10 +333,4 @@ const gossipKinds: Readonly<Record<'available' | 'free', QueueHintKind>> = {
 
 function isGone({ state }: PeerView): boolean {
   return state === 'dead' || state === 'left'
-}
-
-/** The URL for peers. A server that listens on all interfaces is advertised by its host name. */
-function reachable(url: string, host: string): string {
-  if (host !== '0.0.0.0' && host !== '::') return url
-  return `http://${hostname()}:${new URL(url).port}`
 }

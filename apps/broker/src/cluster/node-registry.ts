@@ -6,6 +6,7 @@ import {
   exchangeNodes,
   type NodeExchange,
   type NodeRecord,
+  type Original,
   removeNode,
   type SeenNode,
 } from '@rouse/storage'
@@ -27,7 +28,8 @@ export interface NodeRegistryOptions {
   readonly log: Logger
   /** The content of our row, read again in every round. */
   readonly own: () => NodeRecord
-  readonly onNodes: (others: readonly SeenNode[]) => void
+  /** Called in every round. `copyOf`: this database is a copy that was not adopted. */
+  readonly onNodes: (others: readonly SeenNode[], copyOf: Original | undefined) => void
   /** Called once, when a living process that started later uses our id. */
   readonly onSuperseded: (by: SeenNode) => void
 }
@@ -65,7 +67,7 @@ export function createNodeRegistry(options: NodeRegistryOptions): NodeRegistry {
       others = exchange.others
       readAtMs = clock.nowMs()
       failing = false
-      if (running) onNodes(others)
+      if (running) onNodes(others, exchange.copyOf)
     } catch (error) {
       // Keeps the last result: nodes may be alive although the database is unavailable.
       if (running && !failing) {

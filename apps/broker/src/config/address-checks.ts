@@ -1,5 +1,6 @@
 // Rejects addresses that cannot be bound or reached, before the node tries to use them.
 import { isIP } from 'node:net'
+import { hostname } from 'node:os'
 import { parseAddress } from '@rouse/gossip'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
@@ -35,4 +36,10 @@ function checkUrl(url: string): void {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return
   const problem = 'must be a URL that begins with http:// or https://'
   throw new ConfigError('ROUSE_ADVERTISE_URL', `${problem}: ${JSON.stringify(url)}`)
+}
+
+/** The URL for peers. A server that listens on all interfaces is advertised by its host name. */
+export function reachable(url: string, host: string): string {
+  if (host !== '0.0.0.0' && host !== '::') return url
+  return `http://${hostname()}:${new URL(url).port}`
 }

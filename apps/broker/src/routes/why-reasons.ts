@@ -1,6 +1,6 @@
 // Explains why nothing is delivered: turns facts into sentences, the likeliest reason first.
 import type { WhyReason } from '@rouse/protocol'
-import type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from '@rouse/storage'
+import type { GroupFacts, HeldLane, IdleFacts, Original, QueueFacts } from '@rouse/storage'
 
 export interface WhyOptions {
   readonly queue: string
@@ -31,7 +31,13 @@ export function explain(facts: QueueFacts, options: WhyOptions): Reason[] {
     }
   }
   reasons.push(...explainQueue(facts, reasons, options))
+  if (facts.copyOf !== null) reasons.push(explainCopy(facts.copyOf))
   return reasons
+}
+
+function explainCopy({ database, systemIdentifier }: Original): Reason {
+  const text = `This database is a copy of database "${database}": schedules and redrives do not run here until \`rouse adopt-copy\`.`
+  return { code: 'database_copy', text, database, systemIdentifier }
 }
 
 function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions): Reason[] {

@@ -35,11 +35,11 @@ ROUSE_DATABASE_URL=postgres://… rouse doctor`,
     )
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
-      const findings: Finding[] = [
+      const findings = withoutRepeats([
         ...(await checkNodes(api)),
         ...(await checkDatabase(options.databaseUrl, options.listenUrl, await readNodes(api))),
         ...checkMachine(),
-      ]
+      ])
       if (!output.isHuman) output.json(findings)
       else {
         for (const { state, what, fix } of findings) {
@@ -51,4 +51,9 @@ ROUSE_DATABASE_URL=postgres://… rouse doctor`,
       if (problems > 0)
         throw new CliError('failed', `${problems} problem${problems === 1 ? '' : 's'} found`)
     })
+}
+
+/** Nodes and the database report some problems in the same words. */
+function withoutRepeats(findings: readonly Finding[]): Finding[] {
+  return findings.filter(({ what }, i) => findings.findIndex((one) => one.what === what) === i)
 }

@@ -7,6 +7,7 @@ import {
   readSettingIfAny,
 } from '@rouse/storage'
 import { wallMs } from '../clock.ts'
+import { checkCopy } from './copy-check.ts'
 import { checkServerDefaults, type NodeDefaults } from './defaults-check.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 import { checkSession } from './session-checks.ts'
@@ -44,6 +45,7 @@ export async function checkDatabase(
       ...(await checkSession(url)),
       ...(await checkConnections(pool, nodes)),
       await checkSchema(pool),
+      ...(await checkCopy(pool)),
       ...(await checkServerDefaults(pool, nodes)),
       await checkPooler(pool),
       await checkListen(listenUrl ?? url),

@@ -1,5 +1,6 @@
 import type { Api, Json } from '../api.ts'
 import { absence } from '../format.ts'
+import { copyFound } from './copy-check.ts'
 import type { ConfiguredNode } from './database-checks.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
@@ -53,6 +54,7 @@ async function checkCluster(api: Api): Promise<Finding[]> {
     ...checkDefaults(body.nodes),
     ...body.nodes.flatMap(checkSkew),
     ...checkRetention(body.nodes),
+    ...checkCopies(body.nodes),
   ]
 }
 
@@ -156,4 +158,10 @@ function checkHolding(group: Json): Finding {
       `${isPartial ? 'at least ' : ''}${messages} messages that retention would remove, the oldest of ${oldestAt}, ${end}`,
     'start its consumers, or delete the group if it is not needed; ROUSE_IDLE_GROUP_SECONDS limits how long it keeps messages',
   )
+}
+
+/** All nodes share the database, so one finding is enough. */
+function checkCopies(nodes: readonly Json[]): Finding[] {
+  const copy = nodes.find((node) => node.copy_of != null)?.copy_of
+  return copy === undefined ? [] : [copyFound(copy)]
 }

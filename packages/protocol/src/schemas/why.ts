@@ -18,6 +18,7 @@ export const whyCodes = [
   'idle_group',
   'empty',
   'dead_letters',
+  'database_copy',
 ] as const
 
 export const WhyQuerySchema = Type.Object({ consumerGroup: Type.Optional(Name()) })

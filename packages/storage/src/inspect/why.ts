@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
+import type { Original } from '../server/copy.ts'
 
 /** A failed message that blocks its lane. */
 export interface HeldLane {
@@ -57,6 +58,8 @@ export interface QueueFacts {
   readonly size: number | null
   readonly inFlightMax: number
   readonly windowMs: number
+  /** If this database is a copy that was not adopted. */
+  readonly copyOf: Original | null
   /** The age in ms at which unconsumed messages are removed; null: never. */
   readonly evictMs: number | null
   readonly messages: number

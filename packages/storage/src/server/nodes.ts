@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
+import type { Original } from './copy.ts'
 
 /** A node's description of itself. */
 export interface NodeRecord {
@@ -29,10 +30,11 @@ export interface ClusterIdentity {
 export async function joinCluster(pool: pg.Pool): Promise<ClusterIdentity> {
   const [row] = await callStatement(
     pool,
-    `select id::text, nextval('rouse.incarnations')::float8 from rouse.cluster`,
+    `select rouse.join_cluster()::text, nextval('rouse.incarnations')::float8`,
   )
-  if (row === undefined) throw new Error('rouse.cluster holds no row')
-  return { clusterId: row[0] as string, incarnation: row[1] as number }
+  const clusterId = row?.[0] as string | null | undefined
+  if (typeof clusterId !== 'string') throw new Error('rouse.cluster holds no row')
+  return { clusterId, incarnation: row?.[1] as number }
 }
 
 export interface NodeExchange {
@@ -44,6 +46,8 @@ export interface NodeExchange {
   readonly namesake: SeenNode | undefined
   /** All other nodes that wrote their row recently. */
   readonly others: readonly SeenNode[]
+  /** If this database is a copy that was not adopted. */
+  readonly copyOf: Original | undefined
 }
 
 /**
@@ -81,7 +85,7 @@ export async function exchangeNodes(
      select (extract(epoch from at) * 1000)::float8, exists (select from written),
        n.id, n.incarnation::float8, n.http_url, n.gossip_address, n.version,
        (extract(epoch from at - n.started_at) * 1000)::float8,
-       (extract(epoch from at - n.last_seen_at) * 1000)::float8, n.queue_defaults
+       (extract(epoch from at - n.last_seen_at) * 1000)::float8, n.queue_defaults, rouse.copied_from()
      from clock
      left join caught_up on true
      left join rouse.nodes n on n.last_seen_at > at - $6 * interval '1 millisecond'
@@ -103,6 +107,7 @@ export async function exchangeNodes(
     written,
     namesake: written ? undefined : nodes.find(({ id }) => id === own.id),
     others: nodes.filter(({ id }) => id !== own.id),
+    copyOf: (rows[0]?.[10] as Original | null) ?? undefined,
   }
 }
 

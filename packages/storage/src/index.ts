@@ -1,3 +1,12 @@
+export type { KeyRow, KeyTable, LiveKey, NewKey } from './auth/keys.ts'
+export {
+  createKey,
+  findKey,
+  listKeys,
+  markKeysUsed,
+  readKeyTable,
+  revokeKey,
+} from './auth/keys.ts'
 export type { AckedBatch, AckItem, AckStatus } from './delivery/ack.ts'
 export { ack } from './delivery/ack.ts'
 export type { AckAndPopRequest, AckAndPopResult } from './delivery/ack-and-pop.ts'

@@ -1,19 +1,37 @@
 import {
   addTrace,
   attemptTraces,
+  createKey,
   findMessage,
   findRedrive,
   forgetfulQueue,
   holdingsOf,
+  markKeysUsed,
   partitionNames,
   purgeUnderWay,
   queueFacts,
   queueOptions,
   queuePlace,
+  readKeyTable,
+  revokeKey,
 } from '@rouse/storage'
 import type { Measure } from '../support/measure.ts'
 
+const key = {
+  id: 'aaaaaaaaaaaa',
+  name: 'k',
+  hash: Buffer.alloc(32),
+  grants: ['push:*'],
+  limits: {},
+  createdBy: 'me',
+  expiresAt: null,
+}
+
 export const lookups: readonly Measure[] = [
+  { name: 'an API key created', call: (probe) => createKey(probe, key) },
+  { name: 'an API key revoked', call: (probe) => revokeKey(probe, key.id) },
+  { name: 'API keys marked as used', call: (probe) => markKeysUsed(probe, [key.id]) },
+  { name: 'the live API keys', call: (probe) => readKeyTable(probe) },
   {
     name: 'a message of the hot queue by its key',
     call: (probe, { partitions, size }) => findMessage(probe, partitions.hot, `k${size.hot - 7}`),

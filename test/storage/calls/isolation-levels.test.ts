@@ -50,6 +50,9 @@ const calls = [
   `rouse.purge_letters('q', '{}', null, 1)`,
   'rouse.join_cluster()',
   'rouse.adopt_copy()',
+  `rouse.create_key('a', 'n', ''::bytea, '{}', '{}', 'me', null, false)`,
+  `rouse.revoke_key('a', 0)`,
+  `rouse.mark_keys_used('{a}')`,
 ]
 
 for (const level of ['repeatable read', 'serializable']) {

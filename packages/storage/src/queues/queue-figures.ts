@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
-import type { QueueFilter } from './stats.ts'
+import { findQueues, type QueueFilter } from './stats.ts'
 
 /** What operators see of a queue; `queue_figures.sql` defines the numbers. */
 export interface QueueFigures {
@@ -31,11 +31,11 @@ export async function figuresOfMatching(
   pool: pg.Pool,
   filter: QueueFilter,
 ): Promise<QueueFigures[]> {
-  const { after, offset = 0, limit, search, namespace, task } = filter
+  const found = findQueues(filter)
   const rows = await callStatement(
     pool,
-    `select ${columns} from rouse.queue_figures(rouse.find_queues($1, $2, $3, $4, $5, $6))`,
-    [after, offset, limit, search, namespace, task],
+    `select ${columns} from rouse.queue_figures(${found.call})`,
+    found.values,
   )
   return rows.map(readFigures)
 }

@@ -69,17 +69,32 @@ export interface QueueFilter {
   readonly search?: string | undefined
   readonly namespace?: string | undefined
   readonly task?: string | undefined
+  /** Only queues with these names or prefixes. */
+  readonly visible?:
+    | { readonly names: readonly string[]; readonly prefixes: readonly string[] }
+    | undefined
 }
 
 /** The same for a page of the queues that match a filter, by name. */
 export async function statsOfMatching(pool: pg.Pool, filter: QueueFilter): Promise<QueueStats[]> {
-  const { after, offset = 0, limit, search, namespace, task } = filter
+  const found = findQueues(filter)
   const rows = await callStatement(
     pool,
-    `select ${columns} from rouse.stats_of(rouse.find_queues($1, $2, $3, $4, $5, $6))`,
-    [after, offset, limit, search, namespace, task],
+    `select ${columns} from rouse.stats_of(${found.call})`,
+    found.values,
   )
   return readQueues(rows)
+}
+
+/** The call that finds the queues of a filter, and its parameters. */
+export function findQueues(filter: QueueFilter): { call: string; values: readonly unknown[] } {
+  const { after, offset = 0, limit, search, namespace, task, visible } = filter
+  const values = [after, offset, limit, search, namespace, task]
+  if (visible === undefined) return { call: 'rouse.find_queues($1, $2, $3, $4, $5, $6)', values }
+  return {
+    call: 'rouse.find_visible_queues($1, $2, $3, $4, $5, $6, $7, $8)',
+    values: [...values, visible.names, visible.prefixes],
+  }
 }
 
 function readQueues(rows: readonly unknown[][]): QueueStats[] {

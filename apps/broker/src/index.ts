@@ -1,3 +1,6 @@
+export { newApiKey } from './auth/api-key.ts'
+export type { IssuedKey, KeyRequest } from './auth/issue-key.ts'
+export { issueKey, readKeyRequest, rotateKey } from './auth/issue-key.ts'
 export type { Config, ConfigRequest, ConfigSources } from './config/config.ts'
 export { describeConfig, loadConfig } from './config/config.ts'
 export { ConfigError } from './config/config-error.ts'

@@ -1,10 +1,11 @@
 // The messages between a primary and its workers. All messages of one tick are sent together.
 //
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
-//                      scheduled · pollDue · hintsLost · outcomeUnknown · workerStats · askStats
-//   primary → worker   grant · hintsWanted · configured · drain · stats
+//                      scheduled · pollDue · hintsLost · outcomeUnknown · workerStats · askStats · askKeys · keysUsed
+//   primary → worker   grant · hintsWanted · configured · drain · stats · keys
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
+import type { KeyTable } from '@rouse/storage'
 
 export type WorkerMessage =
   | { readonly type: 'ready'; readonly url: string }
@@ -36,6 +37,9 @@ export type WorkerMessage =
   | { readonly type: 'outcomeUnknown' }
   | { readonly type: 'workerStats'; readonly stats: WorkerStats }
   | { readonly type: 'askStats'; readonly id: number }
+  /** Asks for the API keys. `haveChanged`: as they are now, not as they were read last. */
+  | { readonly type: 'askKeys'; readonly id: number; readonly haveChanged: boolean }
+  | { readonly type: 'keysUsed'; readonly ids: readonly string[] }
 
 /** A time by the database's clock, or a delay from now. */
 export type Due = { readonly atMs: number } | { readonly inMs: number }
@@ -60,6 +64,8 @@ export type PrimaryMessage =
   /** Queue options have changed, or may have changed, on some node. The worker refreshes its caches. */
   | { readonly type: 'configured' }
   | { readonly type: 'drain' }
+  /** The API keys were read. Without a table they have not changed. `id`: the request that this answers. */
+  | { readonly type: 'keys'; readonly table?: KeyTable; readonly id?: number }
   | {
       readonly type: 'stats'
       readonly id: number

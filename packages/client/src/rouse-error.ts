@@ -9,6 +9,8 @@ export type ErrorCode =
   | 'invalid_delay'
   | 'invalid_headers'
   | 'invalid_status'
+  | 'unauthenticated'
+  | 'forbidden'
   | 'not_found'
   | 'route_not_found'
   | 'method_not_allowed'

@@ -13,7 +13,7 @@ export type { GossipCoreOptions, GossipPorts, PeerEvent, Settle } from './ports.
 export type { GossipPreset, PresetName } from './preset.ts'
 export { presets } from './preset.ts'
 export type { Address } from './transport/address.ts'
-export { formatAddress, parseAddress } from './transport/address.ts'
+export { formatAddress, isLoopback, parseAddress } from './transport/address.ts'
 export { MemoryNetwork } from './transport/memory-transport.ts'
 export type { Transport } from './transport/transport.ts'
 export { UdpTransport } from './transport/udp-transport.ts'

@@ -9,6 +9,8 @@ export const errorRegistry = {
   invalid_delay: { status: 400, title: 'A delay is not valid', retryable: false },
   invalid_headers: { status: 400, title: 'Message headers are not valid', retryable: false },
   invalid_status: { status: 400, title: 'There is no such status', retryable: false },
+  unauthenticated: { status: 401, title: 'A valid credential is missing', retryable: false },
+  forbidden: { status: 403, title: 'The credential does not allow this', retryable: false },
   not_found: { status: 404, title: 'Not found', retryable: false },
   route_not_found: { status: 404, title: 'There is no such route', retryable: false },
   method_not_allowed: { status: 405, title: 'Method not allowed', retryable: false },

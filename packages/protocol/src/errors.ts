@@ -81,6 +81,8 @@ export interface Problem {
   /** Only for `consumer_transaction_open`. */
   readonly leases?: number
   readonly oldestLeaseAgeMs?: number
+  /** Only for `forbidden`: the missing grant. */
+  readonly grant?: string
   /** Repeats the detail under the name that old clients read. */
   readonly error: string
 }

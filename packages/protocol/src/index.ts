@@ -1,6 +1,7 @@
 export { allFaults, readEach, readFields } from './all-faults.ts'
 export { answers } from './api/answers.ts'
-export type { Endpoint, RequestSchema } from './api/endpoint.ts'
+export type { Endpoint, Needs, RequestSchema, Target, Verb } from './api/endpoint.ts'
+export { verbs } from './api/endpoint.ts'
 export { endpoints } from './api/endpoints.ts'
 export type { Example } from './api/examples.ts'
 export { exampleParams, examples } from './api/examples.ts'
@@ -115,6 +116,23 @@ export {
   SeekBodySchema,
   SubscriptionBodySchema,
 } from './schemas/groups.ts'
+export type {
+  Key,
+  KeyBody,
+  KeysAnswer,
+  NewKeyAnswer,
+  RevokedKeyAnswer,
+  RotateKeyBody,
+} from './schemas/keys.ts'
+export {
+  KeyBodySchema,
+  KeySchema,
+  KeysAnswerSchema,
+  keyPresets,
+  NewKeyAnswerSchema,
+  RevokedKeyAnswerSchema,
+  RotateKeyBodySchema,
+} from './schemas/keys.ts'
 export type { ExtendAnswer, ExtendBody, ReleaseAnswer } from './schemas/lease.ts'
 export { ExtendAnswerSchema, ExtendBodySchema, ReleaseAnswerSchema } from './schemas/lease.ts'
 export type { MessageAnswer, MessagesAnswer, MessagesQuery } from './schemas/messages.ts'

@@ -27,7 +27,7 @@ export function describeNodes(stats: NodeStats): { readonly nodes: readonly Node
 /** The body of `GET /stats?scope=cluster`: the stats of every node, and totals. */
 export async function clusterStats(
   own: NodeStats,
-  ask: (url: string) => Promise<unknown> = fetchStats,
+  ask: (url: string) => Promise<unknown>,
 ): Promise<NodeStats> {
   // Nodes that left are omitted. A dead node is listed as unreachable without a request, which would only
   // time out.
@@ -67,8 +67,14 @@ function isGone({ state, heardAgoMs = 0, wroteAgoMs }: Peer): boolean {
   return state === 'dead' && (wroteAgoMs ?? Number.POSITIVE_INFINITY) >= heardAgoMs
 }
 
-async function fetchStats(url: string): Promise<unknown> {
-  const response = await fetch(`${url}/stats`, { signal: AbortSignal.timeout(answerMsMax) })
+/** `authorization` returns the credential of this node. */
+export function askingAs(authorization: () => string): (url: string) => Promise<unknown> {
+  return (url) => fetchStats(url, authorization())
+}
+
+async function fetchStats(url: string, authorization: string): Promise<unknown> {
+  const signal = AbortSignal.timeout(answerMsMax)
+  const response = await fetch(`${url}/stats`, { signal, headers: { authorization } })
   if (!response.ok) throw new Error(`it answered ${response.status}`)
   return await response.json()
 }

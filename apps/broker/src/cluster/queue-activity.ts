@@ -1,7 +1,7 @@
 // What happens in queues right now, on all nodes that answer: this is in the memory of the nodes, not in the
 // database.
 import type { BrokerContext } from '../worker/context.ts'
-import { clusterStats } from './cluster-stats.ts'
+import { askingAs, clusterStats } from './cluster-stats.ts'
 
 /** Waiting pops by queue; pops of a namespace or task are counted under `namespace:task`. */
 export type WaitingByQueue = Readonly<Record<string, number>>
@@ -17,11 +17,12 @@ const freshMs = 1_000
 export function createQueueActivity({
   stats,
   clock,
-}: Pick<BrokerContext, 'stats' | 'clock'>): () => Promise<WaitingByQueue> {
+  nodeAuthorization,
+}: Pick<BrokerContext, 'stats' | 'clock' | 'nodeAuthorization'>): () => Promise<WaitingByQueue> {
   let last: { readonly atMs: number; readonly activity: Promise<WaitingByQueue> } | undefined
 
   async function read(): Promise<WaitingByQueue> {
-    const { nodes } = await clusterStats(await stats())
+    const { nodes } = await clusterStats(await stats(), askingAs(nodeAuthorization))
     return sumByName((nodes as readonly NodeStats[]).map(({ waiting }) => waiting.by_queue ?? {}))
   }
 

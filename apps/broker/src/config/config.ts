@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { parseConnectionTarget } from '@rouse/database'
 import { checkAdvertise, checkNodeId, checkPeers, checkSecrets } from '@rouse/gossip'
+import { apiKeyId } from '../auth/api-key.ts'
 import { readEncryptionKeys } from '../encryption/payload-cipher.ts'
 import { checkAddresses } from './address-checks.ts'
 import { ConfigError } from './config-error.ts'
@@ -34,7 +35,7 @@ export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly args: readonly string[]
   readonly readFile: (path: string) => string
-  /** A worker does not read the gossip secret, so it can start while the secret file is being replaced. */
+  /** A worker does not read the secrets of the primary, so it can start while their files are being replaced. */
   readonly isWorker: boolean
 }
 
@@ -44,6 +45,9 @@ const all: Readonly<Record<string, Setting<unknown>>> = {
     Object.entries(queueDefaultSettings).map(([name, setting]) => [defaultKey(name), setting]),
   ),
 }
+
+/** Secrets that only the primary uses. */
+const primaryOnly: readonly string[] = ['gossipSecret', 'initialAdminKey']
 
 export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest {
   const env = sources.env ?? process.env
@@ -55,7 +59,7 @@ export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest 
   const file = path === undefined ? {} : readConfigFile(path, readFile)
   const values: Record<string, unknown> = {}
   for (const [key, setting] of Object.entries(all)) {
-    if (isWorker && key === 'gossipSecret') continue
+    if (isWorker && primaryOnly.includes(key)) continue
     values[key] = resolve(key, setting, { file, env, flags: flags.values, readFile })
   }
   const config = complete(values, isWorker ? process.ppid : process.pid)
@@ -127,6 +131,7 @@ function complete(values: Record<string, unknown>, primaryPid: number): Config {
   }
   checkConnections(values)
   checkEncryption(values)
+  checkInitialKey(values)
   const queueDefaults: Record<string, unknown> = {}
   for (const name of Object.keys(queueDefaultSettings)) {
     const value = values[defaultKey(name)]
@@ -200,6 +205,12 @@ function checkEncryption({
   }
 }
 
+function checkInitialKey({ initialAdminKey }: Record<string, unknown>): void {
+  if (typeof initialAdminKey !== 'string' || apiKeyId(initialAdminKey) !== undefined) return
+  const problem = 'is not an API key; "rouse keys generate" prints one'
+  throw new ConfigError('ROUSE_INITIAL_ADMIN_KEY', problem)
+}
+
 /** `--name value`, `--name=value`, `--check-config`. */
 function readFlags(args: readonly string[]): { values: Map<string, string>; checkOnly: boolean } {
   const known = Object.values(all).flatMap(({ env, secret }) =>
@@ -228,7 +239,7 @@ function readFlags(args: readonly string[]): { values: Map<string, string>; chec
  * Variables of other programs with our prefix: the client, the tests, and Kubernetes service links. Links
  * that end in PORT are recognised by their value; otherwise a mistyped setting would pass as a link.
  */
-const foreign = /^ROUSE_(URL$|TEST_|.*(SERVICE_HOST$|SERVICE_PORT(_|$)|PORT_\d))/
+const foreign = /^ROUSE_(URL$|TOKEN$|TOKEN_FILE$|TEST_|.*(SERVICE_HOST$|SERVICE_PORT(_|$)|PORT_\d))/
 
 function refuseUnknown(env: ConfigSources['env']): void {
   const known = Object.values(all).flatMap(({ env: name, secret }) =>

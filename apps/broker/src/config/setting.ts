@@ -80,6 +80,22 @@ export function boolean<Value extends boolean | undefined = boolean>(
   return { env, fallback, secret: false, parse, check }
 }
 
+/** A setting that is off unless it is 1 or true. */
+export function flag(env: string): Setting<boolean> {
+  const check = (value: unknown): boolean => {
+    if (typeof value === 'boolean') return value
+    throw new ConfigError(env, 'must be 1 or 0')
+  }
+  const words: Readonly<Record<string, boolean>> = {
+    '1': true,
+    true: true,
+    '0': false,
+    false: false,
+  }
+  const parse = (word: string): boolean => check(Object.hasOwn(words, word) ? words[word] : word)
+  return { env, fallback: false, secret: false, parse, check }
+}
+
 /** Comma-separated words. In a file, a list. */
 export function list(env: string): Setting<readonly string[]> {
   const check = (value: unknown): readonly string[] => {

@@ -3,7 +3,17 @@
 import { availableParallelism } from 'node:os'
 import { limits } from '@rouse/protocol'
 import { sidecarDefaults } from '@rouse/sidecar'
-import { boolean, choice, integer, integers, list, number, type Setting, text } from './setting.ts'
+import {
+  boolean,
+  choice,
+  flag,
+  integer,
+  integers,
+  list,
+  number,
+  type Setting,
+  text,
+} from './setting.ts'
 
 const MiB = 1024 * 1024
 const hourMs = 3_600_000
@@ -20,6 +30,12 @@ export const settings = {
    * One to three comma-separated keys of 32 bytes, in base64 or hex. The first encrypts, all of them decrypt.
    */
   encryptionKey: text('ROUSE_ENCRYPTION_KEY', undefined, { secret: true }),
+  /** Serves requests without credentials, on every address. */
+  insecure: flag('ROUSE_INSECURE'),
+  /** An API key that is stored at the start, with all grants, if there has never been a key. */
+  initialAdminKey: text('ROUSE_INITIAL_ADMIN_KEY', undefined, { secret: true }),
+  /** Further names of the node, which requests without credentials may have in their Host header. */
+  allowedHosts: list('ROUSE_ALLOWED_HOSTS'),
   host: text('ROUSE_HOST', '127.0.0.1'),
   port: integer('ROUSE_PORT', 4600, { min: 0, max: 65_535 }),
   workers: integer('ROUSE_WORKERS', Math.max(2, availableParallelism()), { min: 1, max: 256 }),

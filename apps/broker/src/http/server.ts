@@ -4,10 +4,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type FieldError, fieldErrors, RouseError, toProblem } from '@rouse/protocol'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
-import { anonymous } from '../auth/principal.ts'
+import { unknown } from '../auth/principal.ts'
 import { registerRoutes } from '../routes/routes.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { methodsByPath } from './allowed-methods.ts'
+import { enforceGrants } from './authorization.ts'
 import { toRouseError } from './errors.ts'
 import { parseJsonBody } from './json-body.ts'
 import { applyRequestSchemas } from './request-schemas.ts'
@@ -74,7 +75,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
   app.decorateRequest('principal')
   // Callback hooks, because each async hook would cost every request a promise.
   app.addHook('onRequest', (request, _reply, done) => {
-    request.principal = anonymous
+    request.principal = unknown
     context.counts.requests += 1
     done(encodingFault(request.url))
   })
@@ -84,6 +85,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     done(null, payload)
   })
   applyRequestSchemas(app)
+  enforceGrants(app, context)
   registerRoutes(app, context)
   return app
 }
@@ -103,6 +105,7 @@ function sendProblem(
   }
   const problem = toProblem(known, { requestId: request.id, node: context.config.nodeId })
   if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds)
+  if (known.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="rouse"')
   if (known.code === 'payload_too_large') swallowBody(request, reply)
   // Some errors of the framework skip the hooks.
   reply.header('x-request-id', request.id)

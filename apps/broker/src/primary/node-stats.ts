@@ -10,6 +10,7 @@ import type { IpcStats } from './worker-pool.ts'
 export interface NodeStatsSources {
   readonly config: Config
   readonly connections: NodeConnections
+  readonly access: string
   readonly shared: SharedStateStats
   readonly workerStats: ReadonlyMap<number, WorkerStats>
   readonly ipc: IpcStats
@@ -24,6 +25,7 @@ export interface NodeStatsSources {
 export function nodeStats({
   config,
   connections,
+  access,
   shared,
   workerStats,
   ipc,
@@ -39,6 +41,7 @@ export function nodeStats({
     node: config.nodeId,
     uptime: Math.round(uptimeMs) / 1_000,
     workers: config.workers,
+    access,
     connections_max: connections.node,
     ...others,
     mode: modeStats(mode, clock),

@@ -1,6 +1,6 @@
 // Composes a primary: the workers, the SharedStateManager, the link to peers, and the scheduler.
 
-import type { ClusterIdentity } from '@rouse/storage'
+import type { ClusterIdentity, KeyTable } from '@rouse/storage'
 import type pg from 'pg'
 import { systemClock } from '../clock.ts'
 import { ClusterLink } from '../cluster/link.ts'
@@ -10,6 +10,8 @@ import { type NodeConnections, workerEnvironment } from '../config/connections.t
 import type { Logger } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
 import { createTimeServices, type TimeServices } from '../scheduler/scheduler.ts'
+import { accessOf } from './closed-start.ts'
+import { KeyReader } from './key-reader.ts'
 import { nodeStats } from './node-stats.ts'
 import { SharedStateHost } from './shared-state-host.ts'
 import { WorkerProcesses } from './worker-pool.ts'
@@ -19,6 +21,7 @@ export interface NodeParts {
   readonly host: SharedStateHost
   readonly link: ClusterLink
   readonly time: TimeServices
+  readonly keys: KeyReader
   /** Resolves only if a process that started later uses the same node id. */
   readonly superseded: Promise<ConfigError>
 }
@@ -27,13 +30,14 @@ export interface NodePartsOptions {
   readonly config: Config
   readonly identity: ClusterIdentity
   readonly connections: NodeConnections
+  readonly keyTable: KeyTable
   readonly pool: pg.Pool
   readonly log: Logger
 }
 
 /** Creates the parts without starting them. */
 export function createNodeParts(options: NodePartsOptions): NodeParts {
-  const { config, identity, connections, pool, log } = options
+  const { config, identity, connections, keyTable, pool, log } = options
   const clock = systemClock
   const startedAtMs = clock.nowMs()
   const workers = new WorkerProcesses({
@@ -42,17 +46,20 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     clock,
     log,
   })
+  const keys = new KeyReader({ pool, log, workers, table: keyTable })
   const host = new SharedStateHost({
     config,
     clock,
     log,
     pool,
     workers,
+    keys,
     stats(shared, workerStats) {
       const uptimeMs = clock.nowMs() - startedAtMs
       const ipc = workers.ipcStats()
       const parts = { shared, workerStats, ipc, cluster: link.stats(), ...time.stats() }
-      return nodeStats({ config, connections, ...parts, uptimeMs, clock })
+      const access = accessOf(config, keys.hasKeys)
+      return nodeStats({ config, connections, access, ...parts, uptimeMs, clock })
     },
   })
   const sources = { random: Math.random, newMessageId: newMessageIds() }
@@ -76,7 +83,7 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     },
   })
   host.connect({ link, timers })
-  return { workers, host, link, time, superseded }
+  return { workers, host, link, time, keys, superseded }
 }
 
 /** Two processes with one id ignore each other and look healthy, but hints reach only one of them. */

@@ -9,11 +9,14 @@ import {
 import {
   type ClusterIdentity,
   joinCluster,
+  type KeyTable,
+  readKeyTable,
   serverConnectionsMax,
   writeNotifySetting,
   writeServerDefaults,
 } from '@rouse/storage'
 import type pg from 'pg'
+import { registerInitialKey } from '../auth/initial-key.ts'
 import type { Config } from '../config/config.ts'
 import type { Logger } from '../log.ts'
 
@@ -24,6 +27,7 @@ export interface PreparedDatabase {
   readonly identity: ClusterIdentity
   /** The server's max_connections. */
   readonly serverConnections: number
+  readonly keyTable: KeyTable
 }
 
 /**
@@ -59,7 +63,9 @@ export async function prepareDatabase(options: {
       await writeServerDefaults(pool, config.queueDefaults)
       const identity = await joinCluster(pool)
       await writeNotifySetting(pool, config.notify === 'on')
-      return { identity, serverConnections: await serverConnectionsMax(pool) }
+      await registerInitialKey(pool, config.initialAdminKey, log)
+      const keyTable = await readKeyTable(pool)
+      return { identity, serverConnections: await serverConnectionsMax(pool), keyTable }
     } catch (error) {
       if (stopping.signal.aborted) return undefined
       if (!isPassing(error)) throw error

@@ -7,6 +7,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { nodeConnections, primaryPoolMax } from '../config/connections.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
+import { mayStart } from './closed-start.ts'
 import { createNodeParts, type NodeParts } from './node.ts'
 import { type PreparedDatabase, prepareDatabase } from './prepare-database.ts'
 import { startListener } from './start-listener.ts'
@@ -45,20 +46,22 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     await listener.stop()
   }
   if (prepared === undefined) return 0
-  const { identity, serverConnections } = prepared
+  if (!mayStart(config, prepared.keyTable.hasKeys, log)) return 1
+  const { identity, serverConnections, keyTable } = prepared
   const connections = nodeConnections(config, serverConnections)
   log.info({ ...connections, serverMax: serverConnections }, 'connection limits for PostgreSQL')
 
   let parts: NodeParts
   try {
-    parts = createNodeParts({ config, identity, connections, pool, log })
+    parts = createNodeParts({ config, identity, connections, keyTable, pool, log })
     await parts.link.start()
   } catch (error) {
     log.fatal({ err: error }, 'gossip could not start')
     return 1
   }
-  const { workers, host, link, time, superseded } = parts
+  const { workers, host, link, time, keys, superseded } = parts
   process.on('SIGHUP', () => renewSecret(link, reload, log))
+  keys.start()
   const failed = workers.start(host)
   // A signal must end the node even if the database stops answering at this point.
   await Promise.race([time.start(), stopped])
@@ -78,7 +81,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   if (!isDone) log.warn('shutdown incomplete; exiting without a leave message')
   await atMost(
     leaveMsMax,
-    link.stop({ leave: isDone }).then(() => pool.end()),
+    Promise.all([link.stop({ leave: isDone }), keys.stop()]).then(() => pool.end()),
   )
   log.info('stopped')
   return ending instanceof ConfigError || !isDone ? 1 : 0

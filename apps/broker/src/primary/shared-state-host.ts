@@ -15,6 +15,7 @@ import type { Config } from '../config/config.ts'
 import type { WorkerMessage, WorkerStats } from '../ipc.ts'
 import type { Logger } from '../log.ts'
 import type { Timers } from '../scheduler/timers.ts'
+import type { KeyReader } from './key-reader.ts'
 import { MovedQueues } from './moved-queues.ts'
 import type { WorkerProcesses } from './worker-pool.ts'
 
@@ -24,6 +25,7 @@ export interface SharedStateHostOptions {
   readonly log: Logger
   readonly pool: pg.Pool
   readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
+  readonly keys: Pick<KeyReader, 'answer' | 'used'>
   readonly stats: (
     shared: SharedStateStats,
     workerStats: ReadonlyMap<number, WorkerStats>,
@@ -240,6 +242,10 @@ export class SharedStateHost {
       case 'workerStats':
         this.#workerStats.set(workerId, message.stats)
         return manager.heardSidecar(workerId)
+      case 'askKeys':
+        return this.#options.keys.answer(workerId, message)
+      case 'keysUsed':
+        return this.#options.keys.used(message.ids)
       case 'askStats': {
         const stats = this.#options.stats(manager.getStats(), this.#workerStats)
         return this.#options.workers.post(workerId, { type: 'stats', id: message.id, stats })

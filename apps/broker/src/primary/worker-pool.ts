@@ -23,7 +23,8 @@ export const unfinishedExitCode = 97
  */
 const youngGeneration = '--max-semi-space-size=4'
 
-const statsMessages = new Set<string>(['workerStats', 'askStats', 'stats'])
+/** Messages that are sent at regular intervals, whatever the load is. */
+const regularMessages = new Set<string>(['workerStats', 'askStats', 'stats', 'keys', 'keysUsed'])
 
 const respawnMsMin = 100
 const respawnMsMax = 5_000
@@ -51,7 +52,7 @@ interface Running {
   isReady: boolean
 }
 
-/** Counts what the primary and its workers send each other, without sends that carry only stats. */
+/** Counts what the primary and its workers send each other, without sends that carry only regularMessages. */
 export interface IpcStats {
   readonly sends: number
   readonly messages: number
@@ -150,7 +151,7 @@ export class WorkerProcesses {
   }
 
   #count(batch: readonly (PrimaryMessage | WorkerMessage)[]): void {
-    const count = batch.filter(({ type }) => !statsMessages.has(type)).length
+    const count = batch.filter(({ type }) => !regularMessages.has(type)).length
     if (count === 0) return
     this.#ipc.sends += 1
     this.#ipc.messages += count

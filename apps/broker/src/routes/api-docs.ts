@@ -28,6 +28,7 @@ interface Description {
 interface Operation {
   readonly operationId: string
   readonly summary: string
+  readonly description: string
   readonly tags: readonly string[]
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly content: Content }
@@ -70,7 +71,7 @@ function sectionOf(one: {
   readonly operation: Operation
 }): string {
   const { path, method, operation } = one
-  const { parameters = [], requestBody, responses, summary } = operation
+  const { parameters = [], requestBody, responses, summary, description } = operation
   const rows = parameters.map(
     ({ name, in: place, schema }) =>
       `<tr><td><code>${escape(name)}</code><td>${place}<td>${escape(schema.type ?? '')}<td>${escape(schema.description ?? '')}`,
@@ -81,7 +82,7 @@ function sectionOf(one: {
     return schema === undefined ? [] : [`<p>Response ${status}</p>${pre(schema)}`]
   })
   return `<details id="${operation.operationId}"><summary><b>${method.toUpperCase()}</b> <code>${escape(path)}</code> ${escape(summary)}</summary>
-<pre>${escape(curlOf(path, method, operation))}</pre>${rows.length === 0 ? '' : `<table>${rows.join('')}</table>`}
+<p>${escape(description.replaceAll('`', ''))}</p><pre>${escape(curlOf(path, method, operation))}</pre>${rows.length === 0 ? '' : `<table>${rows.join('')}</table>`}
 ${body === undefined ? '' : `<p>Body</p>${pre(body.schema)}`}${answers.join('')}</details>`
 }
 

@@ -33,6 +33,7 @@ import {
   startRedrive,
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { requireOnFound } from '../auth/forbidden.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { readText } from '../http/page.ts'
@@ -134,11 +135,15 @@ export function redriveRoutes(app: FastifyInstance, context: BrokerContext, path
 
   app.get(`${path}/:id`, async (request): Promise<Redrive> => {
     const id = redriveIdOf(request)
-    return toRedrive((await runAdminQuery(pool, () => findRedrive(pool, id))) ?? noSuchRedrive(id))
+    const found = (await runAdminQuery(pool, () => findRedrive(pool, id))) ?? noSuchRedrive(id)
+    requireOnFound(request.principal, 'observe', found.queue, () => missingRedrive(id))
+    return toRedrive(found)
   })
 
   app.delete(`${path}/:id`, async (request): Promise<Redrive> => {
     const id = redriveIdOf(request)
+    const found = (await runAdminQuery(pool, () => findRedrive(pool, id))) ?? noSuchRedrive(id)
+    requireOnFound(request.principal, 'manage', found.queue, () => missingRedrive(id))
     return toRedrive(
       (await runAdminQuery(pool, () => cancelRedrive(pool, id))) ?? noSuchRedrive(id),
     )
@@ -240,8 +245,12 @@ function redriveIdOf(request: FastifyRequest): string {
   return uuid.test(id) ? id : noSuchRedrive(id)
 }
 
+function missingRedrive(id: string): RouseError {
+  return new RouseError('not_found', `there is no redrive "${id}"`)
+}
+
 function noSuchRedrive(id: string): never {
-  throw new RouseError('not_found', `there is no redrive "${id}"`)
+  throw missingRedrive(id)
 }
 
 function toRedrive({ startedAt, updatedAt, ...redrive }: RedriveRow): Redrive {

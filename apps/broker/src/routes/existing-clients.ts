@@ -16,6 +16,7 @@ import {
   stats,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
+import { requireOnFound } from '../auth/forbidden.ts'
 import { noSuchGroup, runAdminQuery } from '../http/admin-query.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
@@ -76,16 +77,19 @@ export function existingClientRoutes(app: FastifyInstance, context: BrokerContex
     const names = isPartitionId(partitionId ?? '')
       ? await runAdminQuery(pool, () => partitionNames(pool, partitionId as string))
       : undefined
+    const missing = () =>
+      new RouseError(
+        'not_found',
+        `message "${key}" in partition ${partitionId} has no dead letters, and only those can be deleted`,
+      )
+    if (names !== undefined) requireOnFound(request.principal, 'manage', names.queue, missing)
     const filter = { partition: names?.partition, transactionId: key }
     const deleted =
       names === undefined
         ? 0
         : await runAdminQuery(pool, () => purgeLetters(pool, names.queue, filter))
     if (deleted > 0) return { success: true, deleted, partitionId, transactionId: key }
-    throw new RouseError(
-      'not_found',
-      `message "${key}" in partition ${partitionId} has no dead letters, and only those can be deleted`,
-    )
+    throw missing()
   })
 }
 

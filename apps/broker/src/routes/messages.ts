@@ -33,6 +33,7 @@ import {
   type StoredMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
+import { requireOnFound } from '../auth/forbidden.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { readTime } from '../http/page.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
@@ -62,10 +63,11 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
     const found = isPartitionId(partitionId)
       ? await runAdminQuery(context.pool, () => findMessage(context.pool, partitionId, key))
       : undefined
-    if (found === undefined) {
-      throw new RouseError('not_found', `there is no message "${key}" in partition ${partitionId}`)
-    }
+    const missing = () =>
+      new RouseError('not_found', `there is no message "${key}" in partition ${partitionId}`)
+    if (found === undefined) throw missing()
     const { queue, groups, ...message } = found
+    requireOnFound(request.principal, 'peek', queue, missing)
     reply.type('application/json; charset=utf-8')
     return messageText(message, queue, context, { groups: groups.map(toGroup) })
   })

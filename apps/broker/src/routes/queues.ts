@@ -57,7 +57,10 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
   app.get('/api/v1/resources/queues', async (request): Promise<QueuesAnswer> => {
     const query = request.query as Query
     const page = readPage(query, limits)
-    const filter = readQueueFilter(query)
+    const filter = {
+      ...readQueueFilter(query),
+      visible: request.principal.grants.visible('observe'),
+    }
     const queues = await runAdminQuery(pool, () => statsOfMatching(pool, { ...page, ...filter }))
     const names = queues.map(({ queue }) => queue)
     return { queues: queues.map(toQueue), cursor: cursorAfter(names, page) }

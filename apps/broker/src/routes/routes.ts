@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { limitAdminCalls } from '../http/admin-limits.ts'
 import type { BrokerContext } from '../worker/context.ts'
+import { keyRoutes } from './access/keys.ts'
 import { ackRoutes } from './ack.ts'
 import { apiDocRoutes } from './api-docs.ts'
 import { consumerGroupRoutes } from './consumer-groups.ts'
@@ -46,6 +47,7 @@ const adminRoutes = [
   deadLetterResourceRoutes,
   traceRoutes,
   scheduleRoutes,
+  keyRoutes,
 ]
 
 export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {

@@ -19,6 +19,8 @@ import {
   type ScheduleRow,
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { requireOnFound } from '../auth/forbidden.ts'
+import type { Principal } from '../auth/principal.ts'
 import { schedulePlace } from '../encryption/payload-cipher.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
@@ -33,12 +35,6 @@ type NewSchedule = Omit<ScheduleRow, 'nextAt' | 'lastAt' | 'createdAt'>
 /** Schedules: each tick of a cron pattern pushes one message, once in the whole cluster. */
 export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, cipher } = context
-
-  /** Seals the payload if the queue is encrypted, or will be encrypted when it is created. */
-  async function sealed(schedule: NewSchedule): Promise<NewSchedule> {
-    if (!(await runAdminQuery(pool, () => isEncrypted(pool, schedule.queue)))) return schedule
-    return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
-  }
 
   app.get('/api/v1/schedules', async (request, reply) => {
     const page = readPage(request.query, context.limits)
@@ -57,14 +53,16 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     {
       preValidation: async (request) => void withoutNulls(request.body, 'payload'),
     },
-    (request, reply) => write(request.body as ScheduleBody, reply),
+    (request, reply) => write(request, request.body as ScheduleBody, reply),
   )
 
   app.get('/api/v1/schedules/:name', async (request, reply) => {
     const name = nameOf(request)
-    const found = await runAdminQuery(pool, () => findSchedule(pool, name))
+    const found =
+      (await runAdminQuery(pool, () => findSchedule(pool, name))) ?? noSuchSchedule(name)
+    requireOnFound(request.principal, 'peek', found.queue, () => missingSchedule(name))
     reply.type('application/json; charset=utf-8')
-    return scheduleText(found ?? noSuchSchedule(name), cipher)
+    return scheduleText(found, cipher)
   })
 
   app.put(
@@ -73,24 +71,30 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
     (request, reply) => {
       // Not a copy: the body has the exact text of numbers in its payload.
       const body = Object.assign(request.body as ScheduleBody, { name: nameOf(request) })
-      return write(body, reply)
+      return write(request, body, reply)
     },
   )
 
   app.delete('/api/v1/schedules/:name', async (request): Promise<DeletedAnswer> => {
     const name = nameOf(request)
+    await requireOnExisting(request.principal, name, context)
     const existed = await runAdminQuery(pool, () => deleteSchedule(pool, name))
     if (!existed) noSuchSchedule(name)
     return { deleted: true }
   })
 
-  async function write(body: ScheduleBody, reply: FastifyReply): Promise<string> {
+  async function write(
+    { principal }: FastifyRequest,
+    body: ScheduleBody,
+    reply: FastifyReply,
+  ): Promise<string> {
     const schedule = readSchedule(body, context)
+    await requireOnExisting(principal, schedule.name, context)
     const now = await runAdminQuery(pool, () => databaseNow(pool))
     const next = nextTick(schedule, now)
     if (next === undefined) throw fieldError('invalid_request', 'cron', 'never ticks')
     const nextAt = schedule.paused ? null : next
-    const row = { ...(await sealed(schedule)), nextAt }
+    const row = { ...(await sealed(schedule, context)), nextAt }
     const written = await runAdminQuery(pool, () => putSchedule(pool, row))
     context.requestDuePoll()
     reply.type('application/json; charset=utf-8')
@@ -98,12 +102,37 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
   }
 }
 
+/** A schedule that pushes to another queue than the request names belongs to the principals of that queue. */
+async function requireOnExisting(
+  principal: Principal,
+  name: string,
+  { pool }: BrokerContext,
+): Promise<void> {
+  if (principal.grants.coversAll('manage')) return
+  const found = await runAdminQuery(pool, () => findSchedule(pool, name))
+  if (found === undefined) return
+  requireOnFound(principal, 'manage', found.queue, () => missingSchedule(name))
+}
+
+/** Seals the payload if the queue is encrypted, or will be encrypted when it is created. */
+async function sealed(
+  schedule: NewSchedule,
+  { pool, cipher }: BrokerContext,
+): Promise<NewSchedule> {
+  if (!(await runAdminQuery(pool, () => isEncrypted(pool, schedule.queue)))) return schedule
+  return { ...schedule, payload: cipher.seal(schedulePlace(schedule), schedule.payload) }
+}
+
 function nameOf(request: FastifyRequest): string {
   return readName((request.params as { readonly name: string }).name)
 }
 
+function missingSchedule(name: string): RouseError {
+  return new RouseError('not_found', `there is no schedule "${name}"`)
+}
+
 function noSuchSchedule(name: string): never {
-  throw new RouseError('not_found', `there is no schedule "${name}"`)
+  throw missingSchedule(name)
 }
 
 function readSchedule(body: ScheduleBody, context: BrokerContext): NewSchedule {

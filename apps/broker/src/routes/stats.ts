@@ -1,6 +1,6 @@
 import { parseChoice } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import { clusterStats, describeNodes } from '../cluster/cluster-stats.ts'
+import { askingAs, clusterStats, describeNodes } from '../cluster/cluster-stats.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
 type Query = { readonly scope?: unknown }
@@ -11,7 +11,7 @@ export function statsRoutes(app: FastifyInstance, context: BrokerContext): void 
     const { scope = 'node' } = request.query as Query
     const isCluster = parseChoice('scope', scope, ['node', 'cluster']) === 'cluster'
     const stats = await context.stats()
-    return isCluster ? clusterStats(stats) : stats
+    return isCluster ? clusterStats(stats, askingAs(context.nodeAuthorization)) : stats
   })
 
   app.get('/api/v1/nodes', async () => describeNodes(await context.stats()))

@@ -12,6 +12,7 @@ import {
   type TraceAnswer,
   type TraceBody,
   type TraceNamesAnswer,
+  type Verb,
 } from '@rouse/protocol'
 import {
   addTrace,
@@ -24,6 +25,8 @@ import {
   tracesOfMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
+import { requireOnFound } from '../auth/forbidden.ts'
+import type { Principal } from '../auth/principal.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { readOffset, readText, readTime } from '../http/page.ts'
@@ -54,6 +57,7 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
     },
     async (request, reply): Promise<TraceAnswer> => {
       const trace = readTrace(request.body as TraceBody, limits.payloadBytesMax)
+      await requireOnPartition(request.principal, 'pop', trace.partitionId, context)
       const id = isPartitionId(trace.partitionId)
         ? await runAdminQuery(pool, () => addTrace(pool, trace))
         : undefined
@@ -67,6 +71,7 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
     const { partitionId, transactionId } = request.params as Params
     const key = parseTransactionId(transactionId)
     const limit = readLimit(request.query as Query)
+    await requireOnPartition(request.principal, 'peek', partitionId, context)
     const timeline = isPartitionId(partitionId)
       ? await timelineOf(context, partitionId, key, limit)
       : undefined
@@ -102,6 +107,20 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
     const names = await runAdminQuery(pool, () => traceNames(pool, page))
     return { names: names.map((name) => ({ ...name, lastAt: name.lastAt.toISOString() })) }
   })
+}
+
+/** A principal with the grant for every queue costs no query here. */
+async function requireOnPartition(
+  principal: Principal,
+  verb: Verb,
+  partitionId: string,
+  { pool }: BrokerContext,
+): Promise<void> {
+  if (principal.grants.coversAll(verb) || !isPartitionId(partitionId)) return
+  const names = await runAdminQuery(pool, () => partitionNames(pool, partitionId))
+  const missing = () => noSuchPartition(partitionId)
+  if (names === undefined) throw missing()
+  requireOnFound(principal, verb, names.queue, missing)
 }
 
 function readTrace(body: TraceBody, dataBytesMax: number): NewTrace {

@@ -2,7 +2,7 @@ import { parseConsumerGroup, parseQueueName, RouseError, type WhyReason } from '
 import { groupKey } from '@rouse/shared-state'
 import { type QueueFacts, queueFacts } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { clusterStats } from '../cluster/cluster-stats.ts'
+import { askingAs, clusterStats } from '../cluster/cluster-stats.ts'
 import { noSuchQueue, runAdminQuery } from '../http/admin-query.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { explain } from './why-reasons.ts'
@@ -56,7 +56,7 @@ interface Waiting {
 
 /** Waiters on every node that answers within a second. */
 async function waitingInCluster(context: BrokerContext): Promise<readonly Waiting[]> {
-  const { nodes } = await clusterStats(await context.stats())
+  const { nodes } = await clusterStats(await context.stats(), askingAs(context.nodeAuthorization))
   return (nodes as readonly { group_backoff: { groups: readonly Waiting[] } }[]).flatMap(
     ({ group_backoff: { groups } }) => groups,
   )

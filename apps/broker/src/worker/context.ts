@@ -1,6 +1,8 @@
 import type { Limits, WakeHint } from '@rouse/protocol'
 import type { Coordinator, SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
+import type { Access } from '../auth/access.ts'
+import type { OpenPolls } from '../auth/open-polls.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { PayloadCipher } from '../encryption/payload-cipher.ts'
@@ -17,6 +19,12 @@ export interface WorkerPhase {
 export interface BrokerContext {
   readonly config: Config
   readonly limits: Limits
+  readonly access: Access
+  readonly openPolls: OpenPolls
+  /** API keys have changed. Resolves when this worker has read them again, or after two seconds. */
+  readonly keysChanged: () => Promise<void>
+  /** The `Authorization` header of a request to another node. */
+  readonly nodeAuthorization: () => string
   readonly clock: Clock
   readonly log: Logger
   /** Undefined unless the log level is debug. */

@@ -13,6 +13,7 @@ import {
   type WorkerMessage,
 } from '../ipc.ts'
 import type { WorkerDrain } from './drain.ts'
+import type { KeyClient } from './key-client.ts'
 import type { StatsClient } from './stats-client.ts'
 
 export function outboxToPrimary(): Outbox<WorkerMessage> {
@@ -98,15 +99,17 @@ export function handlePrimaryMessages(parts: {
   readonly gate: Pick<HintGate, 'setWanted'>
   readonly encrypted: Pick<EncryptedQueues, 'refresh'>
   readonly statsClient: Pick<StatsClient, 'answered'>
+  readonly keyClient: Pick<KeyClient, 'received'>
   readonly drain: WorkerDrain
 }): void {
-  const { sidecar, gate, encrypted, statsClient, drain } = parts
+  const { sidecar, gate, encrypted, statsClient, keyClient, drain } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
       else if (message.type === 'hintsWanted') gate.setWanted(message.areWanted)
       else if (message.type === 'configured') void encrypted.refresh()
       else if (message.type === 'stats') statsClient.answered(message.id, message.stats)
+      else if (message.type === 'keys') keyClient.received(message)
       else drain.begin()
     }
   })

@@ -20,6 +20,7 @@ import { cannotListenExitCode } from '../primary/worker-pool.ts'
 import type { BrokerContext, WorkerPhase } from './context.ts'
 import { createDeliveryLog } from './delivery-log.ts'
 import { createWorkerDrain, type WorkerDrain } from './drain.ts'
+import { createWorkerAuth } from './key-client.ts'
 import { createLeaseLookups } from './lease-lookups.ts'
 import {
   handlePrimaryMessages,
@@ -51,6 +52,7 @@ export async function runWorker(config: Config): Promise<void> {
   const cipher = payloadCipherOf(config.encryptionKey)
   const encrypted = createEncryptedQueues({ cipher, pool, log })
   const statsClient = createStatsClient({ outbox, sidecar, pool, counts, nowMs: systemClock.nowMs })
+  const { keyClient, ...auth } = createWorkerAuth({ config, outbox, clock: systemClock })
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
   const drain = createWorkerDrain({
     phase,
@@ -63,12 +65,14 @@ export async function runWorker(config: Config): Promise<void> {
     stop() {
       statsClient.stop()
       encrypted.stop()
+      keyClient.stop()
     },
   })
 
   const context: BrokerContext = {
     config,
     limits: limitsOf(config),
+    ...auth,
     clock: systemClock,
     log,
     deliveryLog: createDeliveryLog(log, systemClock.nowMs),
@@ -88,9 +92,9 @@ export async function runWorker(config: Config): Promise<void> {
     stats: () => statsClient.ask(),
   }
   const app = createServer(context)
-  handlePrimaryMessages({ sidecar, gate, encrypted, statsClient, drain })
+  handlePrimaryMessages({ sidecar, gate, encrypted, statsClient, keyClient, drain })
   handleProcessEvents(phase, drain)
-  await encrypted.start()
+  await Promise.all([encrypted.start(), keyClient.start()])
   outbox.post({ type: 'ready', url: await listen(app, config, log) })
   // Pops may already be waiting: if the worker listens on two addresses, the first one accepts requests while
   // the second is being resolved.

@@ -172,7 +172,7 @@ test('a proxy that resets the connection after the response ends no lease', asyn
 async function popAndReset(url: string, queue: string): Promise<Ackable> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
-  socket.write(`GET /api/v1/pop/queue/${queue} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  socket.write(`GET /api/v1/pop/queue/${queue} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
   let text = ''
   await new Promise<void>((resolve) => {
     socket.on('data', (bytes: Buffer) => {

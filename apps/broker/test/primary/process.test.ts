@@ -57,7 +57,7 @@ test('a request that is never completed delays a drain, which then ends with cod
   const client = connect(Number(port), hostname)
   client.on('error', () => {})
   t.teardown(() => client.destroy())
-  client.write('POST /api/v1/push HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{')
+  client.write('POST /api/v1/push HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{')
   await eventually(async () => (await send('GET', `${url}/stats`)).body.requests >= 2)
   const began = performance.now()
   t.match(await stop(), { code: 0, signal: null })
@@ -138,7 +138,7 @@ function askOnce(t: Test, port: number): Socket & { answered?: boolean } {
     client.answered = true
     client.end()
   })
-  client.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n')
+  client.write('GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n')
   return client
 }
 

@@ -33,6 +33,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     // The pool is not used: there are no waiters to poll for.
     pool: {} as pg.Pool,
     workers: { post: () => {}, postAll: (message) => toWorkers.push(message) },
+    keys: { answer: () => {}, used: () => {} },
     stats: (one) => {
       shared = one
       return {}

@@ -7,7 +7,8 @@ import { bodySchema } from '../../src/http/request-schemas.ts'
 import { type Answer, apiOf, send } from '../support/http.ts'
 import { sharedBroker } from '../support/shared-broker.ts'
 
-const { url } = await sharedBroker()
+// An example creates an API key, and the others have no credential.
+const { url } = await sharedBroker({ env: { ROUSE_INSECURE: '1' } })
 const api = apiOf(url)
 const keyOf = ({ method, path }: Endpoint) => `${method} ${path}`
 
@@ -103,7 +104,14 @@ async function prepare({ path }: Endpoint): Promise<Readonly<Record<string, stri
   const dead = (await api.pop(queue as string, `?consumerGroup=${group}`)).body.messages[0]
   await api.ack(dead, 'dlq', { errorCode: 'SMTP_451' })
   await send('PUT', api.at(`/schedules/${name}`), { queue: 'reports', cron: '@yearly' })
-  const ids: Record<string, string> = { id: pushed.body[0].id, partitionId: dead.partitionId }
+  const made = path.includes('/keys')
+    ? await api.post('/keys', { name: 'k', preset: 'viewer' })
+    : undefined
+  const ids: Record<string, string> = {
+    keyId: made?.body.id ?? '',
+    id: pushed.body[0].id,
+    partitionId: dead.partitionId,
+  }
   if (path.includes('/redrive')) {
     const started = await api.post('/dead-letters/redrives', { queue, rate: 1 })
     ids.id = started.body.id

@@ -24,6 +24,8 @@ export interface BrokerOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly database?: TestDatabase
   readonly instrumented?: boolean
+  /** An API key, if the node needs one for `/stats`. */
+  readonly token?: string
   /** The path of the program, if it is of another release. */
   readonly main?: string
 }
@@ -70,8 +72,12 @@ export async function startBroker(t: Test, options: BrokerOptions = {}): Promise
     })
   })
   await eventually(async () => (await fetch(`${url}/ready`)).ok, patience)
+  const authorization: Record<string, string> =
+    options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }
   await eventually(async () => {
-    const stats = (await (await fetch(`${url}/stats`)).json()) as { local_sidecars: number }
+    const stats = (await (await fetch(`${url}/stats`, { headers: authorization })).json()) as {
+      local_sidecars: number
+    }
     return stats.local_sidecars === Number(options.env?.ROUSE_WORKERS ?? 2)
   }, patience)
   return { url, child, database, log, exited, stop }

@@ -11,6 +11,7 @@ import {
   GroupFiguresSchema,
   GroupsAnswerSchema,
 } from '../schemas/groups.ts'
+import { KeysAnswerSchema, NewKeyAnswerSchema, RevokedKeyAnswerSchema } from '../schemas/keys.ts'
 import { ExtendAnswerSchema, ReleaseAnswerSchema } from '../schemas/lease.ts'
 import { MessageAnswerSchema, MessagesAnswerSchema } from '../schemas/messages.ts'
 import { PopAnswerSchema } from '../schemas/pop.ts'
@@ -86,4 +87,8 @@ export const answers: Readonly<Record<string, object>> = {
   'DELETE /api/v1/consumer-groups/:group': DeletedAnswerSchema,
   'DELETE /api/v1/consumer-groups/:group/queues/:queue': DeletedAnswerSchema,
   'GET /stats': StatsAnswerSchema,
+  'POST /api/v1/keys': NewKeyAnswerSchema,
+  'GET /api/v1/keys': KeysAnswerSchema,
+  'POST /api/v1/keys/:keyId/rotate': NewKeyAnswerSchema,
+  'DELETE /api/v1/keys/:keyId': RevokedKeyAnswerSchema,
 }

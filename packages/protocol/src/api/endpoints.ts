@@ -1,6 +1,7 @@
 import { consumerEndpoints } from './consumers.ts'
 import type { Endpoint } from './endpoint.ts'
 import { groupEndpoints } from './groups.ts'
+import { keyEndpoints } from './keys.ts'
 import { messageEndpoints } from './messages.ts'
 import { nodeEndpoints } from './node.ts'
 import { queueEndpoints } from './queues.ts'
@@ -12,4 +13,5 @@ export const endpoints: readonly Endpoint[] = [
   ...queueEndpoints,
   ...groupEndpoints,
   ...nodeEndpoints,
+  ...keyEndpoints,
 ]

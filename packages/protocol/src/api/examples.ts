@@ -10,6 +10,7 @@ export const exampleParams: Readonly<Record<string, string>> = {
   partitionId: '1',
   transactionId: 'welcome-42',
   id: '019aa7c4-9b3f-7c11-8f52-6a1f0c9d2e10',
+  keyId: 'g7Wm2QxT0bLz',
 }
 
 export interface Example {
@@ -99,4 +100,9 @@ export const examples: Readonly<Record<string, Example>> = {
     body: { subscriptionFrom: '2026-11-17T00:00:00Z' },
   },
   'GET /stats': { query: { scope: 'node' } },
+  'POST /api/v1/keys': {
+    body: { name: 'shop', preset: 'producer', queue: 'orders-*' },
+    status: 201,
+  },
+  'POST /api/v1/keys/:keyId/rotate': { body: { graceSeconds: 3600 }, status: 201 },
 }

@@ -1,7 +1,7 @@
 // The OpenAPI description, made from the endpoints and the schemas that validate requests.
 import { ProblemSchema } from '../schemas/problem.ts'
 import { answers } from './answers.ts'
-import type { Endpoint } from './endpoint.ts'
+import type { Endpoint, Needs, Target } from './endpoint.ts'
 import { endpoints } from './endpoints.ts'
 import { exampleParams, examples } from './examples.ts'
 import { closed } from './request-schema.ts'
@@ -20,7 +20,7 @@ export function openApi(version: string): Json {
     openapi: '3.1.0',
     info: { title: 'Rouse', version, summary: 'A clustered message queue on PostgreSQL' },
     paths,
-    components: { schemas: { Problem: ProblemSchema } },
+    components: { schemas: { Problem: ProblemSchema }, securitySchemes: { apiKey } },
   }
 }
 
@@ -33,6 +33,7 @@ function describe(endpoint: Endpoint): Json {
   return {
     operationId: operationId(endpoint),
     summary,
+    ...accessOf(endpoint.needs),
     tags: [tagOf(path)],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
@@ -48,6 +49,34 @@ function describe(endpoint: Endpoint): Json {
       default: problem,
     },
   }
+}
+
+const apiKey = {
+  type: 'http',
+  scheme: 'bearer',
+  description: 'An API key, rouse_…; "rouse keys create" makes one',
+}
+
+/** The scheme and the grants of a route. */
+function accessOf(needs: Needs): Json {
+  if (needs === 'nothing') return { security: [], description: 'Needs no credential.' }
+  const grants = needs.map(({ verb, target }) => `\`${verb}\`${targetTexts[target]}`)
+  return {
+    security: [{ apiKey: [] }],
+    description: `Needs the grant ${grants.join(', and ')}.`,
+    'x-rouse-grants': needs,
+  }
+}
+
+const targetTexts: Readonly<Record<Target, string>> = {
+  every: ' on `*`',
+  path: ' on the queue',
+  query: ' on the queue; without `queue`, on `*`',
+  body: ' on the queue of the body; without one, on `*`',
+  items: ' on the queue of every item',
+  operations: ' for the operations of this kind',
+  any: ' on any queue',
+  found: ' on the queue that is found',
 }
 
 const problem = {

@@ -27,6 +27,7 @@ export const ProblemSchema = Type.Object({
   oldestLeaseAgeMs: Type.Optional(
     Type.Integer({ description: 'How long ago the oldest of these leases began' }),
   ),
+  grant: Type.Optional(Type.String({ description: 'The grant that the credential lacks' })),
   error: Type.String({ description: 'Repeats the detail for old clients' }),
 })
 export type ProblemBody = Static<typeof ProblemSchema>

@@ -70,6 +70,11 @@ export const StatsAnswerSchema = Type.Object({
   node: Type.String(),
   uptime: Type.Number(),
   workers: Type.Integer(),
+  access: Type.Optional(
+    Type.Enum(['keys', 'loopback', 'insecure'], {
+      description: 'Who is served: holders of keys; on loopback everyone; everyone everywhere',
+    }),
+  ),
   connections_max: Type.Integer({ description: 'To PostgreSQL, from all processes of the node' }),
   local_sidecars: Type.Integer(),
   group_backoff: GroupBackoffSchema,

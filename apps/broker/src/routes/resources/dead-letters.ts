@@ -10,6 +10,7 @@ import {
 } from '@rouse/protocol'
 import { type DeadLetterRow, deadLetters } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
+import { requireOnFound } from '../../auth/forbidden.ts'
 import { runAdminQuery } from '../../http/admin-query.ts'
 import { jsonList } from '../../http/stored-json.ts'
 import type { BrokerContext } from '../../worker/context.ts'
@@ -56,7 +57,9 @@ export function deadLetterResourceRoutes(app: FastifyInstance, context: BrokerCo
       idOfLetter.test(id) || uuid.test(id)
         ? await runAdminQuery(pool, (executor) => deadLetters(executor, filter))
         : { letters: [] }
-    if (letters.length === 0) throw new RouseError('not_found', `there is no dead letter "${id}"`)
+    const missing = () => new RouseError('not_found', `there is no dead letter "${id}"`)
+    if (letters.length === 0) throw missing()
+    for (const { queue } of letters) requireOnFound(request.principal, 'peek', queue, missing)
     reply.type('application/json; charset=utf-8')
     return jsonList('deadLetters', texts(letters))
   })

@@ -33,7 +33,10 @@ export function queueResourceRoutes(app: FastifyInstance, context: BrokerContext
 
   app.get('/api/v1/queues', async (request): Promise<QueueFiguresAnswer> => {
     const page = readPage(request.query, limits)
-    const filter = readQueueFilter(request.query as Readonly<Record<string, unknown>>)
+    const filter = {
+      ...readQueueFilter(request.query as Readonly<Record<string, unknown>>),
+      visible: request.principal.grants.visible('observe'),
+    }
     const [queues, waiting] = await Promise.all([
       runAdminQuery(pool, () => figuresOfMatching(pool, { ...page, ...filter })),
       readActivity(),

@@ -1,0 +1,135 @@
+// Grants: what a principal may do. One text each, `verb:pattern`, for `pop` optionally with `@group`. A pattern is
+// a queue's name, or a prefix that ends in `*`. There are no rules that deny and no regular expressions.
+import {
+  fieldError,
+  type keyPresets,
+  parseConsumerGroup,
+  parseQueueName,
+  type Verb,
+  verbs,
+} from '@rouse/protocol'
+
+export interface Grant {
+  readonly verb: Verb
+  /** Empty for `admin`, which is for the whole cluster. */
+  readonly pattern: string
+  /** Undefined: every consumer group. */
+  readonly group?: string | undefined
+}
+
+export const grantsMax = 100
+
+/** Throws an error that names the field. */
+export function parseGrant(text: unknown, field: string): Grant {
+  const form = /^([a-z]+)(?::(.*))?$/s
+  const [, verb = '', rest] = (typeof text === 'string' ? form.exec(text) : null) ?? []
+  const known = verbs.find((one) => one === verb)
+  if (known === undefined) {
+    throw fieldError('invalid_request', field, `must begin with one of ${verbs.join(', ')}`)
+  }
+  if (known === 'admin') {
+    if (rest === undefined) return { verb: known, pattern: '' }
+    throw fieldError('invalid_request', field, 'must be "admin" alone: it is for the whole cluster')
+  }
+  if (rest === undefined) {
+    throw fieldError(
+      'invalid_request',
+      field,
+      `must name queues, such as ${known}:* or ${known}:orders`,
+    )
+  }
+  // Queue names may contain `@`, so the last one counts; `@*` stands for every group.
+  const at = known === 'pop' ? rest.lastIndexOf('@') : -1
+  if (at === -1) return { verb: known, pattern: parseQueueName(rest, field) }
+  const pattern = parseQueueName(rest.slice(0, at), field)
+  const group = rest.slice(at + 1)
+  return group === '*'
+    ? { verb: known, pattern }
+    : { verb: known, pattern, group: parseConsumerGroup(group, field) }
+}
+
+/** The grants of one verb, arranged for quick checks. */
+class VerbGrants {
+  all = false
+  readonly names = new Set<string>()
+  readonly prefixes: string[] = []
+  /** Grants for one consumer group. */
+  readonly grouped: Grant[] = []
+
+  covers(queue: string, group: string | undefined): boolean {
+    if (this.all || this.names.has(queue)) return true
+    if (this.prefixes.some((prefix) => queue.startsWith(prefix))) return true
+    return (
+      group !== undefined &&
+      this.grouped.some((one) => one.group === group && matches(one.pattern, queue))
+    )
+  }
+}
+
+/** Whether a pattern matches a queue's name. */
+export function matches(pattern: string, queue: string): boolean {
+  return pattern.endsWith('*') ? queue.startsWith(pattern.slice(0, -1)) : queue === pattern
+}
+
+export interface VisibleQueues {
+  readonly names: readonly string[]
+  readonly prefixes: readonly string[]
+}
+
+export class Grants {
+  readonly #byVerb = new Map<Verb, VerbGrants>()
+
+  constructor(grants: readonly Grant[]) {
+    for (const grant of grants) this.#add(grant)
+  }
+
+  /** Whether the verb is allowed on this queue. `group` is the consumer group of a pop. */
+  covers(verb: Verb, queue: string, group?: string): boolean {
+    return this.#byVerb.get(verb)?.covers(queue, group) ?? false
+  }
+
+  /** Whether the verb is allowed on every queue, for every group. */
+  coversAll(verb: Verb): boolean {
+    return this.#byVerb.get(verb)?.all ?? false
+  }
+
+  /** Whether the verb is allowed on at least one queue. */
+  coversAny(verb: Verb): boolean {
+    return this.#byVerb.has(verb)
+  }
+
+  /** The queues that the verb is allowed on; undefined if on every queue. */
+  visible(verb: Verb): VisibleQueues | undefined {
+    const own = this.#byVerb.get(verb)
+    if (own?.all === true) return undefined
+    return { names: [...(own?.names ?? [])], prefixes: own?.prefixes ?? [] }
+  }
+
+  #add({ verb, pattern, group }: Grant): void {
+    const own = this.#byVerb.get(verb) ?? new VerbGrants()
+    this.#byVerb.set(verb, own)
+    if (group !== undefined) own.grouped.push({ verb, pattern, group })
+    else if (verb === 'admin' || pattern === '*') own.all = true
+    else if (pattern.endsWith('*')) own.prefixes.push(pattern.slice(0, -1))
+    else own.names.add(pattern)
+  }
+}
+
+export type Preset = (typeof keyPresets)[number]
+
+/** The grants of a preset. `pattern` limits all of them but those of `admin`. */
+export function presetGrants(preset: Preset, pattern = '*'): string[] {
+  const on = (...allowed: readonly Verb[]) => allowed.map((verb) => `${verb}:${pattern}`)
+  switch (preset) {
+    case 'producer':
+      return on('push')
+    case 'worker':
+      return on('pop', 'push')
+    case 'viewer':
+      return on('observe')
+    case 'operator':
+      return on('observe', 'peek', 'manage', 'push')
+    case 'admin':
+      return verbs.map((verb) => (verb === 'admin' ? verb : `${verb}:*`))
+  }
+}

@@ -1,0 +1,87 @@
+// Reads the API keys for the workers of a node: every five seconds, and when a worker has changed a key. So a key
+// that was revoked on any node ends within ten seconds, whether gossip works or not.
+import { type KeyTable, markKeysUsed, readKeyTable } from '@rouse/storage'
+import type pg from 'pg'
+import { sharedReads } from '../encryption/encrypted-queue-cache.ts'
+import type { WorkerMessage } from '../ipc.ts'
+import type { Logger } from '../log.ts'
+import type { WorkerProcesses } from './worker-pool.ts'
+
+const everyMs = 5_000
+
+export interface KeyReaderOptions {
+  readonly pool: pg.Pool
+  readonly log: Logger
+  readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
+  /** As read at the start. */
+  readonly table: KeyTable
+}
+
+export class KeyReader {
+  readonly #options: KeyReaderOptions
+  readonly #read = sharedReads(() => this.#readNow())
+  #table: KeyTable
+  #text: string
+  #timer: NodeJS.Timeout | undefined
+  #isFailing = false
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(options: KeyReaderOptions) {
+    this.#options = options
+    this.#table = options.table
+    this.#text = JSON.stringify(options.table)
+  }
+
+  /** Whether there has ever been a key. */
+  get hasKeys(): boolean {
+    return this.#table.hasKeys
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#read(), everyMs)
+  }
+
+  /** Resolves when no statement runs any more. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#writing
+  }
+
+  /** Sends the keys to a worker, and reads them before if they have changed. */
+  answer(
+    workerId: number,
+    { id, haveChanged }: Extract<WorkerMessage, { readonly type: 'askKeys' }>,
+  ): void {
+    const send = () =>
+      this.#options.workers.post(workerId, { type: 'keys', table: this.#table, id })
+    if (haveChanged) void this.#read().then(send)
+    else send()
+  }
+
+  /** Keys were used: their day of last use is stored. A failure costs nothing but that day. */
+  used(ids: readonly string[]): void {
+    const { pool, log } = this.#options
+    this.#writing = this.#writing
+      .then(() => markKeysUsed(pool, ids))
+      .catch((error: unknown) => {
+        log.debug({ reason: (error as Error).message }, 'could not store which keys were used')
+      })
+  }
+
+  async #readNow(): Promise<void> {
+    const { pool, log, workers } = this.#options
+    try {
+      this.#table = await readKeyTable(pool)
+    } catch (error) {
+      const reason = (error as Error).message
+      if (!this.#isFailing) log.warn({ reason }, 'could not read the API keys')
+      this.#isFailing = true
+      return
+    }
+    this.#isFailing = false
+    const text = JSON.stringify(this.#table)
+    const isNew = text !== this.#text
+    this.#text = text
+    workers.postAll(isNew ? { type: 'keys', table: this.#table } : { type: 'keys' })
+  }
+}

@@ -1,0 +1,94 @@
+import { type Access, createAccess } from '../auth/access.ts'
+import { KeyRing } from '../auth/key-ring.ts'
+import { OpenPolls } from '../auth/open-polls.ts'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/config.ts'
+import type { Outbox, PrimaryMessage, WorkerMessage } from '../ipc.ts'
+
+const answerMsMax = 2_000
+const reportMs = 5_000
+
+export interface KeyClient {
+  /** Resolves when the primary has sent the API keys. */
+  start(): Promise<void>
+  stop(): void
+  /** The keys have changed. Resolves when this worker has read them again, or after two seconds. */
+  changed(): Promise<void>
+  received(message: Extract<PrimaryMessage, { readonly type: 'keys' }>): void
+}
+
+/** Who sends a request to this worker, and the credential of the requests that it sends itself. */
+export function createWorkerAuth(options: {
+  readonly config: Config
+  readonly outbox: Outbox<WorkerMessage>
+  readonly clock: Clock
+}): {
+  readonly keyClient: KeyClient
+  readonly access: Access
+  readonly openPolls: OpenPolls
+  readonly keysChanged: () => Promise<void>
+  readonly nodeAuthorization: () => string
+} {
+  const { config, outbox, clock } = options
+  const ring = new KeyRing(clock)
+  const openPolls = new OpenPolls()
+  const keyClient = createKeyClient({ outbox, ring, openPolls })
+  return {
+    keyClient,
+    access: createAccess(config, ring),
+    openPolls,
+    keysChanged: () => keyClient.changed(),
+    nodeAuthorization: () => `Bearer ${ring.signForNode()}`,
+  }
+}
+
+/** Keeps the key ring of a worker up to date, ends pops whose key has ended, and reports which keys are used. */
+function createKeyClient(options: {
+  readonly outbox: Outbox<WorkerMessage>
+  readonly ring: KeyRing
+  readonly openPolls: OpenPolls
+}): KeyClient {
+  const { outbox, ring, openPolls } = options
+  const asked = new Map<number, () => void>()
+  let lastId = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function ask(haveChanged: boolean): Promise<void> {
+    lastId += 1
+    const id = lastId
+    const answered = new Promise<void>((resolve) => asked.set(id, resolve))
+    outbox.post({ type: 'askKeys', id, haveChanged })
+    return answered
+  }
+
+  function report(): void {
+    const ids = ring.takeUsed()
+    if (ids.length > 0) outbox.post({ type: 'keysUsed', ids })
+  }
+
+  return {
+    start() {
+      timer ??= setInterval(report, reportMs)
+      return ask(false)
+    },
+    stop() {
+      clearInterval(timer)
+      report()
+    },
+    async changed() {
+      let timeout: NodeJS.Timeout | undefined
+      const late = new Promise<void>((resolve) => {
+        timeout = setTimeout(resolve, answerMsMax)
+      })
+      await Promise.race([ask(true), late])
+      clearTimeout(timeout)
+    },
+    received({ table, id }) {
+      ring.update(table)
+      openPolls.endInvalid(ring)
+      if (id === undefined) return
+      asked.get(id)?.()
+      asked.delete(id)
+    },
+  }
+}

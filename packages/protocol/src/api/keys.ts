@@ -1,0 +1,32 @@
+// The routes that manage API keys.
+import { KeyBodySchema, RotateKeyBodySchema } from '../schemas/keys.ts'
+import { type Endpoint, needs } from './endpoint.ts'
+
+export const keyEndpoints: readonly Endpoint[] = [
+  {
+    method: 'POST',
+    path: '/api/v1/keys',
+    summary: 'Creates an API key, and shows it once',
+    needs: needs('admin', 'every'),
+    body: KeyBodySchema,
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/keys',
+    summary: 'Lists API keys, without their secrets',
+    needs: needs('admin', 'every'),
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/keys/:keyId/rotate',
+    summary: 'Creates a key with the same name and grants; the old one ends after a while',
+    needs: needs('admin', 'every'),
+    body: RotateKeyBodySchema,
+  },
+  {
+    method: 'DELETE',
+    path: '/api/v1/keys/:keyId',
+    summary: 'Revokes an API key',
+    needs: needs('admin', 'every'),
+  },
+]

@@ -1,0 +1,54 @@
+import { type Static, Type } from '../typebox.ts'
+import { Name, Nullable, Time } from './name.ts'
+
+/** Sets of grants with a name, for `rouse keys create --preset`. */
+export const keyPresets = ['producer', 'worker', 'viewer', 'operator', 'admin'] as const
+
+export const KeyBodySchema = Type.Object({
+  name: Name('Who or what uses the key; several keys may have one name'),
+  preset: Type.Optional(Type.Enum([...keyPresets])),
+  queue: Type.Optional(Name('For a preset: the name of a queue, or a prefix that ends in *')),
+  grants: Type.Optional(
+    Type.Array(Type.String({ description: 'Such as push:orders, pop:mail-*@sender, admin' })),
+  ),
+  expiresAt: Type.Optional(Type.String({ description: 'A time with a time zone' })),
+})
+export type KeyBody = Static<typeof KeyBodySchema>
+
+export const RotateKeyBodySchema = Type.Object({
+  graceSeconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 2_592_000,
+      description: 'How long the old key stays valid',
+    }),
+  ),
+})
+export type RotateKeyBody = Static<typeof RotateKeyBodySchema>
+
+const fields = {
+  id: Type.String(),
+  name: Type.String(),
+  grants: Type.Array(Type.String()),
+  createdBy: Type.String(),
+  createdAt: Time,
+  expiresAt: Nullable(Time),
+  revokedAt: Nullable(Time),
+  lastUsedDay: Nullable(Type.String({ description: 'The date of the last use, by UTC' })),
+}
+
+/** An API key as operators see it: nothing of its secret. */
+export const KeySchema = Type.Object(fields)
+export type Key = Static<typeof KeySchema>
+
+export const KeysAnswerSchema = Type.Object({ keys: Type.Array(KeySchema) })
+export type KeysAnswer = Static<typeof KeysAnswerSchema>
+
+export const NewKeyAnswerSchema = Type.Object({
+  ...fields,
+  key: Type.String({ description: 'The key itself; it is shown only here' }),
+})
+export type NewKeyAnswer = Static<typeof NewKeyAnswerSchema>
+
+export const RevokedKeyAnswerSchema = Type.Object({ id: Type.String(), revoked: Type.Boolean() })
+export type RevokedKeyAnswer = Static<typeof RevokedKeyAnswerSchema>

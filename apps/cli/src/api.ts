@@ -14,8 +14,10 @@ const timeoutMs = 30_000
 
 export class Api {
   readonly url: string
+  /** An API key. */
+  readonly token: string | undefined
 
-  constructor(url: string) {
+  constructor(url: string, token?: string) {
     const parsed = URL.parse?.(url) ?? parse(url)
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
       throw new CliError(
@@ -24,6 +26,7 @@ export class Api {
       )
     }
     this.url = url.replace(/\/+$/, '')
+    this.token = token
   }
 
   get(path: string, options: { readonly timeoutMs?: number } = {}): Promise<ApiAnswer> {
@@ -56,9 +59,11 @@ export class Api {
       response = await fetch(`${this.url}${path}`, {
         method,
         signal: AbortSignal.timeout(ms),
-        ...(body === undefined
-          ? {}
-          : { body: stringifyExact(body), headers: { 'content-type': 'application/json' } }),
+        headers: {
+          ...(this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: stringifyExact(body) }),
       })
     } catch (error) {
       throw new CliError('unreachable', `no node answers at ${this.url} (${reasonOf(error)})`)
@@ -67,6 +72,9 @@ export class Api {
     const parsed = text === '' ? undefined : parseJson(text)
     if (response.ok) return { status: response.status, body: parsed }
     const detail = parsed?.detail ?? parsed?.title ?? `the server answered ${response.status}`
+    if (response.status === 401) {
+      throw new CliError('server', `${detail}; set ROUSE_TOKEN, ROUSE_TOKEN_FILE or --token`)
+    }
     throw new CliError(
       'server',
       `${detail}${parsed?.code === undefined ? '' : ` (${parsed.code})`}`,

@@ -8,6 +8,7 @@ import { devVerb } from './commands/dev.ts'
 import { dlqVerb } from './commands/dlq.ts'
 import { doctorVerb } from './commands/doctor.ts'
 import { groupsVerb } from './commands/groups.ts'
+import { keysVerb } from './commands/keys.ts'
 import { messagesVerb } from './commands/messages.ts'
 import { migrateVerb } from './commands/migrate.ts'
 import { nodesVerb } from './commands/nodes.ts'
@@ -27,13 +28,14 @@ const verbs = [
   devVerb, serveVerb,
   pushVerb, popVerb, ackVerb, tailVerb,
   queuesVerb, messagesVerb, dlqVerb, groupsVerb, nodesVerb, statsVerb, whyVerb, topVerb,
-  benchVerb, doctorVerb, migrateVerb, adoptCopyVerb, applyVerb, completionVerb,
+  keysVerb, benchVerb, doctorVerb, migrateVerb, adoptCopyVerb, applyVerb, completionVerb,
 ]
 
 export function createProgram(): Command {
   const program = new Command('rouse')
     .description('A clustered message queue on PostgreSQL.')
     .option('-u, --url <url>', 'URL of a node or of the balancer (ROUSE_URL)', defaultUrl)
+    .option('--token <key>', 'API key (ROUSE_TOKEN, ROUSE_TOKEN_FILE)')
     .option('--json', 'print compact JSON, also on a terminal')
     .showHelpAfterError('(use --help for usage)')
     .showSuggestionAfterError()

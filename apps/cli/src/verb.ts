@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { Api } from './api.ts'
-import type { GlobalOptions } from './config.ts'
+import { type GlobalOptions, tokenOf } from './config.ts'
 import { createOutput, type Output } from './output.ts'
 
 /** The dependencies of every verb. */
@@ -20,5 +20,5 @@ export function verb(parent: Command, name: string, description: string, example
 
 export function sessionOf<Options>(command: Command): VerbSession<Options> {
   const options = command.optsWithGlobals<Options & GlobalOptions>()
-  return { api: new Api(options.url), output: createOutput(options), options }
+  return { api: new Api(options.url, tokenOf(options)), output: createOutput(options), options }
 }

@@ -13,6 +13,7 @@ export type { MessageStream, StreamedMessage } from './consume/message-stream.ts
 export type { BatchOptions, ErrorAbout, WorkOptions } from './consume/work-options.ts'
 export { Worker } from './consume/worker.ts'
 export type { Duration } from './duration.ts'
+export type { Token } from './http/caller.ts'
 export type { Transport, TransportAnswer, TransportRequest } from './http/transport.ts'
 export { TransportError } from './http/transport.ts'
 export { PartialPushError } from './push/partial-push-error.ts'

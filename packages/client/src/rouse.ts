@@ -3,7 +3,7 @@ import { readAnswer } from './consume/consumer-calls.ts'
 import { errorOfAnswer } from './consume/failure.ts'
 import { Session } from './consume/session.ts'
 import { type Duration, parseDuration } from './duration.ts'
-import { Caller } from './http/caller.ts'
+import { Caller, type Token } from './http/caller.ts'
 import type { Transport } from './http/transport.ts'
 import { PushBuffer, type Pushed } from './push/push-buffer.ts'
 import { Queue } from './queue.ts'
@@ -13,6 +13,11 @@ import { RouseError } from './rouse-error.ts'
 export interface RouseOptions {
   /** The nodes. Calls are distributed over them and fail over to another node. */
   readonly urls: string | readonly string[]
+  /**
+   * An API key, sent with every request. A function is called before every try, so that it can return a new key
+   * after a rotation; if it fails, so does the call.
+   */
+  readonly token?: Token | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** A node that does not answer within this time counts as failed. Default 10 s. */
@@ -43,6 +48,7 @@ export class Rouse<Queues extends object = Record<string, any>> {
     const caller = new Caller({
       urls: typeof options.urls === 'string' ? [options.urls] : options.urls,
       headers: options.headers ?? {},
+      token: options.token,
       transport: this.#transport,
       random: systemRandom,
       timeoutMs: parseDuration(options.timeout ?? defaults.timeout, 'timeout'),

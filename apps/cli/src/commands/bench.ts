@@ -53,7 +53,7 @@ export function benchVerb(program: Command): void {
 
 async function run({ api, output, options }: VerbSession<Options>): Promise<BenchStats> {
   const name = options.queue ?? `rouse-bench-${randomUUID()}`
-  const rouse = new Rouse<Record<string, Payload>>({ urls: [api.url] })
+  const rouse = new Rouse<Record<string, Payload>>({ urls: [api.url], token: api.token })
   const queue = rouse.queue(name)
   const record = new BenchRecord(options.partitions)
   const fill = 'x'.repeat(options.size)

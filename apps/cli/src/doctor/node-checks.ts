@@ -46,6 +46,7 @@ async function checkCluster(api: Api): Promise<Finding[]> {
   const { body } = await api.get('/stats?scope=cluster')
   return [
     ...body.nodes.map(checkMode),
+    ...body.nodes.flatMap(checkAccess),
     ...body.nodes.flatMap((node: Json) =>
       node.peers.flatMap((peer: Json) => checkPeer(node, peer)),
     ),
@@ -56,6 +57,13 @@ async function checkCluster(api: Api): Promise<Finding[]> {
     ...checkRetention(body.nodes),
     ...checkCopies(body.nodes),
   ]
+}
+
+function checkAccess({ node, access }: Json): Finding[] {
+  if (access !== 'insecure') return []
+  const fix =
+    'create a key (rouse keys create admin --preset admin), then restart the node without ROUSE_INSECURE'
+  return [problem('access', `${node} serves everyone who reaches it, without a key`, fix)]
 }
 
 function checkMode({ node, mode }: Json): Finding {

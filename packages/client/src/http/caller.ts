@@ -38,9 +38,13 @@ export interface Answer {
   readonly afterUnknown: boolean
 }
 
+/** A credential, or a function that returns the current one. */
+export type Token = string | (() => string | Promise<string>)
+
 export interface CallerOptions {
   readonly urls: readonly string[]
   readonly headers: Readonly<Record<string, string>>
+  readonly token?: Token | undefined
   readonly transport: Transport
   readonly random: Random
   readonly timeoutMs: number
@@ -52,11 +56,14 @@ type Tried = { readonly answer: TransportAnswer } | { readonly failure: Failure 
 export class Caller {
   readonly #options: CallerOptions
   readonly #nodes: Nodes
+  readonly #headers: Readonly<Record<string, string>>
   readonly #jsonHeaders: Readonly<Record<string, string>>
 
   constructor(options: CallerOptions) {
     this.#options = options
-    this.#jsonHeaders = { ...options.headers, 'content-type': 'application/json' }
+    const { token, headers } = options
+    this.#headers = typeof token === 'string' ? { ...headers, ...authorization(token) } : headers
+    this.#jsonHeaders = { ...this.#headers, 'content-type': 'application/json' }
     this.#nodes = new Nodes(options.urls, options.random)
   }
 
@@ -112,7 +119,10 @@ export class Caller {
   }
 
   async #try(node: Node, call: Call): Promise<Tried> {
-    const { transport, headers } = this.#options
+    const { transport, token } = this.#options
+    // Outside of the try: a credential that cannot be obtained is not a fault of the node.
+    const own = typeof token === 'function' ? authorization(await token()) : undefined
+    const headers = call.body === undefined ? this.#headers : this.#jsonHeaders
     const timeoutMs = call.timeoutMs ?? this.#options.timeoutMs
     const controller = new AbortController()
     const abort = (): void => controller.abort(call.signal?.reason)
@@ -122,7 +132,7 @@ export class Caller {
       const answer = await transport.send({
         method: call.method,
         url: new URL(`${node.base}/api/v1${call.path}`),
-        headers: call.body === undefined ? headers : this.#jsonHeaders,
+        headers: own === undefined ? headers : { ...headers, ...own },
         body: call.body,
         signal: controller.signal,
         leave: call.leave,
@@ -138,4 +148,9 @@ export class Caller {
       call.signal?.removeEventListener('abort', abort)
     }
   }
+}
+
+/** Files end with a line break, which a header must not. */
+function authorization(token: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${token.trim()}` }
 }

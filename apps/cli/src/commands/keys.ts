@@ -1,0 +1,202 @@
+// API keys. With ROUSE_DATABASE_URL the verbs speak SQL, so that the first key can be created before a node starts;
+// otherwise they call a node. A new key is printed alone on standard output.
+import type { createPool } from '@rouse/database'
+import { type Command, Option } from 'commander'
+import { type Api, type Json, segment } from '../api.ts'
+import { CliError } from '../cli-error.ts'
+import { wallMs } from '../clock.ts'
+import { databaseUrl } from '../config.ts'
+import { durationMs, since } from '../format.ts'
+import type { Output } from '../output.ts'
+import { sessionOf, verb } from '../verb.ts'
+
+const presets = ['producer', 'worker', 'viewer', 'operator', 'admin']
+const graceMsDefault = 3_600_000
+const keysMax = 20_000
+const undefinedSchema = '3F000'
+const undefinedFunction = '42883'
+const undefinedTable = '42P01'
+
+interface CreateOptions {
+  readonly preset?: string
+  readonly queue?: string
+  readonly grant?: readonly string[]
+  readonly expiresIn?: number
+}
+
+export function keysVerb(program: Command): void {
+  const keys = verb(
+    program,
+    'keys',
+    'list, create, rotate and revoke API keys',
+    `rouse keys create shop --preset producer --queue 'orders-*'
+rouse keys rotate ID --grace 1h
+rouse keys revoke ID`,
+  )
+  keys.action((_options: object, command: Command) => list(command))
+  verb(keys, 'list', 'list the keys, without their secrets', 'rouse keys list').action(
+    (_options: object, command: Command) => list(command),
+  )
+
+  verb(keys, 'create <name>', 'create a key and print it', 'rouse keys create admin --preset admin')
+    .addOption(new Option('--preset <preset>', 'a set of grants').choices(presets))
+    .option('--queue <pattern>', 'limits the preset to a queue, or to a prefix such as orders-*')
+    .option('--grant <grant...>', 'single grants, such as push:orders or pop:mail@sender')
+    .option('--expires-in <duration>', 'the key ends after this time, such as 90d', durationMs)
+    .action(async (name: string, _options: object, command: Command) => {
+      const { api, output, options } = sessionOf<CreateOptions>(command)
+      const body = bodyOf(name, options)
+      const made = await (databaseUrl === undefined ? createByHttp(api, body) : createBySql(body))
+      printNew(output, made)
+    })
+
+  verb(
+    keys,
+    'rotate <id>',
+    'replace a key by a new one with the same grants',
+    'rouse keys rotate ID',
+  )
+    .option('--grace <duration>', 'how long the old key stays valid (default 1h)', durationMs)
+    .action(async (id: string, _options: object, command: Command) => {
+      const { api, output, options } = sessionOf<{ readonly grace?: number }>(command)
+      const graceMs = options.grace ?? graceMsDefault
+      const made = await (databaseUrl === undefined
+        ? rotateByHttp(api, id, graceMs)
+        : rotateBySql(id, graceMs))
+      printNew(output, made)
+    })
+
+  verb(keys, 'revoke <id>', 'end a key at once', 'rouse keys revoke ID').action(
+    async (id: string, _options: object, command: Command) => {
+      const { api, output } = sessionOf(command)
+      if (databaseUrl === undefined) await api.delete(`/api/v1/keys/${segment(id)}`)
+      else await revokeBySql(id)
+      if (!output.isHuman) return output.json({ id, revoked: true })
+      output.line(`${id}: revoked; its open requests end within ten seconds`)
+    },
+  )
+
+  verb(
+    keys,
+    'generate',
+    'print a new key without storing it',
+    'rouse keys generate > admin-key',
+  ).action(async (_options: object, command: Command) => {
+    const { randomBytes } = await import('node:crypto')
+    const { newApiKey } = await import('@rouse/broker')
+    const { output } = sessionOf(command)
+    output.line(newApiKey(randomBytes).key)
+  })
+}
+
+function bodyOf(name: string, options: CreateOptions): Json {
+  const { preset, queue, grant, expiresIn } = options
+  if (preset === undefined && grant === undefined) {
+    throw new CliError('usage', 'no grants given: add --preset or --grant')
+  }
+  return {
+    name,
+    ...(preset === undefined ? {} : { preset }),
+    ...(queue === undefined ? {} : { queue }),
+    ...(grant === undefined ? {} : { grants: grant }),
+    ...(expiresIn === undefined ? {} : { expiresAt: new Date(wallMs() + expiresIn).toISOString() }),
+  }
+}
+
+async function list(command: Command): Promise<void> {
+  const { api, output } = sessionOf(command)
+  const keys: Json[] =
+    databaseUrl === undefined ? (await api.get('/api/v1/keys')).body.keys : await listBySql()
+  if (!output.isHuman) return output.json(keys)
+  const nowMs = wallMs()
+  output.table(
+    keys,
+    [
+      { title: 'ID', value: ({ id }) => id },
+      { title: 'NAME', value: ({ name }) => name },
+      { title: 'STATE', value: (key) => stateOf(key, nowMs) },
+      { title: 'USED', value: ({ lastUsedDay }) => lastUsedDay },
+      { title: 'AGE', align: 'right', value: ({ createdAt }) => since(createdAt, nowMs) },
+      { title: 'GRANTS', value: ({ grants }) => grants.join(' ') },
+    ],
+    'no keys yet: rouse keys create admin --preset admin',
+  )
+}
+
+function stateOf({ revokedAt, expiresAt }: Json, nowMs: number): string {
+  if (revokedAt !== null) return 'revoked'
+  if (expiresAt === null) return 'live'
+  return Date.parse(expiresAt) <= nowMs ? 'expired' : `until ${expiresAt}`
+}
+
+/** The key alone, so that it can be redirected into a file. */
+function printNew(output: Output, { id, name, grants, key }: Json): void {
+  output.line(key)
+  output.note(`${id} ${name}: ${grants.join(' ')}; the key is not shown again`)
+}
+
+async function createByHttp(api: Api, body: Json): Promise<Json> {
+  return (await api.post('/api/v1/keys', body)).body
+}
+
+async function rotateByHttp(api: Api, id: string, graceMs: number): Promise<Json> {
+  const body = { graceSeconds: Math.ceil(graceMs / 1_000) }
+  return (await api.post(`/api/v1/keys/${segment(id)}/rotate`, body)).body
+}
+
+function createBySql(body: Json): Promise<Json> {
+  return withDatabase(async (pool) => {
+    const { issueKey, readKeyRequest } = await import('@rouse/broker')
+    return issueKey(pool, readKeyRequest(body), 'rouse keys')
+  })
+}
+
+function rotateBySql(id: string, graceMs: number): Promise<Json> {
+  return withDatabase(async (pool) => {
+    const { rotateKey } = await import('@rouse/broker')
+    const how = { graceMs, createdBy: 'rouse keys', nowMs: wallMs() }
+    return (await rotateKey(pool, id, how)) ?? noSuchKey(id)
+  })
+}
+
+function revokeBySql(id: string): Promise<void> {
+  return withDatabase(async (pool) => {
+    const { revokeKey } = await import('@rouse/storage')
+    if (!(await revokeKey(pool, id))) noSuchKey(id)
+  })
+}
+
+function listBySql(): Promise<Json[]> {
+  return withDatabase(async (pool) => {
+    const { listKeys } = await import('@rouse/storage')
+    const keys = await listKeys(pool, keysMax)
+    // As a node answers: times as text.
+    return JSON.parse(JSON.stringify(keys)) as Json[]
+  })
+}
+
+function noSuchKey(id: string): never {
+  throw new CliError('server', `there is no live API key "${id}" (not_found)`)
+}
+
+type Pool = ReturnType<typeof createPool>
+
+async function withDatabase<Result>(call: (pool: Pool) => Promise<Result>): Promise<Result> {
+  const database = await import('@rouse/database')
+  const pool = database.createPool({
+    url: databaseUrl ?? '',
+    max: 1,
+    applicationName: 'rouse keys',
+  })
+  try {
+    return await call(pool)
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    const { code, message } = error as Error & { code?: string }
+    const isMissing =
+      code === undefinedSchema || code === undefinedFunction || code === undefinedTable
+    throw new CliError('server', isMissing ? `${message}: run "rouse migrate" first` : message)
+  } finally {
+    await pool.end()
+  }
+}

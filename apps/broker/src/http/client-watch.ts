@@ -41,12 +41,15 @@ export class ClientWatch implements LeaveSignal {
     this.#onGone = undefined
   }
 
-  /** Call before sending these leases. False: the client has disconnected, and the leases are released. */
+  /**
+   * Call before sending these leases. False: the client has disconnected or got another response, such as that its
+   * key has ended, and the leases are released.
+   */
   async delivering(leases: readonly Lease[]): Promise<boolean> {
     // One turn of the event loop: a FIN that has already arrived is read before the response is written.
     await new Promise((resolve) => void setImmediate(resolve))
     const held = [...new Set(leases.map((lease) => lease.leaseId))]
-    if (!this.aborted) {
+    if (!this.aborted && !this.#response.writableEnded) {
       this.#leaseIds = held
       return true
     }

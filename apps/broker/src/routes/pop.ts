@@ -157,7 +157,9 @@ async function deliver(leases: readonly Lease[], request: PopRequest): Promise<F
   const { reply, options, watch, context } = request
   const readable = leases.some(isEncrypted) ? await open(leases, request) : leases
   const json = popJson(readable, request)
-  if (!(await watch.delivering(options.autoAck ? [] : readable))) return reply.code(204).send()
+  if (!(await watch.delivering(options.autoAck ? [] : readable))) {
+    return reply.sent ? reply : reply.code(204).send()
+  }
   context.deliveryLog?.claimed(readable, options.consumerGroup)
   return sendJson(reply, json)
 }

@@ -102,6 +102,9 @@ function sendProblem(
       { requestId: request.id, method: request.method, err: known.cause ?? error },
       'request failed',
     )
+  } else {
+    const { id: requestId, method } = request
+    context.log.debug({ requestId, method, code: known.code }, 'request refused')
   }
   const problem = toProblem(known, { requestId: request.id, node: context.config.nodeId })
   if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds)

@@ -13,6 +13,7 @@ const untimed = ['test/model/model.test.ts', 'test/chaos/gate.test.ts']
 /** Files that start first, because a long file that starts last runs alone. The order within the list does
  * not matter much; packages, whose files are short, come last. */
 const long = [
+  'apps/broker/test/auth/matrix.test.ts',
   'apps/broker/test/wait/wakes.test.ts',
   'apps/broker/test/scheduler/retention.test.ts',
   'apps/broker/test/dev/dev-cluster.test.ts',

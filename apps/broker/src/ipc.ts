@@ -64,8 +64,16 @@ export type PrimaryMessage =
   /** Queue options have changed, or may have changed, on some node. The worker refreshes its caches. */
   | { readonly type: 'configured' }
   | { readonly type: 'drain' }
-  /** The API keys were read. Without a table they have not changed. `id`: the request that this answers. */
-  | { readonly type: 'keys'; readonly table?: KeyTable; readonly id?: number }
+  /**
+   * The API keys, as they were read `ageMs` ago. Without a table they have not changed. `id`: the request that this
+   * answers.
+   */
+  | {
+      readonly type: 'keys'
+      readonly table?: KeyTable
+      readonly ageMs: number
+      readonly id?: number
+    }
   | {
       readonly type: 'stats'
       readonly id: number

@@ -41,9 +41,9 @@ export class KeyRing {
     return this.#hasKeys
   }
 
-  /** The primary has read the keys again. Without a table they have not changed. */
-  update(table: KeyTable | undefined): void {
-    this.#readAtMs = this.#clock.nowMs()
+  /** The keys as the primary has read them, `ageMs` ago. Without a table they have not changed. */
+  update(table: KeyTable | undefined, ageMs = 0): void {
+    this.#readAtMs = this.#clock.nowMs() - ageMs
     if (table === undefined) return
     this.#keys = new Map(
       table.keys.map((key) => [

@@ -2,6 +2,7 @@
 // that was revoked on any node ends within ten seconds, whether gossip works or not.
 import { type KeyTable, markKeysUsed, readKeyTable } from '@rouse/storage'
 import type pg from 'pg'
+import type { Clock } from '../clock.ts'
 import { sharedReads } from '../encryption/encrypted-queue-cache.ts'
 import type { WorkerMessage } from '../ipc.ts'
 import type { Logger } from '../log.ts'
@@ -12,6 +13,7 @@ const everyMs = 5_000
 export interface KeyReaderOptions {
   readonly pool: pg.Pool
   readonly log: Logger
+  readonly clock: Clock
   readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
   /** As read at the start. */
   readonly table: KeyTable
@@ -22,6 +24,7 @@ export class KeyReader {
   readonly #read = sharedReads(() => this.#readNow())
   #table: KeyTable
   #text: string
+  #readAtMs: number
   #timer: NodeJS.Timeout | undefined
   #isFailing = false
   #writing: Promise<void> = Promise.resolve()
@@ -30,6 +33,7 @@ export class KeyReader {
     this.#options = options
     this.#table = options.table
     this.#text = JSON.stringify(options.table)
+    this.#readAtMs = options.clock.nowMs()
   }
 
   /** Whether there has ever been a key. */
@@ -52,8 +56,12 @@ export class KeyReader {
     workerId: number,
     { id, haveChanged }: Extract<WorkerMessage, { readonly type: 'askKeys' }>,
   ): void {
-    const send = () =>
-      this.#options.workers.post(workerId, { type: 'keys', table: this.#table, id })
+    const { workers, clock } = this.#options
+    // The read may have failed: a worker must not take an old table for a new one.
+    const send = () => {
+      const ageMs = clock.nowMs() - this.#readAtMs
+      workers.post(workerId, { type: 'keys', table: this.#table, ageMs, id })
+    }
     if (haveChanged) void this.#read().then(send)
     else send()
   }
@@ -69,7 +77,9 @@ export class KeyReader {
   }
 
   async #readNow(): Promise<void> {
-    const { pool, log, workers } = this.#options
+    const { pool, log, workers, clock } = this.#options
+    // What changes during the read may be missing in it.
+    const beganAtMs = clock.nowMs()
     try {
       this.#table = await readKeyTable(pool)
     } catch (error) {
@@ -79,9 +89,11 @@ export class KeyReader {
       return
     }
     this.#isFailing = false
+    this.#readAtMs = beganAtMs
     const text = JSON.stringify(this.#table)
     const isNew = text !== this.#text
     this.#text = text
-    workers.postAll(isNew ? { type: 'keys', table: this.#table } : { type: 'keys' })
+    const ageMs = clock.nowMs() - beganAtMs
+    workers.postAll({ type: 'keys', ageMs, ...(isNew ? { table: this.#table } : {}) })
   }
 }

@@ -46,7 +46,7 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     clock,
     log,
   })
-  const keys = new KeyReader({ pool, log, workers, table: keyTable })
+  const keys = new KeyReader({ pool, log, clock, workers, table: keyTable })
   const host = new SharedStateHost({
     config,
     clock,

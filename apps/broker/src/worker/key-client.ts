@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import type { Outbox, PrimaryMessage, WorkerMessage } from '../ipc.ts'
 
 const answerMsMax = 2_000
+/** How often used keys are reported, and pops whose key has expired are ended. */
 const reportMs = 5_000
 
 export interface KeyClient {
@@ -68,7 +69,11 @@ function createKeyClient(options: {
 
   return {
     start() {
-      timer ??= setInterval(report, reportMs)
+      timer ??= setInterval(() => {
+        report()
+        // Keys expire while the database is unavailable, too, and then nothing is received.
+        openPolls.endInvalid(ring)
+      }, reportMs)
       return ask(false)
     },
     stop() {
@@ -83,8 +88,8 @@ function createKeyClient(options: {
       await Promise.race([ask(true), late])
       clearTimeout(timeout)
     },
-    received({ table, id }) {
-      ring.update(table)
+    received({ table, ageMs, id }) {
+      ring.update(table, ageMs)
       openPolls.endInvalid(ring)
       if (id === undefined) return
       asked.get(id)?.()

@@ -2,7 +2,8 @@
 -- Parameters: the partition, which the caller has locked; its head and the time of its last message; the
 --   dedupe window in ms, namespace and task of its queue; then as push; the time now.
 -- Result: as push. Keys that the caller has stored for messages of this call are removed first, because
---   sort_push must not take them for known ones.
+--   sort_push must not take them for known ones. A call that is repeated with the same ids finds the keys of
+--   its first run: these have a seq below the head, or none if the message is scheduled, and stay.
 -- Locks: the lanes of the partition that are not ready, by group.
 create or replace function rouse.push_known(
   p_partition_id bigint, p_head bigint, p_last_created_at timestamptz, p_dedup_ms bigint, p_namespace text, p_task text,
@@ -19,7 +20,8 @@ declare
   v_sorted record;
 begin
   delete from rouse.dedup d
-  where d.partition_id = p_partition_id and d.key = any (p_transaction_ids) and d.message_id = any (p_ids);
+  where d.partition_id = p_partition_id and d.key = any (p_transaction_ids) and d.message_id = any (p_ids)
+    and d.seq >= p_head;
   v_sorted := rouse.sort_push(array[p_partition_id], '{0}', array[p_dedup_ms], array[p_head],
     array_fill(1, array[cardinality(p_ids)]), p_ids, p_transaction_ids, null, null, p_now);
   added := cardinality(array_remove(v_sorted.offsets, null));

@@ -27,8 +27,11 @@ begin
     select count(*) into v_keys from unnest(p_slots, p_keys) m(slot, key) where m.key is not null and p_dedup_ms[m.slot] > 0;
   end if;
   if v_remembered < v_keys then
+    -- A call that is repeated with the same ids finds the keys of its first run: these have a seq below the
+    -- head, or none if the message is scheduled, and stay. The partition ids are sorted.
     delete from rouse.dedup d
-    where d.partition_id = any (p_partition_ids) and d.key = any (p_keys) and d.message_id = any (p_ids);
+    where d.partition_id = any (p_partition_ids) and d.key = any (p_keys) and d.message_id = any (p_ids)
+      and d.seq >= p_heads[width_bucket(d.partition_id, p_partition_ids)];
     return false;
   end if;
   return true;

@@ -30,6 +30,29 @@ test('a key seen in an earlier call is a duplicate, and returns no wake hint', a
   t.same(payloads(await take('q', { batch: 9 })), [1])
 })
 
+for (const [where, partitions] of [
+  ['one partition', ['p']],
+  ['several partitions', ['p', 'other']],
+] as const) {
+  test(`a call to ${where} that is repeated with the same ids stores nothing again`, async (t) => {
+    const { pool, take } = await openStorage(t)
+    const items = partitions.map((partition, i) =>
+      message('q', partition, i, { transactionId: `k${i}` }),
+    )
+    t.match((await push(pool, items)).items, partitions.map(() => ({ status: 'queued' })))
+    const duplicates = items.map(({ id }) => ({ status: 'duplicate', messageId: id }))
+    t.match(await push(pool, items), { items: duplicates, woken: [] })
+    const fresh = partitions.map((partition) => message('q', partition, 9, { transactionId: 'new' }))
+    t.match((await push(pool, [...items, ...fresh])).items, [
+      ...duplicates,
+      ...partitions.map(() => ({ status: 'queued' })),
+    ])
+    t.match((await push(pool, items)).items, duplicates)
+    const found = payloads(await take('q', { batch: 9, partitions: 2 }))
+    t.same(found.length, 2 * partitions.length)
+  })
+}
+
 test('the same key in another partition or queue is another message', async (t) => {
   const { pool } = await openStorage(t)
   const keyedAt = (queue: string, partition: string) =>

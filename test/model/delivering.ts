@@ -2,6 +2,7 @@
 import {
   ageMsMax,
   freshOf,
+  isOrdered,
   type Lease,
   laneOf,
   type Message,
@@ -32,12 +33,11 @@ const nothing: Offer = { messages: [], least: 0, most: 0 }
 
 export function offerOf(world: World, queue: Queue, partition: Partition, group: string): Offer {
   const { options } = queue
-  const isOrdered = options.ordering === 'partition'
   const isHeld = world.leases.some(
-    (lease) => lease.partition === partition && lease.group === group,
+    (lease) => lease.isOrdered && lease.partition === partition && lease.group === group,
   )
-  if (isOrdered && isHeld) return nothing
-  const holds = isOrdered && options.onFailure === 'hold'
+  if (isHeld) return nothing
+  const holds = isOrdered(options, partition) && options.onFailure === 'hold'
   const agains = againsOf(world, queue, partition, group)
   const waitingAt = holds ? agains.findIndex(({ isDue }) => !isDue) : -1
   const due = (waitingAt < 0 ? agains : agains.slice(0, waitingAt)).filter(({ isDue }) => isDue)

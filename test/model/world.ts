@@ -62,7 +62,7 @@ export interface Options {
   retryLimit: number
   retryBackoffMs: number[]
   deadLetterQueue: boolean
-  ordering: 'partition' | 'none'
+  ordering: 'keyed' | 'partition' | 'none'
   onFailure: 'hold' | 'skip'
   delayedProcessing: number
   windowBuffer: number
@@ -82,7 +82,7 @@ export const defaults: Readonly<Options> = {
   retryLimit: 3,
   retryBackoffMs: [0, 30_000, 300_000],
   deadLetterQueue: true,
-  ordering: 'partition',
+  ordering: 'keyed',
   onFailure: 'hold',
   delayedProcessing: 0,
   windowBuffer: 0,
@@ -119,6 +119,8 @@ export interface Lease {
   readonly from: number
   readonly left: Set<number>
   readonly attempt: number
+  /** It keeps its lane closed until it ends, even if the ordering of the queue changes. */
+  readonly isOrdered: boolean
   expiresAt: number
   lockedBy: OpenTransaction | undefined
 }
@@ -303,6 +305,28 @@ export class World {
  * that are due at the same time would be undefined.
  */
 export const cronPartition = 'cron'
+
+/** Where messages without a partition are stored, if the ordering is keyed. */
+const independent = '\u001f0'
+
+export function partitionFor(ordering: Options['ordering'], given: string | undefined): string {
+  return given ?? (ordering === 'keyed' ? independent : 'Default')
+}
+
+export function shown({ name }: Pick<Partition, 'name'>): string | null {
+  return name === independent ? null : name
+}
+
+export function storedName(partition: string | null): string {
+  return partition ?? independent
+}
+
+export function isOrdered(
+  { ordering }: Pick<Options, 'ordering'>,
+  partition: Pick<Partition, 'name'>,
+): boolean {
+  return ordering === 'partition' || (ordering === 'keyed' && shown(partition) !== null)
+}
 
 export function newLane(next: number): Lane {
   return { next, again: new Map(), redriven: new Set() }

@@ -59,7 +59,9 @@ begin
   -- redelivery is enough.
   on conflict on constraint redeliveries_pkey do nothing;
   -- A failed message holds its lane: nothing behind it is delivered until it is due, or too old.
-  if v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold' then
+  -- A lease from before the ordering was loosened holds it no longer.
+  if v_due_at > p_now and p_lease.ordered and v_queue.on_failure = 'hold'
+     and (select rouse.is_ordered(v_queue.ordering, p.name) from rouse.partitions p where p.id = p_lease.partition_id) then
     if v_queue.ttl_ms > 0 or v_queue.wait_ms_max > 0 then
       select rouse.ends_at(r, v_queue) into v_ends_at from rouse.redeliveries r
       where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq = p_seqs[1];

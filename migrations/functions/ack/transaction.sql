@@ -40,9 +40,9 @@ begin
   if p_queues is not null then
     return query
     select 'push', null::integer[],
-      row(p_queues[r.target], p_partitions[r.target], null, r.namespace, r.task, r.added)::rouse.wake_hint,
+      row(p_queues[r.target], r.partition, null, r.namespace, r.task, r.added)::rouse.wake_hint,
       r.target, r.partition_id, r.first_seq, r.duplicates, r.originals, r.scheduled
-    from rouse.push(p_queues, p_partitions, p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers,
+    from rouse.push_v2(p_queues, p_partitions, p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers,
       p_push_delays_ms, p_due_at) r;
   end if;
   -- barrier: transaction-pushed
@@ -58,12 +58,20 @@ create or replace function rouse.lock_targets(p_queues text[], p_partitions text
 language plpgsql
 as $$
 declare
-  v_targets record := rouse.find_targets(p_queues, p_partitions);
+  v_partitions text[] := p_partitions;
+  v_targets record;
   v_locked integer;
 begin
+  if array_position(p_partitions, null) is not null then
+    -- The queues are locked first, so that the push finds the same partitions.
+    perform rouse.create_queues(p_queues, p_targets);
+    perform rouse.lock_queues(p_queues);
+    v_partitions := rouse.name_partitions(p_queues, p_partitions, p_targets);
+  end if;
+  v_targets := rouse.find_targets(p_queues, v_partitions);
   if array_position(v_targets.partition_ids, null) is not null then
-    perform rouse.create_targets(p_queues, p_partitions, p_targets);
-    v_targets := rouse.find_targets(p_queues, p_partitions);
+    perform rouse.create_targets(p_queues, v_partitions, p_targets);
+    v_targets := rouse.find_targets(p_queues, v_partitions);
   else
     -- The queues are locked even if all targets exist: if a size limit were set later, the push would wait
     -- for its queue while it holds partitions.
@@ -73,7 +81,7 @@ begin
     select p.id from rouse.partitions p where p.id = any (v_targets.partition_ids) order by p.id for no key update
   )
   select count(*) into v_locked from locked;
-  if v_locked <> cardinality(p_queues) then
+  if v_locked <> (select count(distinct i) from unnest(v_targets.partition_ids) i) then
     perform rouse.refuse_targets(v_targets.partition_ids);
   end if;
   return v_targets.partition_ids;

@@ -51,7 +51,7 @@ begin
   ), page as (
     select c.id from counted c order by c.id desc limit p_limit offset p_offset
   )
-  select d.id, d.message_id, d.transaction_id, d.trace_id, d.partition_id, p.name, q.name, g.name, d.seq, d.payload, d.headers,
+  select d.id, d.message_id, d.transaction_id, d.trace_id, d.partition_id, rouse.shown_partition(p.name), q.name, g.name, d.seq, d.payload, d.headers,
     d.error_message, d.error_code, d.attempts, d.created_at, d.failed_at,
     rouse.attempts_of(d.partition_id, d.seq, d.group_id), (select count(*) from counted)
   from page

@@ -71,7 +71,7 @@ begin
   end if;
   select g.id into v_group_id from rouse.groups g where g.queue_id = v_queue_id and g.name = p_group;
   for v_lane in
-    select p.id, p.name, p.head, p.tail, coalesce(l.next, 1) as next
+    select p.id, rouse.shown_partition(p.name) as name, p.head, p.tail, coalesce(l.next, 1) as next
     from (
       -- There is no index by queue and id, and a scan of the index by id could read all partitions of other
       -- queues.
@@ -155,7 +155,7 @@ begin
   end if;
   if p_after is not null then
     return query
-    select p.id, m.seq, p.name, m.id, m.created_at, m.transaction_id, m.trace_id, m.payload, m.headers
+    select p.id, m.seq, rouse.shown_partition(p.name), m.id, m.created_at, m.transaction_id, m.trace_id, m.payload, m.headers
     from rouse.partitions p
     cross join lateral (
       select x.* from rouse.messages x

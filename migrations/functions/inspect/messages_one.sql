@@ -55,7 +55,7 @@ declare
 begin
   if v_seq is null then
     return query
-    select s.queue, s.partition, null::bigint, s.message_id, s.created_at, s.transaction_id, s.trace_id, s.payload, s.headers, s.due_at, '[]'::jsonb
+    select s.queue, rouse.shown_partition(s.partition), null::bigint, s.message_id, s.created_at, s.transaction_id, s.trace_id, s.payload, s.headers, s.due_at, '[]'::jsonb
     from rouse.partitions p join rouse.queues q on q.id = p.queue_id
     join rouse.scheduled s on s.queue = q.name and s.partition = p.name
     where p.id = p_partition_id and coalesce(s.transaction_id, s.message_id::text) = p_transaction_id
@@ -63,7 +63,7 @@ begin
     return;
   end if;
   return query
-  select q.name, p.name, v_seq, m.id, m.created_at, m.transaction_id, m.trace_id, m.payload, m.headers, null::timestamptz,
+  select q.name, rouse.shown_partition(p.name), v_seq, m.id, m.created_at, m.transaction_id, m.trace_id, m.payload, m.headers, null::timestamptz,
     (select coalesce(jsonb_agg(rouse.message_in_group(g, p, v_seq) order by g.name), '[]') from rouse.groups g where g.queue_id = q.id)
   from rouse.partitions p join rouse.queues q on q.id = p.queue_id
   cross join lateral (

@@ -50,9 +50,9 @@ declare
 begin
   return query
   with partitions_of as materialized (
-    select p.id, p.queue_id, p.head, p.tail from rouse.partitions p where p.queue_id = any (p_queue_ids)
+    select p.id, p.queue_id, p.name, p.head, p.tail from rouse.partitions p where p.queue_id = any (p_queue_ids)
   ), logs as (
-    select p.queue_id, count(*) as partitions, sum(p.head - p.tail)::bigint as messages from partitions_of p group by p.queue_id
+    select p.queue_id, count(rouse.shown_partition(p.name)) as partitions, sum(p.head - p.tail)::bigint as messages from partitions_of p group by p.queue_id
   ), lanes_of as (
     select l.group_id, sum(p.head - greatest(l.next, p.tail))::bigint as pending,
       count(*) filter (where l.blocked_until is not null) as blocked, count(*) filter (where l.lease_id is not null) as leased,

@@ -26,7 +26,7 @@ returns table (
 )
 language sql stable
 as $$
-  select t.id, q.name, p.name, t.partition_id, t.transaction_id, t.consumer_group, t.names, t.event_type, t.data, t.created_at
+  select t.id, q.name, rouse.shown_partition(p.name), t.partition_id, t.transaction_id, t.consumer_group, t.names, t.event_type, t.data, t.created_at
   from rouse.traces t
   join rouse.partitions p on p.id = t.partition_id
   join rouse.queues q on q.id = p.queue_id

@@ -56,7 +56,7 @@ as $$
     union all
     select s.* from lane l cross join lateral (
       select o.* from rouse.leases o where o.partition_id = l.id and o.group_id = p_group.id and not o.ordered offset 0) s
-    where p_queue.ordering = 'none'
+    where not rouse.is_ordered(p_queue.ordering, l.name)
   ), lease as (
     select coalesce(sum(bit_count(s.unacked)), 0) as messages, min(s.expires_at) as first_at, max(s.expires_at) as last_at,
       (array_agg(s.holder order by s.expires_at))[1] as holder
@@ -93,7 +93,7 @@ create or replace function rouse.why_held(
 language sql stable
 as $$
   select jsonb_build_object(
-    'partition', p_partition, 'partitionId', p_partition_id::text, 'behind', p_behind,
+    'partition', rouse.shown_partition(p_partition), 'partitionId', p_partition_id::text, 'behind', p_behind,
     'transactionId', coalesce(m.transaction_id, p_partition_id || '-' || p_seq), 'messageId', m.id,
     'attempts', r.attempt, 'errorCode', r.error_code, 'errorMessage', r.error_message, 'dueAt', rouse.epoch_ms(r.due_at))
   from rouse.redeliveries r

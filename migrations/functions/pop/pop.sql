@@ -7,8 +7,8 @@
 --   maximum bytes of payload and headers per waiter. The first message of a waiter is always included,
 --   whatever its size.
 -- Result: one row per message, ordered by lease and seq, with its waiter, lease and partition id. Queue,
---   partition, attempt and expiry are set on the first row of each lease, and may be null on the others. Only
---   returned rows are leased. The last row has only the database's time and the status: messages, empty (no
+--   partition (null: the messages are independent), attempt and expiry are set on the first row of each lease,
+--   and may be null on the others. Only returned rows are leased. The last row has only the database's time and the status: messages, empty (no
 --   lane has messages), contended (a lane with messages was locked: retry within 5 ms) or paused.
 -- Locks: the group if it has an in-flight limit; lanes and then partitions with SKIP LOCKED, so that a pop
 --   does not wait for other calls. In one race SKIP LOCKED waits after all (see pop_general), and the pop may
@@ -35,7 +35,7 @@ declare
   v_queue_id integer;
   v_version bigint;
   v_queue text;
-  v_ordered boolean;
+  v_ordered boolean;          -- of the lane
   v_lease_ms bigint;
   v_group_id integer;
   v_waiter integer := 1;      -- the waiter whose turn it is
@@ -64,8 +64,8 @@ begin
      and cardinality(p_lane_limits) = v_waiters and cardinality(p_holders) = v_waiters and 1 = all (p_lane_limits)
      and array_position(p_holders, null) is null
      and (v_waiters = 1 or (p_batches[1] = all (p_batches) and p_batches[1] * v_waiters <= 30 and p_bytes_max <= 16777216)) then
-    select q.id, q.version, q.name, q.ordering = 'partition', q.lease_ms, g.id
-    into v_queue_id, v_version, v_queue, v_ordered, v_lease_ms, v_group_id
+    select q.id, q.version, q.name, q.lease_ms, g.id
+    into v_queue_id, v_version, v_queue, v_lease_ms, v_group_id
     from rouse.queues q, rouse.groups g
     where q.name = p_queue and g.queue_id = q.id and g.name = p_group and not q.paused
       and q.in_flight_max = 0 and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
@@ -88,13 +88,17 @@ begin
       continue;
     end if;
     -- barrier: pop-lane-locked
-    select p.name, greatest(l.next, p.tail), greatest(l.next, p.tail), least(greatest(l.next, p.tail) + p_batches[v_waiter], p.head),
-      p.head, gen_random_uuid(), rouse.now()
-    into v_partition, v_first, v_from, v_next, v_head, v_lease_id, v_now
+    select rouse.shown_partition(p.name), rouse.is_ordered(q.ordering, p.name), greatest(l.next, p.tail), greatest(l.next, p.tail),
+      least(greatest(l.next, p.tail) + p_batches[v_waiter], p.head), p.head, gen_random_uuid(), rouse.now()
+    into v_partition, v_ordered, v_first, v_from, v_next, v_head, v_lease_id, v_now
     from rouse.lanes l, rouse.partitions p, rouse.queues q
     where l.partition_id = v_lane_id and l.group_id = v_group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
       and q.id = v_queue_id and q.version = v_version  -- configure locks the lanes before it changes the ordering
-      and not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id);
+      -- On an unordered lane a message that waits for its retry delays no other.
+      and case when rouse.is_ordered(q.ordering, p.name)
+        then not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id)
+        else not exists (select from rouse.redeliveries r
+          where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced) end;
     v_plain := found;
     exit when not v_plain;
     -- barrier: pop-lane-offered

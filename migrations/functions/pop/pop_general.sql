@@ -24,7 +24,8 @@ declare
   v_group record;
   v_group_id integer;
   v_created boolean := false;           -- a group was created: that must survive a crash
-  v_ordered boolean;
+  v_ordered boolean;                    -- of the lane
+  v_partition text;
   v_partition_id bigint;
   v_low bigint;
   v_high bigint;
@@ -104,7 +105,6 @@ begin
       v_allowed := v_queue.in_flight_max
         - (select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = v_group_id and s.limited);
     end if;
-    v_ordered := v_queue.ordering = 'partition';
     v_low := coalesce(v_partition_id, p_after + 1);
     v_high := coalesce(v_partition_id, v_end);
     v_seen := '{}';
@@ -141,6 +141,8 @@ begin
       foreach v_lane_id in array v_lanes loop
         v_lane := rouse.lane_offer(v_queue, v_group_id, v_lane_id, v_now);
         -- barrier: pop-offered
+        v_ordered := rouse.is_ordered(v_queue.ordering, v_lane.partition);
+        v_partition := rouse.shown_partition(v_lane.partition);
         v_next := v_lane.next;
         v_lease_id := null;
         v_tried := 0;
@@ -160,7 +162,7 @@ begin
                 v_ordered and v_queue.on_failure = 'hold', case when v_must then null else v_budget end, p_bytes_max) a;
               v_lane.offered := 0;
               return query
-              select null::text, v_turn, v_lease_id, v_queue.name, v_lane_id, v_lane.partition, v_lane.attempt,
+              select null::text, v_turn, v_lease_id, v_queue.name, v_lane_id, v_partition, v_lane.attempt,
                 date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms),
                 m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
               from rouse.messages m
@@ -171,7 +173,7 @@ begin
               v_from := v_next;
               return query
               select null::text, v_turn, v_lease_id, case when m.n = 1 then v_queue.name end, v_lane_id,
-                case when m.n = 1 then v_lane.partition end, case when m.n = 1 then v_lane.attempt end,
+                case when m.n = 1 then v_partition end, case when m.n = 1 then v_lane.attempt end,
                 case when m.n = 1 then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
                 m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
               from (

@@ -112,7 +112,7 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-  v_waits constant boolean := p_queue.ordering = 'partition' and p_queue.on_failure = 'hold';
+  v_waits boolean;
   v_oldest_ms constant bigint := case when p_queue.ttl_ms > 0 and p_queue.wait_ms_max > 0
     then least(p_queue.ttl_ms, p_queue.wait_ms_max) else p_queue.ttl_ms + p_queue.wait_ms_max end;
   v_quiet_at timestamptz;
@@ -120,19 +120,28 @@ declare
   v record;
 begin
   select p.name, greatest(l.next, p.tail), p.head, 1, p.last_created_at + p_queue.window_ms * interval '1 millisecond',
+    rouse.is_ordered(p_queue.ordering, p.name) and p_queue.on_failure = 'hold',
     exists (select from rouse.redeliveries r where r.partition_id = p_partition_id and r.group_id = p_group_id)
-  into strict partition, next, head, attempt, v_quiet_at, v_has_again
+  into strict partition, next, head, attempt, v_quiet_at, v_waits, v_has_again
   from rouse.lanes l, rouse.partitions p
   where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
   offered := 0;
   while v_has_again loop
     -- If a failed message holds its lane in this queue, the first redelivery is chosen even if it is not due
     -- yet.
-    select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at,
-      case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
-    from rouse.redeliveries r
-    where r.partition_id = p_partition_id and r.group_id = p_group_id and (v_waits or r.announced)
-    order by r.seq limit 1;
+    if v_waits then
+      select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at,
+        case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
+      from rouse.redeliveries r
+      where r.partition_id = p_partition_id and r.group_id = p_group_id
+      order by r.seq limit 1;
+    else
+      select r.seq, r.attempt + 1 as attempt, true as due, r.due_at,
+        case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
+      from rouse.redeliveries r
+      where r.partition_id = p_partition_id and r.group_id = p_group_id and r.announced
+      order by r.seq limit 1;
+    end if;
     exit when not found;
     if v.ends_at <= p_now then
       perform rouse.expire_again(p_queue, p_group_id, p_partition_id, v.seq, p_now);

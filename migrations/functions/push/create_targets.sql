@@ -13,17 +13,10 @@ declare
   v record;
   v_created bigint[];
 begin
-  for v in
-    select distinct on (t.queue) t.queue, t.n
-    from unnest(p_queues) with ordinality t(queue, n)
-    where not exists (select from rouse.queues q where q.name = t.queue)
-    order by t.queue
-  loop
-    perform rouse.check_name('queue', v.queue, coalesce(array_position(p_targets, v.n::integer), v.n::integer));
-    perform rouse.write_queue(v.queue, null, null, '{}', false);
-  end loop;
+  perform rouse.create_queues(p_queues, p_targets);
   for v in
     select t.partition, t.n from unnest(p_partitions) with ordinality t(partition, n)
+    where t.partition is distinct from rouse.independent_partition()
   loop
     perform rouse.check_name('partition', v.partition, coalesce(array_position(p_targets, v.n::integer), v.n::integer));
   end loop;
@@ -44,6 +37,27 @@ begin
   from rouse.partitions p join rouse.groups g on g.queue_id = p.queue_id
   where p.id = any (v_created)
   order by p.id, g.id;
+end $$;
+
+-- Creates the missing queues of a call, with the default options of this moment.
+-- Parameters: queue names; the target of each message, if there are messages. Result: nothing; an error as in
+--   create_targets.
+-- Locks: the rows of the queues that it creates.
+create or replace function rouse.create_queues(p_queues text[], p_targets integer[] default null) returns void
+language plpgsql
+as $$
+declare
+  v record;
+begin
+  for v in
+    select distinct on (t.queue) t.queue, t.n
+    from unnest(p_queues) with ordinality t(queue, n)
+    where not exists (select from rouse.queues q where q.name = t.queue)
+    order by t.queue
+  loop
+    perform rouse.check_name('queue', v.queue, coalesce(array_position(p_targets, v.n::integer), v.n::integer));
+    perform rouse.write_queue(v.queue, null, null, '{}', false);
+  end loop;
 end $$;
 
 -- Keeps queues unchanged until the transaction ends: no group is created, no option changes. A queue with a

@@ -2,11 +2,12 @@
 -- not lock the queue or the partition, so the transaction may stay open as long as necessary. There is one
 -- function per payload type: text, json and jsonb. A literal or an untyped parameter resolves to the one for
 -- text, because PostgreSQL prefers that type. Headers are json, or jsonb if the payload is jsonb.
--- Parameters: queue, payload, partition, a delay or an absolute time, transaction id (the dedupe key),
+-- Parameters: queue, payload, partition (null: the message is independent, or goes to `Default` if the queue's
+--   ordering is not keyed), a delay or an absolute time, transaction id (the dedupe key),
 --   headers, trace id.
 -- Result: the message's id. Locks: none.
 create or replace function rouse.enqueue(
-  queue text, payload text, partition text default 'Default', delay interval default null, run_at timestamptz default null,
+  queue text, payload text, partition text default null, delay interval default null, run_at timestamptz default null,
   transaction_id text default null, headers json default null, trace_id text default null
 ) returns uuid
 language plpgsql security definer
@@ -28,7 +29,7 @@ end $$;
 -- The same with a payload of type json.
 -- Parameters and result: as above. Locks: none.
 create or replace function rouse.enqueue(
-  queue text, payload json, partition text default 'Default', delay interval default null, run_at timestamptz default null,
+  queue text, payload json, partition text default null, delay interval default null, run_at timestamptz default null,
   transaction_id text default null, headers json default null, trace_id text default null
 ) returns uuid
 language plpgsql security definer
@@ -41,7 +42,7 @@ end $$;
 -- The same with a payload of type jsonb.
 -- Parameters and result: as above. Locks: none.
 create or replace function rouse.enqueue(
-  queue text, payload jsonb, partition text default 'Default', delay interval default null, run_at timestamptz default null,
+  queue text, payload jsonb, partition text default null, delay interval default null, run_at timestamptz default null,
   transaction_id text default null, headers jsonb default null, trace_id text default null
 ) returns uuid
 language plpgsql security definer
@@ -67,10 +68,14 @@ declare
   v_last_us constant bigint := nullif(current_setting('rouse.enqueued_us', true), '');
   v_now timestamptz := rouse.now();
   v_us bigint := extract(epoch from v_now) * 1000000;
+  v_queue record;
+  v_partition text;
   v_setting text;
 begin
   perform rouse.check_name('queue', p_queue);
-  perform rouse.check_name('partition', p_partition);
+  if p_partition is not null then
+    perform rouse.check_name('partition', p_partition);
+  end if;
   if p_transaction_id is not null then
     perform rouse.check_name('transactionId', p_transaction_id);
   end if;
@@ -95,8 +100,14 @@ begin
   if p_delay < interval '0' then
     perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', '{"field": "delay"}');
   end if;
-  if exists (select from rouse.queues q where q.name = p_queue and q.encryption) then
+  select q.ordering, q.encryption into v_queue from rouse.queues q where q.name = p_queue;
+  if v_queue.encryption then
     perform rouse.refuse_plaintext(p_queue);
+  end if;
+  v_partition := rouse.partition_of(v_queue.ordering, p_partition);
+  if v_partition is null then
+    -- The queue does not exist yet. If it is created with another ordering, the message stays in this partition.
+    v_partition := rouse.partition_of(rouse.resolve_options('{}') ->> 'ordering', null);
   end if;
   if v_us < v_last_us then
     v_now := v_now + (v_last_us - v_us) * interval '1 microsecond';
@@ -104,7 +115,7 @@ begin
     v_setting := set_config('rouse.enqueued_us', v_us::text, true);
   end if;
   insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
-  values (p_queue, p_partition, greatest(v_now, coalesce(p_run_at, v_now + p_delay, v_now)), v_id,
+  values (p_queue, v_partition, greatest(v_now, coalesce(p_run_at, v_now + p_delay, v_now)), v_id,
     p_transaction_id, p_trace_id, p_payload, p_headers, 'sql', v_now);
   return v_id;
 end $$;

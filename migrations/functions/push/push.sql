@@ -1,26 +1,28 @@
 -- Appends messages to the log and creates missing queues and partitions. Either all messages are stored or
 -- none.
--- Parameters: the targets, as parallel arrays of queue and partition names; per message, grouped by target,
+-- Parameters: the targets, as parallel arrays of queue and partition names (null: the message is
+--   independent, or goes to `Default` if the queue's ordering is not keyed); per message, grouped by target,
 --   the 1-based target, its id and its payload as JSON text; transaction ids, trace ids, headers as JSON
 --   text, delays in ms and absolute due times, each null if no message has one; the maximum wait for a lock.
 -- Result: one row per target: partition, first seq, messages added, namespace and task (the caller knows the
 --   rest of the wake hint); the duplicates, with the ids of their originals, and the scheduled messages, both
---   by their 1-based position in the call.
+--   by their 1-based position in the call; and the name of the partition.
 -- Locks: queues with a size limit by id, partitions by id, then those of their lanes that are not ready, by
 --   (partition, group).
-create or replace function rouse.push(
+create or replace function rouse.push_v2(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[] default null, p_trace_ids text[] default null, p_headers text[] default null,
   p_delays_ms bigint[] default null, p_due_at timestamptz[] default null, p_lock_timeout_ms integer default null
 ) returns table (
   target integer, partition_id bigint, first_seq bigint, added integer, namespace text, task text,
-  duplicates integer[], originals uuid[], scheduled integer[]
+  duplicates integer[], originals uuid[], scheduled integer[], partition text
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
+  v_partitions text[] := p_partitions;
   v_count constant integer := cardinality(p_payloads);
   v_id bigint;
   v_last_created_at timestamptz;
@@ -35,15 +37,24 @@ begin
   -- The short path: one partition without delays or limits is resolved and locked in one statement.
   if cardinality(p_queues) = 1 and p_delays_ms is null and p_due_at is null
      and current_setting('transaction_isolation') = 'read committed' then
-    select 1, p.id, p.id, p.head, v_count, q.namespace, q.task, p.last_created_at, q.dedup_window_ms
-    into target, partition_id, v_id, first_seq, added, namespace, task, v_last_created_at, v_dedup_ms
+    select 1, p.id, p.id, p.head, v_count, q.namespace, q.task, p.name, p.last_created_at, q.dedup_window_ms
+    into target, partition_id, v_id, first_seq, added, namespace, task, partition, v_last_created_at, v_dedup_ms
     from rouse.queues q, rouse.partitions p
-    where q.name = p_queues[1] and q.size_max = 0 and q.delay_ms = 0 and not q.encryption and p.queue_id = q.id and p.name = p_partitions[1]
+    where q.name = p_queues[1] and q.size_max = 0 and q.delay_ms = 0 and not q.encryption and p.queue_id = q.id
+      and p.name = rouse.partition_of(q.ordering, p_partitions[1])
     for no key update of p;
   end if;
   if v_id is null then
-    return query select * from rouse.push_general(p_queues, p_partitions, p_targets, p_ids, p_payloads,
-      p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at);
+    if array_position(p_partitions, null) is not null and cardinality(p_partitions) = cardinality(p_queues) then
+      v_partitions := rouse.name_partitions(p_queues, p_partitions, p_targets);
+      if exists (select from unnest(p_queues, v_partitions) t(queue, partition) group by t.queue, t.partition having count(*) > 1) then
+        return query select * from rouse.push_merged(p_queues, v_partitions, p_targets, p_ids, p_payloads,
+          p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at);
+        return;
+      end if;
+    end if;
+    return query select r.*, v_partitions[r.target] from rouse.push_general(p_queues, v_partitions, p_targets, p_ids, p_payloads,
+      p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at) r;
     return;
   end if;
   -- barrier: push-locked
@@ -66,8 +77,8 @@ begin
     on conflict on constraint dedup_pkey do nothing;
     get diagnostics v_new_keys = row_count;
     if v_new_keys < v_count and v_new_keys < cardinality(array_remove(p_transaction_ids, null)) then
-      return query select * from rouse.push_known(v_id, first_seq, v_last_created_at, v_dedup_ms, namespace, task,
-        p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers, v_now);
+      return query select r.*, partition from rouse.push_known(v_id, first_seq, v_last_created_at, v_dedup_ms, namespace, task,
+        p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers, v_now) r;
       return;
     end if;
   end if;
@@ -93,6 +104,25 @@ begin
   end if;
   -- barrier: push-woken
   return next;
+end $$;
+
+-- The same for nodes of release 0.1.0, which always name a partition.
+-- Parameters: as push_v2. Result: as push_v2, without the partition. Locks: as push_v2.
+create or replace function rouse.push(
+  p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
+  p_transaction_ids text[] default null, p_trace_ids text[] default null, p_headers text[] default null,
+  p_delays_ms bigint[] default null, p_due_at timestamptz[] default null, p_lock_timeout_ms integer default null
+) returns table (
+  target integer, partition_id bigint, first_seq bigint, added integer, namespace text, task text,
+  duplicates integer[], originals uuid[], scheduled integer[]
+)
+language plpgsql
+as $$
+begin
+  return query
+  select r.target, r.partition_id, r.first_seq, r.added, r.namespace, r.task, r.duplicates, r.originals, r.scheduled
+  from rouse.push_v2(p_queues, p_partitions, p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers,
+    p_delays_ms, p_due_at, p_lock_timeout_ms) r;
 end $$;
 
 -- Refuses a call whose arrays differ in length or contain a null. The error names the item.

@@ -50,10 +50,16 @@ begin
     update rouse.lanes l set blocked_until = null from rouse.partitions p
     where p.queue_id = v_queue.id and l.partition_id = p.id and l.blocked_until is not null;
   end if;
-  if v_new ->> 'ordering' <> v_queue.ordering then
-    if exists (select from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = v_queue.id) then
-      perform rouse.raise('RS409', 'queue_in_use', 'ordering cannot change while messages of the queue are leased', '{"field": "ordering"}');
-    end if;
+  -- An ordered lease keeps its lane closed until it ends, under any ordering. An unordered lease does not, so
+  -- its partition cannot become ordered.
+  if v_new ->> 'ordering' <> v_queue.ordering and exists (
+    select from rouse.groups g join rouse.lanes l on l.group_id = g.id join rouse.partitions p on p.id = l.partition_id
+    cross join lateral (
+      select from rouse.leases s where s.partition_id = l.partition_id and not s.ordered and s.group_id = g.id limit 1) s
+    where g.queue_id = v_queue.id and p.queue_id = v_queue.id and rouse.is_ordered(v_new ->> 'ordering', p.name)
+  ) then
+    perform rouse.raise('RS409', 'queue_in_use',
+      'ordering cannot become stricter for a partition while its messages are leased without order', '{"field": "ordering"}');
   end if;
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true, v_new);
   if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then

@@ -13,7 +13,7 @@ as $$
     ('retryDelay', 'integer', 0, 604800000, 'null'),
     ('deadLetterQueue', 'boolean', null, null, 'true'),
     ('dlqAfterMaxRetries', 'boolean', null, null, 'null'),
-    ('ordering', 'partition|none', null, null, '"partition"'),
+    ('ordering', 'keyed|partition|none', null, null, '"keyed"'),
     ('onFailure', 'hold|skip', null, null, '"hold"'),
     ('delayedProcessing', 'integer', 0, 31536000, '0'),
     ('windowBuffer', 'integer', 0, 86400, '0'),

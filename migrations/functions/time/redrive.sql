@@ -131,7 +131,7 @@ begin
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;
   return query
-  select p.name, g.name, count(*)
+  select rouse.shown_partition(p.name), g.name, count(*)
   from rouse.dead_letters d join rouse.groups g on g.id = d.group_id left join rouse.partitions p on p.id = d.partition_id
   where d.queue_id = v_queue_id and rouse.letter_fits(d, p_where)
   group by p.name, g.name

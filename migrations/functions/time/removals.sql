@@ -170,26 +170,23 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
   v rouse.partitions;
-  v_ordering text;
   v_to bigint;
   v_lease_ids uuid[];
   v_lease rouse.leases;
   v_bits varbit;
 begin
   select p.* into v from rouse.partitions p where p.id = p_id for no key update;
-  select q.ordering into v_ordering from rouse.queues q where q.id = v.queue_id;
+  perform from rouse.queues q where q.id = v.queue_id;
   if not found then
     return;
   end if;
   perform from rouse.lanes l where l.partition_id = p_id order by l.group_id for no key update;
   -- barrier: purge-partition-locked
   v_to := rouse.purged_to(v, p_time);
-  if v_ordering = 'partition' then
-    v_lease_ids := array(select l.lease_id from rouse.lanes l where l.partition_id = p_id and l.lease_id is not null order by 1);
-  else
-    v_lease_ids := array(select s.id from rouse.leases s where s.partition_id = p_id order by s.id);
-    perform pg_advisory_xact_lock(k.key) from (select hashtextextended(i::text, 0) as key from unnest(v_lease_ids) i order by 1) k;
-  end if;
+  -- Lanes name their ordered leases.
+  v_lease_ids := array(select s.id from rouse.leases s where s.partition_id = p_id and not s.ordered order by s.id);
+  perform pg_advisory_xact_lock(k.key) from (select hashtextextended(i::text, 0) as key from unnest(v_lease_ids) i order by 1) k;
+  v_lease_ids := v_lease_ids || array(select l.lease_id from rouse.lanes l where l.partition_id = p_id and l.lease_id is not null);
   for v_lease in
     select s.* from rouse.leases s
     where s.id = any (v_lease_ids) and s.partition_id = p_id and s.from_seq < v_to order by s.id for update
@@ -304,8 +301,8 @@ end $$;
 
 -- Deletes the lane of a deleted group on a partition, with its redeliveries, and its lease if a pop in
 -- progress created one after the group was deleted.
--- Parameters: the partition, the group, whether the queue is ordered (then lanes name their leases), the
---   maximum number of redeliveries.
+-- Parameters: the partition, the group, whether all partitions of the queue are ordered (then lanes name their
+--   leases), the maximum number of redeliveries.
 -- Result: whether the lane is gone.
 -- Locks: the lane, its leases. If a consumer's transaction holds a lease, the call raises lock_not_available.
 create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_ordered boolean, p_rows integer) returns boolean
@@ -321,7 +318,7 @@ begin
   if v_lease_id is not null then
     delete from rouse.leases s where s.id = v_lease_id and s.partition_id = p_id;
   elsif not p_ordered then
-    delete from rouse.leases s where s.partition_id = p_id and s.group_id = p_group_id;
+    delete from rouse.leases s where s.partition_id = p_id and s.group_id = p_group_id and not s.ordered;
   end if;
   delete from rouse.redeliveries r where r.partition_id = p_id and r.group_id = p_group_id and r.seq = any (array(
     select x.seq from rouse.redeliveries x where x.partition_id = p_id and x.group_id = p_group_id order by x.seq limit p_rows));

@@ -59,8 +59,8 @@ begin
     return;
   end if;
   return query
-  select v.queue, v.partition, null::text, r.namespace, r.task, r.added::bigint
-  from rouse.push(array[v.queue], array[v.partition], array_fill(1, array[v_ticks]), p_message_ids,
+  select v.queue, r.partition, null::text, r.namespace, r.task, r.added::bigint
+  from rouse.push_v2(array[v.queue], array[v.partition], array_fill(1, array[v_ticks]), p_message_ids,
     coalesce(p_payloads, array_fill(v.payload, array[v_ticks])), null, null,
     array(select rouse.schedule_headers(v.name, t.at, v.headers) from unnest(p_ticks) with ordinality t(at, n) order by t.n)) r
   where r.added > 0;

@@ -41,6 +41,7 @@ export {
   parseTask,
   parseTransactionId,
   shownGroup,
+  shownPartition,
 } from './names.ts'
 export type { PopOptions } from './pop-options.ts'
 export { readPopBody, readPopQuery } from './pop-options.ts'

@@ -27,7 +27,6 @@ export type Limits = Readonly<Record<keyof typeof limits, number>>
 
 /** The defaults for absent request options. */
 export const requestDefaults = Object.freeze({
-  partition: 'Default',
   consumerGroup: '__QUEUE_MODE__',
   batch: 1,
   partitions: 1,

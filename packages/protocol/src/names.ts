@@ -14,6 +14,14 @@ export function parsePartitionName(value: unknown, field = 'partition'): string 
   return parseName(value, field)
 }
 
+/**
+ * A stored name as users see it. Names that begin with U+001F are reserved for messages without a partition,
+ * and shown as null; `rouse.shown_partition` does the same in SQL.
+ */
+export function shownPartition(name: string): string | null {
+  return name.startsWith('\u001f') ? null : name
+}
+
 /** `default` is another name of the unnamed group. */
 export function parseConsumerGroup(value: unknown, field = 'consumerGroup'): string {
   const name = parseName(value, field)

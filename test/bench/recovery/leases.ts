@@ -59,7 +59,7 @@ export function startWaiters(
   async function wait(node: RawClient): Promise<void> {
     while (waiting) {
       const { body = [] } = await node.pop({ queue, batch: 1, partitions: 1, waitMs: 2_000 })
-      for (const { partition } of body) cameAt.set(partition, Date.now())
+      for (const { partition } of body) cameAt.set(String(partition), Date.now())
       if (body.length > 0) await node.ack(body)
     }
   }

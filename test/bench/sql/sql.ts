@@ -52,6 +52,7 @@ try {
   for (const batch of [1, 10, 100]) await popCase({ batch })
   await popCase({ batch: 100, pinned: true })
   await popCase({ batch: 1, pinned: true })
+  for (const waiters of [1, 3]) await independentCase(waiters)
   const own = results.get(pushName({ batch: 100, partitions: 1 }))
   const bare = results.get('baseline: plain insert, 100 a call')
   if (own === undefined || bare === undefined) throw new Error('a case did not run')
@@ -160,6 +161,44 @@ async function popCase({
     },
   )
   await idler?.end()
+}
+
+/** One partition with all messages of the queue: those without a partition. */
+async function independentCase(waiters: number): Promise<void> {
+  const queue = randomUUID()
+  const backlog = Math.min(400_000, waiters * 4_000 * secondsPerCase)
+  await withClient(async (client) => {
+    for (let sent = 0; sent < backlog; sent += 1000) {
+      await push(
+        client,
+        Array.from({ length: 1000 }, () => ({ queue, id: randomUUID(), payload })),
+      )
+    }
+  })
+  let after = '0'
+  const name = `pop + ack 1, independent, ${waiters} waiter${waiters > 1 ? 's' : ''} a call`
+  await measure(name, 4, waiters, async (client) => {
+    const demands = Array.from({ length: waiters }, () => ({
+      batch: 1,
+      partitions: 1,
+      holder: 'bench',
+    }))
+    for (;;) {
+      const { leases, status } = await pop(client, {
+        source: { queue },
+        group: 'g',
+        demands,
+        after,
+      })
+      if (status === 'contended') continue
+      after = leases[0]?.partitionId ?? after
+      for (const lease of leases) {
+        const { rejected } = await ack(client, [{ leaseId: lease.leaseId }])
+        if (rejected.length > 0) throw new Error('an ack was rejected')
+      }
+      return leases.length
+    }
+  })
 }
 
 /** Opens a transaction and leaves it open: vacuum cannot remove any row that is deleted later. */

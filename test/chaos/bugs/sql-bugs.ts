@@ -120,12 +120,12 @@ export const sqlBugs: readonly Bug[] = [
     replaces: [
       {
         file: `${functions}/pop/pop_steps.sql`,
-        find: "v_waits constant boolean := p_queue.ordering = 'partition' and p_queue.on_failure = 'hold'",
-        put: 'v_waits constant boolean := false',
+        find: "rouse.is_ordered(p_queue.ordering, p.name) and p_queue.on_failure = 'hold',",
+        put: 'false,',
       },
       {
         file: `${functions}/ack/end_attempts.sql`,
-        find: "v_due_at > p_now and v_queue.ordering = 'partition' and v_queue.on_failure = 'hold'",
+        find: "v_due_at > p_now and p_lease.ordered and v_queue.on_failure = 'hold'",
         put: 'false',
       },
     ],

@@ -6,7 +6,7 @@ import type { Payload } from './wire-call.ts'
 
 export interface RawItem {
   readonly queue: string
-  readonly partition?: string
+  readonly partition?: string | undefined
   readonly payload: Payload
   readonly transactionId?: string
   readonly delayMs?: number

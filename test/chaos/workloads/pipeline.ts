@@ -46,7 +46,9 @@ function movers(queue: string, move: (message: RawMessage, client: ChaosClient) 
   return specs.map((spec) => ({ ...spec, name: `${queue}-${spec.name}` }))
 }
 
-function split({ data, partition }: RawMessage, { random }: ChaosClient): RawItem[] {
+function split(message: RawMessage, { random }: ChaosClient): RawItem[] {
+  const { data } = message
+  const partition = message.partition ?? undefined
   const { v, amount = 0 } = data
   const part = 1 + random.below(amount - 1)
   return [
@@ -55,7 +57,9 @@ function split({ data, partition }: RawMessage, { random }: ChaosClient): RawIte
   ]
 }
 
-function handOn({ data, partition }: RawMessage): RawItem[] {
+function handOn(message: RawMessage): RawItem[] {
+  const { data } = message
+  const partition = message.partition ?? undefined
   return [{ queue: queues[2], partition, payload: { ...data, v: `${data.v}/3` } }]
 }
 

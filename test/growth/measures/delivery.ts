@@ -19,7 +19,11 @@ import {
 import { type Measure, prepared } from '../support/measure.ts'
 import type { Probe } from '../support/touched.ts'
 
-function item(queue: string, partition: string, more: Partial<NewMessage> = {}): NewMessage {
+function item(
+  queue: string,
+  partition: string | undefined,
+  more: Partial<NewMessage> = {},
+): NewMessage {
   return { queue, partition, id: randomUUID(), payload: '{"some": "payload"}', ...more }
 }
 
@@ -73,6 +77,22 @@ export const delivery: readonly Measure[] = [
   {
     name: 'a push with a delay',
     call: (probe) => push(probe, [item('hot', 'p0', { delayMs: 60_000 })]),
+  },
+  {
+    name: 'a push of independent messages',
+    call: (probe) => push(probe, [item('hot', undefined), item('cold', undefined)]),
+  },
+  {
+    name: 'a push to Default, by name and without',
+    call: (probe) => push(probe, [item('loose', undefined), item('loose', 'Default')]),
+  },
+  {
+    name: 'a push by a node of the previous release',
+    call: (probe) =>
+      probe.query({
+        text: `select * from rouse.push(array['hot'], array['p0'], array[1], array[$1::uuid], array['1'])`,
+        values: [randomUUID()],
+      }),
   },
   { name: 'a push to a new partition', call: (probe) => push(probe, [item('q00070', 'new')]) },
   { name: 'a push to a new queue', call: (probe) => push(probe, [item('new', 'p0')]) },

@@ -16,7 +16,14 @@ import {
   type Scene,
   verb,
 } from '../verb.ts'
-import type { Lease, Message, Partition, Queue } from '../world.ts'
+import {
+  isOrdered,
+  type Lease,
+  type Message,
+  type Partition,
+  type Queue,
+  storedName,
+} from '../world.ts'
 
 export interface PopArgs {
   readonly from: string
@@ -183,7 +190,7 @@ export function popped(scene: Scene, args: PopArgs, answer: Answer): string {
 export interface PoppedMessage {
   readonly id: string
   readonly queue: string
-  readonly partition: string
+  readonly partition: string | null
   readonly partitionId: string
   readonly seq: number
   readonly attempt: number
@@ -227,7 +234,7 @@ function poppedRun(
   const { world } = scene
   const [first] = run as [PoppedMessage]
   const queue = world.queues.get(first.queue)
-  const partition = queue?.partitions.get(first.partition)
+  const partition = queue?.partitions.get(storedName(first.partition))
   must(
     queue !== undefined && partition !== undefined,
     `got messages from ${first.queue}/${first.partition}, which does not exist`,
@@ -290,6 +297,7 @@ function leaseFor(
     id: leaseIdOf(first.receipt as string),
     queue,
     partition,
+    isOrdered: isOrdered(queue.options, partition),
     partitionId: first.partitionId,
     group: args.group,
     from: first.seq,

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { offerOf } from '../delivering.ts'
 import type { Answer, Product } from '../product.ts'
 import { type Deed, nameOf, type Scene, verb } from '../verb.ts'
-import type { Partition, Queue } from '../world.ts'
+import { type Partition, type Queue, shown } from '../world.ts'
 import { type PoppedMessage, pathOf, popArgs, popped } from './consuming.ts'
 import { configure } from './operating.ts'
 import { advance, followRetention } from './passing-time.ts'
@@ -78,7 +78,7 @@ function isAsBefore(
   { body }: Answer,
 ): boolean {
   const messages = (body?.messages ?? []) as PoppedMessage[]
-  const got = messages.find((one) => one.queue === queue.name && one.partition === partition.name)
+  const got = messages.find((one) => one.queue === queue.name && one.partition === shown(partition))
   if (got === undefined || !queue.groups.has(group)) return false
   return offerOf(world, queue, partition, group).messages[0]?.message.seq === got.seq
 }

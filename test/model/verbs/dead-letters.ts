@@ -12,7 +12,7 @@ import {
   settle,
   verb,
 } from '../verb.ts'
-import type { Letter, Queue } from '../world.ts'
+import { type Letter, type Queue, shown } from '../world.ts'
 import { passOver } from './operating.ts'
 import { advance, retain } from './passing-time.ts'
 import { letterFor, workOff } from './supplying.ts'
@@ -47,7 +47,7 @@ function filterOf(of: Queue, { like, any, number }: Where): Filter {
   if (any !== undefined || one === undefined) return any ?? {}
   return {
     consumerGroup: like.group ? one.group : undefined,
-    partition: like.partition ? one.partition.name : undefined,
+    partition: like.partition ? (shown(one.partition) ?? undefined) : undefined,
     errorCode: like.code ? (one.code ?? undefined) : undefined,
     ids: like.id ? [one.message.id as string] : undefined,
   }

@@ -13,7 +13,7 @@ import {
   settle,
   verb,
 } from '../verb.ts'
-import { ageMsMax, defaults, type Options, type Queue, type World } from '../world.ts'
+import { ageMsMax, defaults, isOrdered, type Options, type Queue, type World } from '../world.ts'
 
 const queue = fc.constantFrom(...queueNames)
 const group = fc.constantFrom(...groupNames)
@@ -46,7 +46,7 @@ const changes: fc.Arbitrary<Partial<Record<keyof Options, unknown>>> = fc.oneof(
     retryLimit: [0, 1, 2, null],
     retryBackoffMs: [[0], [1_000, 60_000], null],
     deadLetterQueue: [false, true],
-    ordering: ['none', 'none', 'partition', null],
+    ordering: ['none', 'partition', 'partition', 'keyed', null],
     onFailure: ['skip', 'skip', 'hold', null],
     delayedProcessing: [5, null],
     windowBuffer: [10, null],
@@ -252,7 +252,7 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   if (
     before !== undefined &&
     next.ordering !== before.options.ordering &&
-    world.leasesOf(before).length > 0
+    world.leasesOf(before).some((lease) => !lease.isOrdered && isOrdered(next, lease.partition))
   ) {
     mustAnswer(answer, 409, 'queue_in_use')
     return { did: `${did}: queue in use`, effect: 'refused' }

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { end } from '../delivering.ts'
 import type { OpenTransaction } from '../open-transaction.ts'
 import { type Deed, must, nameOf, pick, type Scene, settle, verb } from '../verb.ts'
-import type { Lease, Scheduled } from '../world.ts'
+import { defaults, type Lease, partitionFor, type Scheduled } from '../world.ts'
 import { type Item, items, messageOf, numbered } from './producing.ts'
 import { deliveryFor } from './supplying.ts'
 
@@ -42,7 +42,7 @@ async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<
     [
       queue,
       item.payload,
-      item.partition ?? 'Default',
+      item.partition ?? null,
       delayMs,
       runAt,
       item.key ?? null,
@@ -52,7 +52,10 @@ async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<
   )) as [{ id: string }]
   return {
     queue,
-    partition: item.partition ?? 'Default',
+    partition: partitionFor(
+      (world.queues.get(queue)?.options ?? defaults).ordering,
+      item.partition,
+    ),
     dueAt: world.now + Math.max(0, item.runIn ?? item.delayMs ?? 0),
     order: world.nextOrder(),
     origin: 'sql',

@@ -12,7 +12,15 @@ import {
   type Scene,
   verb,
 } from '../verb.ts'
-import type { Message, Queue, Scheduled, World } from '../world.ts'
+import {
+  defaults,
+  type Message,
+  partitionFor,
+  type Queue,
+  type Scheduled,
+  shown,
+  type World,
+} from '../world.ts'
 
 export interface Item {
   readonly queue: string
@@ -146,11 +154,12 @@ function fateOf(
   i: number,
 ): Fate {
   const queue = world.queues.get(name)
-  const partition = queue?.partitions.get(item.partition ?? 'Default')
+  const partitionName = partitionFor((queue?.options ?? defaults).ordering, item.partition)
+  const partition = queue?.partitions.get(partitionName)
   const window = queue?.options.dedupWindowSeconds ?? 3_600
   if (item.key !== undefined && window > 0) {
     const known = queue && partition && world.originalOf(queue, partition, item.key)
-    const place = JSON.stringify([name, item.partition ?? 'Default', item.key])
+    const place = JSON.stringify([name, partitionName, item.key])
     const earlier = first.get(place)
     if (known !== undefined || earlier !== undefined) {
       return { status: 'duplicate', original: known ?? (earlier as number) }
@@ -165,6 +174,7 @@ function fateOf(
 
 interface Pushed {
   readonly status: string
+  readonly partition: string | null
   readonly message_id: string
 }
 
@@ -182,7 +192,11 @@ export function pushed(
     const { status, message_id: id } = answer[i] as Pushed
     must(status === fate.status, `item ${i} is ${status} instead of ${fate.status}`)
     const queue = world.queueOf(nameOf(scene, item.queue))
-    const partition = world.partitionOf(queue, item.partition ?? 'Default')
+    const partition = world.partitionOf(queue, partitionFor(queue.options.ordering, item.partition))
+    must(
+      answer[i]?.partition === shown(partition),
+      `item ${i} is in ${answer[i]?.partition} instead of ${shown(partition)}`,
+    )
     if (fate.status === 'duplicate') {
       const original =
         typeof fate.original === 'string' ? fate.original : answer[fate.original]?.message_id

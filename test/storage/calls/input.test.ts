@@ -13,7 +13,7 @@ interface Case {
 const id = randomUUID()
 const good = () => [message('q', 'p', 1), message('q', 'p', 2)]
 const pushSql =
-  'select * from rouse.push($1::text[], $2::text[], $3::int[], $4::uuid[], $5::text[])'
+  'select * from rouse.push_v2($1::text[], $2::text[], $3::int[], $4::uuid[], $5::text[])'
 const popSql = `select * from rouse.pop($1, null, null, null, $2, $3::int[], $4::int[], null, null, $5::text[], $6)`
 const ackSql = 'select * from rouse.ack($1::uuid[], $2::bigint[], $3::bigint[], $4::text[])'
 

@@ -16,6 +16,8 @@ const one = `array['q'], array['p'], array[1], array['${lease}'::uuid], array['1
 const calls = [
   `rouse.push(${one})`,
   `rouse.push(${one}, array['key'])`,
+  `rouse.push_v2(${one})`,
+  `rouse.push_v2(array['q'], array[null], array[1], array['${lease}'::uuid], array['1'])`,
   `rouse.pop('q', null, null, null, 'g', array[1], array[1], array[1000], null, array['me'])`,
   `rouse.pop('q', 'p', null, null, 'g', array[1], array[1], array[1000], null, array['me'])`,
   `rouse.pop(null, null, 'n', null, 'g', array[1], array[1], array[1000], null, array['me'])`,

@@ -155,17 +155,20 @@ test('the size of a queue is the number of messages that its slowest group has n
   await send('q', 'p', [4])
 })
 
-test('the ordering of a queue cannot change while messages are leased', async (t) => {
+test('the ordering of a queue cannot become stricter while messages are leased without order', async (t) => {
   const { lease, pool, send, set } = await openStorage(t)
+  await set('q', { ordering: 'none' })
   await send('q', 'p', [1])
   const held = await lease('q')
-  t.match(await refusal(set('q', { ordering: 'none' })), {
-    state: 'RS409',
-    detail: { code: 'queue_in_use', field: 'ordering' },
-  })
-  await set('q', { ordering: 'partition', priority: 3 })
+  for (const ordering of ['keyed', 'partition']) {
+    t.match(await refusal(set('q', { ordering })), {
+      state: 'RS409',
+      detail: { code: 'queue_in_use', field: 'ordering' },
+    })
+  }
+  await set('q', { ordering: 'none', priority: 3 })
   await finish(pool, held)
-  await set('q', { ordering: 'none' })
+  await set('q', { ordering: 'partition' })
 })
 
 test('a change of the ordering waits for a pop that is about to lease, and is refused', async (t) => {

@@ -79,6 +79,30 @@ const measured: readonly Measured[] = [
       ),
   },
   {
+    name: 'pop of independent messages beside others that wait for their retry',
+    lookups: 15,
+    pagesMax: 60,
+    measure: (client) => buffersOf(client, (executor) => popOne(executor, 'retrying', 10)),
+  },
+  {
+    name: 'general pop of independent messages beside others that wait for their retry',
+    lookups: 25,
+    pagesMax: 100,
+    measure: (client) =>
+      buffersOf(client, (executor) =>
+        popFrom(executor, 'retrying', [{ batch: 10, partitions: 2, holder: 'test' }]),
+      ),
+  },
+  {
+    name: 'push of one independent message',
+    lookups: 10,
+    pagesMax: 50,
+    measure: (client) =>
+      buffersOf(client, (executor) =>
+        push(executor, [{ queue: 'retrying', id: randomUUID(), payload: '1' }]),
+      ),
+  },
+  {
     name: 'push of one message to one of many partitions',
     lookups: 10,
     pagesMax: 50,

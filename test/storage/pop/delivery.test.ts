@@ -14,7 +14,7 @@ import {
   start,
 } from '../support/storage.ts'
 
-function dealt(leases: readonly Lease[]): [number, string][] {
+function dealt(leases: readonly Lease[]): [number, string | null][] {
   return leases.map(({ demand: waiter, partition }) => [waiter, partition])
 }
 

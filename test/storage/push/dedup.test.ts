@@ -39,10 +39,15 @@ for (const [where, partitions] of [
     const items = partitions.map((partition, i) =>
       message('q', partition, i, { transactionId: `k${i}` }),
     )
-    t.match((await push(pool, items)).items, partitions.map(() => ({ status: 'queued' })))
+    t.match(
+      (await push(pool, items)).items,
+      partitions.map(() => ({ status: 'queued' })),
+    )
     const duplicates = items.map(({ id }) => ({ status: 'duplicate', messageId: id }))
     t.match(await push(pool, items), { items: duplicates, woken: [] })
-    const fresh = partitions.map((partition) => message('q', partition, 9, { transactionId: 'new' }))
+    const fresh = partitions.map((partition) =>
+      message('q', partition, 9, { transactionId: 'new' }),
+    )
     t.match((await push(pool, [...items, ...fresh])).items, [
       ...duplicates,
       ...partitions.map(() => ({ status: 'queued' })),

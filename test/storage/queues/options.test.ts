@@ -40,7 +40,7 @@ test('a queue keeps the defaults of the moment it was created', async (t) => {
   t.same(await change('configured', {}), configured)
   t.match(await change('pushed', {}), { ...early, ttl: 0, encryptionEnabled: false })
   t.same([await inForce(storage, 'pushed'), await inForce(storage, 'configured')], before)
-  t.match(await change('new', {}), { ...late, ordering: 'partition' })
+  t.match(await change('new', {}), { ...late, ordering: 'keyed' })
 })
 
 test('configure changes the named options and no other', async (t) => {

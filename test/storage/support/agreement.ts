@@ -18,7 +18,7 @@ import { type Item, type Sequence, type Step, sequences } from './random-calls.t
 import { demand, message, openStorage, type Storage, start } from './storage.ts'
 import { dumpTables } from './table-dump.ts'
 
-export const calls = ['push', 'pop', 'ack'] as const
+export const calls = ['push_v2', 'pop', 'ack'] as const
 
 export interface Twins {
   readonly shipped: Storage
@@ -28,7 +28,10 @@ export interface Twins {
 export async function openTwins(t: Test): Promise<Twins> {
   const shipped = await openStorage(t, 1)
   const general = await openStorage(t, 1)
-  for (const name of calls) await takeGeneralForm(general, name)
+  for (const name of calls) {
+    if (name === 'push_v2') await pushGenerally(general)
+    else await takeGeneralForm(general, name)
+  }
   return { shipped, general }
 }
 
@@ -93,6 +96,28 @@ async function takeGeneralForm({ rows }: Storage, name: string): Promise<void> {
   )
 }
 
+/** Leaves the names of the partitions to the functions that ship. */
+async function pushGenerally({ rows }: Storage): Promise<void> {
+  const [found] = await rows<{ parameters: string; result: string }>(
+    `select pg_get_function_arguments(f.oid) as parameters, pg_get_function_result(f.oid) as result
+     from pg_proc f where f.oid = 'rouse.push_v2'::regproc`,
+  )
+  const passed =
+    'p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at'
+  await rows(
+    `create or replace function rouse.push_v2(${found?.parameters}) returns ${found?.result} language plpgsql as $$
+     declare
+       v_names text[] := rouse.name_partitions(p_queues, p_partitions, p_targets);
+     begin
+       if exists (select from unnest(p_queues, v_names) t(queue, name) group by t.queue, t.name having count(*) > 1) then
+         return query select * from rouse.push_merged(p_queues, v_names, ${passed});
+       else
+         return query select r.*, v_names[r.target] from rouse.push_general(p_queues, v_names, ${passed}) r;
+       end if;
+     end $$`,
+  )
+}
+
 /** Empties the tables and resets the sequences, so that the next run gets the same ids. */
 async function clear({ freezeClock, rows }: Storage): Promise<void> {
   await freezeClock(start)
@@ -131,7 +156,7 @@ async function play(storage: Storage, { options, steps }: Sequence): Promise<Pla
   // with encryption would refuse these plain payloads.
   await push(
     storage.pool,
-    [0, 1, 2].map((n) => message('q', `p${n}`, 'first', { id: ids() })),
+    [0, 1, 2, 3].map((n) => message('q', partitionName(n), 'first', { id: ids() })),
   )
   const { options: inForce } = await configure(storage.pool, { queue: 'q', options })
   said.push(numbered(inForce))
@@ -218,9 +243,13 @@ async function make(
   }
 }
 
+function partitionName(n: number): string | undefined {
+  return n === 3 ? undefined : `p${n}`
+}
+
 function messagesOf(some: readonly Item[], nextId: () => string): ReturnType<typeof message>[] {
   return some.map(({ partition, headers, trace, key, delayMs }, n) =>
-    message('q', `p${partition}`, 'x'.repeat(10 * n), {
+    message('q', partitionName(partition), 'x'.repeat(10 * n), {
       id: nextId(),
       headers: headers ? `{"n":${n}}` : undefined,
       traceId: trace ? `trace ${n}` : undefined,

@@ -71,9 +71,9 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
     for (let n = 0; n < count; ) {
       const batch = makeBatch(plan, random, producer, n, count)
       const { items } = await untilNoRetry(() => push(executor, batch))
-      items.forEach((item, i) => {
+      items.forEach((item) => {
         if (item.status !== 'queued') throw new Error(`a message was ${item.status}`)
-        appendTo(pushed, (batch[i] as NewMessage).partition, item.messageId)
+        appendTo(pushed, String(item.partition), item.messageId)
       })
       n += batch.length
       signal.raise()
@@ -95,7 +95,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
         after = lease.partitionId
         for (const { id, seq, payload } of lease.messages) {
           const { producer, n } = JSON.parse(payload) as { producer: number; n: number }
-          appendTo(delivered, lease.partition, { id, seq, producer, n })
+          appendTo(delivered, String(lease.partition), { id, seq, producer, n })
         }
         deliveredCount += lease.messages.length
       }

@@ -1,8 +1,9 @@
-// Random sequences of calls on one queue with three partitions, for comparisons of two databases.
+// Random sequences of calls on one queue with three partitions and independent messages, for comparisons of two databases.
 import type { AckStatus } from '@rouse/storage'
 import fc from 'fast-check'
 
 export interface Item {
+  /** 3: the message has no partition. */
   readonly partition: number
   readonly headers: boolean
   readonly trace: boolean
@@ -63,6 +64,7 @@ const options = fc.constantFrom<Record<string, unknown>>(
   { maxInFlight: 2 },
   { ordering: 'none' },
   { ordering: 'none' },
+  { ordering: 'partition' },
   { ordering: 'none', maxInFlight: 2 },
   { onFailure: 'skip', retryLimit: 1 },
   { retryBackoffMs: [1_000] },
@@ -77,7 +79,7 @@ const mostly = <Value>(usual: Value, other: Value): fc.Arbitrary<Value> =>
   seldom(fc.constant(other)).map((found) => found ?? usual)
 
 const item: fc.Arbitrary<Item> = fc.record({
-  partition: fc.nat({ max: 2 }),
+  partition: fc.nat({ max: 3 }),
   headers: fc.boolean(),
   trace: fc.boolean(),
   key: seldom(fc.nat({ max: 3 })),
@@ -88,7 +90,7 @@ const item: fc.Arbitrary<Item> = fc.record({
 const items = fc.oneof(
   fc.array(item, { minLength: 1, maxLength: 4 }),
   fc
-    .tuple(fc.nat({ max: 2 }), fc.array(item, { minLength: 1, maxLength: 4 }))
+    .tuple(fc.nat({ max: 3 }), fc.array(item, { minLength: 1, maxLength: 4 }))
     .map(([partition, some]) => some.map((one) => ({ ...one, partition }))),
   fc
     .tuple(

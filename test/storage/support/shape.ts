@@ -7,7 +7,10 @@ export interface Shape {
   readonly partitions: number
   /** The number of messages in the one partition of queue `deep`. Half of them are consumed. */
   readonly backlog: number
-  /** The number of blocked lanes of queue `stuck`; it has as many leased lanes, and one ready lane. */
+  /**
+   * The number of blocked lanes of queue `stuck`; it has as many leased lanes, and one ready lane. As many
+   * independent messages of queue `retrying` wait for their retry.
+   */
   readonly stuck: number
 }
 
@@ -21,6 +24,29 @@ export async function fillTables(client: pg.ClientBase, shape: Shape): Promise<v
   await openLane(client, 'wide', Math.ceil(shape.partitions / 2), messagesReady, 0)
   await openLane(client, 'deep', 1, shape.backlog, shape.backlog / 2)
   await openLane(client, 'stuck', shape.stuck + 1, messagesReady, 0)
+  await fillRetrying(client, shape.stuck)
+}
+
+async function fillRetrying(client: pg.ClientBase, waiting: number): Promise<void> {
+  await configure(client, { queue: 'retrying', options: {} })
+  await subscribe(client, 'retrying')
+  await client.query(
+    `with place as (
+       insert into rouse.partitions (queue_id, name, head, last_created_at)
+       select q.id, rouse.independent_partition(), $1::int + $2::int + 1, now() from rouse.queues q where q.name = 'retrying'
+       returning id, queue_id
+     ), written as (
+       insert into rouse.messages (partition_id, seq, id, created_at, payload)
+       select p.id, n, gen_random_uuid(), now(), '{}' from place p, generate_series(1, $1::int + $2::int) n
+     ), lane as (
+       insert into rouse.lanes (partition_id, group_id, next, ready)
+       select p.id, g.id, $1::int + 1, true from place p join rouse.groups g on g.queue_id = p.queue_id
+     )
+     insert into rouse.redeliveries
+     select p.id, g.id, n, 1, false, now() + interval '1 hour', false
+     from place p join rouse.groups g on g.queue_id = p.queue_id, generate_series(1, $1::int) n`,
+    [waiting, messagesReady],
+  )
 }
 
 /** Creates partitions p1, p2, … with one message each: consumed, or in queue `stuck` failed or leased. */

@@ -30,10 +30,10 @@ export interface TakeOptions extends Omit<Partial<PopRequest>, 'source' | 'deman
 }
 
 export interface Storage extends TestDatabase {
-  /** Pushes payloads to one partition. */
+  /** Pushes payloads to one partition; undefined: they are independent. */
   readonly send: (
     queue: string,
-    partition: string,
+    partition: string | undefined,
     payloads: readonly unknown[],
     on?: Executor,
   ) => Promise<PushResult>
@@ -129,7 +129,7 @@ export function demand(options: {
 
 export function message(
   queue: string,
-  partition: string,
+  partition: string | undefined,
   payload: unknown,
   rest: Partial<NewMessage> = {},
 ): NewMessage {

@@ -157,7 +157,7 @@ export const queueDefaultSettings = {
   retryDelay: integer('ROUSE_DEFAULT_RETRY_DELAY', undefined, { min: 0, max: weekMs }),
   deadLetterQueue: boolean('ROUSE_DEFAULT_DEAD_LETTER_QUEUE', undefined),
   dlqAfterMaxRetries: boolean('ROUSE_DEFAULT_DLQ_AFTER_MAX_RETRIES', undefined),
-  ordering: optional(choice('ROUSE_DEFAULT_ORDERING', 'partition', ['partition', 'none'])),
+  ordering: optional(choice('ROUSE_DEFAULT_ORDERING', 'keyed', ['keyed', 'partition', 'none'])),
   onFailure: optional(choice('ROUSE_DEFAULT_ON_FAILURE', 'hold', ['hold', 'skip'])),
   delayedProcessing: fromZero('ROUSE_DEFAULT_DELAYED_PROCESSING', yearSeconds),
   windowBuffer: fromZero('ROUSE_DEFAULT_WINDOW_BUFFER', 86_400),

@@ -10,7 +10,6 @@ import {
   parseTime,
   parseTransactionId,
   RouseError,
-  requestDefaults,
   transactionIdFor,
 } from '@rouse/protocol'
 import { forgetfulQueue, type NewMessage, type PushedMessage } from '@rouse/storage'
@@ -93,12 +92,13 @@ function* readsOf(
 }
 
 function readPushItem(item: PushItem, context: BrokerContext, path: string): NewMessage {
-  const { partition = requestDefaults.partition, traceId, headers } = item
+  const { partition, traceId, headers } = item
   const { payloadBytesMax, messageHeadersBytesMax } = context.limits
   const id = context.newMessageId()
   return {
     queue: parseQueueName(item.queue, `${path}.queue`),
-    partition: parsePartitionName(partition, `${path}.partition`),
+    partition:
+      partition === undefined ? undefined : parsePartitionName(partition, `${path}.partition`),
     id,
     payload: jsonText(item, 'payload', `${path}.payload`, payloadBytesMax),
     transactionId: readTransactionId(item, id, path),
@@ -183,7 +183,7 @@ export function toPushedAnswer(
       status: result.status,
       id: result.messageId,
       queue: item.queue,
-      partition: item.partition,
+      partition: result.partition,
       partitionId: result.partitionId,
       dedupeKey: dedupeKeyOf(item) ?? null,
       message_id: result.messageId,

@@ -6,7 +6,6 @@ import {
   parseTransactionId,
   RouseError,
   readFields,
-  requestDefaults,
   type ScheduleBody,
 } from '@rouse/protocol'
 import {
@@ -141,7 +140,7 @@ function readSchedule(body: ScheduleBody, context: BrokerContext): NewSchedule {
   return readFields({
     name: () => readName(body.name),
     queue: () => parseQueueName(body.queue),
-    partition: () => parsePartitionName(body.partition ?? requestDefaults.partition),
+    partition: () => (body.partition === undefined ? null : parsePartitionName(body.partition)),
     cron: () => readPattern(body.cron),
     timeZone: () => readTimeZone(timeZone),
     payload: () => jsonText(body, 'payload', 'payload', payloadBytesMax),

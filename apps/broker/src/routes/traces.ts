@@ -9,6 +9,7 @@ import {
   readEach,
   readFields,
   requestDefaults,
+  shownPartition,
   type TraceAnswer,
   type TraceBody,
   type TraceNamesAnswer,
@@ -157,7 +158,8 @@ async function timelineOf(
     return tracesOfMessage(pool, partitionId, transactionId, limit)
   })
   const attempts = await runAdminQuery(pool, () => attemptTraces(pool, partitionId, transactionId))
-  const place = { ...names, partitionId, transactionId }
+  const partition = shownPartition(names.partition)
+  const place = { queue: names.queue, partition, partitionId, transactionId }
   const events = attempts.map((attempt) => ({ id: null, ...place, traceNames: [], ...attempt }))
   return [...reported.reverse(), ...events].sort(
     (a, b) => Number(a.createdAt) - Number(b.createdAt),

@@ -107,7 +107,7 @@ function explainHeld(lane: HeldLane): Reason {
   const error = lane.errorMessage ?? lane.errorCode
   const nextTryAt = iso(dueAt)
   const text =
-    `Partition "${lane.partition}" is held by message ${lane.transactionId}, which failed ${times(attempts)}` +
+    `${lane.partition === null ? 'The lane of messages without a partition' : `Partition "${lane.partition}"`} is held by message ${lane.transactionId}, which failed ${times(attempts)}` +
     `${error === null ? '' : ` (${error.slice(0, 200)})`} and is tried again at ${nextTryAt}; ` +
     `${messages(behind)} waiting behind it. With onFailure=skip they would overtake it.`
   return { code: 'held_lane', text, ...facts, attempts, behind, nextTryAt }

@@ -145,9 +145,9 @@ test('nodes with different queue defaults log a warning; new queues get those of
 
   const optionsOf = async (api: Api, queue: string) =>
     (await api.get(`/resources/queues/${queue}`)).body.options
-  t.match(await optionsOf(b, 'before'), { ttl: 60, ordering: 'partition' })
+  t.match(await optionsOf(b, 'before'), { ttl: 60, ordering: 'keyed' })
   await b.post('/configure', { queue: 'before', options: { priority: 1 } })
-  t.match(await optionsOf(a, 'before'), { ttl: 60, ordering: 'partition', priority: 1 })
+  t.match(await optionsOf(a, 'before'), { ttl: 60, ordering: 'keyed', priority: 1 })
   await a.push({ queue: 'after', payload: 1 })
   t.match(await optionsOf(a, 'after'), { ttl: 90, ordering: 'none' })
 

@@ -24,8 +24,9 @@ const dataOf = ({ messages }: { messages: Listed[] }) => messages.map(({ data })
 /** Makes messages 1 to 6, which are completed, dead, retrying, leased, pending and scheduled. */
 async function oneOfEach(queue: string): Promise<void> {
   await api.post('/configure', { queue, options: { retryBackoffMs: [60_000], onFailure: 'skip' } })
-  await api.push(...[1, 2, 3, 4, 5].map((payload) => ({ queue, payload })))
-  await api.push({ queue, payload: 6, delayMs: 60_000 })
+  const partition = 'Default'
+  await api.push(...[1, 2, 3, 4, 5].map((payload) => ({ queue, partition, payload })))
+  await api.push({ queue, partition, payload: 6, delayMs: 60_000 })
   const statuses = ['completed', 'dlq', 'failed']
   for (const status of statuses) {
     const { body } = await api.pop(queue)

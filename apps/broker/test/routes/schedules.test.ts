@@ -22,7 +22,7 @@ test('a schedule is created, listed, replaced and deleted', async (t) => {
   t.match(created.body, {
     name,
     queue: 'reports',
-    partition: 'Default',
+    partition: null,
     cron: '0 3 * * *',
     timeZone: 'Europe/Berlin',
     payload: { kind: 'nightly' },

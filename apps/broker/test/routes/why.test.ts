@@ -67,7 +67,7 @@ test('ready: consumers wait, but for another partition', async (t) => {
 test('all_leased: with the time at which the first lease expires', async (t) => {
   const queue = unique()
   await configure(queue, { leaseTime: 60 })
-  await api.push({ queue, payload: 1 }, { queue, payload: 2 }, { queue, payload: 3 })
+  await api.push(...[1, 2, 3].map((payload) => ({ queue, partition: 'p', payload })))
   await api.pop(queue)
   t.match((await why(queue)).reasons, [
     {

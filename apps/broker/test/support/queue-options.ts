@@ -23,8 +23,9 @@ export async function optionsNode() {
     return queue
   }
 
+  /** Pushes to one partition, in order. */
   const pushAll = (queue: string, ...payloads: unknown[]) =>
-    api.push(...payloads.map((payload) => ({ queue, payload })))
+    api.push(...payloads.map((payload) => ({ queue, partition: 'p', payload })))
 
   /** Pops once; returns the messages. */
   async function take(queue: string, query = ''): Promise<Popped[]> {

@@ -1,9 +1,12 @@
-// Fetched messages that wait for a handler. In an ordered queue each partition is a lane with at most one
-// handler at a time, and lanes take turns. In an unordered queue one lane holds all messages.
+// Fetched messages that wait for a handler. Each ordered partition is a lane with at most one handler at a
+// time, and lanes take turns. One more lane holds all messages that are not ordered.
 import type { Held } from './held.ts'
+import type { Message } from './message.ts'
 
 /** The front of a lane is compacted after this many taken messages. */
 const compactAt = 1_000
+
+const unordered = ''
 
 interface Lane {
   readonly key: string
@@ -14,14 +17,14 @@ interface Lane {
 }
 
 export class Backlog {
-  readonly #ordered: boolean
+  readonly #isOrdered: (message: Message) => boolean
   readonly #lanes = new Map<string, Lane>()
   /** Lanes with messages and without a handler, oldest first. */
   #free: Lane[] = []
   #size = 0
 
-  constructor(ordered: boolean) {
-    this.#ordered = ordered
+  constructor(isOrdered: (message: Message) => boolean) {
+    this.#isOrdered = isOrdered
   }
 
   /** Waiting messages. */
@@ -31,12 +34,14 @@ export class Backlog {
 
   /** Handlers that could start now. */
   get runnable(): number {
-    return this.#ordered ? this.#free.length : this.#size
+    const loose = this.#lanes.get(unordered)
+    if (loose === undefined || unTaken(loose) === 0) return this.#free.length
+    return this.#free.length - 1 + unTaken(loose)
   }
 
   add(messages: readonly Held[]): void {
     for (const held of messages) {
-      const lane = this.#lane(this.#ordered ? held.message.partitionId : '')
+      const lane = this.#lane(this.#isOrdered(held.message) ? held.message.partitionId : unordered)
       lane.waiting.push(held)
       if (!lane.busy && unTaken(lane) === 1) this.#free.push(lane)
     }
@@ -53,8 +58,9 @@ export class Backlog {
       for (let i = 0; i < count; i += 1) taken.push(lane.waiting[lane.taken + i] as Held)
       lane.taken += count
       this.#size -= count
-      lane.busy = this.#ordered
-      if (this.#ordered || unTaken(lane) === 0) this.#free.shift()
+      lane.busy = lane.key !== unordered
+      this.#free.shift()
+      if (!lane.busy && unTaken(lane) > 0) this.#free.push(lane)
       this.#tidy(lane)
     }
     return taken
@@ -62,7 +68,6 @@ export class Backlog {
 
   /** The handler of these messages has ended: their lanes are free. */
   done(messages: readonly Held[]): void {
-    if (!this.#ordered) return
     for (const { message } of messages) {
       const lane = this.#lanes.get(message.partitionId)
       if (lane?.busy !== true) continue

@@ -19,6 +19,7 @@ import { Job } from './job.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { Prefetch } from './prefetch.ts'
+import { holdsOthers, isOrdered, type QueueOrder, safeOrder } from './queue-order.ts'
 import { ackInStatement } from './statements.ts'
 import type { WorkSettings } from './work-options.ts'
 
@@ -34,13 +35,6 @@ export interface JobRunnerOptions {
   readonly onChange: () => void
 }
 
-/** The ordering of a queue. */
-export interface QueueOrder {
-  readonly ordered: boolean
-  /** A failed message holds back the messages behind it. */
-  readonly holds: boolean
-}
-
 const completed: Ending = { status: 'completed' }
 
 /** The maximum number of waiting messages, including those that ordering blocks. */
@@ -54,7 +48,7 @@ export class JobRunner {
   readonly #singly = new Set<Held>()
   /** Batches in progress: each runs one handler at a time. */
   #running = 0
-  #backlog = new Backlog(true)
+  #backlog = new Backlog((message) => isOrdered(this.#order ?? safeOrder, message))
   #order: QueueOrder | undefined
   #stopped = false
   #whenIdle: (() => void)[] = []
@@ -72,7 +66,6 @@ export class JobRunner {
   /** Called once, before the first messages. */
   learn(order: QueueOrder): void {
     this.#order = order
-    this.#backlog = new Backlog(order.ordered)
   }
 
   /** How many more messages to fetch. */
@@ -257,7 +250,10 @@ export class JobRunner {
       })
     })
     onChange()
-    return this.#order?.holds === true ? Promise.all(checks) : undefined
+    const holds = acked.some(
+      ({ message }) => this.#order !== undefined && holdsOthers(this.#order, message),
+    )
+    return holds ? Promise.all(checks) : undefined
   }
 
   /** Ends the messages that are still open. No caller waits for these acknowledgements. */
@@ -326,7 +322,8 @@ export class JobRunner {
    * In an ordered queue: releases the messages behind a message that is redelivered, to keep their order.
    */
   #holdBack({ message }: Held, { status }: Ending): void {
-    if (this.#order?.holds !== true || (status !== 'failed' && status !== 'retry')) return
+    if (status !== 'failed' && status !== 'retry') return
+    if (this.#order === undefined || !holdsOthers(this.#order, message)) return
     const { partitionId } = message
     const isBehind = (held: Held): boolean => held.message.partitionId === partitionId
     const behind = [...this.#takeSingly(isBehind), ...this.#backlog.remove(isBehind)]

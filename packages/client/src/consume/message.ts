@@ -3,7 +3,8 @@ export interface Message<Data = unknown> {
   readonly id: string
   readonly data: Data
   readonly queue: string
-  readonly partition: string
+  /** Null: the message is independent of all others. */
+  readonly partition: string | null
   readonly consumerGroup: string
   /** Starts at 1. */
   readonly attempt: number

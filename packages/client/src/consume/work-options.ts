@@ -3,7 +3,7 @@ import { RouseError } from '../rouse-error.ts'
 import type { Message } from './message.ts'
 
 export interface WorkOptions {
-  /** The most handlers at a time. Default 10. A partition of an ordered queue never has more than one. */
+  /** The most handlers at a time. Default 10. An ordered partition never has more than one. */
   readonly concurrency?: number | undefined
   /** How many messages may wait for a handler. Default: as many as are handled in a tenth of a second. */
   readonly prefetch?: number | undefined

@@ -20,9 +20,10 @@ import { AckSender, leaseLost, type PendingAck } from './ack-sender.ts'
 import { type ConsumerCalls, requestAcksMax } from './consumer-calls.ts'
 import { ackOf, type Held, type HeldLease } from './held.ts'
 import type { Job } from './job.ts'
-import { JobRunner, type QueueOrder } from './job-runner.ts'
+import { JobRunner } from './job-runner.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
+import { givenOrder, orderOf, type QueueOrder, safeOrder } from './queue-order.ts'
 import type { WorkSettings } from './work-options.ts'
 
 export interface WorkerOptions {
@@ -339,17 +340,16 @@ export class Worker {
   }
 
   /**
-   * The ordering that the user set, otherwise that of the queue. If the queue cannot be queried: ordered,
-   * which is always safe.
+   * The ordering that the user set, otherwise that of the queue. If the queue cannot be queried, every
+   * message with a partition is handled in order, which is always safe.
    */
   async #readOrder(): Promise<QueueOrder> {
     const { ordered } = this.#settings
-    if (ordered !== undefined) return { ordered, holds: ordered }
+    if (ordered !== undefined) return givenOrder(ordered)
     try {
-      const { ordering, onFailure } = await this.#calls.options({ signal: this.#leaving.signal })
-      return { ordered: ordering !== 'none', holds: ordering !== 'none' && onFailure !== 'skip' }
+      return orderOf(await this.#calls.options({ signal: this.#leaving.signal }))
     } catch {
-      return { ordered: true, holds: true }
+      return safeOrder
     }
   }
 }

@@ -2,7 +2,10 @@ import { type Duration, parseDuration } from '../duration.ts'
 import { RouseError } from '../rouse-error.ts'
 
 export interface PushOptions {
-  /** Messages of a partition are delivered in order. If absent, the partition is `Default`. */
+  /**
+   * Messages of a partition are delivered in order. A message without a partition is independent of all
+   * others, unless the queue's `ordering` is set to `partition`.
+   */
   readonly partition?: string | undefined
   /** Delivered no earlier than this delay from now. */
   readonly delay?: Duration | undefined

@@ -31,7 +31,7 @@ test('a message whose ackIn is rolled back is charged and redelivered before tho
   for (const outcome of ['throws', 'returns'] as const) {
     const queue = clientOf(t, urls).queue(unique())
     await queue.configure({ retryBackoffMs: [0] })
-    await queue.pushMany([1, 2].map((payload) => ({ payload })))
+    await queue.pushMany([1, 2].map((payload) => ({ payload, partition: 'p' })))
     const seen: string[] = []
     const errors: unknown[] = []
     const worker = queue.work(

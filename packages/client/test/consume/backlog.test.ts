@@ -11,7 +11,7 @@ function held(partitionId: string): Held {
 }
 
 test('without ordering every waiting message may start', async (t) => {
-  const backlog = new Backlog(false)
+  const backlog = new Backlog(() => false)
   const messages = [held('a'), held('a'), held('a')]
   backlog.add(messages)
   t.equal(backlog.runnable, 3)
@@ -21,7 +21,7 @@ test('without ordering every waiting message may start', async (t) => {
 })
 
 test('with ordering a partition has one handler at a time', async (t) => {
-  const backlog = new Backlog(true)
+  const backlog = new Backlog(() => true)
   const [a1, a2, b1] = [held('a'), held('a'), held('b')]
   backlog.add([a1, a2, b1])
   t.equal(backlog.runnable, 2)
@@ -33,7 +33,7 @@ test('with ordering a partition has one handler at a time', async (t) => {
 })
 
 test('a batch blocks the partitions it draws from', async (t) => {
-  const backlog = new Backlog(true)
+  const backlog = new Backlog(() => true)
   const [a1, a2, a3, b1] = [held('a'), held('a'), held('a'), held('b')]
   backlog.add([a1, a2, a3, b1])
   t.same(backlog.take(2), [a1, a2])
@@ -42,8 +42,22 @@ test('a batch blocks the partitions it draws from', async (t) => {
   t.same(backlog.take(2), [a3])
 })
 
+test('messages that are not ordered start beside ordered ones', async (t) => {
+  const backlog = new Backlog(({ partitionId }) => partitionId !== 'loose')
+  const [l1, l2, l3, a1, a2] = [held('loose'), held('loose'), held('loose'), held('a'), held('a')]
+  backlog.add([l1, a1, l2, a2, l3])
+  t.equal(backlog.runnable, 4)
+  t.same([backlog.take(1), backlog.take(1)], [[l1], [a1]], 'lanes take turns')
+  t.same(backlog.take(5), [l2, l3], 'a2 must wait for a1')
+  backlog.done([l1, l2, l3])
+  t.same(backlog.take(1), [])
+  backlog.done([a1])
+  t.same(backlog.take(1), [a2])
+  t.same([backlog.size, backlog.runnable], [0, 0])
+})
+
 test('a removed message is neither returned nor counted', async (t) => {
-  const backlog = new Backlog(true)
+  const backlog = new Backlog(() => true)
   const [a1, a2, b1] = [held('a'), held('a'), held('b')]
   backlog.add([a1, a2, b1])
   t.same(
@@ -58,7 +72,7 @@ for (const ordered of [true, false]) {
   test(`nothing is lost, duplicated or out of order (${ordered ? 'ordered' : 'unordered'})`, async (t) => {
     for (let seed = 1; seed <= 50; seed += 1) {
       const random = seededRandom(seed)
-      const backlog = new Backlog(ordered)
+      const backlog = new Backlog(() => ordered)
       const running: Held[][] = []
       const out: Held[] = []
       const all: Held[] = []

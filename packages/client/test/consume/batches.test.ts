@@ -58,7 +58,7 @@ test('only the message of a failed batch that fails alone is charged', async (t)
 test('messages of a failed batch keep their order, and the failed one holds back those behind it', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.configure({ retryBackoffMs: [300] })
-  await queue.pushMany([1, 2, 3, 4].map((payload) => ({ payload })))
+  await queue.pushMany([1, 2, 3, 4].map((payload) => ({ payload, partition: 'p' })))
   const calls: string[] = []
   const done: unknown[] = []
   const worker = queue.workBatch({ batch: 4 }, (messages) => {

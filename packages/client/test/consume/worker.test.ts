@@ -101,7 +101,7 @@ test('one partition is handled in order, several partitions concurrently', async
   await queue.pushMany(
     Array.from({ length: 200 }, (_, i) => ({ payload: i, partition: `p${i % 10}` })),
   )
-  const running = new Map<string, number>()
+  const running = new Map<string | null, number>()
   const seen: Message<number>[] = []
   let most = 0
   let overlaps = 0
@@ -134,7 +134,7 @@ test('one partition is handled in order, several partitions concurrently', async
 test('a message that fails holds back those behind it', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
   await queue.configure({ retryBackoffMs: [300] })
-  await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
+  await queue.pushMany([1, 2, 3].map((payload) => ({ payload, partition: 'p' })))
   const seen: string[] = []
   const worker = queue.work({ concurrency: 5 }, ({ data, attempt }) => {
     seen.push(`${data}.${attempt}`)

@@ -15,7 +15,7 @@ export const QueueOptionsSchema = Type.Object(
     retryDelay: option('One delay before every retry, in ms; retryBackoffMs replaces it'),
     deadLetterQueue: option('Whether a message that failed too often is kept as a dead letter'),
     dlqAfterMaxRetries: option('An older name of deadLetterQueue; true of either wins'),
-    ordering: option('partition or none'),
+    ordering: option('keyed, partition or none: which messages keep their order'),
     onFailure: option('hold or skip: whether a failed message delays its partition'),
     delayedProcessing: option('Seconds before a message is delivered'),
     windowBuffer: option('Seconds without a push before a partition is delivered'),

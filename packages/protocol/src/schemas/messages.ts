@@ -49,7 +49,7 @@ const messageFields = {
   transactionId: Type.String(),
   traceId: Nullable(Type.String()),
   queue: Type.String(),
-  partition: Type.String(),
+  partition: Nullable(Type.String()),
   partitionId: Nullable(Type.String()),
   seq: Nullable(Type.Integer()),
   createdAt: Time,

@@ -73,7 +73,7 @@ export const PoppedMessageSchema = Type.Object({
   traceId: Nullable(Type.String()),
   data: Type.Unknown(),
   createdAt: Time,
-  partition: Type.String(),
+  partition: Nullable(Type.String({ description: 'Null: the message is independent' })),
   partitionId: Type.String(),
   queue: Type.String(),
   seq: Type.Integer(),

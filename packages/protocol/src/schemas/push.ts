@@ -1,10 +1,14 @@
-import { limits, requestDefaults } from '../limits.ts'
+import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { Ignored, Name, Nullable } from './name.ts'
 
 export const PushItemSchema = Type.Object({
   queue: Name(),
-  partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
+  partition: Type.Optional(
+    Name(
+      'Messages of a partition are in order; a message without one is independent of all others',
+    ),
+  ),
   payload: Type.Unknown({ description: 'Any JSON value; it is delivered unchanged' }),
   dedupeKey: Type.Optional(Name('A repeat of this key in its partition is a duplicate')),
   transactionId: Type.Optional(Name('The older name of dedupeKey')),
@@ -34,7 +38,7 @@ export const PushedItemSchema = Type.Object({
   status: Type.Enum(['queued', 'duplicate', 'scheduled']),
   id: Type.String({ description: 'Of the message; of the first one, if this is a duplicate' }),
   queue: Type.String(),
-  partition: Type.String(),
+  partition: Nullable(Type.String({ description: 'Null: the message is independent' })),
   partitionId: Type.String(),
   dedupeKey: Nullable(Type.String({ description: 'As given' })),
   message_id: Type.String(),

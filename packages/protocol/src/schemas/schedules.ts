@@ -1,4 +1,3 @@
-import { requestDefaults } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { Cursor, Name, Nullable, Time } from './name.ts'
 
@@ -8,7 +7,7 @@ export const catchUps = ['none', 'last', 'all'] as const
 export const ScheduleBodySchema = Type.Object({
   name: Name('Replaces the schedule with this name'),
   queue: Name(),
-  partition: Type.Optional(Type.String({ ...Name(), default: requestDefaults.partition })),
+  partition: Type.Optional(Name()),
   cron: Type.String({
     minLength: 1,
     maxLength: 255,
@@ -35,7 +34,7 @@ export const ScheduleSettingsBodySchema = Type.Object(settings)
 export const ScheduleSchema = Type.Object({
   name: Type.String(),
   queue: Type.String(),
-  partition: Type.String(),
+  partition: Nullable(Type.String()),
   cron: Type.String(),
   timeZone: Type.String(),
   payload: Type.Unknown(),

@@ -35,7 +35,7 @@ export type TraceAnswer = Static<typeof TraceAnswerSchema>
 export const TraceEventSchema = Type.Object({
   id: Nullable(Type.String({ description: 'Null for an attempt, which the node itself adds' })),
   queue: Type.String(),
-  partition: Type.String(),
+  partition: Nullable(Type.String()),
   partitionId: Type.String(),
   transactionId: Type.String(),
   eventType: Type.String(),

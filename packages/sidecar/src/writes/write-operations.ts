@@ -257,7 +257,7 @@ function splitResults<T>(
 }
 
 function targetOfPush({ queue, partition }: NewMessage): WriteTarget {
-  return { queue, name: partition }
+  return { queue, name: partition ?? '' }
 }
 
 /**

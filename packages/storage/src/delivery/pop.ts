@@ -36,7 +36,8 @@ export interface Lease {
   readonly leaseId: string
   readonly queue: string
   readonly partitionId: string
-  readonly partition: string
+  /** Null: its messages are independent. */
+  readonly partition: string | null
   readonly attempt: number
   readonly expiresAtMs: number
   readonly messages: LeasedMessage[]
@@ -168,7 +169,7 @@ function readLease(row: readonly unknown[]): Lease & { messages: LeasedMessage[]
     leaseId: row[2] as string,
     queue: row[3] as string,
     partitionId: row[4] as string,
-    partition: row[5] as string,
+    partition: row[5] as string | null,
     attempt: row[6] as number,
     expiresAtMs: row[7] as number,
     messages: [],

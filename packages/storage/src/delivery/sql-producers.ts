@@ -27,7 +27,7 @@ export async function enqueue(executor: Executor, request: EnqueueRequest): Prom
   const rows = await callRows(executor, enqueueCall, [
     request.queue,
     request.payload,
-    request.partition ?? 'Default',
+    request.partition ?? null,
     request.delayMs === undefined ? null : `${request.delayMs} milliseconds`,
     request.runAt ?? null,
     request.transactionId ?? null,

@@ -33,7 +33,7 @@ const transactionCall = {
   columns:
     `kind, dead, ${hintFields}, ` +
     'target, partition_id, first_seq, (hint).count::integer, (hint).namespace, (hint).task, ' +
-    'duplicates, originals, scheduled',
+    'duplicates, originals, scheduled, (hint).partition',
   parameters: [...ackParameters, ...pushParameters],
 }
 

@@ -6,7 +6,7 @@ export interface StoredMessage {
   /** Null until the message is in the log. */
   readonly partitionId: string | null
   readonly seq: number | null
-  readonly partition: string
+  readonly partition: string | null
   readonly id: string
   readonly createdAt: Date
   readonly transactionId: string | null
@@ -61,7 +61,7 @@ export async function listScheduled(
 ): Promise<{ readonly messages: StoredMessage[]; readonly next: string | undefined }> {
   const rows = await callStatement(
     pool,
-    `select id, partition, message_id, created_at, transaction_id, trace_id, payload, headers, due_at
+    `select id, rouse.shown_partition(partition), message_id, created_at, transaction_id, trace_id, payload, headers, due_at
      from rouse.scheduled where queue = $1 and ($2::text is null or partition = $2) and id > $3 order by id limit $4`,
     [queue, partition, after, limit],
   )
@@ -145,7 +145,7 @@ function readMessage(row: readonly unknown[]): StoredMessage {
   return {
     partitionId: row[0] as string | null,
     seq: row[1] as number | null,
-    partition: row[2] as string,
+    partition: row[2] as string | null,
     id: row[3] as string,
     createdAt: row[4] as Date,
     transactionId: row[5] as string | null,

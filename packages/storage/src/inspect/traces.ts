@@ -4,7 +4,7 @@ import { callStatement } from '../call.ts'
 export interface TraceRow {
   readonly id: string | null
   readonly queue: string
-  readonly partition: string
+  readonly partition: string | null
   readonly partitionId: string
   readonly transactionId: string
   readonly consumerGroup: string | null
@@ -92,7 +92,7 @@ export async function attemptTraces(
   }))
 }
 
-/** Undefined if there is no such partition. */
+/** As stored, so the name may be reserved. Undefined if there is no such partition. */
 export async function partitionNames(
   pool: pg.Pool,
   partitionId: string,
@@ -125,7 +125,7 @@ function readTrace(row: readonly unknown[]): TraceRow {
   return {
     id: row[0] as string,
     queue: row[1] as string,
-    partition: row[2] as string,
+    partition: row[2] as string | null,
     partitionId: row[3] as string,
     transactionId: row[4] as string,
     consumerGroup: row[5] as string | null,

@@ -4,7 +4,7 @@ import type { Original } from '../server/copy.ts'
 
 /** A failed message that blocks its lane. */
 export interface HeldLane {
-  readonly partition: string
+  readonly partition: string | null
   readonly partitionId: string
   readonly transactionId: string
   readonly messageId: string | null
@@ -53,7 +53,7 @@ export interface QueueFacts {
   readonly namespace: string | null
   readonly task: string | null
   readonly paused: boolean
-  readonly ordering: 'partition' | 'none'
+  readonly ordering: 'keyed' | 'partition' | 'none'
   readonly sizeMax: number
   readonly size: number | null
   readonly inFlightMax: number

@@ -8,7 +8,7 @@ import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
 /** A consumer group in one partition. */
 export interface GroupPosition {
   readonly queue: string
-  readonly partition: string
+  readonly partition: string | null
   readonly partitionId: string
   readonly group: string
   /** Messages not yet delivered. */
@@ -20,7 +20,7 @@ export interface GroupPosition {
   readonly lastSeenAt: Date
 }
 
-const positions = `select q.name, p.name, p.id, g.name,
+const positions = `select q.name, rouse.shown_partition(p.name), p.id, g.name,
     (p.head - greatest(l.next, p.tail))::float8, m.created_at,
     coalesce(extract(epoch from rouse.now() - m.created_at) * 1000, 0)::float8,
     l.lease_id is not null, g.last_seen_at
@@ -54,7 +54,7 @@ export async function laggingPositions(
 function readPosition(row: readonly unknown[]): GroupPosition {
   return {
     queue: row[0] as string,
-    partition: row[1] as string,
+    partition: row[1] as string | null,
     partitionId: String(row[2]),
     group: row[3] as string,
     pending: row[4] as number,

@@ -8,7 +8,8 @@ export type CatchUp = 'none' | 'last' | 'all'
 export interface ScheduleRow {
   readonly name: string
   readonly queue: string
-  readonly partition: string
+  /** Null: its messages name none. */
+  readonly partition: string | null
   readonly cron: string
   readonly timeZone: string
   /** Both are JSON text. */
@@ -166,7 +167,7 @@ function readSchedule(row: readonly unknown[]): ScheduleRow {
   return {
     name: row[0] as string,
     queue: row[1] as string,
-    partition: row[2] as string,
+    partition: row[2] as string | null,
     cron: row[3] as string,
     timeZone: row[4] as string,
     payload: row[5] as string,

@@ -6,7 +6,7 @@
 // so only a call that waits in the lock queue gets the lock soon.
 
 import { provesNotCommitted } from '@rouse/database'
-import type { WakeHint } from '@rouse/protocol'
+import { shownPartition, type WakeHint } from '@rouse/protocol'
 import {
   type Executor,
   type PartitionName,
@@ -47,7 +47,8 @@ export function createPromoter(options: PromoterOptions): Promoter {
       const key = keyOf({ queue, partition })
       if (failing.get(key) === reason) continue
       failing.set(key, reason)
-      log.warn({ queue, partition, reason }, 'could not move scheduled messages to the log')
+      const shown = shownPartition(partition)
+      log.warn({ queue, partition: shown, reason }, 'could not move scheduled messages to the log')
     }
   }
 

@@ -124,7 +124,7 @@ test('a pop that waits is a consumer, under the queue or its namespace', async (
 test('a queue that a failed message holds says until when, and why', async (t) => {
   const queue = unique()
   await put(queue, { options: { retryBackoffMs: [60_000] } })
-  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  await api.push(...[1, 2].map((payload) => ({ queue, partition: 'p', payload })))
   await api.ack((await api.pop(queue)).body.messages[0], 'failed', { error: 'card declined' })
   const { body } = await api.get(`/queues/${queue}`)
   t.match(body, { state: 'held', retrying: 1, held: { errorMessage: 'card declined' } })

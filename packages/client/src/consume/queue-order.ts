@@ -1,0 +1,31 @@
+// Which messages of a queue are handled in order.
+import type { Message } from './message.ts'
+
+export interface QueueOrder {
+  readonly ordered: boolean
+  /** A failed message holds back the messages behind it. */
+  readonly holds: boolean
+  /** Only messages with a partition are ordered. */
+  readonly isKeyed: boolean
+}
+
+/** For a queue whose options are not known: every message with a partition is handled in order. */
+export const safeOrder: QueueOrder = { ordered: true, holds: true, isKeyed: true }
+
+/** The order that the user set for all messages. */
+export function givenOrder(ordered: boolean): QueueOrder {
+  return { ordered, holds: ordered, isKeyed: false }
+}
+
+export function orderOf({ ordering, onFailure }: Readonly<Record<string, unknown>>): QueueOrder {
+  const ordered = ordering !== 'none'
+  return { ordered, holds: ordered && onFailure !== 'skip', isKeyed: ordering !== 'partition' }
+}
+
+export function isOrdered({ ordered, isKeyed }: QueueOrder, { partition }: Message): boolean {
+  return ordered && !(isKeyed && partition === null)
+}
+
+export function holdsOthers(order: QueueOrder, message: Message): boolean {
+  return order.holds && isOrdered(order, message)
+}

@@ -8,7 +8,9 @@ const api = apiOf(url)
 async function popped(count = 1, options: object = {}) {
   const queue = unique()
   await api.post('/configure', { queue, options: { retryBackoffMs: [0], ...options } })
-  await api.push(...Array.from({ length: count }, (_, n) => ({ queue, payload: n })))
+  await api.push(
+    ...Array.from({ length: count }, (_, n) => ({ queue, partition: 'p', payload: n })),
+  )
   const { body } = await api.pop(queue, `?batch=${count}`)
   return {
     queue,

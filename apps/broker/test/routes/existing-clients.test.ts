@@ -63,7 +63,12 @@ test('namespaces, tasks and the overview count queues and messages', async (t) =
   const namespace = unique('space')
   await api.post('/configure', { queue, namespace, task: namespace })
   await api.post('/configure', { queue: other, namespace })
-  await api.push({ queue, payload: 1 }, { queue, payload: 2 }, { queue: other, payload: 3 })
+  const partition = 'Default'
+  await api.push(
+    { queue, partition, payload: 1 },
+    { queue, partition, payload: 2 },
+    { queue: other, partition, payload: 3 },
+  )
   await api.pop(queue)
   const messages = { total: 3, pending: 2, processing: 1 }
   const { namespaces } = (await api.get('/resources/namespaces')).body

@@ -40,7 +40,10 @@ test('the error for an unknown option or an invalid value names the option', asy
 
 test('queues are listed and shown with their messages and groups', async (t) => {
   const queue = `${unique()}/with slash`
-  await api.push({ queue, payload: 1 }, { queue, partition: 'p', payload: 2, delayMs: 60_000 })
+  await api.push(
+    { queue, partition: 'Default', payload: 1 },
+    { queue, partition: 'p', payload: 2, delayMs: 60_000 },
+  )
   await api.pop(queue, '?consumerGroup=g')
   const path = `/resources/queues/${encodeURIComponent(queue)}`
   const group = { consumerGroup: 'g', queue, pending: 0, inFlight: 1, lastSeenAt: /Z$/ }
@@ -107,7 +110,7 @@ test('a push to a deleted queue creates a new one, and the old rows are removed'
   )
   t.equal(rows.length, 2)
   t.equal((await api.del(`/resources/queues/${queue}`)).status, 200)
-  await api.push({ queue, payload: 'new' })
+  await api.push({ queue, partition: 'p', payload: 'new' })
   const details = await api.get(`/resources/queues/${queue}`)
   t.match(details.body, { messages: 1, partitions: 1, groups: [] })
   t.match((await api.pop(queue)).body.messages, [{ data: 'new' }])

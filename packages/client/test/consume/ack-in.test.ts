@@ -10,7 +10,7 @@ const { urls, database } = cluster
 
 test('ackIn acknowledges in the transaction of the handler, and the worker sends no other ack', async (t) => {
   const queue = clientOf(t, urls).queue(unique())
-  await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
+  await queue.pushMany([1, 2, 3].map((payload) => ({ payload, partition: 'p' })))
   const errors: unknown[] = []
   const seen: unknown[] = []
   const worker = queue.work(

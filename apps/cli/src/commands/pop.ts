@@ -56,7 +56,8 @@ rouse pop orders -n 10 --group billing --json`,
       }
       if (!output.isHuman) return output.json(body)
       for (const { id, partition, attempt, data, receipt } of body.messages) {
-        output.line(`${id}  partition ${partition}  attempt ${attempt}`)
+        const place = partition === null ? '' : `  partition ${partition}`
+        output.line(`${id}${place}  attempt ${attempt}`)
         output.line(stringifyExact(data, 2))
         if (options.ack !== true) output.note(`acknowledge with: rouse ack ${receipt}`)
       }

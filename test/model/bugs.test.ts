@@ -30,7 +30,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['release', latest],
       ['pop', anyPop],
     ],
-    says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 1/,
+    says: /got nothing; __QUEUE_MODE__ should get a\/independent seq 1/,
   },
   'take-dead-letters-for-redriven': {
     lines: [
@@ -44,7 +44,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['advance', 40_000],
       ['pop', anyPop],
     ],
-    says: /a\/Default gave/,
+    says: /a\/independent gave/,
   },
   'forget-redriven-messages': {
     lines: [
@@ -58,7 +58,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['advance', 40_000],
       ['pop', anyPop],
     ],
-    says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 1/,
+    says: /got nothing; __QUEUE_MODE__ should get a\/independent seq 1/,
   },
   'take-long-numbers-for-names': {
     lines: [['push numbers as names', { field: 'queue', number: '1849302847102938475' }]],
@@ -77,7 +77,7 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['subscribe', { place: { queue: 'a', group: '__QUEUE_MODE__' }, from: 'all' }],
       ['pop while retaining', { pop: anyPop, place: 'pop-leased', number: 0, ages: true }],
     ],
-    says: /retention removed a\/Default 3 4; it may remove only below 3/,
+    says: /retention removed a\/independent 3 4; it may remove only below 3/,
   },
   'count-rows-to-another-lease': {
     lines: [

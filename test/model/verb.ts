@@ -3,7 +3,7 @@
 import type fc from 'fast-check'
 import { reap } from './delivering.ts'
 import type { Answer, Product } from './product.ts'
-import type { Delivery, Partition, Queue, World } from './world.ts'
+import { type Delivery, type Partition, type Queue, shown, type World } from './world.ts'
 
 export interface Scene {
   readonly world: World
@@ -115,5 +115,5 @@ export async function settle({ world, product }: Scene): Promise<void> {
 }
 
 export function nameIn(queue: Queue, partition: Partition): string {
-  return `${queue.name.slice(-1)}/${partition.name}`
+  return `${queue.name.slice(-1)}/${shown(partition) ?? 'independent'}`
 }

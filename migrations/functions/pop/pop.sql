@@ -94,11 +94,18 @@ begin
     from rouse.lanes l, rouse.partitions p, rouse.queues q
     where l.partition_id = v_lane_id and l.group_id = v_group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
       and q.id = v_queue_id and q.version = v_version  -- configure locks the lanes before it changes the ordering
+      and not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id);
+    if not found then
       -- On an unordered lane a message that waits for its retry delays no other.
-      and case when rouse.is_ordered(q.ordering, p.name)
-        then not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id)
-        else not exists (select from rouse.redeliveries r
-          where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced) end;
+      select rouse.shown_partition(p.name), false, greatest(l.next, p.tail), greatest(l.next, p.tail),
+        least(greatest(l.next, p.tail) + p_batches[v_waiter], p.head), p.head, gen_random_uuid(), rouse.now()
+      into v_partition, v_ordered, v_first, v_from, v_next, v_head, v_lease_id, v_now
+      from rouse.lanes l, rouse.partitions p, rouse.queues q
+      where l.partition_id = v_lane_id and l.group_id = v_group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
+        and q.id = v_queue_id and q.version = v_version and not rouse.is_ordered(q.ordering, p.name)
+        and not exists (
+          select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced);
+    end if;
     v_plain := found;
     exit when not v_plain;
     -- barrier: pop-lane-offered

@@ -22,7 +22,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 as $$
 #variable_conflict use_column
 declare
-  v_partitions text[] := p_partitions;
+  v_partitions text[];
   v_count constant integer := cardinality(p_payloads);
   v_id bigint;
   v_last_created_at timestamptz;
@@ -45,6 +45,7 @@ begin
     for no key update of p;
   end if;
   if v_id is null then
+    v_partitions := p_partitions;
     if array_position(p_partitions, null) is not null and cardinality(p_partitions) = cardinality(p_queues) then
       v_partitions := rouse.name_partitions(p_queues, p_partitions, p_targets);
       if exists (select from unnest(p_queues, v_partitions) t(queue, partition) group by t.queue, t.partition having count(*) > 1) then

@@ -1,7 +1,17 @@
 // The clock, schedules, and retention.
 import fc from 'fast-check'
 import { kept, retentionLimits } from '../operating.ts'
-import { type Deed, must, mustAnswer, nameOf, pick, type Scene, settle, verb } from '../verb.ts'
+import {
+  type Deed,
+  must,
+  mustAnswer,
+  nameIn,
+  nameOf,
+  pick,
+  type Scene,
+  settle,
+  verb,
+} from '../verb.ts'
 import type { Partition, Queue } from '../world.ts'
 import { notFound } from './operating.ts'
 import { workOff } from './supplying.ts'
@@ -50,8 +60,7 @@ export async function followRetention(
           row.seqs.map(Number),
           Number(row.tail),
         )
-        if (gone.length > 0)
-          took.push(`${queue.name.slice(-1)}/${partition.name} ${gone.join(' ')}`)
+        if (gone.length > 0) took.push(`${nameIn(queue, partition)} ${gone.join(' ')}`)
       }
     }
   }
@@ -65,7 +74,7 @@ function shrunk(
 ): number[] {
   const { world, queue, partition, isCrossed } = place
   const { least, most } = retentionLimits(world, queue, partition)
-  const where = `${queue.name.slice(-1)}/${partition.name}`
+  const where = nameIn(queue, partition)
   const known = [...partition.log.keys()]
   const gone = known.filter((seq) => !there.includes(seq))
   const tooMany = gone.filter((seq) => seq >= most)

@@ -33,18 +33,23 @@ function popFrom(executor: Executor, source: PopSource, group = 'g01'): ReturnTy
   return pop(executor, { source, group, demands })
 }
 
-/** Measures a call that uses a lease of ten messages, by default of queue `hot`. */
+/** Measures a call that uses a lease, by default of ten messages of queue `hot`. */
 function withLease(
   name: string,
   call: (probe: Probe, lease: Lease) => Promise<unknown>,
   queue = 'hot',
+  batch = 10,
 ): Measure {
   let lease: Lease | undefined
   return {
     name,
     call: (probe) => call(probe, lease as Lease),
     prepare: async (client) => {
-      const { leases } = await popFrom(client, { queue }, queue === 'cold' ? 'g03' : 'g01')
+      const { leases } = await pop(client, {
+        source: { queue },
+        group: queue === 'cold' ? 'g03' : 'g01',
+        demands: [{ batch, partitions: 2, holder: 'test' }],
+      })
       lease = leases[0]
     },
   }
@@ -186,6 +191,12 @@ export const delivery: readonly Measure[] = [
   withLease('a release of a lease', (probe, { leaseId }) => release(probe, [leaseId])),
   withLease('an ack inside a transaction of a consumer', (probe, lease) =>
     ackIn(probe, lease.leaseId, first(lease, 'completed').message),
+  ),
+  withLease(
+    'an ack of a whole lease inside a transaction of a consumer',
+    (probe, lease) => ackIn(probe, lease.leaseId, first(lease, 'completed').message),
+    'hot',
+    1,
   ),
   withLease('a transaction of an ack and a push', (probe, { leaseId }) =>
     transaction(probe, { acks: [{ leaseId }], pushes: [item('q00070', 'a')] }),

@@ -153,7 +153,8 @@ test('a job that kills its worker is dead-lettered after four deliveries, and it
   await database.freezeClock('2030-01-01T00:00:00Z')
   const own = await startBroker(t, { database })
   const client = apiOf(own.url)
-  await client.push({ queue: 'q', payload: 'poison' }, { queue: 'q', payload: 'good' })
+  const place = { queue: 'q', partition: 'p' }
+  await client.push({ ...place, payload: 'poison' }, { ...place, payload: 'good' })
   for (let delivery = 1; delivery <= 4; delivery += 1) {
     const { body } = await client.pop('q', '?wait=true&timeout=10000&leaseSeconds=1')
     t.match(body.messages, [{ data: 'poison', attempt: delivery }])

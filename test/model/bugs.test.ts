@@ -16,6 +16,7 @@ const fail = { ...latest, by: 'receipt', group: undefined, ending: { status: 'dl
 const giveBack = { ...fail, ending: { status: 'retry' } }
 const age = { queue: 'a', options: { ttl: 20 } }
 const seekBack = { place: { queue: 'a', group: '__QUEUE_MODE__' }, back: 30_000 }
+const growing = { type: 'exponential', maxMs: 50_000, baseMs: 1_000, factor: 7, jitter: false }
 const noFilter = { like: {}, any: undefined, number: 0 }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
@@ -78,6 +79,17 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['pop while retaining', { pop: anyPop, place: 'pop-leased', number: 0, ages: true }],
     ],
     says: /retention removed a\/independent 3 4; it may remove only below 3/,
+  },
+  'grow-the-first-delay': {
+    lines: [
+      ['configure', { queue: 'a', options: { retryBackoff: growing } }],
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack', { ...fail, ending: { status: 'failed' } }],
+      ['advance', 1_000],
+      ['pop', anyPop],
+    ],
+    says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 1/,
   },
   'count-rows-to-another-lease': {
     lines: [

@@ -86,6 +86,17 @@ export const modelBugs: readonly ModelBug[] = [
     ],
   },
   {
+    name: 'grow-the-first-delay',
+    does: 'the first retry already waits longer than the base of retryBackoff',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/end_attempts.sql',
+        find: 'else b.base_ms * power(b.factor, p_attempt - 1) end)',
+        put: 'else b.base_ms * power(b.factor, p_attempt) end)',
+      },
+    ],
+  },
+  {
     name: 'count-rows-to-another-lease',
     does: 'messages of the second lease of a pop are counted in the first',
     replaces: [

@@ -7,6 +7,7 @@ import {
   laneOf,
   type Message,
   mayBeFresh,
+  type Options,
   type Partition,
   type Queue,
   type World,
@@ -130,7 +131,7 @@ export function end(world: World, lease: Lease, seqs: readonly number[], ending:
 
 function failed(world: World, lease: Lease, seq: number, { status, code, delayMs }: Ending) {
   const { queue, partition, group, attempt } = lease
-  const { retryLimit, retryBackoffMs: ladder, deadLetterQueue } = queue.options
+  const { retryLimit, deadLetterQueue } = queue.options
   const isOver = status === 'dlq' || (status !== 'retry' && attempt > retryLimit)
   if (isOver) {
     if (status !== 'dlq' && !deadLetterQueue) return false
@@ -140,7 +141,7 @@ function failed(world: World, lease: Lease, seq: number, { status, code, delayMs
     queue.letters.push(letter)
     return true
   }
-  const backoffMs = status === 'failed' ? (ladder[Math.min(attempt, ladder.length) - 1] ?? 0) : 0
+  const backoffMs = status === 'failed' ? backoffOf(queue.options, attempt) : 0
   comeAgain(lease, seq, {
     attempts: status === 'retry' ? attempt - 1 : attempt,
     dueAt: world.now + (status === 'expired' ? 0 : (delayMs ?? backoffMs)),
@@ -148,6 +149,12 @@ function failed(world: World, lease: Lease, seq: number, { status, code, delayMs
     soft: false,
   })
   return false
+}
+
+function backoffOf({ retryBackoffMs: ladder, retryBackoff }: Options, attempt: number): number {
+  if (retryBackoff === null) return ladder?.[Math.min(attempt, ladder.length) - 1] ?? 0
+  const { baseMs, factor, maxMs } = retryBackoff
+  return Math.min(maxMs, baseMs * factor ** (attempt - 1))
 }
 
 export function release(world: World, lease: Lease): void {

@@ -57,10 +57,19 @@ export interface Letter {
   readonly failedAt: number
 }
 
+/** Without jitter, which would be random. */
+export interface Backoff {
+  readonly baseMs: number
+  readonly factor: number
+  readonly maxMs: number
+}
+
 export interface Options {
   leaseTime: number
   retryLimit: number
-  retryBackoffMs: number[]
+  /** Null: `retryBackoff` counts. */
+  retryBackoffMs: number[] | null
+  retryBackoff: Backoff | null
   deadLetterQueue: boolean
   ordering: 'keyed' | 'partition' | 'none'
   onFailure: 'hold' | 'skip'
@@ -81,6 +90,7 @@ export const defaults: Readonly<Options> = {
   leaseTime: 300,
   retryLimit: 3,
   retryBackoffMs: [0, 30_000, 300_000],
+  retryBackoff: null,
   deadLetterQueue: true,
   ordering: 'keyed',
   onFailure: 'hold',

@@ -16,7 +16,6 @@ declare
   v_queue rouse.queues;
   v_due_at timestamptz := p_now;
   v_ends_at timestamptz;
-  v_steps integer;
 begin
   if p_outcome not in ('failed', 'expired', 'retry', 'dlq') then
     perform rouse.raise('RS400', 'invalid_status', format('unknown ack status "%s"', p_outcome), '{"field": "status"}');
@@ -46,10 +45,9 @@ begin
     return false;
   end if;
 
-  v_steps := cardinality(v_queue.retry_backoff_ms);
   if p_outcome <> 'expired' then
     v_due_at := p_now + interval '1 millisecond' * coalesce(p_delay_ms,
-      case when p_outcome = 'failed' then v_queue.retry_backoff_ms[least(p_lease.attempt, v_steps)] else 0 end);
+      case when p_outcome = 'failed' then rouse.retry_delay_ms(v_queue, p_lease.attempt) else 0 end);
   end if;
   insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced, error_code, error_message)
   select p_lease.partition_id, p_lease.group_id, s, p_lease.attempt - case when p_outcome = 'retry' then 1 else 0 end,
@@ -78,3 +76,32 @@ begin
   end if;
   return false;
 end $$;
+
+-- The delay of a queue before the next attempt.
+-- Parameters: the queue, the number of attempts so far. Result: ms. Locks: none.
+create or replace function rouse.retry_delay_ms(p_queue rouse.queues, p_attempt integer) returns bigint
+language plpgsql volatile
+as $$
+begin
+  if p_queue.retry_backoff is null then
+    return p_queue.retry_backoff_ms[least(p_attempt, cardinality(p_queue.retry_backoff_ms))];
+  end if;
+  return rouse.backoff_ms(p_queue.retry_backoff, p_attempt, random());
+end $$;
+
+-- A delay that grows by a factor with each attempt, up to a maximum. Jitter shortens it by a random part: by
+-- up to the given share, `true` by up to half.
+-- Parameters: retryBackoff with all its fields, the number of attempts so far, a random number from 0 to 1.
+-- Result: ms. Locks: none.
+create or replace function rouse.backoff_ms(p_backoff jsonb, p_attempt integer, p_random double precision) returns bigint
+language sql immutable
+as $$
+  -- A power that exceeds the maximum is not computed: it could exceed the range of the type.
+  select round((1 - b.share * p_random) * case
+    when (p_attempt - 1) * ln(b.factor) >= ln(b.max_ms / b.base_ms) then b.max_ms
+    else b.base_ms * power(b.factor, p_attempt - 1) end)::bigint
+  from (
+    select (p_backoff ->> 'baseMs')::float8 as base_ms, (p_backoff ->> 'factor')::float8 as factor, (p_backoff ->> 'maxMs')::float8 as max_ms,
+      case p_backoff ->> 'jitter' when 'true' then 0.5 when 'false' then 0 else (p_backoff ->> 'jitter')::float8 end as share
+  ) b
+$$;

@@ -11,6 +11,7 @@ as $$
     ('retryLimit', 'integer', 0, 1000, '3'),
     ('retryBackoffMs', 'ladder', 0, 604800000, '[0, 30000, 300000]'),
     ('retryDelay', 'integer', 0, 604800000, 'null'),
+    ('retryBackoff', 'backoff', 1, 604800000, 'null'),
     ('deadLetterQueue', 'boolean', null, null, 'true'),
     ('dlqAfterMaxRetries', 'boolean', null, null, 'null'),
     ('ordering', 'keyed|partition|none', null, null, '"keyed"'),
@@ -51,10 +52,15 @@ begin
       perform rouse.raise('RS400', 'invalid_option',
         case when v.kind = 'integer' then format('%s must be an integer from %s to %s', v.key, v.least_value, v.most_value)
              when v.kind = 'ladder' then format('%s must be a list of 1 to 50 integers from %s to %s', v.key, v.least_value, v.most_value)
+             when v.kind = 'backoff' then format('%s must have type "exponential", baseMs from %s to %s, and may have factor from 1 to 100, '
+               || 'maxMs from baseMs to %s, and jitter, a boolean or a number from 0 to 1', v.key, v.least_value, v.most_value, v.most_value)
              else format('%s must be %s', v.key, replace(v.kind, '|', ' or ')) end,
         jsonb_build_object('field', v.key));
     end if;
   end loop;
+  if jsonb_typeof(p_options -> 'retryBackoff') = 'object' and jsonb_typeof(p_options -> 'retryBackoffMs') = 'array' then
+    perform rouse.raise('RS400', 'invalid_option', 'set either retryBackoff or retryBackoffMs, not both', '{"field": "retryBackoff"}');
+  end if;
 end $$;
 
 -- Whether a value has an option's kind and is within its bounds. A null resets the option to its default.
@@ -68,6 +74,10 @@ as $$
     when p_kind = 'integer' then
       case when jsonb_typeof(p_value) = 'number'
         then (p_value #>> '{}')::numeric between p_least and p_most and (p_value #>> '{}')::numeric % 1 = 0 else false end
+    when p_kind = 'number' then
+      case when jsonb_typeof(p_value) = 'number' then (p_value #>> '{}')::numeric between p_least and p_most else false end
+    when p_kind = 'backoff' then
+      case when jsonb_typeof(p_value) = 'object' then rouse.backoff_fits(jsonb_strip_nulls(p_value), p_least, p_most) else false end
     when p_kind = 'ladder' then
       case when jsonb_typeof(p_value) = 'array'
         then jsonb_array_length(p_value) between 1 and 50
@@ -78,9 +88,33 @@ as $$
   end
 $$;
 
+-- Whether an object is a value of retryBackoff.
+-- Parameters: the object, without nulls; the bounds of its delays. Result: a boolean. Locks: none.
+create or replace function rouse.backoff_fits(p_value jsonb, p_least numeric, p_most numeric) returns boolean
+language sql immutable
+as $$
+  select p_value - array['type', 'baseMs', 'factor', 'maxMs', 'jitter'] = '{}' and coalesce(p_value ->> 'type' = 'exponential', false)
+    and rouse.option_fits(coalesce(p_value -> 'factor', '2'), 'number', 1, 100)
+    and (rouse.option_fits(coalesce(p_value -> 'jitter', 'false'), 'boolean', null, null)
+      or rouse.option_fits(p_value -> 'jitter', 'number', 0, 1))
+    and case when rouse.option_fits(p_value -> 'baseMs', 'integer', p_least, p_most)
+      then rouse.option_fits(coalesce(p_value -> 'maxMs', to_jsonb(p_most)), 'integer', (p_value ->> 'baseMs')::numeric, p_most)
+      else false end
+$$;
+
+-- A value of retryBackoff with all its fields.
+-- Parameters: the value. Result: an object; null if the value is not one. Locks: none.
+create or replace function rouse.full_backoff(p_value jsonb) returns jsonb
+language sql immutable
+as $$
+  select case when jsonb_typeof(p_value) = 'object'
+    then '{"factor": 2, "maxMs": 604800000, "jitter": false}'::jsonb || jsonb_strip_nulls(p_value) end
+$$;
+
 -- All options of a queue created now: built-in defaults, then the server's, then the queue's own. The two
 -- deprecated names (retryDelay, dlqAfterMaxRetries) also set the options that replaced them. Dead letters are
--- kept if either of their two names is true: existing clients send both, and a message must not be lost.
+-- kept if either of their two names is true: existing clients send both, and a message must not be lost. With
+-- retryBackoff, retryBackoffMs is null.
 -- Parameters: the queue's own options. Result: a complete set. Locks: none.
 create or replace function rouse.resolve_options(p_options jsonb) returns jsonb
 language sql stable
@@ -96,6 +130,8 @@ as $$
          then jsonb_build_object('deadLetterQueue', o -> 'dlqAfterMaxRetries') else '{}' end
     || o
     || case when o -> 'dlqAfterMaxRetries' = 'true' then '{"deadLetterQueue": true}' else '{}'::jsonb end
+    || case when jsonb_typeof(o -> 'retryBackoff') = 'object'
+         then jsonb_build_object('retryBackoff', rouse.full_backoff(o -> 'retryBackoff'), 'retryBackoffMs', null) else '{}' end
   from chosen
 $$;
 
@@ -115,7 +151,8 @@ create or replace function rouse.options_in_force(p_queue rouse.queues) returns 
 language sql stable
 as $$
   select jsonb_build_object(
-      'leaseTime', p_queue.lease_ms / 1000, 'retryLimit', p_queue.retry_limit, 'retryBackoffMs', p_queue.retry_backoff_ms,
+      'leaseTime', p_queue.lease_ms / 1000, 'retryLimit', p_queue.retry_limit,
+      'retryBackoffMs', case when p_queue.retry_backoff is null then p_queue.retry_backoff_ms end, 'retryBackoff', p_queue.retry_backoff,
       'deadLetterQueue', p_queue.dead_letter, 'ordering', p_queue.ordering, 'onFailure', p_queue.on_failure,
       'delayedProcessing', p_queue.delay_ms / 1000, 'windowBuffer', p_queue.window_ms / 1000, 'ttl', p_queue.ttl_ms / 1000,
       'retentionEnabled', p_queue.retention_enabled, 'retentionSeconds', p_queue.retention_ms / 1000,
@@ -127,13 +164,17 @@ as $$
 $$;
 
 -- The queue's own options after a change. A change of dead letters under one name ends what was set earlier
--- under the other.
+-- under the other. Of retryBackoff and the other two names for retry delays, the one set last counts.
 -- Parameters: the queue's own options, the options to change. Result: its own options. Locks: none.
 create or replace function rouse.merge_options(p_own jsonb, p_changes jsonb) returns jsonb
 language sql immutable
 as $$
-  select jsonb_strip_nulls(case when p_changes ?| array['deadLetterQueue', 'dlqAfterMaxRetries']
-    then p_own - array['deadLetterQueue', 'dlqAfterMaxRetries'] else p_own end || p_changes)
+  select jsonb_strip_nulls(p_own
+    - case when p_changes ?| array['deadLetterQueue', 'dlqAfterMaxRetries']
+        then array['deadLetterQueue', 'dlqAfterMaxRetries'] else '{}'::text[] end
+    - case when p_changes ?| array['retryBackoffMs', 'retryDelay'] then array['retryBackoff'] else '{}'::text[] end
+    - case when jsonb_typeof(p_changes -> 'retryBackoff') = 'object' then array['retryBackoffMs', 'retryDelay'] else '{}'::text[] end
+    || p_changes)
 $$;
 
 -- The options of a queue after a change: an option in the change gets its new value. If the new value is
@@ -144,6 +185,10 @@ language sql stable
 as $$
   select rouse.options_in_force(p_queue) || coalesce(jsonb_object_agg(n.name, r.options -> n.name), '{}')
   from (select rouse.resolve_options(rouse.merge_options(p_queue.options, p_changes)) as options) r,
-    (select case k when 'retryDelay' then 'retryBackoffMs' when 'dlqAfterMaxRetries' then 'deadLetterQueue' else k end as name
+    (select unnest(case
+       when k in ('retryDelay', 'retryBackoffMs') then array['retryBackoffMs', 'retryBackoff']
+       when k = 'retryBackoff' and (p_queue.retry_backoff is not null or p_changes -> k <> 'null') then array['retryBackoffMs', 'retryBackoff']
+       when k = 'dlqAfterMaxRetries' then array['deadLetterQueue']
+       else array[k] end) as name
      from jsonb_object_keys(p_changes) k) n
 $$;

@@ -13,13 +13,16 @@ declare
   v_id integer;
 begin
   insert into rouse.queues as q (
-    name, namespace, task, options, ordering, on_failure, lease_ms, retry_limit, retry_backoff_ms, dead_letter,
-    delay_ms, window_ms, ttl_ms, retention_enabled, retention_ms, completed_retention_ms, wait_ms_max, size_max,
+    name, namespace, task, options, ordering, on_failure, lease_ms, retry_limit, retry_backoff_ms, retry_backoff,
+    dead_letter, delay_ms, window_ms, ttl_ms, retention_enabled, retention_ms, completed_retention_ms, wait_ms_max, size_max,
     priority, in_flight_max, dedup_window_ms, encryption, created_at)
   values (
     p_name, p_namespace, p_task, p_options, v ->> 'ordering', v ->> 'onFailure', (v ->> 'leaseTime')::bigint * 1000,
     (v ->> 'retryLimit')::integer,
-    array(select e::bigint from jsonb_array_elements_text(v -> 'retryBackoffMs') with ordinality t(e, n) order by n),
+    case when jsonb_typeof(v -> 'retryBackoffMs') = 'array'
+      then array(select e::bigint from jsonb_array_elements_text(v -> 'retryBackoffMs') with ordinality t(e, n) order by n)
+      else '{0}' end,
+    nullif(v -> 'retryBackoff', 'null'),
     (v ->> 'deadLetterQueue')::boolean, (v ->> 'delayedProcessing')::bigint * 1000, (v ->> 'windowBuffer')::bigint * 1000,
     (v ->> 'ttl')::bigint * 1000, (v ->> 'retentionEnabled')::boolean, (v ->> 'retentionSeconds')::bigint * 1000,
     (v ->> 'completedRetentionSeconds')::bigint * 1000, (v ->> 'maxWaitTimeSeconds')::bigint * 1000,
@@ -29,7 +32,7 @@ begin
     namespace = coalesce(excluded.namespace, q.namespace), task = coalesce(excluded.task, q.task),
     options = excluded.options, version = q.version + 1, ordering = excluded.ordering, on_failure = excluded.on_failure,
     lease_ms = excluded.lease_ms, retry_limit = excluded.retry_limit, retry_backoff_ms = excluded.retry_backoff_ms,
-    dead_letter = excluded.dead_letter, delay_ms = excluded.delay_ms, window_ms = excluded.window_ms,
+    retry_backoff = excluded.retry_backoff, dead_letter = excluded.dead_letter, delay_ms = excluded.delay_ms, window_ms = excluded.window_ms,
     ttl_ms = excluded.ttl_ms, retention_enabled = excluded.retention_enabled, retention_ms = excluded.retention_ms,
     completed_retention_ms = excluded.completed_retention_ms, wait_ms_max = excluded.wait_ms_max,
     size_max = excluded.size_max, size_seen = null, size_seen_at = null, priority = excluded.priority,

@@ -45,6 +45,12 @@ const changes: fc.Arbitrary<Partial<Record<keyof Options, unknown>>> = fc.oneof(
     leaseTime: [1, 30, 600],
     retryLimit: [0, 1, 2, null],
     retryBackoffMs: [[0], [1_000, 60_000], null],
+    // With all fields, and in the order in which PostgreSQL returns them.
+    retryBackoff: [
+      { type: 'exponential', maxMs: 50_000, baseMs: 1_000, factor: 7, jitter: false },
+      { type: 'exponential', maxMs: 40_000, baseMs: 40_000, factor: 1, jitter: false },
+      null,
+    ],
     deadLetterQueue: [false, true],
     ordering: ['none', 'partition', 'partition', 'keyed', null],
     onFailure: ['skip', 'skip', 'hold', null],
@@ -245,9 +251,16 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   }
   const answer = await product.call('POST', '/configure', fields)
   const did = `configure ${JSON.stringify(fields)}`
-  const changed = Object.fromEntries(
-    Object.entries(given).map(([key, value]) => [key, value ?? defaults[key as keyof Options]]),
-  ) as Partial<Options>
+  if (given.retryBackoff && given.retryBackoffMs) {
+    mustAnswer(answer, 400, 'invalid_option')
+    return { did: `${did}: both are set`, effect: 'refused' }
+  }
+  const changed = withDelays(
+    before?.options ?? defaults,
+    Object.fromEntries(
+      Object.entries(given).map(([key, value]) => [key, value ?? defaults[key as keyof Options]]),
+    ) as Partial<Options>,
+  )
   const next = { ...(before?.options ?? defaults), ...changed }
   if (
     before !== undefined &&
@@ -272,6 +285,14 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
     )
   }
   return { did, effect: 'done' }
+}
+
+/** Of the two options for retry delays, the one set last counts. */
+function withDelays(before: Options, changed: Partial<Options>): Partial<Options> {
+  if (changed.retryBackoff) return { ...changed, retryBackoffMs: null }
+  if (changed.retryBackoffMs) return { ...changed, retryBackoff: null }
+  const isEnded = changed.retryBackoff === null && before.retryBackoff !== null
+  return isEnded ? { ...changed, retryBackoffMs: defaults.retryBackoffMs } : changed
 }
 
 /**

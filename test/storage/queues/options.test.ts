@@ -81,6 +81,7 @@ test('configure returns the option in force, for every option', async (t) => {
     leaseTime: 11,
     retryLimit: 12,
     retryBackoffMs: [13, 14],
+    retryBackoff: null,
     deadLetterQueue: false,
     ordering: 'none',
     onFailure: 'skip',

@@ -13,6 +13,9 @@ export const QueueOptionsSchema = Type.Object(
     retryLimit: option('How often a failed message is delivered again'),
     retryBackoffMs: option('A list: the delay before each retry; the last one repeats'),
     retryDelay: option('One delay before every retry, in ms; retryBackoffMs replaces it'),
+    retryBackoff: option(
+      '{ type: exponential, baseMs, factor, maxMs, jitter }: growing delays, instead of retryBackoffMs',
+    ),
     deadLetterQueue: option('Whether a message that failed too often is kept as a dead letter'),
     dlqAfterMaxRetries: option('An older name of deadLetterQueue; true of either wins'),
     ordering: option('keyed, partition or none: which messages keep their order'),

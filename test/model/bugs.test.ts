@@ -91,6 +91,15 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
     ],
     says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 1/,
   },
+  'keep-moved-letters': {
+    lines: [
+      ['configure', { queue: 'a', options: { deadLetterTo: 'c' } }],
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack', fail],
+    ],
+    says: /the tables have in addition:\s+dead .*a\/Default __QUEUE_MODE__ 1/,
+  },
   'count-rows-to-another-lease': {
     lines: [
       ['push', twoPartitions],
@@ -125,6 +134,19 @@ const correct: Readonly<Record<string, readonly Line[]>> = {
     ['pop', anyPop],
     ['advance', 40_000],
     ['pop', anyPop],
+  ],
+  'dead letters go through a chain of queues, with their headers': [
+    ['configure', { queue: 'b', options: { deadLetterTo: 'c', retryLimit: 0 } }],
+    ['configure', { queue: 'a', options: { deadLetterTo: 'b', retryLimit: 0 } }],
+    ['configure', { queue: 'b', options: { deadLetterTo: 'a' } }],
+    ['push', [{ ...plainItem, headers: '{"h":12345678901234567890}' }, plainItem]],
+    ['pop', anyPop],
+    ['ack', fail],
+    ['advance', 301_000],
+    ['pop', { ...anyPop, from: 'b' }],
+    ['ack', { ...fail, ending: { status: 'failed', code: 'E1' } }],
+    ['advance', 301_000],
+    ['pop', { ...anyPop, from: 'c' }],
   ],
 }
 

@@ -97,6 +97,17 @@ export const modelBugs: readonly ModelBug[] = [
     ],
   },
   {
+    name: 'keep-moved-letters',
+    does: 'a dead letter that was moved to another queue also stays in the dead letters',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/give_up.sql',
+        find: ' and m.seq <> all (v_moved)',
+        put: '',
+      },
+    ],
+  },
+  {
     name: 'count-rows-to-another-lease',
     does: 'messages of the second lease of a pop are counted in the first',
     replaces: [

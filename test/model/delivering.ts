@@ -131,11 +131,15 @@ export function end(world: World, lease: Lease, seqs: readonly number[], ending:
 
 function failed(world: World, lease: Lease, seq: number, { status, code, delayMs }: Ending) {
   const { queue, partition, group, attempt } = lease
-  const { retryLimit, deadLetterQueue } = queue.options
+  const { retryLimit, deadLetterQueue, deadLetterTo } = queue.options
   const isOver = status === 'dlq' || (status !== 'retry' && attempt > retryLimit)
   if (isOver) {
-    if (status !== 'dlq' && !deadLetterQueue) return false
+    if (status !== 'dlq' && !deadLetterQueue && deadLetterTo === null) return false
     const message = partition.log.get(seq) as Message
+    if (deadLetterTo !== null && hopsOf(message) < hopsMax) {
+      moveLetter(world, lease, message, { status, code }, deadLetterTo)
+      return true
+    }
     const failedAt = world.now
     const letter = { group, partition, message, attempts: attempt, code: code ?? null, failedAt }
     queue.letters.push(letter)
@@ -149,6 +153,45 @@ function failed(world: World, lease: Lease, seq: number, { status, code, delayMs
     soft: false,
   })
   return false
+}
+
+const hopsMax = 5
+
+function hopsOf({ headers }: Message): number {
+  return Number(/"hops":(\d+)\}\}$/.exec(headers ?? '')?.[1] ?? 0)
+}
+
+/** The message is due in the other queue at once, as a new message. */
+function moveLetter(
+  world: World,
+  { queue, partition, group, attempt }: Lease,
+  message: Message,
+  { status, code }: Ending,
+  target: string,
+): void {
+  const given = code === undefined ? null : `it was ${code}`
+  const letter = {
+    id: message.id,
+    queue: queue.name,
+    partition: partition.name,
+    consumerGroup: group === '__QUEUE_MODE__' ? 'default' : group,
+    attempts: attempt,
+    errorCode: code ?? null,
+    error: status === 'expired' ? 'the lease expired before the message was acknowledged' : given,
+    failedAt: new Date(world.now).toISOString(),
+    hops: hopsOf(message) + 1,
+  }
+  const others = (message.headers ?? '{}').replace(/,?"rouse-dead-letter":.*\}$/, '}').slice(1, -1)
+  const headers = `{${others}${others === '' ? '' : ','}"rouse-dead-letter":${JSON.stringify(letter)}}`
+  const { payload, traceId } = message
+  world.scheduled.push({
+    queue: target,
+    partition: partition.name,
+    dueAt: world.now,
+    order: world.nextOrder(),
+    origin: 'broker',
+    message: { id: undefined, key: undefined, payload, headers, traceId },
+  })
 }
 
 function backoffOf({ retryBackoffMs: ladder, retryBackoff }: Options, attempt: number): number {

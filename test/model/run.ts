@@ -4,7 +4,7 @@ import { compare, wipe } from './compare.ts'
 import { drain } from './drain.ts'
 import type { Product } from './product.ts'
 import { shrink } from './shrink.ts'
-import type { Scene, Step } from './verb.ts'
+import { type Scene, type Step, settleMoved } from './verb.ts'
 import { sequences, verbs } from './verbs/verbs.ts'
 import { World } from './world.ts'
 
@@ -154,6 +154,7 @@ export async function runSequence(
       if (tally !== undefined) tally.drawn += 1
       doing = `${verb} ${JSON.stringify(args)}`
       const deed = await run(scene)
+      await settleMoved(scene)
       if (deed !== undefined) lines.push(deed.did)
       if (deed !== undefined && tally !== undefined) tally[deed.effect] += 1
       doing = '(compare)'

@@ -3,7 +3,14 @@
 import type fc from 'fast-check'
 import { reap } from './delivering.ts'
 import type { Answer, Product } from './product.ts'
-import { type Delivery, type Partition, type Queue, shown, type World } from './world.ts'
+import {
+  type Delivery,
+  type Partition,
+  type Queue,
+  type Scheduled,
+  shown,
+  type World,
+} from './world.ts'
 
 export interface Scene {
   readonly world: World
@@ -112,6 +119,29 @@ export async function settle({ world, product }: Scene): Promise<void> {
   await product.settle(lockedLeases)
   world.settle()
   reap(world)
+  await orderMoved(world, product)
+  world.settle()
+}
+
+/** Leases that expire together move their dead letters in any order: the model takes that of the tables. */
+async function orderMoved(world: World, product: Product): Promise<void> {
+  const due = world.scheduled.filter(({ dueAt }) => dueAt <= world.now)
+  if (due.length < 2) return
+  const rows = await product.sql<{ seq: string; headers: string }>(
+    `select m.seq, m.headers from rouse.messages m where m.headers = any ($1)`,
+    [due.map(({ message }) => message.headers)],
+  )
+  const seqOf = ({ message }: Scheduled) =>
+    Number(rows.find(({ headers }) => headers === message.headers)?.seq)
+  const later = world.scheduled.filter(({ dueAt }) => dueAt > world.now)
+  const sorted = due.toSorted((a, b) => seqOf(a) - seqOf(b))
+  world.scheduled = [...later, ...sorted.map((one) => ({ ...one, order: world.nextOrder() }))]
+}
+
+/** Runs background jobs if an ack has moved a dead letter to another queue. */
+export async function settleMoved(scene: Scene): Promise<void> {
+  const { now, scheduled } = scene.world
+  if (scheduled.some(({ dueAt }) => dueAt <= now)) await settle(scene)
 }
 
 export function nameIn(queue: Queue, partition: Partition): string {

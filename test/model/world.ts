@@ -71,6 +71,7 @@ export interface Options {
   retryBackoffMs: number[] | null
   retryBackoff: Backoff | null
   deadLetterQueue: boolean
+  deadLetterTo: string | null
   ordering: 'keyed' | 'partition' | 'none'
   onFailure: 'hold' | 'skip'
   delayedProcessing: number
@@ -92,6 +93,7 @@ export const defaults: Readonly<Options> = {
   retryBackoffMs: [0, 30_000, 300_000],
   retryBackoff: null,
   deadLetterQueue: true,
+  deadLetterTo: null,
   ordering: 'keyed',
   onFailure: 'hold',
   delayedProcessing: 0,

@@ -1,9 +1,9 @@
 -- Records attempts that did not complete, and decides what happens to their messages. Below the retry limit
--- the messages are redelivered. At the limit they become dead letters, or are dropped if the queue keeps no
--- dead letters. An ack with status dlq makes a dead letter in any queue.
+-- the messages are redelivered. At the limit they are given up (give_up), or dropped if the queue neither keeps
+-- dead letters nor moves them. An ack with status dlq gives up a message of any queue.
 -- Parameters: the lease that held the messages; their seqs; how the attempt ended: failed, expired, retry or
 --   dlq; error code and text; a delay in ms that replaces the queue's; the time now.
--- Result: whether the messages are dead letters now. The result is also false for dropped messages: the
+-- Result: whether the messages were given up. The result is also false for dropped messages: the
 --   caller then treats them as redelivered, which costs one check of the lane and does no harm.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.end_attempts(
@@ -16,6 +16,8 @@ declare
   v_queue rouse.queues;
   v_due_at timestamptz := p_now;
   v_ends_at timestamptz;
+  v_over boolean;    -- this was the last attempt
+  v_keeps boolean;   -- what is given up is stored somewhere
 begin
   if p_outcome not in ('failed', 'expired', 'retry', 'dlq') then
     perform rouse.raise('RS400', 'invalid_status', format('unknown ack status "%s"', p_outcome), '{"field": "status"}');
@@ -28,21 +30,18 @@ begin
   if not found then
     return false;  -- the group was deleted during a pop: nothing to do
   end if;
-  insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, error_code, error_message, holder, delivered_at, ended_at)
-  select p_lease.partition_id, s, p_lease.group_id, p_lease.attempt, p_outcome, p_error_code, left(p_error_message, 10000), p_lease.holder, p_lease.delivered_at, p_now
+  v_over := p_outcome = 'dlq' or (p_outcome in ('failed', 'expired') and p_lease.attempt > v_queue.retry_limit);
+  v_keeps := p_outcome = 'dlq' or v_queue.dead_letter or v_queue.dead_letter_to is not null;
+  insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, error_code, error_message, holder, delivered_at, ended_at, final)
+  select p_lease.partition_id, s, p_lease.group_id, p_lease.attempt, p_outcome, p_error_code, left(p_error_message, 10000), p_lease.holder, p_lease.delivered_at, p_now,
+    case when v_over then case when v_keeps then 'dead' else 'dropped' end end
   from unnest(p_seqs) s;
 
-  if p_outcome = 'dlq' or (p_outcome in ('failed', 'expired') and p_lease.attempt > v_queue.retry_limit) then
-    if p_outcome = 'dlq' or v_queue.dead_letter then
-      insert into rouse.dead_letters (queue_id, group_id, partition_id, seq, message_id, transaction_id, trace_id, payload,
-        headers, attempts, error_code, error_message, created_at, failed_at)
-      select v_queue.id, p_lease.group_id, m.partition_id, m.seq, m.id, m.transaction_id, m.trace_id, m.payload,
-        m.headers, p_lease.attempt, p_error_code, left(p_error_message, 10000), m.created_at, p_now
-      from rouse.messages m where m.partition_id = p_lease.partition_id and m.seq = any (p_seqs)
-      order by m.seq;
-      return true;
+  if v_over then
+    if v_keeps then
+      perform rouse.give_up(v_queue, p_lease, p_seqs, p_error_code, p_error_message, p_now);
     end if;
-    return false;
+    return v_keeps;
   end if;
 
   if p_outcome <> 'expired' then

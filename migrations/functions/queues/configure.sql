@@ -4,9 +4,10 @@
 -- Result: one row: the queue's id, its version, all its options, namespace and task. The caller builds a wake
 --   hint from this row, because the change may make messages deliverable. Raises RS409 with
 --   consumer_transaction_open or queue_in_use.
--- Locks: the queue row. If the ordering or an option that blocks lanes changes: the queue's lanes by
---   (partition, group), so that no pop in progress leases or blocks a lane according to the old options. If
---   an in-flight limit is added or removed: the queue's leases and their lanes.
+-- Locks: the queue row, and that of its new deadLetterTo, by id. If the ordering or an option that blocks
+--   lanes changes: the queue's lanes by (partition, group), so that no pop in progress leases or blocks a lane
+--   according to the old options. If an in-flight limit is added or removed: the queue's leases and their
+--   lanes.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
@@ -27,19 +28,15 @@ begin
   end if;
   perform rouse.check_options(p_options);
   perform rouse.raise_durability();
-  -- Takes the strongest lock right away: raising a weaker one later would deadlock with calls that hold a
-  -- shared lock.
-  select * into v_queue from rouse.queues where name = p_queue for update;
+  perform rouse.lock_to_configure(p_queue, p_options ->> 'deadLetterTo', true);
+  select * into v_queue from rouse.queues where name = p_queue;
   if not found then
-    perform rouse.write_queue(p_queue, null, null, '{}', false);
-    select * into v_queue from rouse.queues where name = p_queue for update;
-    if not found then
-      perform rouse.raise('RS001', 'retry', 'the queue was deleted while it was configured');
-    end if;
+    perform rouse.raise('RS001', 'retry', 'the queue was deleted while it was configured');
   end if;
   -- barrier: configure-locked
   v_merged := rouse.merge_options(v_queue.options, p_options);
   v_new := rouse.options_after(v_queue, p_options);
+  perform rouse.check_target(p_queue, p_options, v_new);
   if v_new ->> 'ordering' <> v_queue.ordering or v_new ->> 'onFailure' <> v_queue.on_failure
      or (v_new ->> 'windowBuffer')::bigint * 1000 <> v_queue.window_ms
      or (v_new ->> 'ttl')::bigint * 1000 <> v_queue.ttl_ms or (v_new ->> 'maxWaitTimeSeconds')::bigint * 1000 <> v_queue.wait_ms_max then
@@ -75,4 +72,57 @@ begin
   where g.queue_id = v_queue.id and s.group_id = g.id and s.limited <> (q.in_flight_max > 0);
   return query
   select q.id, q.version, rouse.options_in_force(q), q.namespace, q.task from rouse.queues q where q.id = v_queue.id;
+end $$;
+
+-- Locks the queues that a call of configure reads and writes, and creates the missing ones. They are created
+-- before any is locked, in order of their names: a call that waits for another to create a queue must not
+-- hold one.
+-- Parameters: the queue, its new deadLetterTo (null: none), whether to create the queue itself.
+-- Result: nothing.
+-- Locks: those queues by id. The strongest lock right away: raising a weaker one later would deadlock with
+--   calls that hold a shared lock.
+create or replace function rouse.lock_to_configure(p_queue text, p_target text, p_creates boolean) returns void
+language plpgsql
+as $$
+declare
+  v_name text;
+begin
+  for v_name in
+    select distinct n.name from unnest(array[p_queue, p_target]) n(name)
+    where (p_creates or n.name <> p_queue) and not exists (select from rouse.queues q where q.name = n.name) order by n.name
+  loop
+    continue when v_name is null;
+    perform rouse.write_queue(v_name, null, null, '{}', false);
+  end loop;
+  -- barrier: configure-created
+  perform from rouse.queues q where q.name in (p_queue, p_target) order by q.id for update;
+end $$;
+
+-- Refuses a deadLetterTo that closes a circle, and one of an encrypted queue, whose payloads open only under
+-- their own queue. A circle that two concurrent calls close through a third queue is not seen here: give_up
+-- ends it.
+-- Parameters: the queue, the options to change, all options after the change. Result: nothing. Locks: none.
+create or replace function rouse.check_target(p_queue text, p_changes jsonb, p_options jsonb) returns void
+language plpgsql
+as $$
+begin
+  if p_options ->> 'deadLetterTo' is null then
+    return;
+  end if;
+  if (p_options ->> 'encryptionEnabled')::boolean then
+    perform rouse.raise('RS400', 'invalid_option', format('queue "%s" is encrypted: its dead letters cannot go to another queue', p_queue),
+      jsonb_build_object('field', case when p_changes ->> 'deadLetterTo' is null then 'encryptionEnabled' else 'deadLetterTo' end));
+  end if;
+  if p_changes ->> 'deadLetterTo' is not null and p_queue in (
+    with recursive chain(name) as (
+      select p_changes ->> 'deadLetterTo'
+      union
+      select q.dead_letter_to from chain c join rouse.queues q on q.name = c.name where c.name <> p_queue and q.dead_letter_to is not null
+    )
+    select c.name from chain c
+  ) then
+    perform rouse.raise('RS400', 'invalid_option',
+      format('dead letters of queue "%s" would come back to it from queue "%s"', p_queue, p_changes ->> 'deadLetterTo'),
+      '{"field": "deadLetterTo"}');
+  end if;
 end $$;

@@ -14,6 +14,7 @@ as $$
     ('retryBackoff', 'backoff', 1, 604800000, 'null'),
     ('deadLetterQueue', 'boolean', null, null, 'true'),
     ('dlqAfterMaxRetries', 'boolean', null, null, 'null'),
+    ('deadLetterTo', 'queue', null, null, 'null'),
     ('ordering', 'keyed|partition|none', null, null, '"keyed"'),
     ('onFailure', 'hold|skip', null, null, '"hold"'),
     ('delayedProcessing', 'integer', 0, 31536000, '0'),
@@ -54,10 +55,14 @@ begin
              when v.kind = 'ladder' then format('%s must be a list of 1 to 50 integers from %s to %s', v.key, v.least_value, v.most_value)
              when v.kind = 'backoff' then format('%s must have type "exponential", baseMs from %s to %s, and may have factor from 1 to 100, '
                || 'maxMs from baseMs to %s, and jitter, a boolean or a number from 0 to 1', v.key, v.least_value, v.most_value, v.most_value)
+             when v.kind = 'queue' then format('%s must be the name of a queue', v.key)
              else format('%s must be %s', v.key, replace(v.kind, '|', ' or ')) end,
         jsonb_build_object('field', v.key));
     end if;
   end loop;
+  if p_options ->> 'deadLetterTo' is not null then
+    perform rouse.check_name('deadLetterTo', p_options ->> 'deadLetterTo');
+  end if;
   if jsonb_typeof(p_options -> 'retryBackoff') = 'object' and jsonb_typeof(p_options -> 'retryBackoffMs') = 'array' then
     perform rouse.raise('RS400', 'invalid_option', 'set either retryBackoff or retryBackoffMs, not both', '{"field": "retryBackoff"}');
   end if;
@@ -84,6 +89,7 @@ as $$
           and (select bool_and(rouse.option_fits(e, 'integer', p_least, p_most) and jsonb_typeof(e) <> 'null')
                from jsonb_array_elements(p_value) e)
         else false end
+    when p_kind = 'queue' then jsonb_typeof(p_value) = 'string'
     else jsonb_typeof(p_value) = 'string' and p_value #>> '{}' = any (string_to_array(p_kind, '|'))
   end
 $$;
@@ -153,7 +159,7 @@ as $$
   select jsonb_build_object(
       'leaseTime', p_queue.lease_ms / 1000, 'retryLimit', p_queue.retry_limit,
       'retryBackoffMs', case when p_queue.retry_backoff is null then p_queue.retry_backoff_ms end, 'retryBackoff', p_queue.retry_backoff,
-      'deadLetterQueue', p_queue.dead_letter, 'ordering', p_queue.ordering, 'onFailure', p_queue.on_failure,
+      'deadLetterQueue', p_queue.dead_letter, 'deadLetterTo', p_queue.dead_letter_to, 'ordering', p_queue.ordering, 'onFailure', p_queue.on_failure,
       'delayedProcessing', p_queue.delay_ms / 1000, 'windowBuffer', p_queue.window_ms / 1000, 'ttl', p_queue.ttl_ms / 1000,
       'retentionEnabled', p_queue.retention_enabled, 'retentionSeconds', p_queue.retention_ms / 1000,
       'completedRetentionSeconds', p_queue.completed_retention_ms / 1000, 'maxWaitTimeSeconds', p_queue.wait_ms_max / 1000,

@@ -32,8 +32,11 @@ set lock_timeout = '700ms'
 as $$
 begin
   perform rouse.raise_durability();
-  perform from rouse.queues q where q.name = p_queue for update;
-  if not found then
+  if exists (select from rouse.queues q where q.name = p_queue) then
+    perform rouse.check_options(p_options);
+    perform rouse.lock_to_configure(p_queue, p_options ->> 'deadLetterTo', false);
+  end if;
+  if not exists (select from rouse.queues q where q.name = p_queue) then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
   end if;
   -- barrier: patch-locked

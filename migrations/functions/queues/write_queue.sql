@@ -14,7 +14,7 @@ declare
 begin
   insert into rouse.queues as q (
     name, namespace, task, options, ordering, on_failure, lease_ms, retry_limit, retry_backoff_ms, retry_backoff,
-    dead_letter, delay_ms, window_ms, ttl_ms, retention_enabled, retention_ms, completed_retention_ms, wait_ms_max, size_max,
+    dead_letter, dead_letter_to, delay_ms, window_ms, ttl_ms, retention_enabled, retention_ms, completed_retention_ms, wait_ms_max, size_max,
     priority, in_flight_max, dedup_window_ms, encryption, created_at)
   values (
     p_name, p_namespace, p_task, p_options, v ->> 'ordering', v ->> 'onFailure', (v ->> 'leaseTime')::bigint * 1000,
@@ -23,7 +23,7 @@ begin
       then array(select e::bigint from jsonb_array_elements_text(v -> 'retryBackoffMs') with ordinality t(e, n) order by n)
       else '{0}' end,
     nullif(v -> 'retryBackoff', 'null'),
-    (v ->> 'deadLetterQueue')::boolean, (v ->> 'delayedProcessing')::bigint * 1000, (v ->> 'windowBuffer')::bigint * 1000,
+    (v ->> 'deadLetterQueue')::boolean, v ->> 'deadLetterTo', (v ->> 'delayedProcessing')::bigint * 1000, (v ->> 'windowBuffer')::bigint * 1000,
     (v ->> 'ttl')::bigint * 1000, (v ->> 'retentionEnabled')::boolean, (v ->> 'retentionSeconds')::bigint * 1000,
     (v ->> 'completedRetentionSeconds')::bigint * 1000, (v ->> 'maxWaitTimeSeconds')::bigint * 1000,
     (v ->> 'maxSize')::bigint, (v ->> 'priority')::integer, (v ->> 'maxInFlight')::integer,
@@ -32,7 +32,8 @@ begin
     namespace = coalesce(excluded.namespace, q.namespace), task = coalesce(excluded.task, q.task),
     options = excluded.options, version = q.version + 1, ordering = excluded.ordering, on_failure = excluded.on_failure,
     lease_ms = excluded.lease_ms, retry_limit = excluded.retry_limit, retry_backoff_ms = excluded.retry_backoff_ms,
-    retry_backoff = excluded.retry_backoff, dead_letter = excluded.dead_letter, delay_ms = excluded.delay_ms, window_ms = excluded.window_ms,
+    retry_backoff = excluded.retry_backoff, dead_letter = excluded.dead_letter,
+    dead_letter_to = excluded.dead_letter_to, delay_ms = excluded.delay_ms, window_ms = excluded.window_ms,
     ttl_ms = excluded.ttl_ms, retention_enabled = excluded.retention_enabled, retention_ms = excluded.retention_ms,
     completed_retention_ms = excluded.completed_retention_ms, wait_ms_max = excluded.wait_ms_max,
     size_max = excluded.size_max, size_seen = null, size_seen_at = null, priority = excluded.priority,

@@ -271,7 +271,14 @@ export const ending = [
       const all = await acksOf(scene, list)
       const group = all[0]?.delivery.lease.group
       if (group === undefined) return undefined
-      const acks = all.filter(({ delivery }) => delivery.lease.group === group)
+      // A dead letter that goes to another queue may arrive there before or after the pop.
+      const acks = all.filter(
+        ({ delivery: { lease }, ending: { status } }) =>
+          lease.group === group &&
+          (lease.queue.options.deadLetterTo === null ||
+            status === 'completed' ||
+            status === 'retry'),
+      )
       const near = aimed(scene, { ...drawn, group })
       const pop = near.group === group ? near : { ...drawn, group }
       const [path = '', query = ''] = pathOf(scene, pop).split('?')

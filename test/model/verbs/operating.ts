@@ -52,6 +52,7 @@ const changes: fc.Arbitrary<Partial<Record<keyof Options, unknown>>> = fc.oneof(
       null,
     ],
     deadLetterQueue: [false, true],
+    deadLetterTo: ['a', 'b', 'c', 'c', null],
     ordering: ['none', 'partition', 'partition', 'keyed', null],
     onFailure: ['skip', 'skip', 'hold', null],
     delayedProcessing: [5, null],
@@ -243,6 +244,11 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   const given = { ...args.options }
   // Schedules push to b, and a full queue would delay them.
   if (args.queue === 'b') delete given.maxSize
+  const target = given.deadLetterTo ? nameOf(scene, given.deadLetterTo as string) : undefined
+  const isCircle = target !== undefined && closesCircle(world, name, target)
+  // Dead letters in a would count against its maxSize while they are on their way.
+  if (args.queue === 'b' && given.deadLetterTo === 'a' && !isCircle) delete given.deadLetterTo
+  else if (target !== undefined) given.deadLetterTo = target
   const fields = {
     queue: name,
     options: given,
@@ -254,6 +260,10 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   if (given.retryBackoff && given.retryBackoffMs) {
     mustAnswer(answer, 400, 'invalid_option')
     return { did: `${did}: both are set`, effect: 'refused' }
+  }
+  if (isCircle) {
+    mustAnswer(answer, 400, 'invalid_option')
+    return { did: `${did}: closes a circle`, effect: 'refused' }
   }
   const changed = withDelays(
     before?.options ?? defaults,
@@ -276,6 +286,7 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
   const configured = world.queueOf(name)
   if (ageMsMax(next) !== ageMsMax(configured.options)) await passOver(scene, configured)
   configured.options = next
+  if (changed.deadLetterTo) world.queueOf(changed.deadLetterTo)
   configured.namespace = fields.namespace ?? configured.namespace
   configured.task = fields.task ?? configured.task
   for (const [key, value] of Object.entries(changed)) {
@@ -285,6 +296,11 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
     )
   }
   return { did, effect: 'done' }
+}
+
+function closesCircle(world: World, from: string, to: string | null): boolean {
+  if (to === null || to === from) return to === from
+  return closesCircle(world, from, world.queues.get(to)?.options.deadLetterTo ?? null)
 }
 
 /** Of the two options for retry delays, the one set last counts. */

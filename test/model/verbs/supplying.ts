@@ -1,6 +1,6 @@
 // Gives a verb something to work on: in a randomly generated state most verbs would find no target.
 import { end } from '../delivering.ts'
-import { mustAnswer, pick, pickDelivery, type Scene } from '../verb.ts'
+import { mustAnswer, pick, pickDelivery, type Scene, settleMoved } from '../verb.ts'
 import type { Delivery, Queue } from '../world.ts'
 import { anyPop, type PopArgs, pathOf, popped, waiting } from './consuming.ts'
 import { plainItem, push } from './producing.ts'
@@ -71,6 +71,7 @@ export async function letterFor(scene: Scene, number: number): Promise<Queue | u
   const { lease, seq, receipt } = delivery
   mustAnswer(await scene.product.call('POST', '/ack', { receipt, status: 'dlq' }), 200)
   end(world, lease, [seq], { status: 'dlq' })
+  await settleMoved(scene)
   scene.lines.push(
     `fail ${lease.queue.name.slice(-1)}/${lease.partition.name} ${seq} into a dead letter`,
   )
@@ -95,6 +96,7 @@ export async function workOff(
     })
     mustAnswer(ended, 200)
     for (const { lease, seq } of came) end(scene.world, lease, [seq], { status })
+    await settleMoved(scene)
   }
 }
 

@@ -64,6 +64,10 @@ const victims: Record<string, Victim> = {
       )
     },
   },
+  'ack that moves a dead letter': {
+    files: ['ack/give_up.sql'],
+    call: (_, on, [lease]) => ack(on, [item(lease as Lease, 0, 'dlq')]),
+  },
   'ack and pop': {
     files: ['pop/ack_and_pop.sql'],
     call: (_, on, [lease]) =>
@@ -111,8 +115,9 @@ for (const [what, { files, call }] of Object.entries(victims)) {
   }
 }
 
-/** Three lanes with messages, of which group g has leased two. */
-async function prepare({ pool, take }: Storage): Promise<Lease[]> {
+/** Three lanes with messages, of which group g has leased two. Dead letters go to another queue. */
+async function prepare({ pool, set, take }: Storage): Promise<Lease[]> {
+  await set('q', { deadLetterTo: 'dead' })
   await push(
     pool,
     ['a', 'b', 'c'].flatMap((partition) => [1, 2].map((n) => message('q', partition, n))),

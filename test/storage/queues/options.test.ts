@@ -83,6 +83,7 @@ test('configure returns the option in force, for every option', async (t) => {
     retryBackoffMs: [13, 14],
     retryBackoff: null,
     deadLetterQueue: false,
+    deadLetterTo: null,
     ordering: 'none',
     onFailure: 'skip',
     delayedProcessing: 15,

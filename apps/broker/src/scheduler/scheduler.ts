@@ -63,7 +63,14 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
     log,
     jobs: {
       reap: withUnknownOutcome(
-        createReaper({ executor, onWoken: (woken) => host.notifyFree(woken, 'timer') }),
+        createReaper({
+          executor,
+          onWoken(woken) {
+            host.notifyFree(woken, 'timer')
+            // A message that has expired for the last time may be moved to another queue.
+            if (woken.length > 0) timers.pollDueTimes()
+          },
+        }),
       ),
       promote: promoter,
       cron: withUnknownOutcome(

@@ -145,12 +145,12 @@ function followUpFor(operation: Operation): FollowUp | undefined {
     case 'PUSH':
       return (result, outbox) => notifyScheduled(operation.items, result as PushedMessage[], outbox)
     case 'ACK':
-      return isRedelivered(operation.item) ? requestDuePoll : undefined
+      return mayBeDue(operation.item) ? requestDuePoll : undefined
     case 'ACK_BATCH':
-      return operation.items.some(isRedelivered) ? requestDuePoll : undefined
+      return operation.items.some(mayBeDue) ? requestDuePoll : undefined
     case 'TRANSACTION': {
       const { acks, pushes } = operation.transaction
-      if (acks.some(isRedelivered)) return requestDuePoll
+      if (acks.some(mayBeDue)) return requestDuePoll
       return (result, outbox) =>
         notifyScheduled(pushes, (result as { pushed: PushedMessage[] }).pushed, outbox)
     }
@@ -162,8 +162,9 @@ function followUpFor(operation: Operation): FollowUp | undefined {
   }
 }
 
-function isRedelivered({ status }: AckItem): boolean {
-  return status === 'failed' || status === 'retry'
+/** Whether the ack leaves something to promote: a retry, or a dead letter for another queue. */
+function mayBeDue({ status }: AckItem): boolean {
+  return status !== undefined && status !== 'completed'
 }
 
 function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {

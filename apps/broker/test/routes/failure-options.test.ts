@@ -151,3 +151,27 @@ test('a message that kills its consumer charges no other message of its batch', 
   t.same(again, [['a'], ['poison'], ['b']], 'one by one, in order')
   t.match((await api.get(`/dlq?queue=${queue}`)).body, { total: 1, messages: [{ data: 'poison' }] })
 })
+
+test('deadLetterTo: a consumer of the other queue gets the message, however its last attempt ended', async (t) => {
+  const target = await queueWith({})
+  const queue = await queueWith({ deadLetterTo: target, retryLimit: 0, leaseTime: 100 })
+  for (const ending of ['failed', 'dlq', 'expired'] as const) {
+    const waiting = takeSoon(target)
+    await pushAll(queue, ending)
+    const [message] = await take(queue)
+    if (ending === 'expired') await advanceClock(101_000)
+    else {
+      const { body } = await api.ack(message as Popped, ending, { error: 'no' })
+      t.match(body, [{ success: true, dlq: true }])
+    }
+    const came = await waiting
+    const letter = { id: message?.id, queue, consumerGroup: 'default', attempts: 1, hops: 1 }
+    t.match(came, [{ data: ending, attempt: 1, headers: { 'rouse-dead-letter': letter } }])
+    await api.ack(came[0] as Popped)
+  }
+  t.equal(await deadIn(queue), 0)
+  t.match(await api.post('/configure', { queue: target, options: { deadLetterTo: queue } }), {
+    status: 400,
+    body: { code: 'invalid_option' },
+  })
+})

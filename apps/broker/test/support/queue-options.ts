@@ -3,6 +3,7 @@ import { apiOf } from './http.ts'
 import { sharedBroker, unique } from './shared-broker.ts'
 
 export interface Popped {
+  readonly id: string
   readonly data: unknown
   readonly attempt: number
   readonly transactionId: string

@@ -18,6 +18,7 @@ export const QueueOptionsSchema = Type.Object(
     ),
     deadLetterQueue: option('Whether a message that failed too often is kept as a dead letter'),
     dlqAfterMaxRetries: option('An older name of deadLetterQueue; true of either wins'),
+    deadLetterTo: option('The queue to which messages that are given up are moved'),
     ordering: option('keyed, partition or none: which messages keep their order'),
     onFailure: option('hold or skip: whether a failed message delays its partition'),
     delayedProcessing: option('Seconds before a message is delivered'),

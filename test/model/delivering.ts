@@ -1,6 +1,7 @@
 // What a pop may return, how deliveries end, and with which effect.
 import {
   ageMsMax,
+  defaults,
   freshOf,
   isOrdered,
   type Lease,
@@ -9,7 +10,9 @@ import {
   mayBeFresh,
   type Options,
   type Partition,
+  partitionFor,
   type Queue,
+  shown,
   type World,
 } from './world.ts'
 
@@ -173,7 +176,7 @@ function moveLetter(
   const letter = {
     id: message.id,
     queue: queue.name,
-    partition: partition.name,
+    partition: shown(partition),
     consumerGroup: group === '__QUEUE_MODE__' ? 'default' : group,
     attempts: attempt,
     errorCode: code ?? null,
@@ -186,7 +189,10 @@ function moveLetter(
   const { payload, traceId } = message
   world.scheduled.push({
     queue: target,
-    partition: partition.name,
+    partition: partitionFor(
+      world.queues.get(target)?.options.ordering ?? defaults.ordering,
+      shown(partition),
+    ),
     dueAt: world.now,
     order: world.nextOrder(),
     origin: 'broker',

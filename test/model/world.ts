@@ -321,7 +321,10 @@ export const cronPartition = 'cron'
 /** Where messages without a partition are stored, if the ordering is keyed. */
 const independent = '\u001f0'
 
-export function partitionFor(ordering: Options['ordering'], given: string | undefined): string {
+export function partitionFor(
+  ordering: Options['ordering'],
+  given: string | null | undefined,
+): string {
   return given ?? (ordering === 'keyed' ? independent : 'Default')
 }
 

@@ -19,18 +19,23 @@ declare
   v_hops_max constant integer := 5;
   v_moved bigint[] := '{}';
   v_partition text;
+  v_target text;
   v_group text;
 begin
   if p_queue.dead_letter_to is not null
      and not coalesce((select q.encryption from rouse.queues q where q.name = p_queue.dead_letter_to), rouse.encrypts_by_default()) then
-    select p.name into v_partition from rouse.partitions p where p.id = p_lease.partition_id;
+    select rouse.shown_partition(p.name) into v_partition from rouse.partitions p where p.id = p_lease.partition_id;
+    -- A message without a partition gets none in the other queue, whose ordering may differ.
+    v_target := coalesce(
+      rouse.partition_of((select q.ordering from rouse.queues q where q.name = p_queue.dead_letter_to), v_partition),
+      rouse.partition_of(rouse.resolve_options('{}') ->> 'ordering', null));
     select g.name into v_group from rouse.groups g where g.id = p_lease.group_id;
     v_moved := array(
       select m.seq from rouse.messages m
       where m.partition_id = p_lease.partition_id and m.seq = any (p_seqs) and not starts_with(m.payload, 'enc1')
         and rouse.letter_hops(m.headers) < v_hops_max);
     insert into rouse.scheduled (queue, partition, due_at, message_id, trace_id, payload, headers, origin, created_at)
-    select p_queue.dead_letter_to, v_partition, p_now, rouse.uuid_v7(), m.trace_id, m.payload,
+    select p_queue.dead_letter_to, v_target, p_now, rouse.uuid_v7(), m.trace_id, m.payload,
       rouse.with_header(m.headers, 'rouse-dead-letter', (
         select row_to_json(h) from (
           select m.id, p_queue.name as queue, v_partition as partition,

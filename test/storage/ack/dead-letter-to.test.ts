@@ -289,3 +289,19 @@ test('two queues that are configured to move letters to each other at once: one 
   await first
   t.match(await second, { detail: { code: 'invalid_option', field: 'deadLetterTo' } })
 })
+
+for (const [ordering, partition] of [
+  ['keyed', null],
+  ['partition', 'Default'],
+  ['none', 'Default'],
+] as const) {
+  test(`an independent message moves to ${partition ?? 'no partition'} of a queue with ordering ${ordering}`, async (t) => {
+    const storage = await openStorage(t)
+    await storage.set('q', { deadLetterTo: 'dead', retryLimit: 0, ordering: 'keyed' })
+    await storage.set('dead', { ordering })
+    await push(storage.pool, [message('q', undefined, 1)])
+    const moved = await fail(storage, 'q', 'dead')
+    t.equal(moved.partition, partition)
+    t.match(headersOf(moved), { 'rouse-dead-letter': { queue: 'q', partition: null } })
+  })
+}

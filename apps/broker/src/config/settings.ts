@@ -103,6 +103,8 @@ export const settings = {
   notify: choice('ROUSE_NOTIFY', 'on', ['on', 'off']),
   /** Whether statements are prepared by name. `auto`: not on a connection through a pooler. */
   prepare: choice('ROUSE_PREPARE', 'auto', ['auto', 'on', 'off']),
+  /** Set by systemd for a service of Type=notify. */
+  notifySocket: text<string | undefined>('NOTIFY_SOCKET', undefined),
   migrate: choice('ROUSE_MIGRATE', 'auto', ['auto', 'check', 'off']),
   logLevel: choice('ROUSE_LOG_LEVEL', 'info', [
     'trace',

@@ -33,11 +33,13 @@ export interface NodePartsOptions {
   readonly keyTable: KeyTable
   readonly pool: pg.Pool
   readonly log: Logger
+  /** Called once, when the node serves requests. */
+  readonly onReady: () => void
 }
 
 /** Creates the parts without starting them. */
 export function createNodeParts(options: NodePartsOptions): NodeParts {
-  const { config, identity, connections, keyTable, pool, log } = options
+  const { config, identity, connections, keyTable, pool, log, onReady } = options
   const clock = systemClock
   const startedAtMs = clock.nowMs()
   const workers = new WorkerProcesses({
@@ -45,6 +47,7 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     env: workerEnvironment(config, connections),
     clock,
     log,
+    onReady,
   })
   const keys = new KeyReader({ pool, log, clock, workers, table: keyTable })
   const host = new SharedStateHost({

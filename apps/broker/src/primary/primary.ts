@@ -10,6 +10,7 @@ import { createLogger, type Logger, logLimit } from '../log.ts'
 import { mayStart } from './closed-start.ts'
 import { createNodeParts, type NodeParts } from './node.ts'
 import { type PreparedDatabase, prepareDatabase } from './prepare-database.ts'
+import { createServiceManager } from './service-manager.ts'
 import { startListener } from './start-listener.ts'
 
 const drainMsMax = 9_500
@@ -26,11 +27,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     applicationName,
     onLimit: logLimit(log),
   })
-  if (config.poolMax !== undefined) {
-    log.warn(
-      'ROUSE_POOL_MAX is deprecated: set ROUSE_CONNECTIONS_MAX, which applies to the whole node',
-    )
-  }
+  warnOfDeprecated(config, log)
   let prepared: PreparedDatabase | undefined
   let reason = 'the database is being prepared'
   const listener = startListener({ config, log, reason: () => reason })
@@ -51,9 +48,11 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const connections = nodeConnections(config, serverConnections)
   log.info({ ...connections, serverMax: serverConnections }, 'connection limits for PostgreSQL')
 
+  const manager = createServiceManager(config.notifySocket, log)
   let parts: NodeParts
   try {
-    parts = createNodeParts({ config, identity, connections, keyTable, pool, log })
+    const onReady = manager.ready
+    parts = createNodeParts({ config, identity, connections, keyTable, pool, log, onReady })
     await parts.link.start()
   } catch (error) {
     log.fatal({ err: error }, 'gossip could not start')
@@ -68,6 +67,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const ending = await Promise.race([stopped, failed, superseded])
   if (ending instanceof ConfigError) log.fatal(ending.message)
   else log.info({ signal: ending }, 'draining')
+  manager.stopping()
   // Both stop in parallel, so that a slow job or an unresponsive database does not delay the workers' drain.
   const [areJobsDone, areWorkersDone] = await Promise.all([
     atMost(drainMsMax, time.stop()),
@@ -85,6 +85,13 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   )
   log.info('stopped')
   return ending instanceof ConfigError || !isDone ? 1 : 0
+}
+
+function warnOfDeprecated(config: Config, log: Logger): void {
+  if (config.poolMax === undefined) return
+  log.warn(
+    'ROUSE_POOL_MAX is deprecated: set ROUSE_CONNECTIONS_MAX, which applies to the whole node',
+  )
 }
 
 /**

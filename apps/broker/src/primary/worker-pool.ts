@@ -37,6 +37,8 @@ export interface WorkerProcessesOptions {
   readonly env: Readonly<Record<string, string>>
   readonly clock: Clock
   readonly log: Logger
+  /** Called once, when the first worker listens. */
+  readonly onReady: () => void
 }
 
 /** Receives the messages of the workers and is notified when one exits. */
@@ -160,7 +162,10 @@ export class WorkerProcesses {
   #ready(worker: Worker, url: string): void {
     const { log, count } = this.#options
     log.info({ worker: worker.id, workerPid: worker.process.pid, url }, 'worker is ready')
-    if (!this.#everReady) log.info({ url, workers: count }, 'node is ready')
+    if (!this.#everReady) {
+      log.info({ url, workers: count }, 'node is ready')
+      this.#options.onReady()
+    }
     this.#everReady = true
     const running = this.#running.get(worker.id)
     if (running !== undefined) running.isReady = true

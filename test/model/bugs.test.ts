@@ -17,6 +17,7 @@ const giveBack = { ...fail, ending: { status: 'retry' } }
 const age = { queue: 'a', options: { ttl: 20 } }
 const seekBack = { place: { queue: 'a', group: '__QUEUE_MODE__' }, back: 30_000 }
 const growing = { type: 'exponential', maxMs: 50_000, baseMs: 1_000, factor: 7, jitter: false }
+const rate = { limit: 2, perMs: 10_000 }
 const noFilter = { like: {}, any: undefined, number: 0 }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
@@ -99,6 +100,26 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['ack', fail],
     ],
     says: /the tables have in addition:\s+dead .*a\/Default __QUEUE_MODE__ 1/,
+  },
+  'refill-the-bucket': {
+    lines: [
+      ['configure', { queue: 'a', options: { ordering: 'none', rate } }],
+      ['push', [plainItem, plainItem, plainItem]],
+      ['pop', { ...anyPop, batch: 1 }],
+      ['pop', anyPop],
+      ['pop', anyPop],
+    ],
+    says: /at most \d are allowed/,
+  },
+  'leave-a-full-lane-closed': {
+    lines: [
+      ['configure', { queue: 'a', options: { ordering: 'none', maxInFlightPerPartition: 1 } }],
+      ['push', [plainItem, plainItem]],
+      ['pop', anyPop],
+      ['ack', { ...fail, ending: { status: 'completed' } }],
+      ['pop', anyPop],
+    ],
+    says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 2/,
   },
   'count-rows-to-another-lease': {
     lines: [

@@ -108,6 +108,28 @@ export const modelBugs: readonly ModelBug[] = [
     ],
   },
   {
+    name: 'refill-the-bucket',
+    does: 'a delivery forgets the tokens that earlier ones took',
+    replaces: [
+      {
+        file: 'migrations/functions/pop/rates.sql',
+        find: 'select greatest(p_full_at, p_now) + ceil(',
+        put: 'select p_now + ceil(',
+      },
+    ],
+  },
+  {
+    name: 'leave-a-full-lane-closed',
+    does: 'an ack does not open a lane that was full',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/ack_general.sql',
+        find: "l.group_id = p_lease.group_id and l.blocked_until = 'infinity';",
+        put: 'false;',
+      },
+    ],
+  },
+  {
     name: 'count-rows-to-another-lease',
     does: 'messages of the second lease of a pop are counted in the first',
     replaces: [

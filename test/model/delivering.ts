@@ -1,4 +1,5 @@
 // What a pop may return, how deliveries end, and with which effect.
+import { laneTokensOf, tokensOf } from './rates.ts'
 import {
   ageMsMax,
   defaults,
@@ -58,11 +59,24 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   if (first === undefined) return nothing
   // A released message may count as new again, and then waits for the window buffer of its queue.
   const isUncertain = !isQuiet && mayBeFresh(laneOf(partition, group), first.message.seq)
+  const allowedMax = Math.min(
+    laneTokensOf(world, queue, partition, group),
+    laneRoomOf(world, queue, partition, group),
+  )
   return {
     messages,
-    least: isUncertain ? 0 : runLength(messages, mustShareLease),
-    most: runLength(messages, mayShareLease),
+    least: isUncertain ? 0 : Math.min(allowedMax, runLength(messages, mustShareLease)),
+    most: Math.min(allowedMax, runLength(messages, mayShareLease)),
   }
+}
+
+/** How many more messages of a partition the group may hold. An ordered lane has one lease at a time. */
+function laneRoomOf(world: World, queue: Queue, partition: Partition, group: string): number {
+  const { maxInFlightPerPartition, ordering } = queue.options
+  if (maxInFlightPerPartition === 0) return Infinity
+  const leases = world.leases.filter((one) => one.partition === partition && one.group === group)
+  const held = leases.reduce((sum, { left }) => sum + left.size, 0)
+  return Math.max(0, maxInFlightPerPartition - (ordering === 'none' ? held : 0))
 }
 
 /** The messages to redeliver that are not too old, by seq. */
@@ -99,12 +113,13 @@ function mustShareLease(one: Offered, next: Offered): boolean {
   return isAlike && mayShareLease(one, next) && !one.again?.soft && !next.again?.soft
 }
 
-/** How many more messages a group may lease. */
+/** How many more messages a group may get. */
 export function allowed(world: World, queue: Queue, group: string): number {
   const { maxInFlight } = queue.options
-  if (maxInFlight === 0) return Infinity
+  const permitted = tokensOf(world, queue, group)
+  if (maxInFlight === 0) return permitted
   const held = world.leasesOf(queue, group).reduce((sum, { left }) => sum + left.size, 0)
-  return Math.max(0, maxInFlight - held)
+  return Math.max(0, Math.min(permitted, maxInFlight - held))
 }
 
 export function take(partition: Partition, group: string, { message, again }: Offered): void {

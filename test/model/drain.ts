@@ -2,6 +2,7 @@
 import { compare, mustBeEmpty } from './compare.ts'
 import { allowed, offerOf } from './delivering.ts'
 import { deleteQueue, kept } from './operating.ts'
+import { changeRates } from './rates.ts'
 import { must, mustAnswer, type Scene, settle } from './verb.ts'
 import { commit } from './verbs/own-transactions.ts'
 import { advance, retain } from './verbs/passing-time.ts'
@@ -19,6 +20,10 @@ export async function drain(scene: Scene): Promise<void> {
   for (const queue of world.queues.values()) {
     mustAnswer(await product.call('POST', `/queues/${queue.name}/resume`), 200)
     queue.paused = false
+    const none = { rate: null, partitionRate: null }
+    mustAnswer(await product.call('POST', '/configure', { queue: queue.name, options: none }), 200)
+    changeRates(world, queue, { ...queue.options, ...none })
+    queue.options = { ...queue.options, ...none }
   }
   await compare(scene)
   for (let round = 0; ; round += 1) {

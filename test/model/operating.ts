@@ -64,6 +64,7 @@ export function deleteQueue(world: World, queue: Queue): void {
 export function deleteGroup(world: World, queue: Queue, group: string): void {
   world.drop(world.leasesOf(queue, group))
   queue.groups.delete(group)
+  queue.fullAt.delete(group)
   queue.letters = queue.letters.filter((letter) => letter.group !== group)
   for (const partition of queue.partitions.values()) partition.lanes.delete(group)
 }

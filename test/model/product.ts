@@ -123,7 +123,8 @@ const removals = `with due as (update rouse.removals set next_at = rouse.now() r
 const left = `select
   (select count(*) from rouse.scheduled where due_at <= rouse.now())
   + (select count(*) from rouse.redeliveries where not announced and due_at <= rouse.now())
-  + (select count(*) from rouse.lanes where blocked_until <= rouse.now()) + (select count(*) from rouse.freed)
+  + (select count(*) from rouse.lanes where blocked_until <= rouse.now())
+  + (select count(*) from rouse.groups where blocked_until <= rouse.now()) + (select count(*) from rouse.freed)
   + (select count(*) from rouse.leases where expires_at <= rouse.now() and id || '/' || partition_id <> all ($1))
   + (select count(*) from rouse.redrives where state = 'running') as due,
   (select count(*) from rouse.removals) as removals,

@@ -4,6 +4,7 @@
 // A group has a lane per partition. Messages from `next` on are new; `again` holds those to redeliver; a
 // lease holds what was delivered and has not ended. The group is done with all other messages.
 import type { OpenTransaction } from './open-transaction.ts'
+import type { Rate } from './rates.ts'
 
 export interface Message {
   /** Undefined until a response shows it: nodes choose the ids of scheduled messages. */
@@ -36,6 +37,8 @@ export interface Lane {
    * delivers again is not among them. Its redelivery can be too old, because the dead letter is still there.
    */
   readonly redriven: Set<number>
+  /** When the bucket of partitionRate will be full; undefined: it is. */
+  fullAt: number | undefined
 }
 
 export interface Partition {
@@ -84,6 +87,9 @@ export interface Options {
   maxSize: number
   priority: number
   maxInFlight: number
+  maxInFlightPerPartition: number
+  rate: Rate | null
+  partitionRate: Rate | null
   dedupWindowSeconds: number
 }
 
@@ -106,6 +112,9 @@ export const defaults: Readonly<Options> = {
   maxSize: 0,
   priority: 0,
   maxInFlight: 0,
+  maxInFlightPerPartition: 0,
+  rate: null,
+  partitionRate: null,
   dedupWindowSeconds: 3_600,
 }
 
@@ -116,6 +125,8 @@ export interface Queue {
   namespace: string | undefined
   task: string | undefined
   readonly groups: Set<string>
+  /** By group, when the bucket of its rate will be full. */
+  readonly fullAt: Map<string, number>
   readonly partitions: Map<string, Partition>
   letters: Letter[]
 }
@@ -194,6 +205,7 @@ export class World {
         namespace: undefined,
         task: undefined,
         groups: new Set(),
+        fullAt: new Map(),
         partitions: new Map(),
         letters: [],
       }
@@ -344,7 +356,7 @@ export function isOrdered(
 }
 
 export function newLane(next: number): Lane {
-  return { next, again: new Map(), redriven: new Set() }
+  return { next, again: new Map(), redriven: new Set(), fullAt: undefined }
 }
 
 export function laneOf(partition: Partition, group: string): Lane {

@@ -1,7 +1,8 @@
 // The messages between a primary and its workers. All messages of one tick are sent together.
 //
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
-//                      scheduled · pollDue · hintsLost · outcomeUnknown · workerStats · askStats · askKeys · keysUsed
+//                      scheduled · pollDue · blocked · hintsLost · outcomeUnknown · workerStats · askStats ·
+//                      askKeys · keysUsed
 //   primary → worker   grant · hintsWanted · configured · drain · stats · keys
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
@@ -31,6 +32,8 @@ export type WorkerMessage =
   | { readonly type: 'scheduled'; readonly queue: string; readonly due: Due }
   /** A call may have scheduled something that will be due at a time that the worker does not know. */
   | { readonly type: 'pollDue' }
+  /** A rate withholds messages until this time of the database's clock. */
+  | { readonly type: 'blocked'; readonly untilMs: number }
   /** The channel was full and hints were dropped: any queue may have messages. */
   | { readonly type: 'hintsLost' }
   /** A connection was lost before the database answered. The write may be committed now, later or never. */

@@ -54,7 +54,8 @@ begin
       -- Acks of an unordered lease wait for each other at an advisory lock, as in lock_leases: the lane stays
       -- free for pops.
       perform pg_advisory_xact_lock(hashtextextended(s.id::text, 0))
-      from rouse.leases s where s.id = p_lease_ids[1] and s.partition_id = v_partition_id and not s.ordered and not s.limited;
+      from rouse.leases s where s.id = p_lease_ids[1] and s.partition_id = v_partition_id and not s.ordered and not s.limited
+        and not s.lane_limited;
       if found then
         v_ordered := false;
         select s.expires_at, rouse.bits_after(s.from_seq, s.unacked, p_seqs[1]) into v_expires_at, v_rest
@@ -90,7 +91,7 @@ begin
     )
     select null::integer[], null::integer[],
       row(q.name, p.name, g.name, q.namespace, q.task, rouse.lane_count(f.ready, p.head - greatest(f.next, p.tail),
-        f.blocked_until is null and not q.paused and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
+        f.blocked_until is null and q.plain
         and not exists (select from rouse.redeliveries r where r.partition_id = v_partition_id and r.group_id = v_group_id)))::rouse.wake_hint
     from freed f, rouse.partitions p, rouse.groups g, rouse.queues q
     where p.id = v_partition_id and g.id = v_group_id and q.id = g.queue_id;
@@ -119,7 +120,7 @@ $$;
 -- The count of a wake hint for a lane that was freed: how many messages its group can pop from it.
 -- Parameters: whether the lane is ready; the number of messages between its cursor and the head of its
 --   partition; whether these are what a pop would return: the lane is not blocked and has no redeliveries,
---   the queue is not paused and has no age limit and no window buffer.
+--   and no option of the queue withholds messages.
 -- Result: the count, 0: none; null: not known. The count includes rows that are missing from the log. 0 is
 --   certain until the caller commits: a lane that is not ready has no messages, and a push to it needs the
 --   lane, which the caller has locked. A ready lane without messages is not certain: a push that does not

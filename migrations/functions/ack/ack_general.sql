@@ -94,8 +94,16 @@ declare
 begin
   if (p_ended and p_lease.ordered) or p_again then
     update rouse.lanes l
-    set lease_id = case when p_ended and l.lease_id = p_lease.id then null else l.lease_id end, ready = l.ready or p_again
+    set lease_id = case when p_ended and l.lease_id = p_lease.id then null else l.lease_id end, ready = l.ready or p_again,
+      blocked_until = nullif(l.blocked_until, 'infinity')
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id;
+  elsif p_lease.lane_limited then
+    -- The lane was full. If it is still full, the next pop closes it again.
+    update rouse.lanes l set blocked_until = null
+    where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and l.blocked_until = 'infinity';
+    if not found and not p_lease.limited then
+      return null;
+    end if;
   elsif not p_lease.limited then
     return null;
   end if;
@@ -103,7 +111,7 @@ begin
   select q.name, case when not p_lease.limited then p.name end, g.name, q.namespace, q.task,
     case when not p_again and not p_lease.limited then
       rouse.lane_count(l.ready, p.head - greatest(l.next, p.tail),
-        l.blocked_until is null and not q.paused and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
+        l.blocked_until is null and q.plain
         and not exists (select from rouse.redeliveries r where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id)) end
   into v_hint
   from rouse.partitions p, rouse.lanes l, rouse.groups g, rouse.queues q

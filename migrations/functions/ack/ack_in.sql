@@ -47,9 +47,9 @@ begin
       insert into rouse.freed (partition_id, group_id, lease_id) values (v.partition_id, v.group_id, v.id);
     else
       update rouse.leases s set unacked = v_bits where s.id = v.id and s.partition_id = v.partition_id;
-      if v.limited then
+      if v.limited or v.lane_limited then
         -- The group may pop again, so nodes need a wake hint. No lease has this id, so promote_freed does not
-        -- change the lane.
+        -- end one; it opens a lane that was full.
         insert into rouse.freed (partition_id, group_id, lease_id)
         values (v.partition_id, v.group_id, '00000000-0000-0000-0000-000000000000');
       end if;

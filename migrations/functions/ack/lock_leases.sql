@@ -1,5 +1,7 @@
 -- Serialises calls on the same leases. It locks the lanes of ordered leases, and takes an advisory lock per
--- unordered lease, so that two acks of one lease wait for each other while pops of its lane continue.
+-- unordered lease, so that two acks of one lease wait for each other while pops of its lane continue. If the
+-- queue limits messages in flight per partition, it locks the lane of an unordered lease, too: a pop that has
+-- just counted what is held could otherwise close the lane after the ack has opened it.
 -- Parameters: lease ids; whether to lock the lanes of unordered leases, too. A call that may redeliver their
 --   messages needs this.
 -- Result: true; the caller reads the leases in a new statement.
@@ -11,8 +13,8 @@ as $$
 declare
   v record;
 begin
-  select array_agg(s.partition_id) filter (where s.ordered or p_lanes_too) as partitions,
-    array_agg(s.group_id) filter (where s.ordered or p_lanes_too) as groups,
+  select array_agg(s.partition_id) filter (where s.ordered or s.lane_limited or p_lanes_too) as partitions,
+    array_agg(s.group_id) filter (where s.ordered or s.lane_limited or p_lanes_too) as groups,
     array_agg(distinct hashtextextended(s.id::text, 0)) filter (where not s.ordered) as keys
   into v
   from rouse.leases s where s.id = any (p_lease_ids);

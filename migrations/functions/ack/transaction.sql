@@ -100,7 +100,7 @@ declare
   v record;
 begin
   select coalesce(array_agg(s.partition_id), '{}') as partitions, array_agg(s.group_id) as groups into v
-  from rouse.leases s where s.id = any (p_lease_ids) and (s.ordered or p_lanes_too);
+  from rouse.leases s where s.id = any (p_lease_ids) and (s.ordered or s.lane_limited or p_lanes_too);
   perform from rouse.lanes l
   where l.partition_id = any (p_partition_ids || v.partitions)
     and ((not l.ready and l.partition_id = any (p_partition_ids))

@@ -37,7 +37,7 @@ begin
     from rouse.partitions o
     join rouse.lanes l on l.partition_id = o.id
     join rouse.redeliveries r on r.partition_id = l.partition_id and r.group_id = l.group_id
-    where f.blocked > 0 and q.on_failure = 'hold' and o.queue_id = q.id and l.blocked_until is not null
+    where f.blocked > 0 and q.on_failure = 'hold' and o.queue_id = q.id and l.blocked_until < 'infinity'
     order by l.blocked_until desc, r.seq limit 1
   ) h on true
   order by q.name;

@@ -5,7 +5,7 @@
 -- Result: the rows of ack (with `rejected` or a hint), then the rows of pop (with `status` or a message).
 --   There are no rows of pop if the pop could need the lock of a queue or a group: the acks hold lanes, and
 --   these locks come before lanes. The caller then pops in a separate call. This is so if the call names no
---   queue, if its group does not exist yet, and if the queue limits messages in flight.
+--   queue, if its group does not exist yet, and if the queue limits messages in flight or has a rate.
 -- Locks: as ack, then as pop.
 create or replace function rouse.ack_and_pop(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[],
@@ -29,7 +29,7 @@ begin
   -- barrier: ack-and-pop-acked
   if exists (
     select from rouse.queues q, rouse.groups g
-    where q.name = p_queue and q.in_flight_max = 0 and g.queue_id = q.id and g.name = p_group
+    where q.name = p_queue and q.in_flight_max = 0 and q.rate_limit = 0 and g.queue_id = q.id and g.name = p_group
   ) then
     return query
     select p.*, null::integer[], null::integer[], null::rouse.wake_hint

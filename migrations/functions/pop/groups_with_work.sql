@@ -3,8 +3,8 @@
 -- Parameters: per wait group, either a queue and one of its partitions (null: any), or a null queue and a
 --   namespace and / or task; then the consumer group's name.
 -- Result: the 1-based positions of the wait groups that have a lane to pop, or whose consumer group does not
---   exist yet on a queue with messages. Paused queues, and groups that have reached their in-flight limit,
---   have nothing to pop.
+--   exist yet on a queue with messages. Paused queues, and groups that have reached their in-flight limit or
+--   used up their rate, have nothing to pop.
 -- Locks: none.
 create or replace function rouse.groups_with_work(
   p_queues text[], p_partitions text[], p_namespaces text[], p_tasks text[], p_groups text[]
@@ -12,6 +12,8 @@ create or replace function rouse.groups_with_work(
 language plpgsql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
+declare
+  v_now constant timestamptz := rouse.now();
 begin
   return query
   select t.n::integer
@@ -28,6 +30,7 @@ begin
     left join rouse.groups g on g.queue_id = q.id and g.name = t.consumer_group
     where (q.in_flight_max = 0 or g.id is null or q.in_flight_max > (
         select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = g.id and s.limited))
+      and (g.blocked_until is null or g.blocked_until <= v_now)
       and case
       -- OFFSET 0 keeps this an index lookup. Without it PostgreSQL may read the ready lanes of all groups and
       -- search among them.

@@ -8,9 +8,11 @@
 --   whatever its size.
 -- Result: one row per message, ordered by lease and seq, with its waiter, lease and partition id. Queue,
 --   partition (null: the messages are independent), attempt and expiry are set on the first row of each lease,
---   and may be null on the others. Only returned rows are leased. The last row has only the database's time and the status: messages, empty (no
---   lane has messages), contended (a lane with messages was locked: retry within 5 ms) or paused.
--- Locks: the group if it has an in-flight limit; lanes and then partitions with SKIP LOCKED, so that a pop
+--   and may be null on the others. Only returned rows are leased. The last row has only the database's time and
+--   the status: messages, empty (no lane has messages, or limits withhold them), contended (a lane with
+--   messages was locked: retry within 5 ms) or paused; and in expires_ms, if a rate withholds messages, the
+--   time at which the next are deliverable: the caller then runs promote_ready.
+-- Locks: the group if it has an in-flight limit or a rate; lanes and then partitions with SKIP LOCKED, so that a pop
 --   does not wait for other calls. In one race SKIP LOCKED waits after all (see pop_general), and the pop may
 --   deadlock because it holds lanes. Its lock_timeout is therefore shorter than deadlock_timeout: the pop
 --   fails with 55P03 and is repeated, before PostgreSQL checks for a deadlock and ends another call that has
@@ -67,8 +69,7 @@ begin
     select q.id, q.version, q.name, q.lease_ms, g.id
     into v_queue_id, v_version, v_queue, v_lease_ms, v_group_id
     from rouse.queues q, rouse.groups g
-    where q.name = p_queue and g.queue_id = q.id and g.name = p_group and not q.paused
-      and q.in_flight_max = 0 and q.ttl_ms = 0 and q.wait_ms_max = 0 and q.window_ms = 0
+    where q.name = p_queue and g.queue_id = q.id and g.name = p_group and q.plain
       and g.last_seen_at > rouse.now() - interval '1 minute';
     v_plain := found;
   end if;

@@ -17,7 +17,7 @@ declare
   v_rounds_max constant integer := 20;
   v_end constant bigint := 9223372036854775807;
   v_waiters constant integer := cardinality(p_batches);
-  v_now constant timestamptz := rouse.now();
+  v_now timestamptz := rouse.now();
   v_setting text;
   v_queue_ids integer[];                -- by priority; null if the call names a queue
   v_queue rouse.queues;
@@ -29,7 +29,16 @@ declare
   v_partition_id bigint;
   v_low bigint;
   v_high bigint;
-  v_allowed bigint;                     -- how many more messages in_flight_max permits
+  v_allowed bigint;                     -- how many more messages in_flight_max and rate permit
+  v_tokens bigint;                      -- how many messages the rate permitted at first
+  v_before integer;                     -- the messages found in other queues
+  v_is_named boolean;                   -- the limits of partitions apply: the partition is not a reserved one
+  v_lane_allowed bigint;                -- how many more messages of the lane its partition's limits permit
+  v_lane_taken bigint;
+  v_lane_tokens bigint;                 -- how many messages its rate permitted at first
+  v_lane_room bigint;                   -- how many messages partition_in_flight_max permitted at first
+  v_full_at timestamptz;                -- when the bucket of the lane will be full
+  v_opens_at timestamptz;               -- when a rate permits more messages
   v_call_bytes bigint := greatest(67108864, p_bytes_max);  -- the bytes that the call may still return
   v_bytes bigint[];                     -- per waiter, the bytes it may still get; only if it can get several leases
   v_budget bigint;                      -- the smaller of v_bytes and v_call_bytes
@@ -100,10 +109,19 @@ begin
     v_created := v_created or v_group.created;
     continue when p_partition is not null and v_partition_id is null;
     v_allowed := v_end;
-    if v_queue.in_flight_max > 0 then
+    v_before := v_found;
+    if v_queue.in_flight_max > 0 or v_queue.rate_limit > 0 then
       perform rouse.lock_limited_groups(array[v_queue.id], p_group);
-      v_allowed := v_queue.in_flight_max
-        - (select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = v_group_id and s.limited);
+      perform rouse.check_version(v_queue);
+      v_now := rouse.now();  -- after the lock, so that a bucket never sees an earlier time than before
+      if v_queue.in_flight_max > 0 then
+        v_allowed := v_queue.in_flight_max
+          - (select coalesce(sum(bit_count(s.unacked)), 0) from rouse.leases s where s.group_id = v_group_id and s.limited);
+      end if;
+      if v_queue.rate_limit > 0 then
+        v_tokens := (select rouse.rate_tokens(v_queue.rate_limit, v_queue.rate_per_ms, g.rate_tat, v_now) from rouse.groups g where g.id = v_group_id);
+        v_allowed := least(v_allowed, v_tokens);
+      end if;
     end if;
     v_low := coalesce(v_partition_id, p_after + 1);
     v_high := coalesce(v_partition_id, v_end);
@@ -146,11 +164,23 @@ begin
         v_next := v_lane.next;
         v_lease_id := null;
         v_tried := 0;
+        v_is_named := v_partition is not null;
+        v_lane_taken := 0;
+        v_lane_tokens := v_end;
+        v_lane_room := v_end;
+        if v_queue.partition_rate_limit > 0 and v_is_named then
+          select l.rate_tat into v_full_at from rouse.lanes l where l.partition_id = v_lane_id and l.group_id = v_group_id;
+          v_lane_tokens := rouse.rate_tokens(v_queue.partition_rate_limit, v_queue.partition_rate_per_ms, v_full_at, v_now);
+        end if;
+        if v_queue.partition_in_flight_max > 0 and v_is_named then
+          v_lane_room := v_queue.partition_in_flight_max - case when v_ordered then 0 else rouse.held_in_lane(v_lane_id, v_group_id) end;
+        end if;
+        v_lane_allowed := least(v_lane_tokens, v_lane_room);
         -- Waiters take turns: each gets one lane before any gets a second.
-        while v_lane.offered > 0 and v_allowed > 0 and v_call_bytes > 0 and v_tried < v_waiters loop
+        while v_lane.offered > 0 and v_allowed > 0 and v_lane_allowed > 0 and v_call_bytes > 0 and v_tried < v_waiters loop
           v_tried := v_tried + 1;
           if v_left[v_turn] > 0 and v_lanes_left[v_turn] > 0 then
-            v_take := least(v_lane.offered, v_left[v_turn], v_allowed);
+            v_take := least(v_lane.offered, v_left[v_turn], v_allowed, v_lane_allowed);
             v_budget := least(coalesce(v_bytes[v_turn], p_bytes_max), v_call_bytes);
             v_must := v_found = 0 or (v_left[v_turn] = p_batches[v_turn] and v_call_bytes >= p_bytes_max);
             v_lease_id := coalesce(v_ids[v_turn], gen_random_uuid());
@@ -214,7 +244,8 @@ begin
                 insert into rouse.leases
                 values (v_lease_id, v_lane_id, v_group_id, v_from, v_to, coalesce(v_bits, rpad('1', v_take, '1')::varbit), v_lane.attempt,
                   v_ordered, v_queue.in_flight_max > 0, p_holders[v_turn], v_now,
-                  v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond');
+                  v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond',
+                  v_queue.partition_in_flight_max > 0 and v_is_named and not v_ordered);
               else
                 v_lease_id := null;
               end if;
@@ -223,6 +254,8 @@ begin
               v_left[v_turn] := v_left[v_turn] - v_take;
               v_lanes_left[v_turn] := v_lanes_left[v_turn] - 1;
               v_allowed := v_allowed - v_take;
+              v_lane_allowed := v_lane_allowed - v_take;
+              v_lane_taken := v_lane_taken + v_take;
               if v_bytes is not null then
                 v_call_bytes := v_call_bytes - v_used;
                 v_bytes[v_turn] := v_bytes[v_turn] - v_used;
@@ -234,6 +267,25 @@ begin
           end if;
           v_turn := v_turn % v_waiters + 1;
         end loop;
+
+        if v_queue.partition_rate_limit > 0 and v_is_named then
+          v_full_at := rouse.rate_after(v_queue.partition_rate_limit, v_queue.partition_rate_per_ms, v_full_at, v_now, v_lane_taken);
+          -- A lane without messages is not blocked: nothing waits for the end of the block.
+          if v_lane_tokens = v_lane_taken and (v_next < v_lane.head or exists (
+            select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced))
+          then
+            v_lane.blocked_until := greatest(v_lane.blocked_until,
+              rouse.rate_opens_at(v_queue.partition_rate_limit, v_queue.partition_rate_per_ms, v_full_at));
+            v_opens_at := least(v_opens_at, v_lane.blocked_until);
+          end if;
+        end if;
+
+        -- A full lane leaves the index of pops until a part of its leases ends. Counted again: messages that were
+        -- acknowledged on delivery are not held.
+        if v_lane_room <= v_lane_taken and not v_ordered
+           and rouse.held_in_lane(v_lane_id, v_group_id) >= v_queue.partition_in_flight_max then
+          v_lane.blocked_until := 'infinity';
+        end if;
 
         -- Settle: clears `ready` of a drained lane, unless its partition is locked, because then a push may
         -- be in progress. Partitions are locked in ascending order only, as pushes lock them, because SKIP
@@ -254,6 +306,7 @@ begin
         -- before.
         update rouse.lanes l
         set next = v_next, lease_id = case when v_ordered then v_lease_id end, blocked_until = v_lane.blocked_until,
+          rate_tat = case when v_queue.partition_rate_limit > 0 and v_is_named then v_full_at end,
           ready = not (v_settled
             and v_next >= (select p.head from rouse.partitions p where p.id = v_lane_id)
             and not exists (select from rouse.redeliveries r
@@ -286,6 +339,9 @@ begin
       v_contended := v_contended or (v_found = 0 and v_allowed > 0 and rouse.is_lane_passed_over(v_group_id, v_partition_id, v_seen));
       perform rouse.settle_drained(v_group_id, v_partition_id, v_seen);
     end if;
+    if v_queue.rate_limit > 0 then
+      v_opens_at := least(v_opens_at, rouse.take_rate(v_queue, v_group_id, v_now, v_tokens, v_found - v_before));
+    end if;
     exit when not (0 < any (v_left));
   end loop;
 
@@ -293,6 +349,7 @@ begin
     v_setting := set_config('synchronous_commit', 'off', true);
   end if;
   created_ms := date_part('epoch', v_now) * 1000;
+  expires_ms := rouse.epoch_ms(v_opens_at);
   status := case when v_found > 0 then 'messages' when v_contended then 'contended' when v_paused then 'paused' else 'empty' end;
   return next;
 end $$;

@@ -67,8 +67,8 @@ begin
   created := false;
 end $$;
 
--- Locks the consumer group of this name in every queue that limits messages in flight. Waits as long as other
--- pops hold one of these rows.
+-- Locks the consumer group of this name in every queue that limits messages in flight or has a rate. Waits as
+-- long as other pops hold one of these rows.
 -- Parameters: queue ids, the group's name. Result: nothing. Locks: those groups by id.
 create or replace function rouse.lock_limited_groups(p_queue_ids integer[], p_group text) returns void
 language plpgsql
@@ -76,8 +76,21 @@ set lock_timeout = 0
 as $$
 begin
   perform from rouse.groups g, rouse.queues q
-  where q.id = any (p_queue_ids) and q.in_flight_max > 0 and g.queue_id = q.id and g.name = p_group
+  where q.id = any (p_queue_ids) and (q.in_flight_max > 0 or q.rate_limit > 0) and g.queue_id = q.id and g.name = p_group
   order by g.id for no key update of g;
+end $$;
+
+-- Refuses to go on with options that have changed: configure locks the groups before it changes a rate.
+-- Parameters: the queue as the pop has read it. Result: nothing; or RS001.
+-- Locks: none beyond the group, which the caller holds.
+create or replace function rouse.check_version(p_queue rouse.queues) returns void
+language plpgsql
+as $$
+begin
+  -- barrier: pop-group-locked
+  if not exists (select from rouse.queues q where q.id = p_queue.id and q.version = p_queue.version) then
+    perform rouse.raise('RS001', 'retry', 'the queue was configured while it was popped');
+  end if;
 end $$;
 
 -- The number of lanes a pop should read next: as many as the waiters without messages may take.
@@ -164,6 +177,18 @@ begin
     next := rouse.seq_at(p_partition_id, next, head, p_now - v_oldest_ms * interval '1 millisecond');
   end if;
   offered := least(head - next, 1000000);
+end $$;
+
+-- The messages of a lane that leases with an in-flight limit of the partition hold.
+-- Parameters: partition and group. Result: the number. Locks: none beyond the lane, which the caller holds.
+create or replace function rouse.held_in_lane(p_partition_id bigint, p_group_id integer) returns bigint
+language plpgsql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+  return (
+    select coalesce(sum(bit_count(s.unacked)), 0)
+    from rouse.leases s where s.partition_id = p_partition_id and s.group_id = p_group_id and s.lane_limited);
 end $$;
 
 -- Takes rows from `redeliveries`: either one message that must be delivered alone, or several in seq order

@@ -6,8 +6,8 @@
 --   consumer_transaction_open or queue_in_use.
 -- Locks: the queue row, and that of its new deadLetterTo, by id. If the ordering or an option that blocks
 --   lanes changes: the queue's lanes by (partition, group), so that no pop in progress leases or blocks a lane
---   according to the old options. If an in-flight limit is added or removed: the queue's leases and their
---   lanes.
+--   according to the old options. If its rate changes: before the lanes, its groups by id. If an in-flight
+--   limit is added or removed: the queue's leases and their lanes.
 create or replace function rouse.configure(p_queue text, p_namespace text, p_task text, p_options jsonb)
 returns table (queue_id integer, version bigint, options jsonb, namespace text, task text)
 language plpgsql
@@ -17,6 +17,7 @@ declare
   v_queue rouse.queues;
   v_group_ids integer[];
   v_merged jsonb;
+  v_old jsonb;
   v_new jsonb;
 begin
   perform rouse.check_name('queue', p_queue);
@@ -35,17 +36,27 @@ begin
   end if;
   -- barrier: configure-locked
   v_merged := rouse.merge_options(v_queue.options, p_options);
+  v_old := rouse.options_in_force(v_queue);
   v_new := rouse.options_after(v_queue, p_options);
   perform rouse.check_target(p_queue, p_options, v_new);
+  if v_new -> 'rate' is distinct from v_old -> 'rate' then
+    perform rouse.reset_rates(v_queue.id, coalesce((v_new #>> '{rate,limit}')::integer, 0), (v_new #>> '{rate,perMs}')::bigint);
+  end if;
   if v_new ->> 'ordering' <> v_queue.ordering or v_new ->> 'onFailure' <> v_queue.on_failure
+     or v_new -> 'rate' is distinct from v_old -> 'rate' or v_new -> 'partitionRate' is distinct from v_old -> 'partitionRate'
+     or v_new -> 'maxInFlightPerPartition' <> v_old -> 'maxInFlightPerPartition'
      or (v_new ->> 'windowBuffer')::bigint * 1000 <> v_queue.window_ms
      or (v_new ->> 'ttl')::bigint * 1000 <> v_queue.ttl_ms or (v_new ->> 'maxWaitTimeSeconds')::bigint * 1000 <> v_queue.wait_ms_max then
     perform from rouse.lanes l join rouse.partitions p on p.id = l.partition_id
     where p.queue_id = v_queue.id
     order by l.partition_id, l.group_id for no key update of l;
     -- The reason for a block may be gone: the next pop checks the lane again and blocks it if needed.
-    update rouse.lanes l set blocked_until = null from rouse.partitions p
-    where p.queue_id = v_queue.id and l.partition_id = p.id and l.blocked_until is not null;
+    -- A bucket of an old rate becomes an empty one of the new rate at most, as in reset_rates.
+    update rouse.lanes l set blocked_until = null,
+      rate_tat = case when v_new ->> 'partitionRate' is not null
+        then least(l.rate_tat, rouse.now() + (v_new #>> '{partitionRate,perMs}')::bigint * interval '1 millisecond') end
+    from rouse.partitions p
+    where p.queue_id = v_queue.id and l.partition_id = p.id and (l.blocked_until is not null or l.rate_tat is not null);
   end if;
   -- An ordered lease keeps its lane closed until it ends, under any ordering. An unordered lease does not, so
   -- its partition cannot become ordered.
@@ -59,7 +70,8 @@ begin
       'ordering cannot become stricter for a partition while its messages are leased without order', '{"field": "ordering"}');
   end if;
   perform rouse.write_queue(p_queue, p_namespace, p_task, v_merged, true, v_new);
-  if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0) then
+  if ((v_new ->> 'maxInFlight')::integer > 0) <> (v_queue.in_flight_max > 0)
+     or ((v_new ->> 'maxInFlightPerPartition')::integer > 0) <> (v_queue.partition_in_flight_max > 0) then
     -- The update below locks leases, and an ack that finds its lease locked is rejected. With the locks taken
     -- here, acks wait before they look at their lease.
     v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue.id);
@@ -67,9 +79,13 @@ begin
     -- barrier: configure-lanes-locked
     perform rouse.take_leases(p_queue, v_group_ids);
   end if;
-  update rouse.leases s set limited = q.in_flight_max > 0
+  update rouse.leases s set limited = q.in_flight_max > 0, lane_limited = q.partition_in_flight_max > 0 and o.is_limited
   from rouse.groups g join rouse.queues q on q.id = g.queue_id
-  where g.queue_id = v_queue.id and s.group_id = g.id and s.limited <> (q.in_flight_max > 0);
+  cross join lateral (
+    select s.id, s.partition_id, not s.ordered and rouse.shown_partition(p.name) is not null as is_limited
+    from rouse.leases s join rouse.partitions p on p.id = s.partition_id where s.group_id = g.id) o
+  where g.queue_id = v_queue.id and s.id = o.id and s.partition_id = o.partition_id
+    and (s.limited <> (q.in_flight_max > 0) or s.lane_limited <> (q.partition_in_flight_max > 0 and o.is_limited));
   return query
   select q.id, q.version, rouse.options_in_force(q), q.namespace, q.task from rouse.queues q where q.id = v_queue.id;
 end $$;

@@ -27,6 +27,9 @@ as $$
     ('maxSize', 'integer', 0, 9007199254740991, '0'),
     ('priority', 'integer', -1000000, 1000000, '0'),
     ('maxInFlight', 'integer', 0, 1000000, '0'),
+    ('maxInFlightPerPartition', 'integer', 0, 1000000, '0'),
+    ('rate', 'rate', 1, 1000000, 'null'),
+    ('partitionRate', 'rate', 1, 1000000, 'null'),
     ('dedupWindowSeconds', 'integer', 0, 31536000, '3600'),
     ('encryptionEnabled', 'boolean', null, null, 'false')
 $$;
@@ -55,6 +58,8 @@ begin
              when v.kind = 'ladder' then format('%s must be a list of 1 to 50 integers from %s to %s', v.key, v.least_value, v.most_value)
              when v.kind = 'backoff' then format('%s must have type "exponential", baseMs from %s to %s, and may have factor from 1 to 100, '
                || 'maxMs from baseMs to %s, and jitter, a boolean or a number from 0 to 1', v.key, v.least_value, v.most_value, v.most_value)
+             when v.kind = 'rate' then format('%s must have limit, an integer from %s to %s, and perMs, an integer from 1 to 86400000',
+               v.key, v.least_value, v.most_value)
              when v.kind = 'queue' then format('%s must be the name of a queue', v.key)
              else format('%s must be %s', v.key, replace(v.kind, '|', ' or ')) end,
         jsonb_build_object('field', v.key));
@@ -89,6 +94,10 @@ as $$
           and (select bool_and(rouse.option_fits(e, 'integer', p_least, p_most) and jsonb_typeof(e) <> 'null')
                from jsonb_array_elements(p_value) e)
         else false end
+    when p_kind = 'rate' then
+      case when jsonb_typeof(p_value) = 'object' then p_value - array['limit', 'perMs'] = '{}'
+        and rouse.option_fits(jsonb_strip_nulls(p_value) -> 'limit', 'integer', p_least, p_most)
+        and rouse.option_fits(jsonb_strip_nulls(p_value) -> 'perMs', 'integer', 1, 86400000) else false end
     when p_kind = 'queue' then jsonb_typeof(p_value) = 'string'
     else jsonb_typeof(p_value) = 'string' and p_value #>> '{}' = any (string_to_array(p_kind, '|'))
   end
@@ -164,6 +173,10 @@ as $$
       'retentionEnabled', p_queue.retention_enabled, 'retentionSeconds', p_queue.retention_ms / 1000,
       'completedRetentionSeconds', p_queue.completed_retention_ms / 1000, 'maxWaitTimeSeconds', p_queue.wait_ms_max / 1000,
       'maxSize', p_queue.size_max, 'priority', p_queue.priority, 'maxInFlight', p_queue.in_flight_max,
+      'maxInFlightPerPartition', p_queue.partition_in_flight_max,
+      'rate', case when p_queue.rate_limit > 0 then jsonb_build_object('limit', p_queue.rate_limit, 'perMs', p_queue.rate_per_ms) end,
+      'partitionRate', case when p_queue.partition_rate_limit > 0
+        then jsonb_build_object('limit', p_queue.partition_rate_limit, 'perMs', p_queue.partition_rate_per_ms) end,
       'dedupWindowSeconds', p_queue.dedup_window_ms / 1000, 'encryptionEnabled', p_queue.encryption)
     || coalesce((select jsonb_object_agg(o.key, o.value) from jsonb_each(p_queue.options) o
                  where o.key in ('retryDelay', 'dlqAfterMaxRetries')), '{}')

@@ -15,7 +15,8 @@ begin
   insert into rouse.queues as q (
     name, namespace, task, options, ordering, on_failure, lease_ms, retry_limit, retry_backoff_ms, retry_backoff,
     dead_letter, dead_letter_to, delay_ms, window_ms, ttl_ms, retention_enabled, retention_ms, completed_retention_ms, wait_ms_max, size_max,
-    priority, in_flight_max, dedup_window_ms, encryption, created_at)
+    priority, in_flight_max, partition_in_flight_max, rate_limit, rate_per_ms, partition_rate_limit, partition_rate_per_ms, dedup_window_ms,
+    encryption, created_at)
   values (
     p_name, p_namespace, p_task, p_options, v ->> 'ordering', v ->> 'onFailure', (v ->> 'leaseTime')::bigint * 1000,
     (v ->> 'retryLimit')::integer,
@@ -27,6 +28,9 @@ begin
     (v ->> 'ttl')::bigint * 1000, (v ->> 'retentionEnabled')::boolean, (v ->> 'retentionSeconds')::bigint * 1000,
     (v ->> 'completedRetentionSeconds')::bigint * 1000, (v ->> 'maxWaitTimeSeconds')::bigint * 1000,
     (v ->> 'maxSize')::bigint, (v ->> 'priority')::integer, (v ->> 'maxInFlight')::integer,
+    (v ->> 'maxInFlightPerPartition')::integer,
+    coalesce((v #>> '{rate,limit}')::integer, 0), coalesce((v #>> '{rate,perMs}')::bigint, 0),
+    coalesce((v #>> '{partitionRate,limit}')::integer, 0), coalesce((v #>> '{partitionRate,perMs}')::bigint, 0),
     (v ->> 'dedupWindowSeconds')::bigint * 1000, (v ->> 'encryptionEnabled')::boolean, rouse.now())
   on conflict (name) do update set
     namespace = coalesce(excluded.namespace, q.namespace), task = coalesce(excluded.task, q.task),
@@ -37,7 +41,8 @@ begin
     ttl_ms = excluded.ttl_ms, retention_enabled = excluded.retention_enabled, retention_ms = excluded.retention_ms,
     completed_retention_ms = excluded.completed_retention_ms, wait_ms_max = excluded.wait_ms_max,
     size_max = excluded.size_max, size_seen = null, size_seen_at = null, priority = excluded.priority,
-    in_flight_max = excluded.in_flight_max, dedup_window_ms = excluded.dedup_window_ms, encryption = excluded.encryption
+    in_flight_max = excluded.in_flight_max, partition_in_flight_max = excluded.partition_in_flight_max, rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms,
+    partition_rate_limit = excluded.partition_rate_limit, partition_rate_per_ms = excluded.partition_rate_per_ms, dedup_window_ms = excluded.dedup_window_ms, encryption = excluded.encryption
     where p_replace
   returning q.id into v_id;
   return v_id;

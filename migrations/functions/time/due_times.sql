@@ -3,8 +3,8 @@
 -- is done on time.
 -- Parameters: the horizon in ms, the maximum number of rows to read of each kind.
 -- Result: one row, times in ms since 1970: the database's time; the time up to which the lists are complete;
---   when leases expire; when scheduled messages, blocked lanes and redeliveries are due (now, if ack_in freed
---   a lane); when schedules are due; when jobs in rouse.chores are due; and whether any queue has a window
+--   when leases expire; when scheduled messages, blocked lanes, blocked groups and redeliveries are due (now,
+--   if ack_in freed a lane); when schedules are due; when jobs in rouse.chores are due; and whether any queue has a window
 --   buffer. The end of a window buffer is known only after a pop.
 -- Locks: none.
 create or replace function rouse.due_times(p_horizon_ms integer, p_rows integer default 200)
@@ -38,6 +38,11 @@ begin
     (select 'blocked', l.blocked_until from rouse.lanes l
      where l.blocked_until > v_now and l.blocked_until <= v_until order by l.blocked_until limit p_rows)
     union all
+    (select 'groups', g.blocked_until from rouse.groups g where g.blocked_until <= v_now order by g.blocked_until limit 1)
+    union all
+    (select 'groups', g.blocked_until from rouse.groups g
+     where g.blocked_until > v_now and g.blocked_until <= v_until order by g.blocked_until limit p_rows)
+    union all
     (select 'again', r.due_at from rouse.redeliveries r where not r.announced and r.due_at <= v_now order by r.due_at limit 1)
     union all
     (select 'again', r.due_at from rouse.redeliveries r
@@ -55,7 +60,7 @@ begin
   )
   select rouse.epoch_ms(v_now), rouse.epoch_ms(coalesce((select e.at from ends e), v_until)),
     array(select distinct rouse.epoch_ms(d.at) from due d where d.kind = 'reap'),
-    array(select distinct rouse.epoch_ms(d.at) from due d where d.kind in ('scheduled', 'blocked', 'again', 'freed')),
+    array(select distinct rouse.epoch_ms(d.at) from due d where d.kind in ('scheduled', 'blocked', 'groups', 'again', 'freed')),
     array(select distinct rouse.epoch_ms(d.at) from due d where d.kind = 'cron'),
     array(select distinct rouse.epoch_ms(d.at) from due d where d.kind = 'retain'),
     exists (select from rouse.queues q where q.window_ms > 0);

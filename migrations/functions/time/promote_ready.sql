@@ -1,6 +1,7 @@
--- Opens lanes whose block has ended or that ack_in freed, and sets `announced` on redeliveries that are due.
+-- Opens groups and lanes whose block has ended, and lanes that ack_in freed, and sets `announced` on
+-- redeliveries that are due.
 -- Parameters: the maximum number of rows of each kind. Result: wake hints.
--- Locks: lanes by (partition, group), with SKIP LOCKED.
+-- Locks: groups, then lanes by (partition, group), all with SKIP LOCKED.
 create or replace function rouse.promote_ready(p_limit integer)
 returns setof rouse.wake_hint
 language plpgsql
@@ -8,8 +9,34 @@ set lock_timeout = '250ms'  -- SKIP LOCKED can wait in one race: see pop_general
 as $$
 begin
   perform rouse.raise_durability();
+  return query select * from rouse.promote_groups(p_limit);
   return query select * from rouse.promote_lanes(p_limit);
   return query select * from rouse.promote_freed(p_limit);
+end $$;
+
+-- Ends the blocks of groups whose rate permits messages again.
+-- Parameters: the maximum number of rows. Result: wake hints without a partition.
+-- Locks: those groups, with SKIP LOCKED. A pop that holds one decides about its block.
+create or replace function rouse.promote_groups(p_limit integer)
+returns setof rouse.wake_hint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_now constant timestamptz := rouse.now();
+  v_ids integer[];
+begin
+  v_ids := array(
+    select g.id from rouse.groups g where g.blocked_until <= v_now order by g.blocked_until limit p_limit for no key update skip locked);
+  if cardinality(v_ids) = 0 then
+    return;
+  end if;
+  -- barrier: promote-groups-locked
+  return query
+  with opened as (
+    update rouse.groups g set blocked_until = null where g.id = any (v_ids) returning g.name, g.queue_id
+  )
+  select q.name, null::text, o.name, q.namespace, q.task, null::bigint from opened o join rouse.queues q on q.id = o.queue_id;
 end $$;
 
 -- Opens lanes whose block has ended, and sets `announced` on redeliveries that are due.
@@ -96,9 +123,12 @@ begin
         or not exists (select from rouse.lanes l where l.partition_id = f.partition_id and l.group_id = f.group_id))
     returning f.partition_id, f.group_id, f.lease_id
   ), opened as (
-    update rouse.lanes l set lease_id = null
-    from done d
-    where l.partition_id = d.partition_id and l.group_id = d.group_id and l.lease_id = d.lease_id
+    -- A lane that was full opens; if it is still full, the next pop closes it again.
+    update rouse.lanes l
+    set lease_id = case when l.lease_id = any (d.lease_ids) then null else l.lease_id end, blocked_until = nullif(l.blocked_until, 'infinity')
+    from (select d.partition_id, d.group_id, array_agg(d.lease_id) as lease_ids from done d group by d.partition_id, d.group_id) d
+    where l.partition_id = d.partition_id and l.group_id = d.group_id
+      and (l.lease_id = any (d.lease_ids) or l.blocked_until = 'infinity')
   )
   -- Every lane gets a hint, even if it was not opened: with an in-flight limit the group may now pop from any
   -- of its lanes.

@@ -23,6 +23,8 @@ export interface Coordinator {
   notifyMessageAvailable(woken: readonly WakeHint[]): void
   /** Lanes became free without new messages. */
   notifyPartitionFree(woken: readonly WakeHint[]): void
+  /** A rate withholds messages until this time of the database's clock. */
+  notifyBlocked(untilMs: number): void
   /** The connection broke before a write was answered: the write may have committed, or may still commit. */
   notifyOutcomeUnknown(): void
 }

@@ -85,6 +85,7 @@ export class SidecarDbPool {
       bytesMax: options.popBytesMax ?? sidecarDefaults.popBytesMax,
       takenAfterMs: options.takenAfterMs ?? sidecarDefaults.takenAfterMs,
       nowMs: () => performance.now(),
+      onBlocked: (untilMs) => coordinator.notifyBlocked(untilMs),
       // If the release fails, the lease ends when it expires.
       release: (leaseId) => void this.#writes.release(leaseId).catch(() => {}),
       onUnavailable,

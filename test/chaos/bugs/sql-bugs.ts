@@ -250,8 +250,8 @@ export const sqlBugs: readonly Bug[] = [
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
-        find: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond');",
-        put: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '0.5 milliseconds');",
+        find: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond',",
+        put: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '0.5 milliseconds',",
       },
     ],
     caughtBy: ['unexplained duplicates'],

@@ -127,6 +127,20 @@ export const delivery: readonly Measure[] = [
     prepare: (client) => push(client, [item('loose', 'p0')]),
   },
   {
+    name: 'a pop from a queue with every limit',
+    call: (probe) => popFrom(probe, { queue: 'loose' }),
+    prepare: async (client) => {
+      await push(
+        client,
+        Array.from({ length: 9 }, () => item('loose', 'p0')),
+      )
+      await client.query(
+        `update rouse.queues set rate_limit = 3, rate_per_ms = 1000, partition_rate_limit = 3,
+           partition_rate_per_ms = 1000, partition_in_flight_max = 3, in_flight_max = 1000000 where name = 'loose'`,
+      )
+    },
+  },
+  {
     name: 'a pop from a partition',
     call: (probe) => popFrom(probe, { queue: 'cold', partition: 'c302' }, 'g03'),
   },

@@ -133,6 +133,12 @@ export const removals: readonly Measure[] = [
     grows: leasesRead,
   },
   {
+    name: 'a small queue with a new rate',
+    call: (probe) =>
+      configure(probe, { queue: 'q00070', options: { rate: { limit: 5, perMs: 1_000 } } }),
+    grows: leasesRead,
+  },
+  {
     name: 'a small queue replaced',
     call: (probe) => replaceQueue(probe, { queue: 'q00070', options: { leaseTime: 60 } }),
     grows: leasesRead,

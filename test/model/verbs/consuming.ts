@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { allowed, type Offer, offerOf, take } from '../delivering.ts'
 import { subscribe } from '../operating.ts'
 import type { Answer } from '../product.ts'
+import { spend } from '../rates.ts'
 import {
   type Deed,
   groupNames,
@@ -254,6 +255,7 @@ function poppedRun(
     run.length >= Math.min(most, offer.least),
     `${where} gave ${seqs.join(' ')}, but has more: ${wanted.join(' ')}`,
   )
+  spend(world, queue, partition, args.group, run.length)
   const lease = args.autoAck ? undefined : leaseFor(scene, args, queue, partition, run)
   for (const [i, message] of run.entries()) {
     const known = offered[i] as (typeof offered)[number]

@@ -1,6 +1,7 @@
 // What operators do: options, seeks, purges, pauses, deletions.
 import fc from 'fast-check'
 import { deleteGroup, deleteQueue, purge, seek, subscribe } from '../operating.ts'
+import { changeRates } from '../rates.ts'
 import {
   type Deed,
   groupNames,
@@ -65,6 +66,10 @@ const changes: fc.Arbitrary<Partial<Record<keyof Options, unknown>>> = fc.oneof(
     maxSize: [5, null],
     priority: [1, -1, null],
     maxInFlight: [1, 3, null],
+    maxInFlightPerPartition: [1, 2, null],
+    // A delivery costs a whole number of milliseconds.
+    rate: [{ limit: 2, perMs: 10_000 }, { limit: 5, perMs: 40_000 }, null],
+    partitionRate: [{ limit: 1, perMs: 5_000 }, { limit: 4, perMs: 300_000 }, null],
     dedupWindowSeconds: [0, 10, null],
   }).map(([name, values]) =>
     fc.constantFrom<unknown>(...values).map((value) => ({ [name]: value })),
@@ -280,11 +285,15 @@ export async function configure(scene: Scene, args: ConfigureArgs): Promise<Deed
     mustAnswer(answer, 409, 'queue_in_use')
     return { did: `${did}: queue in use`, effect: 'refused' }
   }
-  const limits = before !== undefined && next.maxInFlight > 0 !== before.options.maxInFlight > 0
-  if (limits && isLocked(world, before)) return refusedByConsumer(answer, did)
+  const limits = (['maxInFlight', 'maxInFlightPerPartition'] as const).some(
+    (key) => before !== undefined && next[key] > 0 !== before.options[key] > 0,
+  )
+  if (limits && before !== undefined && isLocked(world, before))
+    return refusedByConsumer(answer, did)
   mustAnswer(answer, 200)
   const configured = world.queueOf(name)
   if (ageMsMax(next) !== ageMsMax(configured.options)) await passOver(scene, configured)
+  changeRates(world, configured, next)
   configured.options = next
   if (changed.deadLetterTo) world.queueOf(changed.deadLetterTo)
   configured.namespace = fields.namespace ?? configured.namespace

@@ -96,6 +96,9 @@ test('configure returns the option in force, for every option', async (t) => {
     maxSize: Number.MAX_SAFE_INTEGER,
     priority: -20,
     maxInFlight: 21,
+    maxInFlightPerPartition: 23,
+    rate: { limit: 5, perMs: 1_000 },
+    partitionRate: { limit: 6, perMs: 7 },
     dedupWindowSeconds: 22,
     encryptionEnabled: true,
   }

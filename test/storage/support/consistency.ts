@@ -61,6 +61,15 @@ const rules: readonly Rule[] = [
       where not l.ready and greatest(l.next, p.tail) < p.head`,
   },
   {
+    name: 'a lane that is closed because it is full holds something, or ack_in ended it a moment ago',
+    offenders: `
+      select format('lane (%s, %s)', l.partition_id, l.group_id) from rouse.lanes l
+      where l.blocked_until = 'infinity'
+        and not exists (select from rouse.leases s
+          where s.partition_id = l.partition_id and s.group_id = l.group_id and s.lane_limited)
+        and not exists (select from rouse.freed f where f.partition_id = l.partition_id and f.group_id = l.group_id)`,
+  },
+  {
     name: "an ordered lane's lease exists, or was ended by ack_in a moment ago",
     offenders: `
       select format('lane (%s, %s): lease %s', l.partition_id, l.group_id, l.lease_id)

@@ -235,6 +235,10 @@ export class SharedStateHost {
       }
       case 'pollDue':
         return this.#timers.pollDueTimes()
+      case 'blocked':
+        // This node's promotion wakes the waiters of all nodes, so peers get no notice.
+        this.#timers.expectDue({ atMs: message.untilMs })
+        return
       case 'hintsLost':
         return manager.announceEverything()
       case 'outcomeUnknown':

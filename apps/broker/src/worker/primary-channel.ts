@@ -89,6 +89,7 @@ export function remoteCoordinator(
       outbox.post({ type: 'release', grant, outcome, found }),
     notifyMessageAvailable: (woken) => gate.send('available', woken),
     notifyPartitionFree: (woken) => gate.send('free', woken),
+    notifyBlocked: (untilMs) => outbox.post({ type: 'blocked', untilMs }),
     notifyOutcomeUnknown: () => outbox.post({ type: 'outcomeUnknown' }),
   }
   return { coordinator, gate }

@@ -31,6 +31,11 @@ export const QueueOptionsSchema = Type.Object(
     maxSize: option('The largest number of messages; 0: no limit'),
     priority: option('Of the queue, in a pop from several queues; higher first'),
     maxInFlight: option('The largest number of leased messages per consumer group; 0: no limit'),
+    maxInFlightPerPartition: option(
+      'The largest number of leased messages per consumer group and partition; 0: no limit',
+    ),
+    rate: option('{ limit, perMs }: the deliveries per consumer group in this time'),
+    partitionRate: option('{ limit, perMs }: the deliveries per consumer group and partition'),
     dedupWindowSeconds: option('Seconds for which a transactionId is remembered'),
     encryptionEnabled: option('Whether payloads are stored encrypted'),
   },

@@ -20,6 +20,8 @@ export interface WaitingRequestsOptions {
   readonly random: () => number
   /** Monotonic milliseconds. */
   readonly nowMs: () => number
+  /** A rate withholds messages until this time of the database's clock. */
+  readonly onBlocked: (untilMs: number) => void
   /** Releases a lease that came too late for its waiter. */
   readonly release: (leaseId: string) => void
 }
@@ -152,6 +154,7 @@ export class WaitingRequests {
     try {
       const result = await retrying(() => pop(executor, request), random)
       this.#databaseTime = { databaseMs: result.databaseTimeMs, atMs: this.#options.nowMs() }
+      if (result.opensAtMs !== null) this.#options.onBlocked(result.opensAtMs)
       return result
     } finally {
       for (const waiter of served) waiter.inFlight = false

@@ -24,6 +24,7 @@ test('a `new` subscription starts at the derived time only if the last result is
     bytesMax: 1_000_000,
     random: () => 0.5,
     nowMs: () => clock.nowMs,
+    onBlocked: () => {},
     release: () => {},
   })
   const first = newSubscriber()

@@ -15,6 +15,7 @@ interface Group {
  */
 export class TestCoordinator implements Coordinator {
   readonly outcomes: GrantOutcome[] = []
+  readonly blocked: number[] = []
   unknownOutcomes = 0
   onGrant: (grant: Grant) => void = () => {}
   readonly #groups = new Map<string, Group>()
@@ -48,6 +49,10 @@ export class TestCoordinator implements Coordinator {
 
   notifyPartitionFree(woken: readonly WakeHint[]): void {
     this.notifyMessageAvailable(woken)
+  }
+
+  notifyBlocked(untilMs: number): void {
+    this.blocked.push(untilMs)
   }
 
   notifyOutcomeUnknown(): void {

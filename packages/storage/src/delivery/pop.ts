@@ -60,6 +60,8 @@ export interface PopResult {
   readonly status: PopStatus
   /** The time of the call by the database clock. */
   readonly databaseTimeMs: number
+  /** When promotion must run, because a rate withholds messages until then. Null: no rate does. */
+  readonly opensAtMs: number | null
   readonly leases: Lease[]
 }
 
@@ -129,11 +131,13 @@ export function popValues(request: PopRequest): unknown[] {
 export function readPop(rows: readonly unknown[][]): PopResult {
   let status: PopStatus = 'empty'
   let databaseTimeMs = 0
+  let opensAtMs: number | null = null
   const leases: (Lease & { messages: LeasedMessage[] })[] = []
   for (const row of rows) {
     if (row[0] !== null) {
       status = row[0] as PopStatus
       databaseTimeMs = row[10] as number
+      opensAtMs = row[7] as number | null
       continue
     }
     let lease = leases.at(-1)
@@ -151,7 +155,7 @@ export function readPop(rows: readonly unknown[][]): PopResult {
       headers: row[14] as string | null,
     })
   }
-  return { status, databaseTimeMs, leases }
+  return { status, databaseTimeMs, opensAtMs, leases }
 }
 
 function belongsTo(row: readonly unknown[], lease: Lease): boolean {

@@ -21,7 +21,9 @@ begin
   return jsonb_build_object(
     'now', rouse.epoch_ms(v_now), 'namespace', v.namespace, 'task', v.task, 'paused', v.paused, 'ordering', v.ordering,
     'sizeMax', v.size_max, 'size', case when v.size_max > 0 then rouse.queue_size(v.id) end, 'inFlightMax', v.in_flight_max,
-    'windowMs', v.window_ms, 'copyOf', rouse.copied_from(),
+    'partitionInFlightMax', v.partition_in_flight_max, 'rateLimit', v.rate_limit, 'ratePerMs', v.rate_per_ms,
+    'partitionRateLimit', v.partition_rate_limit, 'partitionRatePerMs', v.partition_rate_per_ms, 'windowMs', v.window_ms,
+    'copyOf', rouse.copied_from(),
     'evictMs', case when v.retention_enabled then least(nullif(v.retention_ms, 0), nullif(v.ttl_ms, 0), nullif(v.wait_ms_max, 0)) end,
     'messages', (select coalesce(sum(p.head - p.tail), 0) from rouse.partitions p where p.queue_id = v.id),
     'scheduled', v_scheduled.count,
@@ -30,20 +32,25 @@ begin
                from rouse.groups g where g.queue_id = v.id and (p_group is null or g.name = p_group)));
 end $$;
 
--- The facts of one group. A lane with messages is ready, leased, held by a failed message, or gathering (its
--- window buffer has not ended).
+-- The facts of one group. A lane with messages is ready, leased, or blocked: because it is full
+-- (maxInFlightPerPartition), its rate is used up (partitionRate), a failed message holds it, or it is
+-- gathering (its window buffer has not ended).
 -- Parameters: the queue, the group, the time. Result: an object. Locks: none.
 create or replace function rouse.why_group(p_queue rouse.queues, p_group rouse.groups, p_now timestamptz) returns jsonb
 language sql stable
 as $$
   with lane as (
     select p.id, p.name, greatest(p.head - greatest(l.next, p.tail), 0) as fresh, l.lease_id, l.blocked_until,
+      case when l.lease_id is not null or l.blocked_until is null then null when l.blocked_until = 'infinity' then 'full'
+        when p_queue.partition_rate_limit > 0 and (h.due_at <= p_now) is not false
+          and rouse.rate_tokens(p_queue.partition_rate_limit, p_queue.partition_rate_per_ms, l.rate_tat, p_now) = 0 then 'rate'
+        when h.seq is not null then 'held' else 'gathering' end as blocked_by,
       (select count(*) from rouse.redeliveries r where r.partition_id = p.id and r.group_id = l.group_id and r.announced) as again,
       h.seq as held_seq
     from rouse.partitions p
     join rouse.lanes l on l.partition_id = p.id and l.group_id = p_group.id
     left join lateral (
-      select r.seq from rouse.redeliveries r
+      select r.seq, r.due_at from rouse.redeliveries r
       where l.blocked_until is not null and r.partition_id = p.id and r.group_id = l.group_id
       order by r.seq limit 1
     ) h on true
@@ -72,11 +79,17 @@ as $$
     'ready', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.lease_id is null and l.blocked_until is null),
     'leasedLanes', (select count(*) from lane l where l.lease_id is not null),
     'behindLeases', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.lease_id is not null),
-    'heldLanes', (select count(*) from lane l where l.lease_id is null and l.held_seq is not null),
+    'rateOpensAt', case when p_queue.rate_limit > 0 and p_group.blocked_until > p_now then rouse.epoch_ms(p_group.blocked_until) end,
+    'fullLanes', (select count(*) from lane l where l.blocked_by = 'full'),
+    'behindFull', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.blocked_by = 'full'),
+    'ratedLanes', (select count(*) from lane l where l.blocked_by = 'rate'),
+    'ratedUntil', (select rouse.epoch_ms(min(l.blocked_until)) from lane l where l.blocked_by = 'rate'),
+    'behindRate', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.blocked_by = 'rate'),
+    'heldLanes', (select count(*) from lane l where l.blocked_by = 'held'),
     'held', (select coalesce(jsonb_agg(rouse.why_held(p_queue, p_group, h.id, h.name, h.held_seq, h.fresh) order by h.fresh desc, h.id), '[]')
-             from (select * from lane l where l.lease_id is null and l.held_seq is not null order by l.fresh desc, l.id limit 5) h),
-    'gatheringLanes', (select count(*) from lane l where l.lease_id is null and l.blocked_until is not null and l.held_seq is null),
-    'gatheringUntil', (select rouse.epoch_ms(min(l.blocked_until)) from lane l where l.lease_id is null and l.held_seq is null),
+             from (select * from lane l where l.blocked_by = 'held' order by l.fresh desc, l.id limit 5) h),
+    'gatheringLanes', (select count(*) from lane l where l.blocked_by = 'gathering'),
+    'gatheringUntil', (select rouse.epoch_ms(min(l.blocked_until)) from lane l where l.blocked_by = 'gathering'),
     'retries', (select count(*) from rouse.redeliveries r join lane l on l.id = r.partition_id where r.group_id = p_group.id and not r.announced),
     'nextRetryAt', (select rouse.epoch_ms(min(r.due_at)) from rouse.redeliveries r join lane l on l.id = r.partition_id
                     where r.group_id = p_group.id and not r.announced),

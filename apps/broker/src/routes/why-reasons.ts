@@ -50,6 +50,8 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
     const text = `${inFlight} of at most ${limit} messages are being processed (maxInFlight): the next message is delivered when one of them is acknowledged or its lease expires. The first lease expires at ${firstExpiresAt}.`
     reasons.push({ code: 'in_flight_limit', text, inFlight, maxInFlight: limit, firstExpiresAt })
   }
+  const isRated = group.rateOpensAt !== null
+  reasons.push(...explainLimits(group, facts))
   for (const lane of group.held) reasons.push(explainHeld(lane))
   if (ready === 0 && group.behindLeases > 0) reasons.push(explainLeased(group))
   if (group.gatheringLanes > 0) {
@@ -63,8 +65,9 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
     const text = `${group.retries === 1 ? '1 message has' : `${group.retries} messages have`} failed and will be tried again, the next at ${nextRetryAt}.`
     reasons.push({ code: 'retry_later', text, count: group.retries, nextRetryAt })
   }
-  if (ready > 0 && !isAtLimit && !facts.paused) reasons.push(explainReady(group, options))
-  if (ready === 0 && group.behindLeases === 0 && inFlight > 0 && !isAtLimit) {
+  if (ready > 0 && !isAtLimit && !isRated && !facts.paused) reasons.push(explainReady(group, options))
+  const isWithheld = isAtLimit || group.fullLanes > 0 || group.ratedLanes > 0
+  if (ready === 0 && group.behindLeases === 0 && inFlight > 0 && !isWithheld) {
     const firstExpiresAt = iso(group.firstExpiresAt)
     const text = `Everything is delivered: ${messages(inFlight)} being processed. The first lease expires at ${firstExpiresAt}.`
     reasons.push({ code: 'in_progress', text, inFlight, firstExpiresAt, holder: group.holder })
@@ -74,6 +77,33 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
     reasons.push({ code: 'dead_letters', text, count: group.dead })
   }
   if (group.idle !== null) reasons.push(...explainIdle(group, group.idle, options))
+  return reasons
+}
+
+/** The limits that withhold messages: of the whole group, and of single partitions. */
+function explainLimits(group: GroupFacts, facts: QueueFacts): Reason[] {
+  const reasons: Reason[] = []
+  const name = JSON.stringify(group.consumerGroup)
+  const { ready, rateOpensAt, ratedLanes, fullLanes } = group
+  if (rateOpensAt !== null) {
+    const [limit, perMs, until] = [facts.rateLimit, facts.ratePerMs, iso(rateOpensAt)]
+    const text = `Group ${name} has got as many messages as it may, ${limit} in ${perMs} ms (rate): ${messages(ready)} waiting, and the next is delivered at ${until}.`
+    reasons.push({ code: 'rate_limit', text, limit, perMs, ready, until })
+  }
+  if (fullLanes > 0) {
+    const [limit, behind] = [facts.partitionInFlightMax, group.behindFull]
+    const firstExpiresAt = iso(group.firstExpiresAt)
+    const text = `Group ${name} holds as many messages of ${partitionCount(fullLanes)} as it may, ${limit} each (maxInFlightPerPartition): ${messages(behind)} waiting until one of them is acknowledged or its lease expires. The first lease expires at ${firstExpiresAt}.`
+    const more = { partitions: fullLanes, limit, behind, firstExpiresAt }
+    reasons.push({ code: 'partition_in_flight_limit', text, ...more })
+  }
+  if (ratedLanes > 0) {
+    const [limit, perMs] = [facts.partitionRateLimit, facts.partitionRatePerMs]
+    const [behind, until] = [group.behindRate, iso(group.ratedUntil)]
+    const text = `Group ${name} has got as many messages of ${partitionCount(ratedLanes)} as it may, ${limit} each in ${perMs} ms (partitionRate): ${messages(behind)} waiting, and the next is delivered at ${until}.`
+    const more = { partitions: ratedLanes, limit, perMs, behind, until }
+    reasons.push({ code: 'partition_rate_limit', text, ...more })
+  }
   return reasons
 }
 
@@ -182,8 +212,12 @@ function count(number: number): string {
   return number === 1 ? '1 message' : `${number} messages`
 }
 
-function partitions(count: number): string {
-  return count === 1 ? '1 partition is' : `${count} partitions are`
+function partitions(number: number): string {
+  return `${partitionCount(number)} ${number === 1 ? 'is' : 'are'}`
+}
+
+function partitionCount(number: number): string {
+  return number === 1 ? '1 partition' : `${number} partitions`
 }
 
 function times(count: number): string {

@@ -144,6 +144,58 @@ test('size_limit and in_flight_limit: maxSize and maxInFlight are reached', asyn
   ])
 })
 
+test('rate_limit: the group has used up its rate', async (t) => {
+  const queue = unique()
+  await configure(queue, { rate: { limit: 1, perMs: 60_000 }, ordering: 'none' })
+  await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  await api.pop(queue, '?consumerGroup=mail')
+  t.equal((await api.pop(queue, '?consumerGroup=mail')).status, 204)
+  t.match((await why(queue)).reasons, [
+    {
+      code: 'rate_limit',
+      consumerGroup: 'mail',
+      limit: 1,
+      perMs: 60_000,
+      ready: 1,
+      until: /Z$/,
+      text: /^Group "mail" .* 1 in 60000 ms \(rate\): 1 message is waiting, and the next is delivered at 20/,
+    },
+  ])
+})
+
+test('partition_in_flight_limit and partition_rate_limit: limits of a partition are reached', async (t) => {
+  const [full, rated] = [unique(), unique()]
+  await configure(full, { maxInFlightPerPartition: 1, ordering: 'none' })
+  await configure(rated, { partitionRate: { limit: 1, perMs: 60_000 }, ordering: 'none' })
+  for (const queue of [full, rated]) {
+    await api.push({ queue, payload: 1 }, { queue, payload: 2 }, { queue, payload: 3 })
+    await api.pop(queue, '?consumerGroup=mail')
+  }
+  t.match((await why(full)).reasons, [
+    {
+      code: 'partition_in_flight_limit',
+      consumerGroup: 'mail',
+      partitions: 1,
+      limit: 1,
+      behind: 2,
+      firstExpiresAt: /Z$/,
+      text: /^Group "mail" holds .*\(maxInFlightPerPartition\): 2 messages are waiting/,
+    },
+  ])
+  t.match((await why(rated)).reasons, [
+    {
+      code: 'partition_rate_limit',
+      consumerGroup: 'mail',
+      partitions: 1,
+      limit: 1,
+      perMs: 60_000,
+      behind: 2,
+      until: /Z$/,
+      text: /\(partitionRate\): 2 messages are waiting/,
+    },
+  ])
+})
+
 test('in_progress: all messages are leased', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })

@@ -38,6 +38,15 @@ export interface GroupFacts {
   readonly ready: number
   readonly leasedLanes: number
   readonly behindLeases: number
+  /** When the rate of the queue allows the group more messages; null: it does. */
+  readonly rateOpensAt: number | null
+  /** Partitions of which the group holds as many messages as it may, and the messages behind them. */
+  readonly fullLanes: number
+  readonly behindFull: number
+  /** Partitions whose rate is used up, until when, and the messages behind them. */
+  readonly ratedLanes: number
+  readonly ratedUntil: number | null
+  readonly behindRate: number
   readonly heldLanes: number
   /** The lanes that have the most messages behind their failed message. */
   readonly held: readonly HeldLane[]
@@ -57,6 +66,11 @@ export interface QueueFacts {
   readonly sizeMax: number
   readonly size: number | null
   readonly inFlightMax: number
+  readonly partitionInFlightMax: number
+  readonly rateLimit: number
+  readonly ratePerMs: number
+  readonly partitionRateLimit: number
+  readonly partitionRatePerMs: number
   readonly windowMs: number
   /** If this database is a copy that was not adopted. */
   readonly copyOf: Original | null

@@ -21,6 +21,7 @@ import { tailVerb } from './commands/tail.ts'
 import { topVerb } from './commands/top.ts'
 import { whyVerb } from './commands/why.ts'
 import { defaultUrl } from './config.ts'
+import { version } from './version.ts'
 
 /** In the order of `rouse --help`: run, use, inspect, maintain. */
 // biome-ignore format: one line per purpose
@@ -34,6 +35,7 @@ const verbs = [
 export function createProgram(): Command {
   const program = new Command('rouse')
     .description('A clustered message queue on PostgreSQL.')
+    .version(version, '-V, --version', 'print the version')
     .option('-u, --url <url>', 'URL of a node or of the balancer (ROUSE_URL)', defaultUrl)
     .option('--token <key>', 'API key (ROUSE_TOKEN, ROUSE_TOKEN_FILE)')
     .option('--json', 'print compact JSON, also on a terminal')

@@ -68,8 +68,17 @@ export interface RouseErrorOptions {
   readonly cause?: unknown
 }
 
+/** Marks errors of every copy of this module: a program may load it both as ES module and as CommonJS. */
+const brand = Symbol.for('rouse.error')
+
 /** Every failure of this client. Branch on `code`. */
 export class RouseError extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    const isOfThisCopy = Function.prototype[Symbol.hasInstance].call(this, value)
+    return isOfThisCopy || (this === RouseError && Object(value)[brand] === true)
+  }
+
+  readonly [brand] = true
   override readonly name = 'RouseError'
   readonly code: ErrorCode
   /** The HTTP status; undefined if no server answered. */

@@ -1,6 +1,7 @@
--- Privileges: producers may call enqueue and ack_in, nothing else. This file is applied last. In earlier
+-- Privileges: producers may call enqueue, enqueue_many and ack_in, nothing else. This file is applied last. In earlier
 -- releases, enqueue existed only for payloads of type json. A role that was granted that function also gets
--- enqueue for text and for jsonb, because a call with a literal payload now resolves to the one for text.
+-- enqueue for text and for jsonb, because a call with a literal payload now resolves to the one for text, and
+-- enqueue_many.
 -- Parameters: none. Result: none. Locks: none.
 revoke execute on all functions in schema rouse from public;
 do $$
@@ -12,6 +13,7 @@ begin
     grant execute on function rouse.enqueue(text, text, text, interval, timestamptz, text, json, text) to rouse_producer;
     grant execute on function rouse.enqueue(text, json, text, interval, timestamptz, text, json, text) to rouse_producer;
     grant execute on function rouse.enqueue(text, jsonb, text, interval, timestamptz, text, jsonb, text) to rouse_producer;
+    grant execute on function rouse.enqueue_many(jsonb) to rouse_producer;
     grant execute on function rouse.ack_in(uuid, bigint, bigint) to rouse_producer;
     grant execute on function rouse.ack_in(text) to rouse_producer;
   end if;
@@ -22,5 +24,6 @@ begin
   loop
     execute format('grant execute on function rouse.enqueue(text, text, text, interval, timestamptz, text, json, text) to %s', v_role);
     execute format('grant execute on function rouse.enqueue(text, jsonb, text, interval, timestamptz, text, jsonb, text) to %s', v_role);
+    execute format('grant execute on function rouse.enqueue_many(jsonb) to %s', v_role);
   end loop;
 end $$;

@@ -20,7 +20,7 @@ export type { Lease, LeasedMessage, PopDemand, PopRequest, PopResult } from './d
 export { pop, popBytesMaxDefault } from './delivery/pop.ts'
 export type { NewMessage, PushedMessage, PushResult } from './delivery/push.ts'
 export { push } from './delivery/push.ts'
-export { ackIn, enqueue } from './delivery/sql-producers.ts'
+export { ackIn, enqueue, enqueueMany } from './delivery/sql-producers.ts'
 export type { CommittedTransaction, TransactionRequest } from './delivery/transaction.ts'
 export { transaction } from './delivery/transaction.ts'
 export type { Connections, Executor, Statement } from './executor.ts'

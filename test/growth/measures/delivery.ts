@@ -7,6 +7,7 @@ import {
   ackIn,
   type Executor,
   enqueue,
+  enqueueMany,
   extend,
   findHeld,
   type Lease,
@@ -113,6 +114,14 @@ export const delivery: readonly Measure[] = [
   {
     name: 'a message enqueued by SQL',
     call: (probe) => enqueue(probe, { queue: 'q00070', payload: '{}' }),
+  },
+  {
+    name: 'messages enqueued by one SQL call',
+    call: (probe) =>
+      enqueueMany(probe, [
+        { queue: 'q00070', payload: {} },
+        { queue: 'q00071', payload: {} },
+      ]),
   },
   { name: 'a pop from the hot queue', call: (probe) => popFrom(probe, { queue: 'hot' }) },
   {

@@ -4,6 +4,7 @@ import {
   ack,
   ackIn,
   enqueue,
+  enqueueMany,
   extend,
   type Lease,
   promoteDue,
@@ -200,24 +201,25 @@ test('a group whose in-flight limit was reached is woken when ack_in commits', a
 
 // Rule 18.
 
-test('a producer may call enqueue and ack_in, and access nothing else', async (t) => {
+test('a producer may call enqueue, enqueue_many and ack_in, and access nothing else', async (t) => {
   const { begin, lease, pool, rows, send, take } = await openStorage(t)
   await send('q', 'p', [1])
   const { leaseId } = await lease('q')
   const client = await begin()
   await client.query('set local role rouse_producer')
   await enqueue(client, { queue: 'q', partition: 'p', payload: '2', transactionId: 'k' })
+  await enqueueMany(client, [{ queue: 'q', partition: 'p', payload: 3 }])
   t.equal(await ackIn(client, leaseId), 1)
   await client.query('commit')
   await promoteDue(pool)
-  t.same(payloads(await take('q')), [2])
+  t.same(payloads(await take('q', { batch: 9 })), [2, 3])
 
   const functions = await rows<{ call: string; allowed: boolean }>(
     `select p.oid::regprocedure::text as call, has_function_privilege('rouse_producer', p.oid, 'execute') as allowed
      from pg_proc p where p.pronamespace = 'rouse'::regnamespace`,
   )
   const allowed = functions.filter((f) => f.allowed).map(({ call }) => call.replace(/\(.*/, ''))
-  t.same([...new Set(allowed)].toSorted(), ['rouse.ack_in', 'rouse.enqueue'])
+  t.same([...new Set(allowed)].toSorted(), ['rouse.ack_in', 'rouse.enqueue', 'rouse.enqueue_many'])
   const relations = await rows<{ name: string; allowed: boolean }>(
     `select c.relname as name, bool_or(has_table_privilege('rouse_producer', c.oid, p)) as allowed
      from pg_class c, unnest(array['select', 'insert', 'update', 'delete', 'truncate']) p

@@ -1,4 +1,4 @@
-// The two functions that users call inside their own transactions, on their own connections.
+// The functions that users call inside their own transactions, on their own connections.
 import { callRows, type Executor } from '../executor.ts'
 
 export interface EnqueueRequest {
@@ -35,6 +35,21 @@ export async function enqueue(executor: Executor, request: EnqueueRequest): Prom
     request.traceId ?? null,
   ])
   return rows[0]?.[0] as string
+}
+
+const enqueueManyCall = {
+  name: 'enqueue_many',
+  columns: 'enqueue_many',
+  parameters: ['jsonb'],
+}
+
+/** Enqueues several messages, each with the fields of an item of a push. Resolves to their ids, in order. */
+export async function enqueueMany(
+  executor: Executor,
+  messages: readonly Readonly<Record<string, unknown>>[],
+): Promise<string[]> {
+  const rows = await callRows(executor, enqueueManyCall, [JSON.stringify(messages)])
+  return rows.map(([id]) => id as string)
 }
 
 const ackInCall = { name: 'ack_in', columns: 'ack_in', parameters: ['uuid', 'bigint', 'bigint'] }

@@ -12,7 +12,8 @@ const signups = rouse.queue('signups')
 let left = 4
 const done = new Promise<void>((resolve) => {
   for (const group of ['mailer', 'audit']) {
-    signups.group(group).work(({ data }) => {
+    // Without `from`, a new group begins with messages that are pushed after its first request.
+    signups.group(group).work({ from: 'all' }, ({ data }) => {
       console.log(`${group}: ${data.user}`)
       left -= 1
       if (left === 0) resolve()

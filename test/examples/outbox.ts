@@ -8,6 +8,7 @@ interface Queues {
 }
 
 const [nodeUrl = '', databaseUrl] = process.argv.slice(2)
+const rouse = new Rouse<Queues>({ urls: nodeUrl })
 const database = new pg.Client({ connectionString: databaseUrl })
 await database.connect()
 await database.query('create table if not exists users (name text primary key)')
@@ -15,8 +16,7 @@ await database.query('create table if not exists users (name text primary key)')
 async function signUp(user: string, outcome: 'commit' | 'rollback'): Promise<void> {
   await database.query('begin')
   await database.query('insert into users values ($1)', [user])
-  const payload = JSON.stringify({ user })
-  await database.query('select rouse.enqueue($1, $2::json)', ['welcome', payload])
+  await rouse.queue('welcome').pushIn(database, { user })
   await database.query(outcome)
 }
 
@@ -24,7 +24,6 @@ await signUp('mallory', 'rollback')
 await signUp('ann', 'commit')
 await database.end()
 
-const rouse = new Rouse<Queues>({ urls: nodeUrl })
 for await (const message of rouse.queue('welcome').messages()) {
   console.log(`welcome, ${message.data.user}`)
   await message.ack() // explicit, because the loop ends here

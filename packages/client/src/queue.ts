@@ -1,10 +1,20 @@
 import { Consumer } from './consume/consumer.ts'
-import { readAnswer } from './consume/consumer-calls.ts'
 import type { Session } from './consume/session.ts'
 import { PartialPushError } from './push/partial-push-error.ts'
 import { chunksOf, type Pushed, requestItemsMax } from './push/push-buffer.ts'
-import { type PushEntry, type PushOptions, pushItemText } from './push/push-item.ts'
+import {
+  type PushCallOptions,
+  type PushEntry,
+  type PushOptions,
+  pushItemText,
+} from './push/push-item.ts'
+import type { CallOptions } from './resources/list.ts'
+import type { QueueOptions } from './resources/queue-options.ts'
+import { QueueAdmin, type QueueInfo, type WhyReason } from './resources/queues.ts'
 import { RouseError } from './rouse-error.ts'
+import { checkedBy } from './schema.ts'
+import type { SqlExecutor } from './sql/executor.ts'
+import { enqueueMany, type PushedIn, pushIn } from './sql/push-in.ts'
 
 export interface PushManyOptions {
   /**
@@ -12,15 +22,18 @@ export interface PushManyOptions {
    * false.
    */
   readonly chunked?: boolean | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A queue. As a consumer (`work`, `pop`, …) it uses the queue's default consumer group. */
 export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   readonly #session: Session
+  readonly #admin: QueueAdmin
 
   constructor(session: Session, name: string) {
     super(session, name, undefined)
     this.#session = session
+    this.#admin = new QueueAdmin(session.caller, name)
   }
 
   /** The consumer group of this name. Every group gets every message. */
@@ -31,9 +44,12 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   /**
    * Resolves when the message is stored. Concurrent pushes to a queue share requests and stay in order.
    */
-  async push(payload: Data, options: PushOptions = {}): Promise<Pushed> {
+  async push(payload: Data, options: PushCallOptions = {}): Promise<Pushed> {
     this.#session.checkOpen()
-    return await this.#session.pushes.push(this.name, this.#item(payload, options))
+    const checked = this.#check(payload)
+    if (checked instanceof Promise) await checked
+    const item = this.#item(payload, options)
+    return await this.#session.pushes.push(this.name, item, options.signal)
   }
 
   /**
@@ -44,11 +60,12 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
    */
   async pushMany(
     entries: readonly PushEntry<Data>[],
-    { chunked = false }: PushManyOptions = {},
+    { chunked = false, signal }: PushManyOptions = {},
   ): Promise<Pushed[]> {
     const { pushes, keys: memory } = this.#session
     this.#session.checkOpen()
     if (!chunked) checkCount(entries.length)
+    for (const { payload } of entries) await this.#check(payload)
     const keys = memory.keysOf(this.name, entries)
     const items = entries.map(({ payload, ...options }, i) =>
       this.#item(payload, { ...options, dedupeKey: keys[i] }),
@@ -56,7 +73,7 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     const stored: Pushed[] = []
     try {
       for (const chunk of chunked ? chunksOf(items) : [items]) {
-        if (chunk.length > 0) stored.push(...(await pushes.pushTogether(this.name, chunk)))
+        if (chunk.length > 0) stored.push(...(await pushes.pushTogether(this.name, chunk, signal)))
       }
     } catch (error) {
       memory.failed(this.name, entries, keys)
@@ -71,13 +88,68 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     return stored
   }
 
+  /**
+   * Stores the message in your own PostgreSQL transaction, with `rouse.enqueue`: it is delivered after COMMIT,
+   * and never after ROLLBACK. `@rouse/client/sql` has executors for Kysely, Drizzle, Knex, Prisma and others.
+   */
+  async pushIn(executor: SqlExecutor, payload: Data, options: PushOptions = {}): Promise<PushedIn> {
+    await this.#check(payload)
+    return await pushIn(executor, this.name, payload, this.#session.traced(options))
+  }
+
+  /** Stores up to 10,000 messages in your own transaction, with one statement, in this order. */
+  async pushManyIn(
+    executor: SqlExecutor,
+    entries: readonly PushEntry<Data>[],
+  ): Promise<PushedIn[]> {
+    for (const { payload } of entries) await this.#check(payload)
+    return await enqueueMany(
+      executor,
+      entries.map((entry) => ({ ...this.#session.traced(entry), ...entry, queue: this.name })),
+    )
+  }
+
   /** Sets options of the queue and creates it if necessary. Resolves to all options. */
   async configure(
-    options: Readonly<Record<string, unknown>>,
+    options: QueueOptions,
+    call: CallOptions = {},
   ): Promise<Readonly<Record<string, unknown>>> {
-    const body = JSON.stringify({ queue: this.name, options })
-    const answer = await this.#session.caller.call({ method: 'POST', path: '/configure', body })
-    return readAnswer<{ options: Record<string, unknown> }>(answer).options
+    return await this.#admin.configure(options, call)
+  }
+
+  /** The queue's options and figures. Rejects with `not_found` if it does not exist. */
+  async info(call: CallOptions = {}): Promise<QueueInfo> {
+    return await this.#admin.info(call)
+  }
+
+  /** Why no message is delivered, in words. */
+  async why(call: CallOptions = {}): Promise<readonly WhyReason[]> {
+    return await this.#admin.why(call)
+  }
+
+  /** Stops delivery until `resume`. */
+  async pause(call: CallOptions = {}): Promise<void> {
+    await this.#admin.post('pause', call)
+  }
+
+  async resume(call: CallOptions = {}): Promise<void> {
+    await this.#admin.post('resume', call)
+  }
+
+  /** Deletes all messages of the queue. */
+  async purge(call: CallOptions = {}): Promise<void> {
+    await this.#admin.post('purge', call)
+  }
+
+  /** Deletes the queue and its messages. */
+  async delete(call: CallOptions = {}): Promise<void> {
+    await this.#admin.delete(call)
+  }
+
+  /** Resolves, or returns, if the payload matches the queue's schema. */
+  #check(payload: unknown): unknown {
+    const schema = this.#session.schemas[this.name]
+    return schema === undefined ? undefined : checkedBy(schema, payload)
   }
 
   #item(payload: unknown, options: PushOptions): string {

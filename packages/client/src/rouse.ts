@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { createTransport } from '#transport'
 import { readAnswer } from './consume/consumer-calls.ts'
 import { errorOfAnswer } from './consume/failure.ts'
@@ -5,12 +6,19 @@ import { Session } from './consume/session.ts'
 import { type Duration, parseDuration } from './duration.ts'
 import { Caller, type Token } from './http/caller.ts'
 import type { Transport } from './http/transport.ts'
+import type { Logger } from './logging.ts'
 import { PushBuffer, type Pushed } from './push/push-buffer.ts'
 import { Queue } from './queue.ts'
 import { createIdSource, systemRandom } from './randomness.ts'
+import { DeadLetters } from './resources/dead-letters.ts'
+import { Groups } from './resources/groups.ts'
+import { listQueues, type QueueFilter, type QueueInfo } from './resources/queues.ts'
+import { Schedules } from './resources/schedules.ts'
 import { RouseError } from './rouse-error.ts'
+import type { StandardSchema } from './schema.ts'
 
-export interface RouseOptions {
+// biome-ignore lint/suspicious/noExplicitAny: without declared queues, payloads are untyped
+export interface RouseOptions<Queues extends object = any> {
   /** The nodes. Calls are distributed over them and fail over to another node. */
   readonly urls: string | readonly string[]
   /**
@@ -31,6 +39,18 @@ export interface RouseOptions {
   readonly bufferMax?: number | undefined
   /** Returns the current W3C trace context; called at every push. */
   readonly traceparent?: (() => string | undefined) | undefined
+  /**
+   * Receives failures that no caller sees, such as those of handlers: `console`, or a logger with the same
+   * methods. Without it, each distinct failure is one line on the console.
+   */
+  readonly logger?: Logger | undefined
+  /**
+   * A schema for payloads of a queue, of any library that follows Standard Schema. A push with another payload
+   * rejects with `invalid_payload`; a delivered message with one becomes a dead letter.
+   */
+  readonly schemas?:
+    | { readonly [Name in keyof Queues]?: StandardSchema<Queues[Name]> | undefined }
+    | undefined
   /** Replaces the platform's HTTP client. */
   readonly transport?: Transport | undefined
 }
@@ -40,10 +60,13 @@ const defaults = { timeout: '10s', retryFor: '30s', bufferMax: 10_000 } as const
 /** A client of a Rouse cluster. `Queues` maps each queue to its payload type. */
 // biome-ignore lint/suspicious/noExplicitAny: without declared queues, payloads are untyped
 export class Rouse<Queues extends object = Record<string, any>> {
+  readonly schedules: Schedules<Queues>
+  readonly deadLetters: DeadLetters<Queues>
+  readonly groups: Groups<Queues>
   readonly #transport: Transport
   readonly #session: Session
 
-  constructor(options: RouseOptions) {
+  constructor(options: RouseOptions<Queues>) {
     this.#transport = options.transport ?? createTransport()
     const caller = new Caller({
       urls: typeof options.urls === 'string' ? [options.urls] : options.urls,
@@ -61,12 +84,22 @@ export class Rouse<Queues extends object = Record<string, any>> {
         messagesMax: options.bufferMax ?? defaults.bufferMax,
       }),
       newId: createIdSource(),
+      logger: options.logger,
+      schemas: options.schemas ?? {},
       traceparent: options.traceparent,
     })
+    this.schedules = new Schedules(caller)
+    this.deadLetters = new DeadLetters(caller)
+    this.groups = new Groups(caller)
   }
 
   queue<Name extends keyof Queues & string>(name: Name): Queue<Queues[Name], Queues> {
     return new Queue(this.#session, name)
+  }
+
+  /** The queues of the cluster, with their figures. */
+  queues(filter: QueueFilter = {}): AsyncGenerator<QueueInfo, undefined> {
+    return listQueues(this.#session.caller, filter)
   }
 
   /** Resolves when every pending push is answered, successfully or not. */
@@ -78,6 +111,10 @@ export class Rouse<Queues extends object = Record<string, any>> {
   async close(): Promise<void> {
     await this.#session.close()
     this.#transport.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 }
 

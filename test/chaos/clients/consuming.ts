@@ -66,7 +66,7 @@ export async function workBySdk(
 ): Promise<void> {
   const named = client.sdk().queue(queue)
   const consumer = group === undefined ? named : named.group(group)
-  const worker = consumer.work({ lease: `${leaseSeconds}s`, ...options }, () => {})
+  const worker = consumer.work({ lease: `${leaseSeconds}s`, from: 'all', ...options }, () => {})
   await untilAborted(client.consuming)
   await worker.stop()
 }

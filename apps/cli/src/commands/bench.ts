@@ -58,7 +58,7 @@ async function run({ api, output, options }: VerbSession<Options>): Promise<Benc
   const record = new BenchRecord(options.partitions)
   const fill = 'x'.repeat(options.size)
   const group = queue.group(`bench-${randomUUID()}`)
-  const worker = group.work({ concurrency: options.inFlight }, async (message) => {
+  const worker = group.work({ concurrency: options.inFlight, from: 'all' }, async (message) => {
     record.received(message.data.n, performance.now() - message.data.sentAt)
   })
   const endsAt = performance.now() + options.seconds

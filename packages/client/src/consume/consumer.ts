@@ -2,16 +2,24 @@
 
 import { type Duration, parseDuration } from '../duration.ts'
 import { type PushTo, pushItemText } from '../push/push-item.ts'
-import { RouseError } from '../rouse-error.ts'
+import { isRouseError, RouseError } from '../rouse-error.ts'
+import { checkedBy, type StandardSchema } from '../schema.ts'
 import { leaseLost } from './ack-sender.ts'
 import { type Ack, type AckOutcome, ConsumerCalls } from './consumer-calls.ts'
 import type { BatchHandler, Context, Handler } from './context.ts'
+import { Discard } from './ending-errors.ts'
 import { ackOf, deadLetteredFor, failedBy } from './held.ts'
 import type { Job } from './job.ts'
 import type { Message } from './message.ts'
 import { type MessageStream, streamMessages } from './message-stream.ts'
 import type { Session } from './session.ts'
-import { type BatchOptions, readLease, readWorkOptions, type WorkOptions } from './work-options.ts'
+import {
+  type BatchOptions,
+  readLease,
+  readWorkOptions,
+  type WorkOptions,
+  type WorkSettings,
+} from './work-options.ts'
 import { Worker } from './worker.ts'
 
 export interface PopOptions {
@@ -88,7 +96,7 @@ export class Consumer<Data, Queues> {
       waitMs: parseDuration(wait, 'wait'),
       leaseSeconds: lease === undefined ? undefined : readLease(lease),
       autoAck: options.autoAck,
-      from: options.from,
+      from: options.from ?? this.#fromDefault,
       signal: options.signal,
     })
     return [...messages]
@@ -117,9 +125,18 @@ export class Consumer<Data, Queues> {
     await this.#send([ackOf(message, { status: 'retry', delayMs })])
   }
 
-  /** Fails the attempt: the queue's retry options decide when, or whether, the message is redelivered. */
-  async fail(message: Message<Data>, error: unknown): Promise<void> {
-    await this.#send([ackOf(message, failedBy(error))])
+  /**
+   * Fails the attempt: the queue's retry options decide when, or whether, the message is redelivered. `delay`
+   * replaces their delay.
+   */
+  async fail(
+    message: Message<Data>,
+    error: unknown,
+    options: { readonly delay?: Duration | undefined } = {},
+  ): Promise<void> {
+    const { delay } = options
+    const delayMs = delay === undefined ? {} : { delayMs: parseDuration(delay, 'delay') }
+    await this.#send([ackOf(message, { ...failedBy(error), ...delayMs })])
   }
 
   async deadLetter(message: Message<Data>, reason = 'rejected by the consumer'): Promise<void> {
@@ -148,17 +165,31 @@ export class Consumer<Data, Queues> {
     onStopping?: () => void,
   ): Worker {
     this.#session.checkOpen()
-    const settings = readWorkOptions(options, batch)
+    const from = options.from ?? this.#fromDefault
+    const report = this.#session.reporterOf(this.name)
+    const settings = readWorkOptions({ ...options, from }, batch, report)
+    const schema = this.#session.schemas[this.name]
     const worker = new Worker({
       calls: this.#calls(options.partition),
       settings,
-      handle,
+      handle:
+        schema === undefined
+          ? handle
+          : async (job) => {
+              await checkData(job, schema, settings.onError)
+              return await handle(job)
+            },
       onStopping,
       onStopped: () => this.#session.remove(worker),
     })
     this.#session.add(worker)
     worker.start()
     return worker
+  }
+
+  /** A misspelt name must not get every message that is kept. */
+  get #fromDefault(): 'new' | undefined {
+    return this.#group === undefined ? undefined : 'new'
   }
 
   #calls(partition?: string): ConsumerCalls<Data> {
@@ -172,6 +203,24 @@ export class Consumer<Data, Queues> {
 
 function listOf<Item>(items: Item | readonly Item[]): readonly Item[] {
   return Array.isArray(items) ? (items as readonly Item[]) : [items as Item]
+}
+
+/** A message that does not match its schema never will: it becomes a dead letter. */
+async function checkData(
+  job: Job,
+  schema: StandardSchema,
+  onError: WorkSettings['onError'],
+): Promise<void> {
+  for (const held of job.messages) {
+    const { message } = held
+    try {
+      held.message = { ...message, data: await checkedBy(schema, message.data) }
+    } catch (error) {
+      if (!isRouseError(error, 'invalid_payload')) throw error
+      if (job.messages.length === 1) onError(error, { kind: 'handler', message })
+      throw new Discard(error.message, { cause: error, code: error.code })
+    }
+  }
 }
 
 function expectAccepted(outcome: AckOutcome): void {

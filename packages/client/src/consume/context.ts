@@ -1,11 +1,7 @@
 import type { Duration } from '../duration.ts'
 import type { PushTo } from '../push/push-item.ts'
+import type { SqlExecutor } from '../sql/executor.ts'
 import type { Message } from './message.ts'
-
-/** Runs SQL in your own transaction: a client of `pg`, or any object with the same `query`. */
-export interface SqlExecutor {
-  query(text: string, values: unknown[]): PromiseLike<unknown>
-}
 
 /** What a handler can do besides returning (acknowledge) and throwing (retry after the queue's delay). */
 export interface Context<Queues> {
@@ -21,6 +17,8 @@ export interface Context<Queues> {
   ackIn(executor: SqlExecutor): Promise<void>
   /** Returns the message to the queue without charging the attempt. */
   retry(options?: { readonly delay?: Duration | undefined }): Promise<void>
+  /** Delivers the message again after the delay, without charging the attempt. */
+  snooze(delay: Duration): Promise<void>
   /** Makes the message a dead letter, because a retry would not help. */
   deadLetter(reason?: string): Promise<void>
 }
@@ -40,6 +38,10 @@ export interface BatchContext<Queues> {
     readonly messages?: readonly Message[] | undefined
     readonly delay?: Duration | undefined
   }): Promise<void>
+  snooze(
+    delay: Duration,
+    options?: { readonly messages?: readonly Message[] | undefined },
+  ): Promise<void>
   deadLetter(
     reason?: string,
     options?: { readonly messages?: readonly Message[] | undefined },

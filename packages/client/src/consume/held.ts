@@ -1,4 +1,6 @@
 import type { Ack } from './consumer-calls.ts'
+import { isDiscard, isRetryIn } from './ending-errors.ts'
+import { errorCodeOf } from './error-code.ts'
 import type { Message } from './message.ts'
 
 /** The lease of one fetch. It covers all messages of the fetch; one renewal extends it for all of them. */
@@ -24,10 +26,12 @@ export interface AckIn {
 /** A delivered message until it is known to have ended. */
 // biome-ignore lint/suspicious/noExplicitAny: only handlers know the type of the data
 export interface Held<Data = any> {
-  readonly message: Message<Data>
+  message: Message<Data>
   readonly lease: HeldLease
   /** True once it is decided how the message ends. Further acks are then refused. */
   settled: boolean
+  /** How the message ends, once that is decided by the handler's call or its result. */
+  ending: Ending | undefined
   /** Acknowledged by this ackIn call, in the handler's transaction, which may still be rolled back. */
   ackedIn: AckIn | undefined
 }
@@ -41,31 +45,17 @@ export function ackOf(message: Message, ending: Ending): Ack {
   return { transactionId, partitionId, leaseId: leaseId ?? '', ...ending }
 }
 
-/**
- * For ackIn. Always in the same order, so that two handlers with messages of the same leases do not deadlock.
- * The `leaseId` of release 0.1.0 was what is now the receipt.
- */
-export function receiptsOf(messages: readonly Held[]): string[] {
-  const receipts = messages.map(({ message }) => {
-    const { receipt, leaseId } = message as Partial<Message>
-    return receipt ?? leaseId ?? ''
-  })
-  return receipts.sort((a, b) => (a < b ? -1 : 1))
-}
-
 const errorCharsMax = 2_000
-const errorCodeCharsMax = 80
 
 /** A handler threw: the attempt failed, and this error is stored with it. */
 export function failedBy(error: unknown): Ending {
-  const { message, code, name } = (error instanceof Error ? error : {}) as Partial<
-    Error & { code: unknown }
-  >
-  const kind = typeof code === 'string' && code !== '' ? code : name
+  if (isDiscard(error)) return deadLetteredFor(error.message, error.code)
+  const cause = isRetryIn(error) ? (error.cause ?? error) : error
   return {
     status: 'failed',
-    error: clip(message ?? String(error), errorCharsMax),
-    ...(kind === undefined ? {} : { errorCode: clip(kind, errorCodeCharsMax) }),
+    error: clip(cause instanceof Error ? cause.message : String(cause), errorCharsMax),
+    errorCode: errorCodeOf(cause),
+    ...(isRetryIn(error) ? { delayMs: error.delayMs } : {}),
   }
 }
 
@@ -79,8 +69,8 @@ export const rolledBack: Ending = {
   errorCode: 'ack_in_rolled_back',
 }
 
-export function deadLetteredFor(reason: string): Ending {
-  return { status: 'dlq', error: clip(reason, errorCharsMax), errorCode: 'dead_lettered' }
+export function deadLetteredFor(reason: string, errorCode = 'dead_lettered'): Ending {
+  return { status: 'dlq', error: clip(reason, errorCharsMax), errorCode }
 }
 
 function clip(text: string, charsMax: number): string {

@@ -2,32 +2,27 @@
 
 import { nowMs, pause } from '../clock.ts'
 import { RouseError } from '../rouse-error.ts'
+import type { SqlExecutor } from '../sql/executor.ts'
+import { ackIn } from '../sql/push-in.ts'
 import { type AckSender, leaseLost } from './ack-sender.ts'
 import { Backlog } from './backlog.ts'
 import type { Ack, AckOutcome } from './consumer-calls.ts'
-import type { SqlExecutor } from './context.ts'
-import {
-  ackOf,
-  type Ending,
-  failedBy,
-  type Held,
-  type HeldLease,
-  receiptsOf,
-  rolledBack,
-} from './held.ts'
+import { isDiscard, isRetryIn } from './ending-errors.ts'
+import { ackOf, type Ending, failedBy, type Held, type HeldLease, rolledBack } from './held.ts'
 import { Job } from './job.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { Prefetch } from './prefetch.ts'
 import { holdsOthers, isOrdered, type QueueOrder, safeOrder } from './queue-order.ts'
-import { ackInStatement } from './statements.ts'
 import type { WorkSettings } from './work-options.ts'
+import type { Events } from './worker-events.ts'
 
 export interface JobRunnerOptions {
   readonly settings: WorkSettings
   readonly handle: (job: Job) => unknown
   readonly acks: AckSender
   readonly keeper: LeaseKeeper
+  readonly events: Events
   readonly transact: (acks: readonly Ack[], items: readonly string[]) => Promise<AckOutcome>
   /** Whether the message is completed on the server. */
   readonly isCompleted: (message: Message) => Promise<boolean>
@@ -159,8 +154,9 @@ export class JobRunner {
   }
 
   #open(messages: readonly Held[]): Job {
-    const job = new Job(messages, this)
+    const job = new Job(messages, this, nowMs())
     this.#jobs.add(job)
+    this.#options.events.begun(job)
     return job
   }
 
@@ -176,6 +172,7 @@ export class JobRunner {
   #returned(job: Job): Promise<unknown> | undefined {
     this.#jobs.delete(job)
     this.#endOpen(job, completed)
+    this.#options.events.ended(job, nowMs())
     return this.#checkAckIn(job, completed)
   }
 
@@ -186,17 +183,20 @@ export class JobRunner {
     let ending: Ending = givesBack ? { status: 'retry' } : failedBy(error)
     if (!givesBack) {
       const message = messages.length === 1 ? messages[0]?.message : undefined
-      this.#options.settings.onError(error, { kind: 'handler', message })
+      if (!isRetryIn(error) && !isDiscard(error)) {
+        this.#options.settings.onError(error, { kind: 'handler', message })
+      }
       if (messages.length > 1) await this.#reopen(job)
     }
     this.#jobs.delete(job)
-    if (ending.status === 'failed' && job.open.length > 1) {
+    if (ending.status !== 'retry' && job.open.length > 1) {
       if (!this.#stopped) return true
       ending = { status: 'retry' }
     }
     this.#endOpen(job, ending)
+    this.#options.events.ended(job, nowMs(), error)
     // In a failed batch the bad message is unknown, so messages acknowledged by ackIn are not charged.
-    const isBlamed = ending.status !== 'failed' || messages.length === 1
+    const isBlamed = ending.status === 'retry' || messages.length === 1
     await this.#checkAckIn(job, isBlamed ? ending : { status: 'retry' })
     return false
   }
@@ -260,6 +260,7 @@ export class JobRunner {
   #endOpen(job: Job, ending: Ending): void {
     for (const held of job.messages) {
       if (held.settled) continue
+      held.ending = ending
       if (held.lease.lost) held.settled = true
       else this.#options.acks.add(held, ending)
       this.#holdBack(held, ending)
@@ -272,6 +273,7 @@ export class JobRunner {
       (held) =>
         new Promise<void>((resolve, reject) => {
           if (held.lease.lost) return reject(leaseLost())
+          held.ending = ending
           this.#options.acks.add(held, ending, (error) => {
             if (error === undefined) resolve()
             else reject(error)
@@ -297,7 +299,10 @@ export class JobRunner {
       for (const held of messages) held.settled = false
       throw error
     }
-    for (const held of messages) keeper.ended(held.lease)
+    for (const held of messages) {
+      held.ending = completed
+      keeper.ended(held.lease)
+    }
   }
 
   /** Acknowledges in the handler's transaction. The result is known after the handler has ended. */
@@ -305,15 +310,12 @@ export class JobRunner {
     if (messages.length === 0) return
     if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
     for (const { lease } of messages) lease.hasAckIn = true
-    try {
-      await executor.query(ackInStatement, [receiptsOf(messages)])
-    } catch (error) {
-      if ((error as { code?: unknown } | undefined)?.code === 'RS409') throw leaseLost(error)
-      throw error
-    }
+    const delivered = messages.map(({ message }) => message)
+    await ackIn(executor, delivered)
     const ackedIn = { messages }
     for (const held of messages) {
       held.ackedIn = ackedIn
+      held.ending = completed
       held.settled = true
     }
   }

@@ -1,8 +1,9 @@
 // One handler call: its messages, its signal, and its decisions about them.
 
-import { parseDuration } from '../duration.ts'
+import { type Duration, parseDuration } from '../duration.ts'
 import { type PushOptions, pushItemText } from '../push/push-item.ts'
-import type { BatchContext, SqlExecutor } from './context.ts'
+import type { SqlExecutor } from '../sql/executor.ts'
+import type { BatchContext } from './context.ts'
 import { deadLetteredFor, type Ending, type Held } from './held.ts'
 import { type Message, traceparentOf } from './message.ts'
 
@@ -19,11 +20,13 @@ export interface JobEndings {
 // biome-ignore lint/suspicious/noExplicitAny: pushed payloads are typed where the handler is declared
 export class Job implements BatchContext<any> {
   readonly messages: readonly Held[]
+  readonly startedMs: number
   readonly #endings: JobEndings
   #controller: AbortController | undefined
   #aborted: { readonly reason: unknown } | undefined
 
-  constructor(messages: readonly Held[], endings: JobEndings) {
+  constructor(messages: readonly Held[], endings: JobEndings, startedMs: number) {
+    this.startedMs = startedMs
     this.messages = messages
     this.#endings = endings
   }
@@ -76,6 +79,13 @@ export class Job implements BatchContext<any> {
     const delay =
       options.delay === undefined ? {} : { delayMs: parseDuration(options.delay, 'delay') }
     await this.#endings.end(this.#named(options.messages), { status: 'retry', ...delay })
+  }
+
+  async snooze(
+    delay: Duration,
+    options: { readonly messages?: readonly Message[] | undefined } = {},
+  ) {
+    await this.retry({ ...options, delay })
   }
 
   async deadLetter(

@@ -111,6 +111,7 @@ function withContext<Data, Queues>(job: Job, onEnded: () => void): StreamedMessa
     ack: (options) => ended(job.ack(options)),
     ackIn: (executor) => ended(job.ackIn(executor)),
     retry: (options) => ended(job.retry(options)),
+    snooze: (delay) => ended(job.snooze(delay)),
     deadLetter: (reason) => ended(job.deadLetter(reason)),
   }
 }

@@ -11,11 +11,17 @@ export interface WorkOptions {
   readonly lease?: Duration | undefined
   /** Consumes only this partition. */
   readonly partition?: string | undefined
-  /** Where a new consumer group begins: with all stored messages (default), with new ones, or at a time. */
+  /**
+   * Where a consumer group begins that does not exist yet: with all stored messages, with new ones, or at a
+   * time. Default: `new` for a named group. The queue's default group always begins with all.
+   */
   readonly from?: 'all' | 'new' | Date | undefined
   /** Handles one message of a partition at a time. Default: as the queue's `ordering` requires. */
   readonly ordered?: boolean | undefined
-  /** Receives errors that no caller sees: errors of handlers, lost leases, an unreachable cluster. */
+  /**
+   * Receives errors that no caller sees: errors of handlers, lost leases, an unreachable cluster. Default: the
+   * client's `logger`; without one, one line on the console for each distinct failure.
+   */
   readonly onError?: ((error: unknown, about: ErrorAbout) => void) | undefined
 }
 
@@ -44,7 +50,11 @@ const concurrencyMax = 10_000
 const batchMax = 1_000
 const leaseSecondsMax = 86_400
 
-export function readWorkOptions(options: WorkOptions, batch: number): WorkSettings {
+export function readWorkOptions(
+  options: WorkOptions,
+  batch: number,
+  report: WorkSettings['onError'],
+): WorkSettings {
   return {
     concurrency: integer('concurrency', options.concurrency ?? 10, 1, concurrencyMax),
     batch: integer('batch', batch, 1, batchMax),
@@ -55,7 +65,7 @@ export function readWorkOptions(options: WorkOptions, batch: number): WorkSettin
     leaseSeconds: readLease(options.lease ?? leaseDefault),
     from: options.from,
     ordered: options.ordered,
-    onError: options.onError ?? (() => {}),
+    onError: options.onError ?? report,
   }
 }
 

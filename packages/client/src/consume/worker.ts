@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // Fetches messages, runs handlers, and acknowledges. Handlers wait for none of these requests.
 //
 // A fetch also carries the acknowledgements that are pending when it is sent. The server applies them, and
@@ -18,6 +19,7 @@ import { systemRandom } from '../randomness.ts'
 import { RouseError } from '../rouse-error.ts'
 import { AckSender, leaseLost, type PendingAck } from './ack-sender.ts'
 import { type ConsumerCalls, requestAcksMax } from './consumer-calls.ts'
+import { FetchHold } from './fetch-hold.ts'
 import { ackOf, type Held, type HeldLease } from './held.ts'
 import type { Job } from './job.ts'
 import { JobRunner } from './job-runner.ts'
@@ -25,6 +27,7 @@ import { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { givenOrder, orderOf, type QueueOrder, safeOrder } from './queue-order.ts'
 import type { WorkSettings } from './work-options.ts'
+import { Events, reportedTo, type WorkerEvents } from './worker-events.ts'
 
 export interface WorkerOptions {
   // biome-ignore lint/suspicious/noExplicitAny: only the handler knows the type of the data
@@ -44,8 +47,6 @@ const carryingMs = 1_000
 const carryingSlackMs = 1_000
 /** How long acknowledgements are sent separately after such a fetch failed: a lock may delay them. */
 const carryPauseMs = 5_000
-/** How long a fetch is held back at most. */
-const holdMs = 5
 /** After a fetch with this many messages, the next one is held back. */
 const gatherMin = 32
 const fetchMax = 1_000
@@ -62,6 +63,7 @@ const refusalsMax = 100
 export class Worker {
   readonly #calls: WorkerOptions['calls']
   readonly #settings: WorkSettings
+  readonly #events: Events
   readonly #keeper: LeaseKeeper
   readonly #acks: AckSender
   readonly #runner: JobRunner
@@ -84,12 +86,13 @@ export class Worker {
   #lastCount = 0
   /** No fetch carries acknowledgements before this time. */
   #carryFromMs = 0
-  /** Set while the next fetch is held back. */
-  #hold: { isOver: boolean; readonly timer: ReturnType<typeof setTimeout> } | undefined
+  readonly #hold = new FetchHold(() => this.#scheduleRequests())
   #talking = false
   #stopping: Promise<void> | undefined
 
-  constructor({ calls, settings, handle, onStopping, onStopped }: WorkerOptions) {
+  constructor({ calls, settings: given, handle, onStopping, onStopped }: WorkerOptions) {
+    this.#events = new Events((error) => given.onError(error, { kind: 'handler' }))
+    const settings = reportedTo(this.#events, given)
     this.#calls = calls
     this.#onStopping = onStopping ?? (() => {})
     this.#onStopped = onStopped
@@ -123,10 +126,23 @@ export class Worker {
       handle,
       acks: this.#acks,
       keeper: this.#keeper,
+      events: this.#events,
       transact: (acks, items) => calls.transact(acks, items),
       isCompleted: (message) => calls.isCompleted(message, { signal }),
       onChange: () => this.#scheduleRequests(),
     })
+  }
+
+  /** Calls the listener at each event of this name, until the returned function is called. */
+  on<Name extends keyof WorkerEvents>(
+    name: Name,
+    listener: (event: WorkerEvents[Name]) => void,
+  ): () => void {
+    return this.#events.on(name, listener)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
   }
 
   start(): void {
@@ -163,6 +179,7 @@ export class Worker {
     await sent
     this.#keeper.stop()
     this.#onStopped()
+    this.#events.emit('stopped', {})
   }
 
   /** Resolves when no fetch is in flight and the messages of the last fetch are released. */
@@ -235,7 +252,9 @@ export class Worker {
 
   #sendRequests(): void {
     const batch = Math.min(this.#runner.wanted, fetchMax)
-    const fetches = this.#fetching === undefined && batch > 0 && !this.#isHeld()
+    const gathers = this.#acks.hasWhole || this.#lastCount >= gatherMin
+    const fetches =
+      this.#fetching === undefined && batch > 0 && !this.#hold.isHeld(gathers && !this.#hasMore)
     const acks = fetches ? this.#takeCarried() : []
     this.#acks.send(requestAcksMax, () => this.#scheduleRequests())
     if (!fetches) return
@@ -250,26 +269,6 @@ export class Worker {
     if (this.#hasMore) return this.#acks.takeLoose(requestAcksMax, 'returns')
     if (this.#acks.hasWhole || nowMs() < this.#carryFromMs) return []
     return this.#acks.takeLoose(requestAcksMax, 'waits')
-  }
-
-  /** Whether the next fetch is still held back. */
-  #isHeld(): boolean {
-    const gathers = this.#acks.hasWhole || this.#lastCount >= gatherMin
-    if (!gathers || this.#hasMore || this.#hold?.isOver === true) {
-      clearTimeout(this.#hold?.timer)
-      this.#hold = undefined
-      return false
-    }
-    if (this.#hold !== undefined) return true
-    const hold = {
-      isOver: false,
-      timer: setTimeout(() => {
-        hold.isOver = true
-        this.#scheduleRequests()
-      }, holdMs),
-    }
-    this.#hold = hold
-    return true
   }
 
   async #fetch(batch: number, acks: readonly PendingAck[]): Promise<void> {
@@ -331,6 +330,7 @@ export class Worker {
       message,
       lease,
       settled: false,
+      ending: undefined,
       ackedIn: undefined,
     }))
     if (!this.#isLeaving && !this.#runner.knowsOrder) this.#runner.learn(await this.#readOrder())

@@ -12,7 +12,7 @@ import { type Node, Nodes } from './nodes.ts'
 import type { Transport, TransportAnswer } from './transport.ts'
 
 export interface Call {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Below `/api/v1`, with the query string. */
   readonly path: string
   readonly body?: string | undefined

@@ -55,27 +55,52 @@ export class PushBuffer {
   }
 
   /** Resolves when the item is stored. */
-  push(queue: string, item: string): Promise<Pushed> {
-    return new Promise((resolve, reject) => {
-      this.#add(queue, {
-        items: [item],
-        chars: item.length,
-        resolve: (pushed, at) => resolve(pushed[at] as Pushed),
-        reject,
-      })
-    })
+  push(queue: string, item: string, signal?: AbortSignal): Promise<Pushed> {
+    return this.#call(queue, [item], signal, (pushed, at) => pushed[at] as Pushed)
   }
 
   /** Stores the items together: at most `requestItemsMax`. Resolves when they are stored. */
-  pushTogether(queue: string, items: readonly string[]): Promise<Pushed[]> {
+  pushTogether(queue: string, items: readonly string[], signal?: AbortSignal): Promise<Pushed[]> {
+    return this.#call(queue, items, signal, (pushed, at) => pushed.slice(at, at + items.length))
+  }
+
+  #call<Result>(
+    queue: string,
+    items: readonly string[],
+    signal: AbortSignal | undefined,
+    resultOf: (pushed: readonly Pushed[], at: number) => Result,
+  ): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#add(queue, {
+      signal?.throwIfAborted()
+      const call: PushCall = {
         items,
         chars: items.reduce((sum, item) => sum + item.length, 0),
-        resolve: (pushed, at) => resolve(pushed.slice(at, at + items.length)),
-        reject,
-      })
+        resolve(pushed, at) {
+          signal?.removeEventListener('abort', abort)
+          resolve(resultOf(pushed, at))
+        },
+        reject(error) {
+          signal?.removeEventListener('abort', abort)
+          reject(error)
+        },
+      }
+      const abort = (): void => {
+        this.#remove(queue, call)
+        call.reject(signal?.reason)
+      }
+      signal?.addEventListener('abort', abort)
+      this.#add(queue, call)
     })
+  }
+
+  /** Removes a push that waits. One that was sent stays until its answer. */
+  #remove(queue: string, call: PushCall): void {
+    const pending = this.#pending.get(queue)
+    const index = pending?.waiting.indexOf(call) ?? -1
+    if (index < 0) return
+    pending?.waiting.splice(index, 1)
+    this.#messages -= call.items.length
+    this.#chars -= call.chars
   }
 
   #add(queue: string, call: PushCall): void {

@@ -19,6 +19,34 @@ export interface PushOptions {
   readonly traceparent?: string | undefined
 }
 
+/** Options of one push that are not part of the message. */
+export interface PushCallOptions extends PushOptions {
+  /**
+   * Stops waiting: the push rejects with the signal's reason. A message that was already sent may still be
+   * stored.
+   */
+  readonly signal?: AbortSignal | undefined
+}
+
+const optionNames = new Set([
+  'partition',
+  'delay',
+  'runAt',
+  'dedupeKey',
+  'headers',
+  'traceId',
+  'traceparent',
+  'signal',
+])
+
+/** Without types, a misspelt option would change what happens without a word. */
+export function checkOptionNames(options: object): void {
+  const unknown = Object.keys(options).find((name) => !optionNames.has(name))
+  if (unknown === undefined) return
+  const names = [...optionNames].join(', ')
+  throw new RouseError('unknown_field', `unknown option ${unknown}; the options are ${names}`)
+}
+
 /** A message and its queue, typed by the queue map. */
 export type PushTo<Queues> = {
   [Name in keyof Queues & string]: PushOptions & {
@@ -44,27 +72,42 @@ export function pushItemText(
   newId?: () => string,
 ): string {
   if (payload === undefined) throw new RouseError('invalid_payload', 'payload is undefined')
-  const { partition, delay, traceparent } = options
-  const headers = traceparent === undefined ? options.headers : { ...options.headers, traceparent }
+  checkOptionNames(options)
+  const { partition, delay } = options
+  return jsonText({
+    queue,
+    partition,
+    payload,
+    transactionId: options.dedupeKey ?? newId?.(),
+    delayMs: delay === undefined ? undefined : parseDuration(delay, 'delay'),
+    runAt: timeText(options.runAt),
+    ...withTrace(options),
+  })
+}
+
+export function jsonText(value: unknown): string {
+  if (value === undefined) throw new RouseError('invalid_payload', 'payload is undefined')
   try {
-    return JSON.stringify({
-      queue,
-      partition,
-      payload,
-      transactionId: options.dedupeKey ?? newId?.(),
-      traceId: options.traceId ?? traceIdOf(traceparent),
-      delayMs: delay === undefined ? undefined : parseDuration(delay, 'delay'),
-      runAt: timeText(options.runAt),
-      headers,
-    })
+    return JSON.stringify(value)
   } catch (error) {
-    if (error instanceof RouseError) throw error
     throw new RouseError('invalid_payload', `not JSON: ${String(error)}`, { cause: error })
   }
 }
 
+/** The headers and the trace id of a message, with the trace context in both. */
+export function withTrace({
+  headers,
+  traceId,
+  traceparent,
+}: PushOptions): Pick<PushOptions, 'headers' | 'traceId'> {
+  return {
+    traceId: traceId ?? traceIdOf(traceparent),
+    headers: traceparent === undefined ? headers : { ...headers, traceparent },
+  }
+}
+
 /** Checked at run time: JavaScript callers may pass anything. */
-function timeText(runAt: unknown): string | undefined {
+export function timeText(runAt: unknown): string | undefined {
   if (runAt === undefined) return undefined
   if (runAt instanceof Date && Number.isFinite(runAt.getTime())) return runAt.toISOString()
   const text = runAt instanceof Date ? 'an invalid Date' : JSON.stringify(runAt)

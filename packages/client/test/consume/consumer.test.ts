@@ -16,7 +16,7 @@ test('each of two groups gets every message', async (t) => {
   await queue.pushMany([1, 2, 3].map((payload) => ({ payload })))
   const seen: Record<string, unknown[]> = { audit: [], mail: [] }
   const workers = Object.keys(seen).map((name) =>
-    queue.group(name).work(({ data }) => void seen[name]?.push(data)),
+    queue.group(name).work({ from: 'all' }, ({ data }) => void seen[name]?.push(data)),
   )
   await eventually(() => Object.values(seen).every(({ length }) => length === 3))
   await Promise.all(workers.map((worker) => worker.stop()))

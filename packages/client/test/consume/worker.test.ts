@@ -207,7 +207,7 @@ test('the signal aborts when the lease is lost, and the handler can no longer ac
   const { queue, deleteGroup } = groupToLose(clientOf(t, urls))
   await queue.push('mine')
   const codes: unknown[] = []
-  const worker = queue.group('g').work({ lease: '1s' }, async (_message, context) => {
+  const worker = queue.group('g').work({ lease: '1s', from: 'all' }, async (_message, context) => {
     await deleteGroup()
     await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()))
     codes.push(context.signal.reason.code)

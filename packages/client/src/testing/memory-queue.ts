@@ -1,0 +1,228 @@
+// One queue in memory: its messages, its consumer groups, and what each group has done with each message. The
+// rules are those of the server, which keeps them in SQL (docs/storage.md). Time is passed in.
+//
+// A delivery is one message for one group. Its states:
+//   ready → leased → completed | dead
+//                  → ready (released, or failed with attempts left), due at `dueMs`
+// In an ordered partition, the first delivery that has not ended decides: if it is leased, or waits for its
+// retry while `onFailure` is `hold`, the partition delivers nothing to the group.
+
+export interface StoredMessage {
+  readonly id: string
+  readonly queue: string
+  readonly partition: string
+  readonly partitionId: string
+  readonly seq: number
+  readonly transactionId: string
+  readonly traceId: string | null
+  readonly headers: Readonly<Record<string, unknown>> | null
+  /** As JSON text: a handler must not change what is stored. */
+  readonly text: string
+  readonly createdMs: number
+}
+
+export interface Delivery {
+  readonly message: StoredMessage
+  state: 'ready' | 'leased' | 'completed' | 'dead'
+  attempt: number
+  dueMs: number
+  lease: string | undefined
+  history: FailedAttempt[]
+}
+
+export interface FailedAttempt {
+  readonly attempt: number
+  readonly outcome: 'failed' | 'expired' | 'retry' | 'dlq'
+  readonly errorCode: string | null
+  readonly errorMessage: string | null
+  readonly endedMs: number
+}
+
+/** How a delivery ended, in the words of the HTTP API. */
+export interface MemoryEnding {
+  readonly status: 'completed' | 'failed' | 'retry' | 'dlq'
+  readonly error?: string | undefined
+  readonly errorCode?: string | undefined
+  readonly delayMs?: number | undefined
+}
+
+export interface MemoryLetter {
+  readonly letterId: string
+  readonly group: string
+  readonly delivery: Delivery
+  readonly failedMs: number
+}
+
+export interface MemoryGroup {
+  readonly name: string
+  readonly deliveries: Delivery[]
+}
+
+export interface MemoryOptions {
+  readonly ordering: 'keyed' | 'partition' | 'none'
+  readonly onFailure: 'hold' | 'skip'
+  readonly retryLimit: number
+  readonly retryBackoffMs: readonly number[]
+  readonly deadLetterQueue: boolean
+  readonly dedupWindowSeconds: number
+  readonly leaseTime: number
+  readonly [name: string]: unknown
+}
+
+export const optionDefaults: MemoryOptions = {
+  ordering: 'partition',
+  onFailure: 'hold',
+  retryLimit: 3,
+  retryBackoffMs: [0, 30_000, 300_000],
+  deadLetterQueue: true,
+  dedupWindowSeconds: 3_600,
+  leaseTime: 300,
+}
+
+export class MemoryQueue {
+  readonly name: string
+  options = optionDefaults
+  paused = false
+  readonly messages: StoredMessage[] = []
+  readonly groups = new Map<string, MemoryGroup>()
+  letters: MemoryLetter[] = []
+  readonly #seqs = new Map<string, number>()
+  readonly #keys = new Map<string, { readonly id: string; readonly storedMs: number }>()
+  #letterCount = 0
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  /** The id of the message that has the key, within the queue's dedup window. */
+  duplicateOf(partition: string, key: string, nowMs: number): string | undefined {
+    const found = this.#keys.get(`${partition}\n${key}`)
+    if (found === undefined) return undefined
+    const ageMs = nowMs - found.storedMs
+    return ageMs < this.options.dedupWindowSeconds * 1_000 ? found.id : undefined
+  }
+
+  remember(partition: string, key: string, id: string, nowMs: number): void {
+    this.#keys.set(`${partition}\n${key}`, { id, storedMs: nowMs })
+  }
+
+  append(message: Omit<StoredMessage, 'seq' | 'transactionId'> & { transactionId?: string }): void {
+    const seq = (this.#seqs.get(message.partition) ?? 0) + 1
+    this.#seqs.set(message.partition, seq)
+    const transactionId = message.transactionId ?? `${message.partitionId}-${seq}`
+    const stored = { ...message, seq, transactionId }
+    this.messages.push(stored)
+    for (const group of this.groups.values()) group.deliveries.push(newDelivery(stored))
+  }
+
+  /** A new group begins with what is kept, or after it. */
+  group(name: string, from: 'all' | 'new' | Date = 'all'): MemoryGroup {
+    const known = this.groups.get(name)
+    if (known !== undefined) return known
+    const isIncluded = (message: StoredMessage): boolean =>
+      from === 'all' || (from instanceof Date && message.createdMs >= from.getTime())
+    const group = { name, deliveries: this.messages.filter(isIncluded).map(newDelivery) }
+    this.groups.set(name, group)
+    return group
+  }
+
+  /** Leases up to `batch` deliveries of up to `partitions` partitions. */
+  lease(
+    group: MemoryGroup,
+    take: { batch: number; partitions: number; partition?: string | undefined; lease: string },
+    nowMs: number,
+  ): Delivery[] {
+    if (this.paused) return []
+    const taken: Delivery[] = []
+    const lanes = new Map<string, Delivery[]>()
+    for (const delivery of group.deliveries) {
+      const { partition } = delivery.message
+      if (take.partition !== undefined && partition !== take.partition) continue
+      const lane = lanes.get(partition)
+      if (lane === undefined) lanes.set(partition, [delivery])
+      else lane.push(delivery)
+    }
+    let partitions = 0
+    for (const lane of lanes.values()) {
+      if (partitions >= take.partitions || taken.length >= take.batch) break
+      const found = this.#takeable(lane, nowMs).slice(0, take.batch - taken.length)
+      if (found.length > 0) partitions += 1
+      taken.push(...found)
+    }
+    for (const delivery of taken) {
+      delivery.state = 'leased'
+      delivery.attempt += 1
+      delivery.lease = take.lease
+    }
+    return taken
+  }
+
+  end(group: MemoryGroup, delivery: Delivery, ending: MemoryEnding, nowMs: number): void {
+    const { status, errorCode = null, error = null, delayMs } = ending
+    delivery.lease = undefined
+    if (status === 'completed') {
+      delivery.state = 'completed'
+      return
+    }
+    if (status === 'retry') {
+      delivery.attempt -= 1
+      delivery.state = 'ready'
+      delivery.dueMs = nowMs + (delayMs ?? 0)
+      return
+    }
+    const { attempt } = delivery
+    const outcome = status === 'dlq' ? 'dlq' : 'failed'
+    delivery.history.push({ attempt, outcome, errorCode, errorMessage: error, endedMs: nowMs })
+    const { retryLimit, retryBackoffMs, deadLetterQueue } = this.options
+    if (status === 'failed' && attempt <= retryLimit) {
+      delivery.state = 'ready'
+      delivery.dueMs =
+        nowMs + (delayMs ?? retryBackoffMs[attempt - 1] ?? retryBackoffMs.at(-1) ?? 0)
+      return
+    }
+    delivery.state = 'dead'
+    if (!deadLetterQueue && status !== 'dlq') return
+    this.#letterCount += 1
+    const letterId = String(this.#letterCount)
+    this.letters.push({ letterId, group: group.name, delivery, failedMs: nowMs })
+  }
+
+  /** The lease time of a delivery has passed: the attempt stays charged. */
+  expire(group: MemoryGroup, delivery: Delivery, nowMs: number): void {
+    this.end(group, delivery, { status: 'failed', errorCode: 'lease_expired' }, nowMs)
+  }
+
+  redrive(letter: MemoryLetter, nowMs: number): void {
+    this.letters = this.letters.filter((other) => other !== letter)
+    Object.assign(letter.delivery, { state: 'ready', attempt: 0, dueMs: nowMs })
+  }
+
+  clear(): void {
+    this.messages.length = 0
+    this.#keys.clear()
+    for (const { deliveries } of this.groups.values()) deliveries.length = 0
+  }
+
+  /** The deliveries that a clock could make deliverable: of an ordered partition, only those at its front. */
+  firstOpen(group: MemoryGroup): Delivery[] {
+    const open = group.deliveries.filter(({ state }) => state === 'ready')
+    if (this.options.ordering === 'none' || this.options.onFailure === 'skip') return open
+    const seen = new Set<string>()
+    return open.filter(({ message: { partition } }) => !seen.has(partition) && seen.add(partition))
+  }
+
+  /** The deliveries of one partition that may be delivered now, in order. */
+  #takeable(lane: readonly Delivery[], nowMs: number): Delivery[] {
+    const isDue = ({ state, dueMs }: Delivery): boolean => state === 'ready' && dueMs <= nowMs
+    if (this.options.ordering === 'none') return lane.filter(isDue)
+    if (lane.some(({ state }) => state === 'leased')) return []
+    if (this.options.onFailure === 'skip') return lane.filter(isDue)
+    const open = lane.filter(({ state }) => state === 'ready')
+    const blockedAt = open.findIndex((delivery) => !isDue(delivery))
+    return blockedAt < 0 ? open : open.slice(0, blockedAt)
+  }
+}
+
+function newDelivery(message: StoredMessage): Delivery {
+  return { message, state: 'ready', attempt: 0, dueMs: 0, lease: undefined, history: [] }
+}

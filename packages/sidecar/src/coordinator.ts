@@ -5,6 +5,8 @@ import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 export interface Grant {
   readonly description: WaitGroup
   readonly grantId: number
+  /** What caused the grant, for stats. */
+  readonly source?: string
 }
 
 export interface Coordinator {

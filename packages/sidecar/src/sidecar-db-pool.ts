@@ -4,6 +4,7 @@
 import { type AckItem, type Connections, countingQueries, popBytesMaxDefault } from '@rouse/storage'
 import { CircuitBreaker } from './circuit-breaker.ts'
 import type { Coordinator, Grant } from './coordinator.ts'
+import type { SidecarObserver } from './observer.ts'
 import type { AckOutcome, Operation, OperationResults } from './operation.ts'
 import { PopScheduler, popSlots } from './pops/pop-scheduler.ts'
 import { SidecarError } from './sidecar-error.ts'
@@ -23,6 +24,7 @@ export interface SidecarOptions {
   readonly popBytesMax?: number
   /** After this time in a pop, the primary gets a notice that its grant has arrived. */
   readonly takenAfterMs?: number
+  readonly observer?: SidecarObserver | undefined
 }
 
 export interface SidecarStats {
@@ -33,6 +35,8 @@ export interface SidecarStats {
   readonly queries: Readonly<Record<string, number>>
   /** SQL calls and the requests that shared them, by kind. */
   readonly batches: Readonly<Record<string, { readonly calls: number; readonly requests: number }>>
+  /** Writes whose calls have exceeded their deadline, by kind. */
+  readonly overdue: Readonly<Record<string, number>>
 }
 
 export const sidecarDefaults = {
@@ -56,8 +60,11 @@ export class SidecarDbPool {
   readonly #queries: Record<string, number> = {}
 
   constructor(options: SidecarOptions) {
-    const { coordinator, random, timeoutMs = sidecarDefaults.timeoutMs } = options
-    const executor = countingQueries(options.executor, this.#queries)
+    const { coordinator, random, observer, timeoutMs = sidecarDefaults.timeoutMs } = options
+    const executor = countingQueries(options.executor, this.#queries, {
+      nowMs: () => performance.now(),
+      onCalled: (name, ms) => observer?.called(name, ms),
+    })
     const onUnavailable = ({ code }: SidecarError): void => {
       this.#breaker.failed()
       if (code === 'outcome_unknown') coordinator.notifyOutcomeUnknown()
@@ -74,6 +81,7 @@ export class SidecarDbPool {
       random,
       nowMs: () => performance.now(),
       onUnavailable,
+      observer,
     })
     this.#pops = new PopScheduler({
       executor,
@@ -89,6 +97,7 @@ export class SidecarDbPool {
       // If the release fails, the lease ends when it expires.
       release: (leaseId) => void this.#writes.release(leaseId).catch(() => {}),
       onUnavailable,
+      observer,
     })
   }
 
@@ -121,6 +130,7 @@ export class SidecarDbPool {
       databaseUp: this.#breaker.up,
       queries: { ...this.#queries },
       batches: { ...this.#writes.batches(), pop: this.#pops.batches() },
+      overdue: this.#writes.overdue(),
     }
   }
 

@@ -27,21 +27,39 @@ export interface Connections extends Executor {
   use<T>(work: (executor: Executor) => Promise<T>): Promise<T>
 }
 
-/** Counts statements by name. */
+export interface CallTimer {
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number
+  /** A statement has ended, also if it failed. */
+  readonly onCalled: (statement: string, ms: number) => void
+}
+
+/** Counts and times statements by name. */
 export function countingQueries(
   connections: Connections,
   counts: Record<string, number>,
+  timer?: CallTimer,
 ): Connections {
   const counting = (executor: Executor): Executor => ({
     query: (statement) => {
       const name = statement.name ?? 'unnamed'
       counts[name] = (counts[name] ?? 0) + 1
-      return executor.query(statement)
+      const answer = executor.query(statement)
+      return timer === undefined ? answer : timed(answer, name, timer)
     },
   })
   return {
     ...counting(connections),
     use: (work) => connections.use((executor) => work(counting(executor))),
+  }
+}
+
+async function timed<T>(answer: Promise<T>, name: string, timer: CallTimer): Promise<T> {
+  const startedAtMs = timer.nowMs()
+  try {
+    return await answer
+  } finally {
+    timer.onCalled(name, timer.nowMs() - startedAtMs)
   }
 }
 

@@ -186,7 +186,7 @@ export class PopScheduler {
       let left = group.waiters.size
       let run: PopRun
       do {
-        run = await this.#popInSlot(this.#waiting, group.description, 'urgent')
+        run = await this.#popInSlot(this.#waiting, group.description, grant.source ?? 'request')
         if (run.outcome !== 'unused' || found === 0) outcome = run.outcome
         found += run.found
         left -= run.served
@@ -223,7 +223,7 @@ export class PopScheduler {
       const group = this.#asking.groupOf(description)
       if (group === undefined) break
       try {
-        const { outcome } = await this.#popInSlot(this.#asking, description, 'patient')
+        const { outcome } = await this.#popInSlot(this.#asking, description, 'poll')
         // A locked lane may have a message, so an empty answer would be wrong. The loop continues until the
         // lock is released or the pop times out.
         if (outcome === 'contended') await delay(contendedDelayMs)
@@ -235,14 +235,11 @@ export class PopScheduler {
     this.#asked.delete(key)
   }
 
-  #popInSlot(
-    requests: WaitingRequests,
-    description: WaitGroup,
-    urgency: 'urgent' | 'patient',
-  ): Promise<PopRun> {
+  #popInSlot(requests: WaitingRequests, description: WaitGroup, source: string): Promise<PopRun> {
+    const urgency = requests === this.#waiting ? 'urgent' : 'patient'
     // Pops of the same queue tend to hang together, so the semaphore limits them by queue.
     const kind = 'queue' in description.source ? description.source.queue : ''
-    return this.#slots.use(() => requests.popFor(description), urgency, kind)
+    return this.#slots.use(() => requests.popFor(description, source), urgency, kind)
   }
 
   /** The error for the client. A failed pop counts as a read, so its outcome is never reported as unknown. */

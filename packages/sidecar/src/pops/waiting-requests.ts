@@ -6,6 +6,7 @@
 
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
 import { type Executor, type Lease, type PopRequest, type PopResult, pop } from '@rouse/storage'
+import type { SidecarObserver } from '../observer.ts'
 import type { PopResponse, PopSpec } from '../operation.ts'
 import type { SidecarError } from '../sidecar-error.ts'
 import { retrying } from '../writes/retry-split.ts'
@@ -24,6 +25,7 @@ export interface WaitingRequestsOptions {
   readonly onBlocked: (untilMs: number) => void
   /** Releases a lease that came too late for its waiter. */
   readonly release: (leaseId: string) => void
+  readonly observer?: SidecarObserver | undefined
 }
 
 export interface Waiter {
@@ -130,8 +132,11 @@ export class WaitingRequests {
     if (this.#remove(group, waiter)) waiter.reject(error)
   }
 
-  /** Pops once for the waiters of a group and settles those that get messages. Rejects if the call fails. */
-  async popFor(description: WaitGroup): Promise<PopRun> {
+  /**
+   * Pops once for the waiters of a group and settles those that get messages. Rejects if the call fails.
+   * `source`: what caused the pop, for stats.
+   */
+  async popFor(description: WaitGroup, source = 'request'): Promise<PopRun> {
     // Looked up by description: the group may have been removed, and created again, while no slot was free.
     const group = this.groupOf(description)
     if (group === undefined) return unused
@@ -139,6 +144,7 @@ export class WaitingRequests {
     if (served.length === 0) return unused
     const result = await this.#pop(group, served)
     group.after = result.leases.at(-1)?.partitionId ?? group.after
+    this.#observe(served, result, source)
     this.#distribute(group, served, result)
     const outcome = result.status === 'paused' ? 'empty' : result.status
     const found = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
@@ -180,6 +186,13 @@ export class WaitingRequests {
         holder,
       })),
     }
+  }
+
+  #observe(served: readonly Waiter[], result: PopResult, source: string): void {
+    const { leases, databaseTimeMs } = result
+    if (leases.length === 0) return
+    const isAutoAcked = ({ demand }: Lease): boolean => served[demand]?.spec.autoAck === true
+    this.#options.observer?.delivered(leases, { databaseTimeMs, source, isAutoAcked })
   }
 
   #distribute(group: WaitingGroup, served: readonly Waiter[], result: PopResult): void {

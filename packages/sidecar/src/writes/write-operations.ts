@@ -17,6 +17,7 @@ import {
   transaction,
 } from '@rouse/storage'
 import type { Coordinator } from '../coordinator.ts'
+import type { SidecarObserver } from '../observer.ts'
 import type { AckOutcome } from '../operation.ts'
 import type { SidecarError } from '../sidecar-error.ts'
 import { Semaphore } from '../slots.ts'
@@ -31,6 +32,7 @@ export interface WriteOperationsOptions {
   readonly onUnavailable: (error: SidecarError) => void
   readonly nowMs: () => number
   readonly random: () => number
+  readonly observer?: SidecarObserver | undefined
 }
 
 interface PushInput {
@@ -46,6 +48,8 @@ interface RenewInput {
   readonly leaseId: string
   readonly durationMs: number
 }
+
+type WriteQueueStats = Pick<WriteQueue<unknown, unknown>, 'calls' | 'requests' | 'overdue'>
 
 const limits = {
   slots: 2,
@@ -132,16 +136,24 @@ export class WriteOperations {
 
   /** Calls and requests since the start, by kind. */
   batches(): Record<string, { calls: number; requests: number }> {
-    const kinds = {
+    return Object.fromEntries(
+      this.#kinds().map(([kind, { calls, requests }]) => [kind, { calls, requests }]),
+    )
+  }
+
+  /** Calls that have exceeded their deadline, by kind. */
+  overdue(): Record<string, number> {
+    return Object.fromEntries(this.#kinds().map(([kind, { overdue }]) => [kind, overdue]))
+  }
+
+  #kinds(): [kind: string, queue: WriteQueueStats][] {
+    return Object.entries({
       push: this.#pushes,
       ack: this.#acks,
       transaction: this.#transactions,
       renew: this.#renewals,
       release: this.#releases,
-    }
-    return Object.fromEntries(
-      Object.entries(kinds).map(([kind, { calls, requests }]) => [kind, { calls, requests }]),
-    )
+    })
   }
 
   async idle(): Promise<void> {
@@ -198,6 +210,7 @@ export class WriteOperations {
     const items = inputs.flatMap((input) => input.items)
     const pushed = await push(executor, items, { lockTimeoutMs })
     this.#options.coordinator.notifyMessageAvailable(pushed.woken)
+    this.#options.observer?.pushed(items, pushed.items)
     return splitResults(inputs, pushed.items)
   }
 
@@ -211,6 +224,7 @@ export class WriteOperations {
       accepted: !rejected.has(i),
       deadLettered: dead.has(i),
     }))
+    this.#options.observer?.acked(items, outcomes)
     return splitResults(inputs, outcomes)
   }
 
@@ -221,7 +235,17 @@ export class WriteOperations {
     if (request === undefined) return []
     const result = await transaction(executor, request)
     this.#options.coordinator.notifyMessageAvailable(result.woken.filter(mayDeliver))
+    this.#observeTransaction(request, result)
     return [result]
+  }
+
+  #observeTransaction({ acks, pushes }: TransactionRequest, result: CommittedTransaction): void {
+    const { observer } = this.#options
+    if (observer === undefined) return
+    const dead = new Set(result.deadLettered)
+    const outcomes = acks.map((_, i) => ({ accepted: true, deadLettered: dead.has(i) }))
+    observer.acked(acks, outcomes)
+    observer.pushed(pushes, result.pushed)
   }
 
   #renew(inputs: readonly RenewInput[], executor: Executor): Promise<(number | null)[]> {
@@ -231,6 +255,7 @@ export class WriteOperations {
   async #release(leaseIds: readonly string[], executor: Executor): Promise<boolean[]> {
     const { released, woken } = await release(executor, leaseIds)
     this.#options.coordinator.notifyPartitionFree(woken)
+    this.#options.observer?.released(released.size)
     return leaseIds.map((leaseId) => released.has(leaseId))
   }
 }

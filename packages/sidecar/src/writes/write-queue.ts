@@ -63,6 +63,11 @@ export class WriteQueue<I, O> {
     this.#options = options
   }
 
+  /** Calls that have exceeded their deadline. */
+  get overdue(): number {
+    return this.#overdue
+  }
+
   submit(input: I, size: WriteSize = oneWrite): Promise<O> {
     return new Promise<O>((resolve, reject) => {
       const { slots, pendingMax, timeoutMs, locked } = this.#options

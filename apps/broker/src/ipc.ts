@@ -2,11 +2,14 @@
 //
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
 //                      scheduled · pollDue · blocked · hintsLost · outcomeUnknown · workerStats · askStats ·
-//                      askKeys · keysUsed
-//   primary → worker   grant · hintsWanted · configured · drain · stats · keys
+//                      askSeries · askKeys · keysUsed
+//   primary → worker   grant · hintsWanted · configured · drain · stats · metrics · series · keys
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
 import type { KeyTable } from '@rouse/storage'
+import type { NodeMetrics } from './observe/node-activity.ts'
+import type { SeriesRequest, SeriesValues } from './observe/series/series-store.ts'
+import type { Counted } from './observe/worker-observer.ts'
 
 export type WorkerMessage =
   | { readonly type: 'ready'; readonly url: string }
@@ -38,8 +41,9 @@ export type WorkerMessage =
   | { readonly type: 'hintsLost' }
   /** A connection was lost before the database answered. The write may be committed now, later or never. */
   | { readonly type: 'outcomeUnknown' }
-  | { readonly type: 'workerStats'; readonly stats: WorkerStats }
-  | { readonly type: 'askStats'; readonly id: number }
+  | { readonly type: 'workerStats'; readonly stats: WorkerReport }
+  | { readonly type: 'askStats'; readonly id: number; readonly of: 'node' | 'metrics' }
+  | { readonly type: 'askSeries'; readonly id: number; readonly request: SeriesRequest }
   /** Asks for the API keys. `haveChanged`: as they are now, not as they were read last. */
   | { readonly type: 'askKeys'; readonly id: number; readonly haveChanged: boolean }
   | { readonly type: 'keysUsed'; readonly ids: readonly string[] }
@@ -58,6 +62,11 @@ export interface WorkerStats extends SidecarStats {
   }
   readonly requests: number
   readonly queriesPerSecond: Readonly<Record<string, number>>
+}
+
+/** The stats of a worker, and what it counted since its last report. */
+export interface WorkerReport extends WorkerStats {
+  readonly counted: Counted
 }
 
 export type PrimaryMessage =
@@ -82,6 +91,8 @@ export type PrimaryMessage =
       readonly id: number
       readonly stats: Readonly<Record<string, unknown>>
     }
+  | { readonly type: 'metrics'; readonly id: number; readonly metrics: NodeMetrics }
+  | { readonly type: 'series'; readonly id: number; readonly series: SeriesValues }
 
 /** One direction of a channel. */
 export interface Outbox<Message> {

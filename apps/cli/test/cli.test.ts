@@ -192,8 +192,8 @@ test('lists are tables on a terminal', { timeout, skip: skipTerminal }, async (t
   await rouse(['push', queue, '1'], { env })
   const { out } = await rouseOnTerminal(['queues'], { env })
   const lines = plain(out).split('\n')
-  t.match(lines[0], /^QUEUE +MESSAGES {2}PENDING {2}IN FLIGHT {2}DEAD {2}GROUPS +LAG {2}STATE$/)
-  t.ok(lines.some((line) => line.startsWith(`${queue} `) && line.endsWith(' ok')))
+  t.match(lines[0], /^QUEUE +READY {2}LEASED .* CONSUMERS +IN\/s +OUT\/s +OLDEST {2}STATE$/)
+  t.ok(lines.some((line) => line.startsWith(`${queue} `) && line.endsWith(' no consumers')))
   t.match(
     plain((await rouseOnTerminal(['pop', queue, '--ack'], { env })).out),
     /^[0-9a-f-]{36} {2}attempt 1\n1/m,

@@ -114,6 +114,7 @@ function masked(text: string): string {
       .replaceAll(/"(partition_id|partitionId|transaction_id)":"[\d-]+"/g, '"$1":"<n>"')
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
       .replaceAll(/\b\d+(\.\d)?s\b|\b\d+m\d\ds\b/g, '<ago>')
+      .replaceAll(/(?<!\.)\b\d+\.\d\b(?!\.)/g, '<rate>')
       .replaceAll(/127\.0\.0\.1:\d+/g, '<address>')
       .replaceAll(/ {2,}/g, '  ')
       // The list of options belongs to the API, so this snapshot leaves it out.

@@ -15,6 +15,7 @@ set plan_cache_mode = force_custom_plan set jit = off
 as $$
 #variable_conflict use_column
 begin
+  -- barrier: figures-begun
   return query
   with figures as (
     select s.queue, max(s.messages) as messages, max(s.scheduled) as scheduled, max(s.pending) as pending,

@@ -21,6 +21,7 @@ export const limits = Object.freeze({
   errorTextBytesMax: 8 * KiB,
   errorCodeBytesMax: 255,
   pageSizeMax: 1_000,
+  queuesPerPageMax: 10_000,
 })
 
 export type Limits = Readonly<Record<keyof typeof limits, number>>

@@ -67,6 +67,7 @@ export {
 } from './queues/group-positions.ts'
 export { deleteGroup, seek } from './queues/groups.ts'
 export { groupsWithWork } from './queues/groups-with-work.ts'
+export { queuesOfPartitions } from './queues/partition-queues.ts'
 export type { QueuePlace } from './queues/queue-details.ts'
 export {
   isEncrypted,
@@ -76,7 +77,7 @@ export {
   subscribe,
 } from './queues/queue-details.ts'
 export type { QueueFigures } from './queues/queue-figures.ts'
-export { figuresOf, figuresOfMatching } from './queues/queue-figures.ts'
+export { figuresOf, figuresOfAll, figuresOfMatching } from './queues/queue-figures.ts'
 export type { ConfiguredQueue, ConfigureRequest } from './queues/queues.ts'
 export {
   configure,

@@ -29,23 +29,8 @@ export async function clusterStats(
   own: NodeStats,
   ask: (url: string) => Promise<unknown>,
 ): Promise<NodeStats> {
-  // Nodes that left are omitted. A dead node is listed as unreachable without a request, which would only
-  // time out.
-  const peers = peersOf(own).filter(({ state }) => state !== 'left')
-  const nodes = [own]
-  const unreachable: NodeStats[] = []
-  await Promise.all(
-    peers.map(async (peer) => {
-      const { id, url, state, heardAgoMs } = peer
-      try {
-        if (isGone(peer)) throw new Error(`no gossip from it for ${seconds(heardAgoMs)} s`)
-        if (!url) throw new Error('its address is not known yet')
-        nodes.push(readStats(await ask(url)))
-      } catch (error) {
-        unreachable.push({ id, url, state, error: (error as Error).message })
-      }
-    }),
-  )
+  const { answers, unreachable } = await askPeers(own, async (url) => readStats(await ask(url)))
+  const nodes = [own, ...answers]
   return {
     scope: 'cluster',
     node: own.node,
@@ -62,6 +47,31 @@ export async function clusterStats(
   }
 }
 
+/** Asks all other nodes at the same time. `own`: this node's `/stats`. */
+export async function askPeers<Answer>(
+  own: NodeStats,
+  ask: (url: string) => Promise<Answer>,
+): Promise<{ readonly answers: Answer[]; readonly unreachable: NodeStats[] }> {
+  // Nodes that left are omitted. A dead node is listed as unreachable without a request, which would only
+  // time out.
+  const peers = peersOf(own).filter(({ state }) => state !== 'left')
+  const answers: Answer[] = []
+  const unreachable: NodeStats[] = []
+  await Promise.all(
+    peers.map(async (peer) => {
+      const { id, url, state, heardAgoMs } = peer
+      try {
+        if (isGone(peer)) throw new Error(`no gossip from it for ${seconds(heardAgoMs)} s`)
+        if (!url) throw new Error('its address is not known yet')
+        answers.push(await ask(url))
+      } catch (error) {
+        unreachable.push({ id, url, state, error: (error as Error).message })
+      }
+    }),
+  )
+  return { answers, unreachable }
+}
+
 /** Whether the node is dead. A node that only gossip cannot reach still writes its row in the database. */
 function isGone({ state, heardAgoMs = 0, wroteAgoMs }: Peer): boolean {
   return state === 'dead' && (wroteAgoMs ?? Number.POSITIVE_INFINITY) >= heardAgoMs
@@ -69,12 +79,13 @@ function isGone({ state, heardAgoMs = 0, wroteAgoMs }: Peer): boolean {
 
 /** `authorization` returns the credential of this node. */
 export function askingAs(authorization: () => string): (url: string) => Promise<unknown> {
-  return (url) => fetchStats(url, authorization())
+  return (url) => fetchFrom(`${url}/stats`, authorization())
 }
 
-async function fetchStats(url: string, authorization: string): Promise<unknown> {
+/** Every request between nodes. */
+export async function fetchFrom(url: string, authorization: string): Promise<unknown> {
   const signal = AbortSignal.timeout(answerMsMax)
-  const response = await fetch(`${url}/stats`, { signal, headers: { authorization } })
+  const response = await fetch(url, { signal, headers: { authorization } })
   if (!response.ok) throw new Error(`it answered ${response.status}`)
   return await response.json()
 }

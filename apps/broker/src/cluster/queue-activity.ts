@@ -1,29 +1,46 @@
 // What happens in queues right now, on all nodes that answer: this is in the memory of the nodes, not in the
-// database.
+// database. The nodes are asked over HTTP, and only while this is read: a cluster without readers exchanges
+// nothing.
+import type { QueueRate } from '../observe/node-activity.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { askingAs, clusterStats } from './cluster-stats.ts'
 
 /** Waiting pops by queue; pops of a namespace or task are counted under `namespace:task`. */
 export type WaitingByQueue = Readonly<Record<string, number>>
 
-interface NodeStats {
-  readonly waiting: { readonly by_queue?: WaitingByQueue }
+export interface QueueActivity {
+  readonly waiting: WaitingByQueue
+  /** By queue, summed over the nodes. A queue without a rate is idle. */
+  readonly rates: ReadonlyMap<string, QueueRate>
 }
 
-/** A list of queues is often read every second by several dashboards, and each node is asked only once. */
-const freshMs = 1_000
+interface NodeStats {
+  readonly waiting: { readonly by_queue?: WaitingByQueue }
+  /** Absent on nodes of earlier releases. */
+  readonly queue_rates?: readonly QueueRate[]
+}
 
-/** Returns a function that reads the activity; it is at most about a second old. */
+/**
+ * A list of queues is often read every second by several dashboards, and each node is asked only once. Workers
+ * report to their primaries every second, so rates are less than 2 seconds old.
+ */
+const freshMs = 750
+
+/** Returns a function that reads the activity. */
 export function createQueueActivity({
   stats,
   clock,
   nodeAuthorization,
-}: Pick<BrokerContext, 'stats' | 'clock' | 'nodeAuthorization'>): () => Promise<WaitingByQueue> {
-  let last: { readonly atMs: number; readonly activity: Promise<WaitingByQueue> } | undefined
+}: Pick<BrokerContext, 'stats' | 'clock' | 'nodeAuthorization'>): () => Promise<QueueActivity> {
+  let last: { readonly atMs: number; readonly activity: Promise<QueueActivity> } | undefined
 
-  async function read(): Promise<WaitingByQueue> {
+  async function read(): Promise<QueueActivity> {
     const { nodes } = await clusterStats(await stats(), askingAs(nodeAuthorization))
-    return sumByName((nodes as readonly NodeStats[]).map(({ waiting }) => waiting.by_queue ?? {}))
+    const answers = nodes as readonly NodeStats[]
+    return {
+      waiting: sumByName(answers.map(({ waiting }) => waiting.by_queue ?? {})),
+      rates: sumRates(answers.flatMap(({ queue_rates: rates = [] }) => rates)),
+    }
   }
 
   return () => {
@@ -42,6 +59,26 @@ function sumByName(records: readonly WaitingByQueue[]): WaitingByQueue {
     for (const [name, count] of Object.entries(record)) sums[name] = (sums[name] ?? 0) + count
   }
   return sums
+}
+
+function sumRates(rates: readonly QueueRate[]): Map<string, QueueRate> {
+  const sums = new Map<string, QueueRate>()
+  for (const rate of rates) {
+    const { queue } = rate
+    const { pushedPerSecond, completedPerSecond } = sums.get(queue) ?? noRate
+    sums.set(queue, {
+      queue,
+      pushedPerSecond: tenths(pushedPerSecond + rate.pushedPerSecond),
+      completedPerSecond: tenths(completedPerSecond + rate.completedPerSecond),
+    })
+  }
+  return sums
+}
+
+export const noRate = { pushedPerSecond: 0, completedPerSecond: 0 } as const
+
+function tenths(rate: number): number {
+  return Math.round(rate * 10) / 10
 }
 
 /** The pops that wait for messages of a queue, under its name, its namespace or its task. */

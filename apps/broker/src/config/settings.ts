@@ -116,6 +116,9 @@ export const settings = {
     'silent',
   ]),
 
+  /** How many queues have metrics of their own; the others are added up. */
+  metricsQueuesMax: integer('ROUSE_METRICS_QUEUES_MAX', 100, { min: 0, max: 1_000 }),
+
   bodyMaxBytes: integer('ROUSE_BODY_MAX_BYTES', limits.bodyBytesMax, { min: 1024, max: 256 * MiB }),
   pushItemsMax: integer('ROUSE_PUSH_ITEMS_MAX', limits.pushItemsMax, { min: 1, max: 100_000 }),
   payloadMaxBytes: integer('ROUSE_PAYLOAD_MAX_BYTES', limits.payloadBytesMax, {

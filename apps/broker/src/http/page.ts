@@ -7,15 +7,13 @@ export interface Page {
   readonly limit: number
 }
 
-/** Without a limit the page has the maximum length. */
-export function readPage(query: unknown, { pageSizeMax }: Limits): Page {
+/** Without a limit the page has the usual maximum length; some lists allow more. */
+export function readPage(query: unknown, { pageSizeMax }: Limits, max = pageSizeMax): Page {
   const { limit, cursor } = query as Readonly<Record<string, unknown>>
   return readFields({
     after: () => (cursor === undefined ? undefined : readCursor(cursor)),
     limit: () =>
-      limit === undefined
-        ? pageSizeMax
-        : parseDecimal('limit', limit, { min: 1, max: pageSizeMax }),
+      limit === undefined ? pageSizeMax : parseDecimal('limit', limit, { min: 1, max }),
   })
 }
 

@@ -5,6 +5,7 @@ import type { ClusterStats } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
 import type { NodeConnections } from '../config/connections.ts'
 import type { WorkerStats } from '../ipc.ts'
+import type { QueueRate } from '../observe/node-activity.ts'
 import type { IpcStats } from './worker-pool.ts'
 
 export interface NodeStatsSources {
@@ -14,9 +15,11 @@ export interface NodeStatsSources {
   readonly shared: SharedStateStats
   readonly workerStats: ReadonlyMap<number, WorkerStats>
   readonly ipc: IpcStats
+  readonly restarts: number
   readonly cluster: ClusterStats
   readonly time: Readonly<Record<string, unknown>>
   readonly holding: readonly IdleGroup[]
+  readonly rates: readonly QueueRate[]
   readonly uptimeMs: number
   readonly clock: Clock
 }
@@ -29,9 +32,11 @@ export function nodeStats({
   shared,
   workerStats,
   ipc,
+  restarts,
   cluster,
   time,
   holding,
+  rates,
   uptimeMs,
   clock,
 }: NodeStatsSources): Record<string, unknown> {
@@ -51,8 +56,10 @@ export function nodeStats({
       by_queue: merge(workers.map(([, worker]) => worker.waitingByQueue)),
     },
     ipc,
+    worker_restarts: restarts,
     ...cluster,
     time,
+    queue_rates: rates,
     queue_defaults: config.queueDefaults,
     retention: { held_by: holding },
     pool: Object.fromEntries(workers.map(([id, worker]) => [id, worker.pool])),

@@ -9,6 +9,7 @@ import { ConfigError } from '../config/config-error.ts'
 import { type NodeConnections, workerEnvironment } from '../config/connections.ts'
 import type { Logger } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
+import { NodeActivity } from '../observe/node-activity.ts'
 import { createTimeServices, type TimeServices } from '../scheduler/scheduler.ts'
 import { accessOf } from './closed-start.ts'
 import { KeyReader } from './key-reader.ts'
@@ -50,6 +51,11 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     onReady,
   })
   const keys = new KeyReader({ pool, log, clock, workers, table: keyTable })
+  const activity = new NodeActivity({
+    nowMs: clock.nowMs,
+    wallMs: clock.wallMs,
+    namedQueuesMax: config.metricsQueuesMax,
+  })
   const host = new SharedStateHost({
     config,
     clock,
@@ -57,16 +63,25 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     pool,
     workers,
     keys,
+    activity,
     stats(shared, workerStats) {
       const uptimeMs = clock.nowMs() - startedAtMs
       const ipc = workers.ipcStats()
-      const parts = { shared, workerStats, ipc, cluster: link.stats(), ...time.stats() }
+      const parts = {
+        shared,
+        workerStats,
+        ipc,
+        restarts: workers.restarts,
+        cluster: link.stats(),
+        ...time.stats(),
+        rates: activity.rates(),
+      }
       const access = accessOf(config, keys.hasKeys)
       return nodeStats({ config, connections, access, ...parts, uptimeMs, clock })
     },
   })
   const sources = { random: Math.random, newMessageId: newMessageIds() }
-  const time = createTimeServices({ config, pool, log, clock, host, ...sources })
+  const time = createTimeServices({ config, pool, log, clock, host, activity, ...sources })
   let supersede: (error: ConfigError) => void = () => {}
   const superseded = new Promise<ConfigError>((resolve) => {
     supersede = resolve

@@ -16,8 +16,10 @@ import type { WorkerMessage, WorkerStats } from '../ipc.ts'
 import type { Logger } from '../log.ts'
 import type { Timers } from '../scheduler/timers.ts'
 import type { KeyReader } from './key-reader.ts'
+import { managerSettings } from './manager-settings.ts'
 import { MovedQueues } from './moved-queues.ts'
 import type { WorkerProcesses } from './worker-pool.ts'
+import { WorkerReports, type WorkerReportsOptions } from './worker-reports.ts'
 
 export interface SharedStateHostOptions {
   readonly config: Config
@@ -26,6 +28,7 @@ export interface SharedStateHostOptions {
   readonly pool: pg.Pool
   readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
   readonly keys: Pick<KeyReader, 'answer' | 'used'>
+  readonly activity: WorkerReportsOptions['activity']
   readonly stats: (
     shared: SharedStateStats,
     workerStats: ReadonlyMap<number, WorkerStats>,
@@ -38,15 +41,13 @@ export interface HostPartners {
   readonly timers: Pick<Timers, 'expectDue' | 'pollDueTimes' | 'popFoundNothing'>
 }
 
-/** A waiter may be alone in its wait group and may just have left another group. Both groups count. */
-const groupsPerWaiter = 2
 /** Below the maximum of setTimeout. Waking up early costs nothing. */
 const timerMsMax = 60_000
 
 export class SharedStateHost {
   readonly #options: SharedStateHostOptions
   readonly #manager: SharedStateManager
-  readonly #workerStats = new Map<number, WorkerStats>()
+  readonly #reports: WorkerReports
   readonly #moved = new MovedQueues({
     again: (hint) => this.notifyFree([hint], 'timer'),
     tooMany: () => this.#manager.announceEverything(),
@@ -66,11 +67,17 @@ export class SharedStateHost {
   constructor(options: SharedStateHostOptions) {
     const { config, clock, workers } = options
     this.#options = options
+    this.#reports = new WorkerReports({
+      activity: options.activity,
+      post: (workerId, message) => workers.post(workerId, message),
+      stats: (workerStats) => options.stats(this.#manager.getStats(), workerStats),
+    })
     this.#manager = new SharedStateManager(
       {
         now: clock.nowMs,
-        grant: (sidecarId, description, grantId) => {
-          workers.post(sidecarId as number, { type: 'grant', grant: { description, grantId } })
+        grant: (sidecarId, description, grantId, source) => {
+          const grant = { description, grantId, source }
+          workers.post(sidecarId as number, { type: 'grant', grant })
         },
         broadcast: (hint, kind, served) => {
           if (this.#hasMetPeers) this.#link.broadcast(hint, kind, { served })
@@ -81,20 +88,7 @@ export class SharedStateHost {
         },
         interestChanged: (version) => this.#link.interestChanged(version),
       },
-      {
-        baseIntervalMs: config.popWaitBaseIntervalMs,
-        maxIntervalMs: config.popWaitMaxIntervalMs,
-        backoffThreshold: config.popWaitBackoffThreshold,
-        backoffMultiplier: config.popWaitBackoffMultiplier,
-        idleIntervalMs: config.popWaitIdleIntervalMs,
-        emptyTrustedMs: config.popWaitIdleIntervalMs * 6,
-        verifyAfterMs: config.popWaitIdleIntervalMs / 5,
-        holdHintMs: config.popWaitLocalFirstMs,
-        aggressivePollDurationMs: config.aggressivePollDurationMs,
-        aggressiveExitThreshold: config.aggressiveExitThreshold,
-        deliveryTimeoutMs: config.notifyDeliveryTimeoutMs,
-        groupsMax: groupsPerWaiter * config.workers * config.waitersMax,
-      },
+      managerSettings(config),
     )
   }
 
@@ -111,7 +105,7 @@ export class SharedStateHost {
 
   workerGone(workerId: number, how: 'died' | 'left'): void {
     this.#manager.unregisterSidecar(workerId, how)
-    this.#workerStats.delete(workerId)
+    this.#reports.workerGone(workerId)
     this.#schedule()
   }
 
@@ -244,16 +238,15 @@ export class SharedStateHost {
       case 'outcomeUnknown':
         return manager.announceEverything('outcome_unknown')
       case 'workerStats':
-        this.#workerStats.set(workerId, message.stats)
+        this.#reports.add(workerId, message.stats)
         return manager.heardSidecar(workerId)
       case 'askKeys':
         return this.#options.keys.answer(workerId, message)
       case 'keysUsed':
         return this.#options.keys.used(message.ids)
-      case 'askStats': {
-        const stats = this.#options.stats(manager.getStats(), this.#workerStats)
-        return this.#options.workers.post(workerId, { type: 'stats', id: message.id, stats })
-      }
+      case 'askStats':
+      case 'askSeries':
+        return this.#reports.answer(workerId, message)
     }
   }
 

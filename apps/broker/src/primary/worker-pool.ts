@@ -23,8 +23,17 @@ export const unfinishedExitCode = 97
  */
 const youngGeneration = '--max-semi-space-size=4'
 
-/** Messages that are sent at regular intervals, whatever the load is. */
-const regularMessages = new Set<string>(['workerStats', 'askStats', 'stats', 'keys', 'keysUsed'])
+/** Messages that are sent at regular intervals or for readers of stats, whatever the load is. */
+const regularMessages = new Set<string>([
+  'workerStats',
+  'askStats',
+  'askSeries',
+  'stats',
+  'metrics',
+  'series',
+  'keys',
+  'keysUsed',
+])
 
 const respawnMsMin = 100
 const respawnMsMax = 5_000
@@ -67,6 +76,8 @@ export class WorkerProcesses {
   readonly #respawns = new Set<NodeJS.Timeout>()
   #respawnMs = respawnMsMin
   #everReady = false
+  /** How often a worker was started again. */
+  restarts = 0
   #draining = false
   #haveAllLeft = true
   #allGone: (() => void) | undefined
@@ -193,6 +204,7 @@ export class WorkerProcesses {
     log.warn({ worker: worker.id, code, signal, inMs }, 'worker exited; restarting it')
     const timer = setTimeout(() => {
       this.#respawns.delete(timer)
+      this.restarts += 1
       this.#fork(host)
     }, inMs)
     this.#respawns.add(timer)

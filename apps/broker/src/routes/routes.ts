@@ -22,7 +22,7 @@ import { traceRoutes } from './traces.ts'
 import { transactionRoute } from './transaction.ts'
 import { whyRoute } from './why.ts'
 
-/** These routes use the sidecar, or no database connection at all. */
+/** These routes use the sidecar, a bounded query, or no database connection at all. */
 const unlimitedRoutes = [
   pushRoute,
   popRoutes,

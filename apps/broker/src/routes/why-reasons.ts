@@ -65,7 +65,8 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
     const text = `${group.retries === 1 ? '1 message has' : `${group.retries} messages have`} failed and will be tried again, the next at ${nextRetryAt}.`
     reasons.push({ code: 'retry_later', text, count: group.retries, nextRetryAt })
   }
-  if (ready > 0 && !isAtLimit && !isRated && !facts.paused) reasons.push(explainReady(group, options))
+  if (ready > 0 && !isAtLimit && !isRated && !facts.paused)
+    reasons.push(explainReady(group, options))
   const isWithheld = isAtLimit || group.fullLanes > 0 || group.ratedLanes > 0
   if (ready === 0 && group.behindLeases === 0 && inFlight > 0 && !isWithheld) {
     const firstExpiresAt = iso(group.firstExpiresAt)

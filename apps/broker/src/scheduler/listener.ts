@@ -37,6 +37,8 @@ export class Listener implements Service {
   #failures = 0
   #echoes = 0
   #timer: NodeJS.Timeout | undefined
+  /** Notifications of SQL producers so far. */
+  notifications = 0
 
   constructor(options: ListenerOptions) {
     this.#options = options
@@ -105,6 +107,7 @@ export class Listener implements Service {
   #heard(channel: string, payload: string, echo: string): void {
     if (channel === echo) this.#echoes += 1
     else if (channel === scheduledChannel) {
+      this.notifications += 1
       this.#options.onDue(/^\d{1,15}$/.test(payload) ? Number(payload) : 0)
     }
   }

@@ -3,13 +3,15 @@
 
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
-import type { IdleGroup } from '@rouse/storage'
+import type { Executor, IdleGroup } from '@rouse/storage'
 import { dueTimes, poolExecutor, redriveStep, removalStep } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { payloadCipherOf } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
+import { watchEventLoop } from '../observe/event-loop-watch.ts'
+import type { NodeActivity } from '../observe/node-activity.ts'
 import type { SharedStateHost } from '../primary/shared-state-host.ts'
 import { createCron } from './cron.ts'
 import { createPromoter } from './jobs/promote.ts'
@@ -32,6 +34,7 @@ export interface TimeServicesOptions {
   readonly random: () => number
   readonly newMessageId: () => string
   readonly host: Host
+  readonly activity: Pick<NodeActivity, 'entered' | 'expired' | 'histograms'>
 }
 
 export interface TimeServices extends Service {
@@ -44,7 +47,7 @@ export interface TimeServices extends Service {
 }
 
 export function createTimeServices(options: TimeServicesOptions): TimeServices {
-  const { config, pool, log, clock, newMessageId, host } = options
+  const { config, pool, log, clock, newMessageId, host, activity } = options
   const executor = poolExecutor(pool, config.prepare)
   const listens = config.notify === 'on'
   const onUnknown = () => host.outcomeUnknown()
@@ -56,22 +59,14 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
     log,
     onUnknown,
     onWoken: (woken, firedBy) => host.notifyAvailable(woken, firedBy),
+    onEntered: (woken) => activity.entered(woken),
   })
   const timers: Timers = new Timers({
     readDueTimes: (horizonMs) => dueTimes(pool, horizonMs),
     clock,
     log,
     jobs: {
-      reap: withUnknownOutcome(
-        createReaper({
-          executor,
-          onWoken(woken) {
-            host.notifyFree(woken, 'timer')
-            // A message that has expired for the last time may be moved to another queue.
-            if (woken.length > 0) timers.pollDueTimes()
-          },
-        }),
-      ),
+      reap: withUnknownOutcome(createReaping(options, executor, () => timers.pollDueTimes())),
       promote: promoter,
       cron: withUnknownOutcome(
         createCron({
@@ -79,7 +74,10 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
           log,
           cipher: payloadCipherOf(config.encryptionKey),
           newMessageId,
-          onWoken: (woken) => host.notifyAvailable(woken, 'timer'),
+          onWoken: (woken) => {
+            host.notifyAvailable(woken, 'timer')
+            activity.entered(woken)
+          },
           onNext: (atMs) => timers.expect(atMs, 'cron'),
         }),
       ),
@@ -88,23 +86,46 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
   })
 
   const listener = createListener(options, timers)
+  const loop = watchEventLoop((ms) => activity.histograms.record('eventLoop', 'primary', ms))
   return {
     timers,
     async start() {
+      loop.start()
       // LISTEN before the first due poll, so that no commit in between is missed.
       if (listens) await listener.start()
       await timers.start()
     },
     async stop() {
+      loop.stop()
       await listener.stop()
       await timers.stop()
       await promoter.stop()
     },
     stats: () => ({
-      time: { ...timers.stats(), listener: listens ? listener.state() : 'off' },
+      time: {
+        ...timers.stats(),
+        listener: listens ? listener.state() : 'off',
+        notifications: listener.notifications,
+      },
       holding: shared.retention.holding,
     }),
   }
+}
+
+function createReaping(
+  { host, activity }: TimeServicesOptions,
+  executor: Executor,
+  pollDueTimes: () => void,
+): Job {
+  return createReaper({
+    executor,
+    onWoken(woken) {
+      host.notifyFree(woken, 'timer')
+      // A message that has expired for the last time may be moved to another queue.
+      if (woken.length > 0) pollDueTimes()
+      activity.expired(woken.length)
+    },
+  })
 }
 
 /** If a job loses its connection before the answer, it may have made messages deliverable without a hint. */

@@ -7,6 +7,9 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { PayloadCipher } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
+import type { NodeMetrics } from '../observe/node-activity.ts'
+import type { QueueList } from '../observe/queue-list.ts'
+import type { SeriesRequest, SeriesValues } from '../observe/series/series-store.ts'
 import type { DeliveryLog } from './delivery-log.ts'
 import type { LeaseLookups } from './lease-lookups.ts'
 
@@ -52,5 +55,10 @@ export interface BrokerContext {
   readonly counts: { requests: number }
   /** Resolves if the node can accept messages. Otherwise rejects with the reason. */
   readonly checkReady: () => Promise<void>
+  /** All queues with their figures, kept in memory while a slow list is read. */
+  readonly queueList: QueueList
   readonly stats: () => Promise<Readonly<Record<string, unknown>>>
+  readonly metrics: () => Promise<NodeMetrics>
+  /** The past of this node. */
+  readonly series: (request: SeriesRequest) => Promise<SeriesValues>
 }

@@ -14,7 +14,7 @@ import {
 } from '../ipc.ts'
 import type { WorkerDrain } from './drain.ts'
 import type { KeyClient } from './key-client.ts'
-import type { StatsClient } from './stats-client.ts'
+import type { Observation } from './observation.ts'
 
 export function outboxToPrimary(): Outbox<WorkerMessage> {
   return createOutbox<WorkerMessage>({
@@ -99,19 +99,19 @@ export function handlePrimaryMessages(parts: {
   readonly sidecar: Pick<SidecarDbPool, 'onGrant'>
   readonly gate: Pick<HintGate, 'setWanted'>
   readonly encrypted: Pick<EncryptedQueues, 'refresh'>
-  readonly statsClient: Pick<StatsClient, 'answered'>
+  readonly observation: Pick<Observation, 'answered'>
   readonly keyClient: Pick<KeyClient, 'received'>
   readonly drain: WorkerDrain
 }): void {
-  const { sidecar, gate, encrypted, statsClient, keyClient, drain } = parts
+  const { sidecar, gate, encrypted, observation, keyClient, drain } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
       else if (message.type === 'hintsWanted') gate.setWanted(message.areWanted)
       else if (message.type === 'configured') void encrypted.refresh()
-      else if (message.type === 'stats') statsClient.answered(message.id, message.stats)
       else if (message.type === 'keys') keyClient.received(message)
-      else drain.begin()
+      else if (message.type === 'drain') drain.begin()
+      else observation.answered(message)
     }
   })
 }

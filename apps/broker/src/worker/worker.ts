@@ -4,7 +4,7 @@ import cluster from 'node:cluster'
 import type { Server } from 'node:http'
 import { createPool } from '@rouse/database'
 import { type Limits, limits } from '@rouse/protocol'
-import { type Coordinator, SidecarDbPool } from '@rouse/sidecar'
+import { type Coordinator, SidecarDbPool, type SidecarObserver } from '@rouse/sidecar'
 import { poolExecutor } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
@@ -16,12 +16,14 @@ import { createEncryptedQueues } from '../encryption/sealing.ts'
 import { createServer } from '../http/server.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
+import { WorkerObserver } from '../observe/worker-observer.ts'
 import { cannotListenExitCode } from '../primary/worker-pool.ts'
 import type { BrokerContext, WorkerPhase } from './context.ts'
 import { createDeliveryLog } from './delivery-log.ts'
 import { createWorkerDrain, type WorkerDrain } from './drain.ts'
 import { createWorkerAuth } from './key-client.ts'
 import { createLeaseLookups } from './lease-lookups.ts'
+import { createObservation } from './observation.ts'
 import {
   handlePrimaryMessages,
   outboxToPrimary,
@@ -29,7 +31,6 @@ import {
   withDueNotices,
 } from './primary-channel.ts'
 import { createReadiness } from './readiness.ts'
-import { createStatsClient } from './stats-client.ts'
 
 export async function runWorker(config: Config): Promise<void> {
   const workerId = cluster.worker?.id ?? 0
@@ -38,20 +39,17 @@ export async function runWorker(config: Config): Promise<void> {
     node: config.nodeId,
     process: `worker ${workerId}`,
   })
-  const pool = createPool({
-    url: config.databaseUrl,
-    max: nodeConnections(config).worker,
-    applicationName: `rouse ${config.nodeId} worker ${workerId}`,
-    onLimit: logLimit(log),
-  })
+  const pool = createWorkerPool(config, workerId, log)
   const phase = { isDraining: false }
   const counts = { requests: 0 }
   const outbox = outboxToPrimary()
   const { coordinator, gate } = remoteCoordinator(outbox, systemClock.nowMs)
-  const sidecar = createSidecar(config, pool, coordinator)
+  const observer = new WorkerObserver(systemClock.nowMs)
+  const sidecar = createSidecar(config, pool, coordinator, observer)
   const cipher = payloadCipherOf(config.encryptionKey)
   const encrypted = createEncryptedQueues({ cipher, pool, log })
-  const statsClient = createStatsClient({ outbox, sidecar, pool, counts, nowMs: systemClock.nowMs })
+  const observed = { observer, outbox, sidecar, pool, counts, clock: systemClock }
+  const observation = createObservation({ ...observed, workers: config.workers })
   const { keyClient, ...auth } = createWorkerAuth({ config, outbox, clock: systemClock })
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
   const drain = createWorkerDrain({
@@ -63,7 +61,7 @@ export async function runWorker(config: Config): Promise<void> {
     delayMs: config.drainDelayMs,
     close: () => app.close(),
     stop() {
-      statsClient.stop()
+      observation.stop()
       encrypted.stop()
       keyClient.stop()
     },
@@ -89,17 +87,26 @@ export async function runWorker(config: Config): Promise<void> {
     phase,
     counts,
     checkReady: () => readiness.check(phase.isDraining),
-    stats: () => statsClient.ask(),
+    ...observation.context,
   }
   const app = createServer(context)
-  handlePrimaryMessages({ sidecar, gate, encrypted, statsClient, keyClient, drain })
+  handlePrimaryMessages({ sidecar, gate, encrypted, observation, keyClient, drain })
   handleProcessEvents(phase, drain)
   await Promise.all([encrypted.start(), keyClient.start()])
   outbox.post({ type: 'ready', url: await listen(app, config, log) })
   // Pops may already be waiting: if the worker listens on two addresses, the first one accepts requests while
   // the second is being resolved.
   sidecar.registered()
-  statsClient.start()
+  observation.start()
+}
+
+function createWorkerPool(config: Config, workerId: number, log: Logger): pg.Pool {
+  return createPool({
+    url: config.databaseUrl,
+    max: nodeConnections(config).worker,
+    applicationName: `rouse ${config.nodeId} worker ${workerId}`,
+    onLimit: logLimit(log),
+  })
 }
 
 /** Resolves to the URL. */
@@ -122,8 +129,14 @@ function connectionsOf(server: Server): Promise<number> {
   return new Promise((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)))
 }
 
-function createSidecar(config: Config, pool: pg.Pool, coordinator: Coordinator): SidecarDbPool {
+function createSidecar(
+  config: Config,
+  pool: pg.Pool,
+  coordinator: Coordinator,
+  observer: SidecarObserver,
+): SidecarDbPool {
   return new SidecarDbPool({
+    observer,
     takenAfterMs: Math.floor(config.notifyDeliveryTimeoutMs / 4),
     executor: poolExecutor(pool, config.prepare),
     coordinator,

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { PrimaryMessage } from '../../src/ipc.ts'
 import { createLogger } from '../../src/log.ts'
+import { NodeActivity } from '../../src/observe/node-activity.ts'
 import { SharedStateHost } from '../../src/primary/shared-state-host.ts'
 
 const hint: WakeHint = {
@@ -34,6 +35,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     pool: {} as pg.Pool,
     workers: { post: () => {}, postAll: (message) => toWorkers.push(message) },
     keys: { answer: () => {}, used: () => {} },
+    activity: new NodeActivity({ nowMs: () => 0, wallMs: () => 0, namedQueuesMax: 10 }),
     stats: (one) => {
       shared = one
       return {}
@@ -60,7 +62,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
   t.teardown(() => host.stop())
   host.handle(1, [{ type: 'ready', url: '' }])
   const stats = () => {
-    host.handle(1, [{ type: 'askStats', id: 1 }])
+    host.handle(1, [{ type: 'askStats', of: 'node', id: 1 }])
     return shared
   }
   return { host, toWorkers, toPeers, looks: () => looks, stats }

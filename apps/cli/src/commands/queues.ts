@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { type Json, segment } from '../api.ts'
-import { wallMs } from '../clock.ts'
-import { since } from '../format.ts'
+import { type Api, type Json, segment } from '../api.ts'
+import { ago } from '../format.ts'
 import type { TableColumn } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
 
@@ -16,17 +15,20 @@ rouse queues pause orders`,
   )
   queues.action(async (_options: object, command: Command) => {
     const { api, output } = sessionOf(command)
-    const all = await api.all('/api/v1/resources/queues', 'queues')
-    if (!output.isHuman) return output.json(all)
-    output.table(all, queueColumns(wallMs()), 'no queues yet')
+    if (!output.isHuman) return output.json(await queuesAsJson(api))
+    const all = await api.all('/api/v1/queues', 'queues')
+    output.table(worstFirst(all), queueColumns, 'no queues yet')
   })
 
   verb(queues, 'get <queue>', 'show one queue with its options', 'rouse queues get orders').action(
     async (queue: string, _options: object, command: Command) => {
       const { api, output } = sessionOf(command)
-      const { body } = await api.get(`/api/v1/resources/queues/${segment(queue)}`)
-      if (!output.isHuman) return output.json(body)
-      output.table([body], queueColumns(wallMs()), '')
+      const [{ body }, { body: figures }] = await Promise.all([
+        api.get(`/api/v1/resources/queues/${segment(queue)}`),
+        api.get(`/api/v1/queues/${segment(queue)}`),
+      ])
+      if (!output.isHuman) return output.json({ ...figures, ...body })
+      output.table([figures], queueColumns, '')
       if (body.purging !== undefined)
         output.line(`purge in progress since ${body.purging.requestedAt}`)
       output.line()
@@ -73,23 +75,46 @@ function purgedLine(queue: string, { purged, purging }: Json): string {
     : `${purged} messages deleted`
 }
 
-/** One row per queue: the sums of its consumer groups, and the lag of the slowest group. */
-export function queueColumns(now: number): TableColumn<Json>[] {
-  const sum = (field: string) => (queue: Json) =>
-    queue.groups.reduce((total: number, group: Json) => total + group[field], 0)
-  return [
-    { title: 'QUEUE', value: ({ queue }) => queue },
-    { title: 'MESSAGES', align: 'right', value: ({ messages }) => messages },
-    { title: 'PENDING', align: 'right', value: sum('pending') },
-    { title: 'IN FLIGHT', align: 'right', value: sum('inFlight') },
-    { title: 'DEAD', align: 'right', value: sum('dead') },
-    { title: 'GROUPS', align: 'right', value: ({ groups }) => groups.length },
-    { title: 'LAG', align: 'right', value: ({ groups }) => since(oldest(groups), now) },
-    { title: 'STATE', value: ({ paused }) => (paused === true ? 'paused' : 'ok') },
-  ]
+/** Each queue with its figures and its consumer groups. */
+export async function queuesAsJson(api: Api): Promise<Json[]> {
+  const [queues, figures] = await Promise.all([
+    api.all('/api/v1/resources/queues', 'queues'),
+    api.all('/api/v1/queues', 'queues'),
+  ])
+  const figuresOf = new Map(figures.map((one) => [one.queue, one]))
+  return queues.map((one) => ({ ...figuresOf.get(one.queue), ...one }))
 }
 
-function oldest(groups: readonly Json[]): string | null {
-  const times = groups.map(({ oldestPendingAt }) => oldestPendingAt as string | null)
-  return times.filter((time) => time !== null).sort((a, b) => a.localeCompare(b))[0] ?? null
+export const queueColumns: readonly TableColumn<Json>[] = [
+  { title: 'QUEUE', value: ({ queue }) => queue },
+  { title: 'READY', align: 'right', value: ({ ready }) => ready },
+  { title: 'LEASED', align: 'right', value: ({ leased }) => leased },
+  { title: 'RETRYING', align: 'right', value: ({ retrying }) => retrying },
+  { title: 'SCHEDULED', align: 'right', value: ({ scheduled }) => scheduled },
+  { title: 'DEAD', align: 'right', value: ({ dead }) => dead },
+  { title: 'CONSUMERS', align: 'right', value: ({ consumers }) => consumers },
+  { title: 'IN/s', align: 'right', value: ({ pushedPerSecond }) => rate(pushedPerSecond) },
+  { title: 'OUT/s', align: 'right', value: ({ completedPerSecond }) => rate(completedPerSecond) },
+  { title: 'OLDEST', align: 'right', value: ({ oldestAgeMs }) => ago(oldestAgeMs) },
+  { title: 'STATE', value: stateOf },
+]
+
+/** A node of an earlier release has no rates. */
+function rate(perSecond: number | undefined): string | undefined {
+  return perSecond?.toFixed(perSecond < 100 ? 1 : 0)
+}
+
+function stateOf({ state, held }: Json): string {
+  if (state === 'no_consumers') return 'no consumers'
+  if (state !== 'held') return state
+  const reason = held.errorMessage === null ? '' : `: "${held.errorMessage}"`
+  return `held${reason} until ${new Date(held.until).toLocaleTimeString('en-GB')}`
+}
+
+const statesByHarm = ['held', 'no_consumers', 'paused', 'ok']
+
+/** Queues that do not move first, then those with the most messages. */
+export function worstFirst(queues: readonly Json[]): Json[] {
+  const harm = ({ state }: Json) => statesByHarm.indexOf(state)
+  return [...queues].sort((a, b) => harm(a) - harm(b) || b.ready - a.ready)
 }

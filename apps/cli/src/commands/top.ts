@@ -2,11 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import colors from 'picocolors'
 import type { Json } from '../api.ts'
-import { wallMs } from '../clock.ts'
 import { absence, ago } from '../format.ts'
 import { formatTable } from '../table.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { queueColumns } from './queues.ts'
+import { queueColumns, queuesAsJson, worstFirst } from './queues.ts'
 
 interface Options {
   readonly once?: boolean
@@ -32,7 +31,7 @@ rouse top --once --json`,
       const readCluster = async (): Promise<{ cluster: Json; queues: Json[] }> => {
         const [stats, queues] = await Promise.all([
           api.get('/stats?scope=cluster'),
-          api.all('/api/v1/resources/queues', 'queues'),
+          output.isHuman ? api.all('/api/v1/queues', 'queues') : queuesAsJson(api),
         ])
         return { cluster: stats.body, queues }
       }
@@ -90,7 +89,6 @@ function screenOf(
   const { totals, nodes, unreachable } = cluster
   const rate = Object.values(totals.queries_per_second as Record<string, number>)
   const queries = rate.reduce((sum, one) => sum + one, 0)
-  const busiest = [...queues].sort((a, b) => b.messages - a.messages)
   return [
     `${colors.bold('rouse')}  ${totals.nodes} nodes  ${totals.waiting} waiting  ${queries.toFixed(0)} queries/s`,
     ...unreachable.map((node: Json) => colors.red(absence(node))),
@@ -106,7 +104,7 @@ function screenOf(
       { title: 'BY FALLBACK', align: 'right', value: ({ wakes }) => wakes.fallback },
     ]),
     '',
-    ...(busiest.length === 0 ? ['no queues yet'] : formatTable(busiest, queueColumns(wallMs()))),
+    ...(queues.length === 0 ? ['no queues yet'] : formatTable(worstFirst(queues), queueColumns)),
     '',
     colors.dim('q or Ctrl-C to quit'),
   ].slice(0, Math.max(5, rows))

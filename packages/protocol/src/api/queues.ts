@@ -1,7 +1,7 @@
 // The routes that configure and show queues and schedules.
 import { ConfigureBodySchema, QueueSettingsBodySchema } from '../schemas/configure.ts'
 import { PageQuerySchema } from '../schemas/name.ts'
-import { ResourceQueuesQuerySchema } from '../schemas/queues.ts'
+import { QueueFiguresQuerySchema, ResourceQueuesQuerySchema } from '../schemas/queues.ts'
 import { ScheduleBodySchema, ScheduleSettingsBodySchema } from '../schemas/schedules.ts'
 import { WhyQuerySchema } from '../schemas/why.ts'
 import { type Endpoint, type Needs, needs } from './endpoint.ts'
@@ -25,7 +25,7 @@ export const queueEndpoints: readonly Endpoint[] = [
     path: '/api/v1/queues',
     summary: 'Lists queues with their figures',
     needs: needs('observe', 'any'),
-    query: ResourceQueuesQuerySchema,
+    query: QueueFiguresQuerySchema,
   },
   {
     method: 'GET',

@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
 import { GroupSchema } from './groups.ts'
 import { Cursor, NameOrEmpty, Nullable, offsetFields, PageQuerySchema, Time } from './name.ts'
@@ -8,6 +9,12 @@ export const ResourceQueuesQuerySchema = Type.Object({
   search: Type.Optional(Type.String({ description: 'A part of the name' })),
   namespace: Type.Optional(NameOrEmpty()),
   task: Type.Optional(NameOrEmpty()),
+})
+
+/** A dashboard shows all queues of a large cluster in one list. */
+export const QueueFiguresQuerySchema = Type.Object({
+  ...ResourceQueuesQuerySchema.properties,
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.queuesPerPageMax })),
 })
 
 export const QueueSchema = Type.Object({
@@ -33,12 +40,15 @@ export const queueStates = ['ok', 'paused', 'held', 'no_consumers'] as const
 
 const count = (description: string) => Type.Integer({ description })
 
-/** A queue under `/api/v1/queues`. A list leaves out the options. */
+const rate = (description: string) =>
+  Type.Number({ description: `${description}; mean of the last 10 s, on all nodes` })
+
+/** A queue under `/api/v1/queues`. */
 export const QueueFiguresSchema = Type.Object({
   queue: Type.String(),
   namespace: Nullable(Type.String()),
   task: Nullable(Type.String()),
-  options: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  options: Type.Record(Type.String(), Type.Unknown()),
   paused: Type.Boolean(),
   createdAt: Time,
   ready: count('Not yet delivered to the group that is furthest behind; all, if there is no group'),
@@ -47,6 +57,8 @@ export const QueueFiguresSchema = Type.Object({
   scheduled: count('Not due yet'),
   dead: count('Dead letters'),
   consumers: count('Pops that wait on any node, and pops whose messages are held'),
+  pushedPerSecond: rate('Messages that enter the queue'),
+  completedPerSecond: rate('Messages that are completed, summed over the groups'),
   oldestAgeMs: Nullable(count('Age of the oldest message that is not yet delivered')),
   held: Nullable(
     Type.Object(
@@ -60,6 +72,7 @@ export type QueueFigures = Static<typeof QueueFiguresSchema>
 
 export const QueueFiguresAnswerSchema = Type.Object({
   queues: Type.Array(QueueFiguresSchema),
+  asOf: Time,
   cursor: Cursor(),
 })
 export type QueueFiguresAnswer = Static<typeof QueueFiguresAnswerSchema>

@@ -86,6 +86,14 @@ export const StatsAnswerSchema = Type.Object({
     by_worker: Type.Record(Type.String(), Type.Integer()),
     by_queue: Type.Record(Type.String(), Type.Integer()),
   }),
+  /** The queues that are in use through this node. */
+  queue_rates: Type.Array(
+    Type.Object({
+      queue: Type.String(),
+      pushedPerSecond: Type.Number(),
+      completedPerSecond: Type.Number(),
+    }),
+  ),
   /** The node's ROUSE_DEFAULT_* settings, by option. */
   queue_defaults: Type.Record(Type.String(), Type.Unknown()),
   /** Connections to PostgreSQL, by worker. */

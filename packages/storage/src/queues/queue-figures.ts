@@ -7,6 +7,8 @@ export interface QueueFigures {
   readonly queue: string
   readonly namespace: string | null
   readonly task: string | null
+  /** All effective options, as JSON text. */
+  readonly options: string
   readonly paused: boolean
   readonly createdAt: Date
   readonly ready: number
@@ -22,9 +24,13 @@ export interface QueueFigures {
   readonly heldError: string | null
 }
 
-const columns = `queue, namespace, task, paused, created_at, ready::float8, leased::float8, retrying::float8,
-  scheduled::float8, dead::float8, pops::float8,
-  (extract(epoch from rouse.now() - oldest_at) * 1000)::float8, held_until, held_error`
+/** `ids`: an SQL expression for the ids of the queues. */
+const figuresOfIds = (ids: string): string =>
+  `select f.queue, f.namespace, f.task, f.paused, f.created_at, f.ready::float8, f.leased::float8, f.retrying::float8,
+     f.scheduled::float8, f.dead::float8, f.pops::float8,
+     (extract(epoch from rouse.now() - f.oldest_at) * 1000)::float8, f.held_until, f.held_error,
+     rouse.options_in_force(q)::text
+   from rouse.queue_figures(${ids}) f join rouse.queues q on q.name = f.queue order by q.name`
 
 /** A page of the queues that match, by name. */
 export async function figuresOfMatching(
@@ -34,9 +40,15 @@ export async function figuresOfMatching(
   const found = findQueues(filter)
   const rows = await callStatement(
     pool,
-    `select ${columns} from rouse.queue_figures(${found.call})`,
+    figuresOfIds(found.call),
     found.values,
   )
+  return rows.map(readFigures)
+}
+
+/** All queues, by name. */
+export async function figuresOfAll(pool: pg.Pool): Promise<QueueFigures[]> {
+  const rows = await callStatement(pool, figuresOfIds('array(select id from rouse.queues)'))
   return rows.map(readFigures)
 }
 
@@ -44,14 +56,18 @@ export async function figuresOfMatching(
 export async function figuresOf(pool: pg.Pool, queue: string): Promise<QueueFigures | undefined> {
   const [row] = await callStatement(
     pool,
-    `select ${columns} from rouse.queue_figures(array(select id from rouse.queues where name = $1))`,
+    figuresOfIds('array(select id from rouse.queues where name = $1)'),
     [queue],
   )
   return row === undefined ? undefined : readFigures(row)
 }
 
 function readFigures(row: readonly unknown[]): QueueFigures {
-  const [oldestAgeMs, heldUntil, heldError] = row.slice(11) as [number | null, Date | null, string]
+  const [oldestAgeMs, heldUntil, heldError] = row.slice(11, 14) as [
+    number | null,
+    Date | null,
+    string,
+  ]
   return {
     queue: row[0] as string,
     namespace: row[1] as string | null,
@@ -67,5 +83,6 @@ function readFigures(row: readonly unknown[]): QueueFigures {
     oldestAgeMs: oldestAgeMs === null ? null : Math.max(0, Math.round(oldestAgeMs)),
     heldUntil,
     heldError,
+    options: row[14] as string,
   }
 }

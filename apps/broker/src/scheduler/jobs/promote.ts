@@ -26,6 +26,8 @@ export interface PromoterOptions {
   readonly executor: Executor
   readonly log: Pick<Logger, 'warn'>
   readonly onWoken: (woken: readonly WakeHint[], firedBy: FiredBy) => void
+  /** Scheduled messages are in their queues now. Hints count them. */
+  readonly onEntered: (woken: readonly WakeHint[]) => void
   /** Called after a failed call that may still have made messages deliverable. */
   readonly onUnknown: () => void
 }
@@ -36,7 +38,7 @@ export interface Promoter extends Job {
 }
 
 export function createPromoter(options: PromoterOptions): Promoter {
-  const { executor, log, onWoken } = options
+  const { executor, log, onWoken, onEntered } = options
   const patient = new PatientPromotions(options)
   const failing = new Map<string, string>()
 
@@ -61,6 +63,7 @@ export function createPromoter(options: PromoterOptions): Promoter {
       if (ready.status === 'fulfilled') onWoken(ready.value.woken, firedBy)
       if (scheduled.status === 'fulfilled') {
         onWoken(scheduled.value.woken, firedBy)
+        onEntered(scheduled.value.woken)
         report(scheduled.value.failed)
         patient.add(scheduled.value.locked)
       }
@@ -109,9 +112,11 @@ class PatientPromotions {
   }
 
   async #promote(key: string, name: PartitionName): Promise<void> {
-    const { executor, onWoken } = this.#options
+    const { executor, onWoken, onEntered } = this.#options
     try {
-      onWoken(await promotePartition(executor, name, { limit: rowsMax, lockMs }), 'timer')
+      const woken = await promotePartition(executor, name, { limit: rowsMax, lockMs })
+      onWoken(woken, 'timer')
+      onEntered(woken)
     } catch (error) {
       // Still locked, or the database is unavailable: a later run of the job finds the partition again.
       if (!provesNotCommitted(error)) this.#options.onUnknown()

@@ -1,0 +1,99 @@
+// Histograms with fixed bounds, so that those of several processes can be added up.
+
+/** What was recorded: one count per bound, and one for values above all bounds. */
+export interface HistogramCounts {
+  readonly counts: number[]
+  readonly sum: number
+}
+
+/** Upper bounds of durations, in milliseconds. */
+export const durationBoundsMs: readonly number[] = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000,
+]
+/** Upper bounds of numbers of messages. */
+export const sizeBounds: readonly number[] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
+
+export class Histogram {
+  readonly bounds: readonly number[]
+  #counts: number[]
+  #sum = 0
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds
+    this.#counts = this.#zeros()
+  }
+
+  record(value: number, times = 1): void {
+    let slot = 0
+    while (slot < this.bounds.length && value > (this.bounds[slot] as number)) slot += 1
+    this.#counts[slot] = (this.#counts[slot] as number) + times
+    this.#sum += value * times
+  }
+
+  add({ counts, sum }: HistogramCounts): void {
+    for (const [slot, count] of counts.entries()) {
+      this.#counts[slot] = (this.#counts[slot] ?? 0) + count
+    }
+    this.#sum += sum
+  }
+
+  read(): HistogramCounts {
+    return { counts: [...this.#counts], sum: this.#sum }
+  }
+
+  /** What was recorded since the last call. */
+  take(): HistogramCounts {
+    const taken = { counts: this.#counts, sum: this.#sum }
+    this.#counts = this.#zeros()
+    this.#sum = 0
+    return taken
+  }
+
+  #zeros(): number[] {
+    return Array.from({ length: this.bounds.length + 1 }, () => 0)
+  }
+}
+
+/** Histograms by kind and label. The kind sets the bounds. */
+export class Histograms<Kind extends string> {
+  readonly #bounds: Readonly<Record<Kind, readonly number[]>>
+  readonly #histograms = new Map<string, { kind: Kind; label: string; histogram: Histogram }>()
+
+  constructor(bounds: Readonly<Record<Kind, readonly number[]>>) {
+    this.#bounds = bounds
+  }
+
+  record(kind: Kind, label: string, value: number, times = 1): void {
+    this.#of(kind, label).record(value, times)
+  }
+
+  add(taken: readonly TakenHistogram<Kind>[]): void {
+    for (const [kind, label, counts] of taken) this.#of(kind, label).add(counts)
+  }
+
+  /** Those that recorded anything since the last call. */
+  take(): TakenHistogram<Kind>[] {
+    const all = [...this.#histograms.values()].map(
+      ({ kind, label, histogram }): TakenHistogram<Kind> => [kind, label, histogram.take()],
+    )
+    return all.filter(([, , { counts }]) => counts.some((count) => count > 0))
+  }
+
+  read(): TakenHistogram<Kind>[] {
+    return [...this.#histograms.values()].map(({ kind, label, histogram }) => {
+      return [kind, label, histogram.read()]
+    })
+  }
+
+  #of(kind: Kind, label: string): Histogram {
+    const key = `${kind} ${label}`
+    let known = this.#histograms.get(key)
+    if (known === undefined) {
+      known = { kind, label, histogram: new Histogram(this.#bounds[kind]) }
+      this.#histograms.set(key, known)
+    }
+    return known.histogram
+  }
+}
+
+export type TakenHistogram<Kind extends string> = readonly [Kind, string, HistogramCounts]

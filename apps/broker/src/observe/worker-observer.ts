@@ -1,0 +1,90 @@
+// What a worker counts and times, and sends to the primary with its stats.
+import type { AckOutcome, Delivery, SidecarObserver } from '@rouse/sidecar'
+import type { AckItem, Lease, NewMessage, PushedMessage } from '@rouse/storage'
+import { DeliveredLeases } from './delivered-leases.ts'
+import { durationBoundsMs, Histograms, sizeBounds, type TakenHistogram } from './histogram.ts'
+import { QueueCounters, type QueueCounts } from './queue-counters.ts'
+
+/** What the histograms of a node measure. Durations are in milliseconds, sizes in messages. */
+export const measured = {
+  /** From the creation of a message to its first delivery, by what caused the pop. */
+  delivery: durationBoundsMs,
+  /** From the delivery of a message to its ack, if the same worker did both. */
+  processing: durationBoundsMs,
+  /** Messages per SQL call, by kind of call. */
+  batch: sizeBounds,
+  /** Duration of SQL calls, by function. */
+  sql: durationBoundsMs,
+  /** The longest delay of the event loop in each second, by process. */
+  eventLoop: durationBoundsMs,
+} as const
+export type Measured = keyof typeof measured
+
+/** What was counted since the last report. */
+export interface Counted {
+  readonly queues: readonly QueueCounts[]
+  readonly releasedLeases: number
+  readonly histograms: readonly TakenHistogram<Measured>[]
+}
+
+export class WorkerObserver implements SidecarObserver {
+  readonly #nowMs: () => number
+  readonly #leases = new DeliveredLeases()
+  readonly queues = new QueueCounters(this.#leases)
+  readonly histograms = new Histograms(measured)
+  #releasedLeases = 0
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  pushed(items: readonly NewMessage[], results: readonly PushedMessage[]): void {
+    if (items.length === 0) return
+    this.queues.pushed(items, results)
+    this.histograms.record('batch', 'push', items.length)
+  }
+
+  delivered(leases: readonly Lease[], delivery: Delivery): void {
+    this.queues.delivered(leases, delivery)
+    const nowMs = this.#nowMs()
+    let messages = 0
+    for (const lease of leases) {
+      messages += lease.messages.length
+      if (!delivery.isAutoAcked(lease)) this.#leases.add(lease, nowMs)
+      if (lease.attempt > 1) continue
+      for (const { createdAtMs } of lease.messages) {
+        const ms = Math.max(0, delivery.databaseTimeMs - createdAtMs)
+        this.histograms.record('delivery', delivery.source, ms)
+      }
+    }
+    this.histograms.record('batch', 'pop', messages)
+  }
+
+  acked(items: readonly AckItem[], outcomes: readonly AckOutcome[]): void {
+    if (items.length === 0) return
+    this.queues.acked(items, outcomes)
+    this.histograms.record('batch', 'ack', items.length)
+    const nowMs = this.#nowMs()
+    for (const [i, { accepted }] of outcomes.entries()) {
+      const { leaseId, message } = items[i] as AckItem
+      const lease = accepted ? this.#leases.get(leaseId) : undefined
+      if (lease === undefined) continue
+      const messages = message === undefined ? lease.messages : 1
+      this.histograms.record('processing', '', nowMs - lease.atMs, messages)
+    }
+  }
+
+  released(leases: number): void {
+    this.#releasedLeases += leases
+  }
+
+  called(statement: string, ms: number): void {
+    this.histograms.record('sql', statement, ms)
+  }
+
+  take(): Counted {
+    const releasedLeases = this.#releasedLeases
+    this.#releasedLeases = 0
+    return { queues: this.queues.take(), releasedLeases, histograms: this.histograms.take() }
+  }
+}

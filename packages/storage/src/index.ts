@@ -91,6 +91,8 @@ export type { ConsumerGroupStats, QueueFilter, QueueStats } from './queues/stats
 export { stats, statsOfMatching, statsOfNamed, statsPage } from './queues/stats.ts'
 export type { AdoptedCopy, CopyState, Original } from './server/copy.ts'
 export { adoptCopy, readCopyState } from './server/copy.ts'
+export type { DatabaseFigures, TableFigures } from './server/database-figures.ts'
+export { databaseFigures } from './server/database-figures.ts'
 export type { Pool, RoleSetting } from './server/health.ts'
 export {
   isBehindPooler,

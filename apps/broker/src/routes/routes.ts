@@ -10,6 +10,7 @@ import { existingClientRoutes } from './existing-clients.ts'
 import { healthRoutes } from './health.ts'
 import { leaseRoutes } from './leases.ts'
 import { messageRoutes } from './messages.ts'
+import { metricsRoute } from './metrics.ts'
 import { popRoutes } from './pop.ts'
 import { pushRoute } from './push.ts'
 import { queueRoutes } from './queues.ts'
@@ -31,6 +32,7 @@ const unlimitedRoutes = [
   leaseRoutes,
   healthRoutes,
   statsRoutes,
+  metricsRoute,
   apiDocRoutes,
 ]
 

@@ -84,10 +84,12 @@ test('every example gets the documented status and response from a node', async 
   }
 })
 
-/** The page is not JSON. */
+/** The page and the metrics are not JSON. */
 async function replay(method: string, address: string, body: unknown): Promise<Answer> {
-  if (!address.endsWith('/docs/api')) return send(method, address, body)
-  const { status, headers } = await fetch(address)
+  if (!/\/docs\/api$|\/metrics$/.test(address)) return send(method, address, body)
+  const response = await fetch(address)
+  await response.text()
+  const { status, headers } = response
   return { status, headers, body: undefined }
 }
 

@@ -23,6 +23,12 @@ export const nodeEndpoints: readonly Endpoint[] = [
   },
   {
     method: 'GET',
+    path: '/metrics',
+    summary: 'Metrics of a node as Prometheus text',
+    needs: needs('observe', 'every'),
+  },
+  {
+    method: 'GET',
     path: '/api/v1/nodes',
     summary: 'Lists the nodes of the cluster',
     needs: needs('observe', 'every'),

@@ -188,6 +188,7 @@ export {
   ScheduleSchema,
   SchedulesAnswerSchema,
 } from './schemas/schedules.ts'
+export type { SeriesAnswer } from './schemas/series.ts'
 export type {
   GroupBackoff,
   Latency,

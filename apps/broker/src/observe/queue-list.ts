@@ -159,7 +159,9 @@ export interface ListFilter {
   readonly namespace: string | undefined
   readonly task: string | undefined
   /** Only queues with these names or prefixes. */
-  readonly visible?: { readonly names: readonly string[]; readonly prefixes: readonly string[] } | undefined
+  readonly visible?:
+    | { readonly names: readonly string[]; readonly prefixes: readonly string[] }
+    | undefined
 }
 
 /** The same page that `rouse.find_queues` finds. */

@@ -18,6 +18,7 @@ import { deadLetterResourceRoutes } from './resources/dead-letters.ts'
 import { groupRoutes } from './resources/groups.ts'
 import { queueResourceRoutes } from './resources/queues.ts'
 import { scheduleRoutes } from './schedules.ts'
+import { seriesRoute } from './series.ts'
 import { statsRoutes } from './stats.ts'
 import { traceRoutes } from './traces.ts'
 import { transactionRoute } from './transaction.ts'
@@ -33,6 +34,7 @@ const unlimitedRoutes = [
   healthRoutes,
   statsRoutes,
   metricsRoute,
+  seriesRoute,
   apiDocRoutes,
 ]
 

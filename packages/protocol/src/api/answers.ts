@@ -26,6 +26,7 @@ import {
   QueuesAnswerSchema,
 } from '../schemas/queues.ts'
 import { ScheduleSchema, SchedulesAnswerSchema } from '../schemas/schedules.ts'
+import { SeriesAnswerSchema } from '../schemas/series.ts'
 import { StatsAnswerSchema } from '../schemas/stats.ts'
 import { TraceAnswerSchema, TraceNamesAnswerSchema, TracesAnswerSchema } from '../schemas/traces.ts'
 import { TransactionAnswerSchema } from '../schemas/transaction.ts'
@@ -91,4 +92,5 @@ export const answers: Readonly<Record<string, object>> = {
   'GET /api/v1/keys': KeysAnswerSchema,
   'POST /api/v1/keys/:keyId/rotate': NewKeyAnswerSchema,
   'DELETE /api/v1/keys/:keyId': RevokedKeyAnswerSchema,
+  'GET /api/v1/series': SeriesAnswerSchema,
 }

@@ -105,4 +105,5 @@ export const examples: Readonly<Record<string, Example>> = {
     status: 201,
   },
   'POST /api/v1/keys/:keyId/rotate': { body: { graceSeconds: 3600 }, status: 201 },
+  'GET /api/v1/series': { query: { queue: 'emails', resolution: 'minute' } },
 }

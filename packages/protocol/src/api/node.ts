@@ -1,4 +1,5 @@
 // The routes that describe a node and its cluster.
+import { SeriesQuerySchema } from '../schemas/series.ts'
 import { StatsQuerySchema } from '../schemas/stats.ts'
 import { type Endpoint, needs } from './endpoint.ts'
 
@@ -26,6 +27,13 @@ export const nodeEndpoints: readonly Endpoint[] = [
     path: '/metrics',
     summary: 'Metrics of a node as Prometheus text',
     needs: needs('observe', 'every'),
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/series',
+    summary: 'What queues did by second in the last hour, or by minute in the last day',
+    needs: needs('observe', 'query'),
+    query: SeriesQuerySchema,
   },
   {
     method: 'GET',

@@ -38,11 +38,7 @@ export async function figuresOfMatching(
   filter: QueueFilter,
 ): Promise<QueueFigures[]> {
   const found = findQueues(filter)
-  const rows = await callStatement(
-    pool,
-    figuresOfIds(found.call),
-    found.values,
-  )
+  const rows = await callStatement(pool, figuresOfIds(found.call), found.values)
   return rows.map(readFigures)
 }
 

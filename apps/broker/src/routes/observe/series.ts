@@ -8,15 +8,15 @@ import {
   type SeriesAnswer,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import { askPeers, fetchFrom } from '../cluster/cluster-stats.ts'
-import { mergeSeries, type NodeSeries } from '../observe/series/merge-series.ts'
+import { askPeers, fetchFrom } from '../../cluster/cluster-stats.ts'
+import { mergeSeries, type NodeSeries } from '../../observe/series/merge-series.ts'
 import {
   kept,
   type Resolution,
   type SeriesRequest,
   stepMs,
-} from '../observe/series/series-store.ts'
-import type { BrokerContext } from '../worker/context.ts'
+} from '../../observe/series/series-store.ts'
+import type { BrokerContext } from '../../worker/context.ts'
 
 type Query = Readonly<Record<string, unknown>>
 

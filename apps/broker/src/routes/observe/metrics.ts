@@ -1,11 +1,11 @@
 // `/metrics`: counters and gauges of this node as text, from any of its workers.
 import { databaseFigures } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { writeDatabaseMetrics } from '../observe/metrics/database-metrics.ts'
-import { Exposition } from '../observe/metrics/exposition.ts'
-import { writeNodeMetrics } from '../observe/metrics/node-metrics.ts'
-import { writeQueueCounters, writeQueueGauges } from '../observe/metrics/queue-metrics.ts'
-import type { BrokerContext } from '../worker/context.ts'
+import { writeDatabaseMetrics } from '../../observe/metrics/database-metrics.ts'
+import { Exposition } from '../../observe/metrics/exposition.ts'
+import { writeNodeMetrics } from '../../observe/metrics/node-metrics.ts'
+import { writeQueueCounters, writeQueueGauges } from '../../observe/metrics/queue-metrics.ts'
+import type { BrokerContext } from '../../worker/context.ts'
 
 /** Scrapers give up after some seconds. What the database does not answer in this time is left out. */
 const databaseMsMax = 2_000

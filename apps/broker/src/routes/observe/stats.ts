@@ -1,7 +1,7 @@
 import { parseChoice } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import { askingAs, clusterStats, describeNodes } from '../cluster/cluster-stats.ts'
-import type { BrokerContext } from '../worker/context.ts'
+import { askingAs, clusterStats, describeNodes } from '../../cluster/cluster-stats.ts'
+import type { BrokerContext } from '../../worker/context.ts'
 
 type Query = { readonly scope?: unknown }
 

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { ackVerb } from './commands/ack.ts'
 import { adoptCopyVerb } from './commands/adopt-copy.ts'
 import { applyVerb } from './commands/apply.ts'
+import { auditVerb } from './commands/audit.ts'
 import { benchVerb } from './commands/bench.ts'
 import { completionVerb } from './commands/completion.ts'
 import { devVerb } from './commands/dev.ts'
@@ -29,7 +30,7 @@ const verbs = [
   devVerb, serveVerb,
   pushVerb, popVerb, ackVerb, tailVerb,
   queuesVerb, messagesVerb, dlqVerb, groupsVerb, nodesVerb, statsVerb, whyVerb, topVerb,
-  keysVerb, benchVerb, doctorVerb, migrateVerb, adoptCopyVerb, applyVerb, completionVerb,
+  keysVerb, auditVerb, benchVerb, doctorVerb, migrateVerb, adoptCopyVerb, applyVerb, completionVerb,
 ]
 
 export function createProgram(): Command {

@@ -70,6 +70,13 @@ export {
   AckSchema,
   ackStatuses,
 } from './schemas/ack.ts'
+export type { AuditAnswer, AuditEntryAnswer } from './schemas/audit.ts'
+export {
+  AuditAnswerSchema,
+  AuditEntrySchema,
+  AuditQuerySchema,
+  auditOutcomes,
+} from './schemas/audit.ts'
 export type { ConfigureAnswer, ConfigureBody, QueueSettingsBody } from './schemas/configure.ts'
 export {
   ConfigureAnswerSchema,

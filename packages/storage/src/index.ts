@@ -1,3 +1,5 @@
+export type { AuditEntry, AuditFilter, AuditRow } from './auth/audit.ts'
+export { pruneAudit, readAudit, writeAudit } from './auth/audit.ts'
 export type { KeyRow, KeyTable, LiveKey, NewKey } from './auth/keys.ts'
 export {
   createKey,

@@ -8,12 +8,15 @@ import {
   holdingsOf,
   markKeysUsed,
   partitionNames,
+  pruneAudit,
   purgeUnderWay,
   queueFacts,
   queueOptions,
   queuePlace,
+  readAudit,
   readKeyTable,
   revokeKey,
+  writeAudit,
 } from '@rouse/storage'
 import type { Measure } from '../support/measure.ts'
 
@@ -27,11 +30,16 @@ const key = {
   expiresAt: null,
 }
 
+const audited = { principal: 'me', verb: 'manage', target: 'q', outcome: 'done' } as const
+
 export const lookups: readonly Measure[] = [
   { name: 'an API key created', call: (probe) => createKey(probe, key) },
   { name: 'an API key revoked', call: (probe) => revokeKey(probe, key.id) },
   { name: 'API keys marked as used', call: (probe) => markKeysUsed(probe, [key.id]) },
   { name: 'the live API keys', call: (probe) => readKeyTable(probe) },
+  { name: 'an audit entry', call: (probe) => writeAudit(probe, 'n', [audited]) },
+  { name: 'the newest audit entries', call: (probe) => readAudit(probe, { limit: 100 }) },
+  { name: 'old audit entries removed', call: (probe) => pruneAudit(probe, 0, 100) },
   {
     name: 'a message of the hot queue by its key',
     call: (probe, { partitions, size }) => findMessage(probe, partitions.hot, `k${size.hot - 7}`),

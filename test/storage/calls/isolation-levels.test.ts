@@ -55,6 +55,8 @@ const calls = [
   `rouse.create_key('a', 'n', ''::bytea, '{}', '{}', 'me', null, false)`,
   `rouse.revoke_key('a', 0)`,
   `rouse.mark_keys_used('{a}')`,
+  `rouse.write_audit('node', '[]')`,
+  `rouse.prune_audit(0, 1)`,
 ]
 
 for (const level of ['repeatable read', 'serializable']) {

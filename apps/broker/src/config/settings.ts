@@ -92,6 +92,7 @@ export const settings = {
   completedRetentionSeconds: seconds('ROUSE_COMPLETED_RETENTION_SECONDS', 86_400),
   deadLetterRetentionSeconds: seconds('ROUSE_DEAD_LETTER_RETENTION_SECONDS', 1_209_600),
   traceRetentionSeconds: seconds('ROUSE_TRACE_RETENTION_SECONDS', 604_800),
+  auditRetentionSeconds: seconds('ROUSE_AUDIT_RETENTION_SECONDS', 7_776_000),
   /** A partition that stays empty this long is removed. The next push creates it again. */
   idlePartitionSeconds: seconds('ROUSE_IDLE_PARTITION_SECONDS', 604_800),
   /** A consumer group without requests for this long no longer delays retention. 0 disables this. */

@@ -8,6 +8,7 @@ import { unknown } from '../auth/principal.ts'
 import { registerRoutes } from '../routes/routes.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { methodsByPath } from './allowed-methods.ts'
+import { auditActions, refusalOf } from './audit.ts'
 import { enforceGrants } from './authorization.ts'
 import { toRouseError } from './errors.ts'
 import { parseJsonBody } from './json-body.ts'
@@ -53,14 +54,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
       void sendProblem(context, request, reply, error)
     },
   })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
-    try {
-      done(null, parseJsonBody(body as Buffer))
-    } catch (error) {
-      done(error as Error)
-    }
-  })
+  parseBodies(app)
   const methods = methodsByPath(app)
   app.setErrorHandler((error, request, reply) =>
     sendProblem(context, request, reply, faults.complete(error, request)),
@@ -86,8 +80,20 @@ export function createServer(context: BrokerContext): FastifyInstance {
   })
   applyRequestSchemas(app)
   enforceGrants(app, context)
+  auditActions(app, context)
   registerRoutes(app, context)
   return app
+}
+
+function parseBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJsonBody(body as Buffer))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
 }
 
 function sendProblem(
@@ -108,6 +114,9 @@ function sendProblem(
   }
   const problem = toProblem(known, { requestId: request.id, node: context.config.nodeId })
   if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds)
+  if (known.code === 'unauthenticated' || known.code === 'forbidden') {
+    context.audit.recordRefusal(() => refusalOf(request, known))
+  }
   if (known.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="rouse"')
   if (known.code === 'payload_too_large') swallowBody(request, reply)
   // Some errors of the framework skip the hooks.

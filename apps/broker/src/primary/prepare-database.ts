@@ -63,7 +63,7 @@ export async function prepareDatabase(options: {
       await writeServerDefaults(pool, config.queueDefaults)
       const identity = await joinCluster(pool)
       await writeNotifySetting(pool, config.notify === 'on')
-      await registerInitialKey(pool, config.initialAdminKey, log)
+      await registerInitialKey(pool, config, log)
       const keyTable = await readKeyTable(pool)
       return { identity, serverConnections: await serverConnectionsMax(pool), keyTable }
     } catch (error) {

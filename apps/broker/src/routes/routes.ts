@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { limitAdminCalls } from '../http/admin-limits.ts'
 import type { BrokerContext } from '../worker/context.ts'
+import { auditRoute } from './access/audit.ts'
 import { keyRoutes } from './access/keys.ts'
 import { ackRoutes } from './ack.ts'
 import { apiDocRoutes } from './api-docs.ts'
@@ -52,6 +53,7 @@ const adminRoutes = [
   traceRoutes,
   scheduleRoutes,
   keyRoutes,
+  auditRoute,
 ]
 
 export function registerRoutes(app: FastifyInstance, context: BrokerContext): void {

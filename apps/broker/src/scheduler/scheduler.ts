@@ -161,6 +161,7 @@ function createSharedJobs(
       holder,
       intervalMs: config.retentionIntervalMs,
       keep: keptFor(config),
+      auditMs: config.auditRetentionSeconds * 1_000,
       onNext,
     }),
   }

@@ -2,6 +2,7 @@ import type { Limits, WakeHint } from '@rouse/protocol'
 import type { Coordinator, SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Access } from '../auth/access.ts'
+import type { AuditLog } from '../auth/audit-log.ts'
 import type { OpenPolls } from '../auth/open-polls.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -24,6 +25,7 @@ export interface BrokerContext {
   readonly limits: Limits
   readonly access: Access
   readonly openPolls: OpenPolls
+  readonly audit: AuditLog
   /** API keys have changed. Resolves when this worker has read them again, or after two seconds. */
   readonly keysChanged: () => Promise<void>
   /** The `Authorization` header of a request to another node. */

@@ -1,9 +1,13 @@
+import { writeAudit } from '@rouse/storage'
+import type pg from 'pg'
 import { type Access, createAccess } from '../auth/access.ts'
+import { AuditLog, type AuditLogOptions } from '../auth/audit-log.ts'
 import { KeyRing } from '../auth/key-ring.ts'
 import { OpenPolls } from '../auth/open-polls.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Outbox, PrimaryMessage, WorkerMessage } from '../ipc.ts'
+import type { Logger } from '../log.ts'
 
 const answerMsMax = 2_000
 /** How often used keys are reported, and pops whose key has expired are ended. */
@@ -22,15 +26,19 @@ export interface KeyClient {
 export function createWorkerAuth(options: {
   readonly config: Config
   readonly outbox: Outbox<WorkerMessage>
+  readonly pool: pg.Pool
+  readonly log: Logger
   readonly clock: Clock
 }): {
   readonly keyClient: KeyClient
   readonly access: Access
   readonly openPolls: OpenPolls
+  readonly audit: AuditLog
   readonly keysChanged: () => Promise<void>
   readonly nodeAuthorization: () => string
 } {
-  const { config, outbox, clock } = options
+  const { config, outbox, pool, log, clock } = options
+  const write: AuditLogOptions['write'] = (entries) => writeAudit(pool, config.nodeId, entries)
   const ring = new KeyRing(clock)
   const openPolls = new OpenPolls()
   const keyClient = createKeyClient({ outbox, ring, openPolls })
@@ -38,6 +46,7 @@ export function createWorkerAuth(options: {
     keyClient,
     access: createAccess(config, ring),
     openPolls,
+    audit: new AuditLog({ write, log, clock }),
     keysChanged: () => keyClient.changed(),
     nodeAuthorization: () => `Bearer ${ring.signForNode()}`,
   }

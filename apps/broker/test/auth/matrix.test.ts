@@ -103,6 +103,7 @@ const table: Readonly<
   'GET /api/v1/keys': ['', 'all'],
   'POST /api/v1/keys/:keyId/rotate': ['', 'all'],
   'DELETE /api/v1/keys/:keyId': ['', 'all'],
+  'GET /api/v1/audit': ['', 'all'],
 }
 
 const queue = 'emails'

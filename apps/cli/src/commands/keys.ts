@@ -13,6 +13,8 @@ import { sessionOf, verb } from '../verb.ts'
 const presets = ['producer', 'worker', 'viewer', 'operator', 'admin']
 const graceMsDefault = 3_600_000
 const keysMax = 20_000
+/** The creator of keys by SQL, in the list of keys and in the audit log. */
+const sqlPrincipal = 'rouse keys'
 const undefinedSchema = '3F000'
 const undefinedFunction = '42883'
 const undefinedTable = '42P01'
@@ -147,15 +149,23 @@ async function rotateByHttp(api: Api, id: string, graceMs: number): Promise<Json
 function createBySql(body: Json): Promise<Json> {
   return withDatabase(async (pool) => {
     const { issueKey, readKeyRequest } = await import('@rouse/broker')
-    return issueKey(pool, readKeyRequest(body), 'rouse keys')
+    const issued = await issueKey(pool, readKeyRequest(body), sqlPrincipal)
+    await record(pool, issued.id, {
+      event: 'key created',
+      name: issued.name,
+      grants: issued.grants,
+    })
+    return issued
   })
 }
 
 function rotateBySql(id: string, graceMs: number): Promise<Json> {
   return withDatabase(async (pool) => {
     const { rotateKey } = await import('@rouse/broker')
-    const how = { graceMs, createdBy: 'rouse keys', nowMs: wallMs() }
-    return (await rotateKey(pool, id, how)) ?? noSuchKey(id)
+    const how = { graceMs, createdBy: sqlPrincipal, nowMs: wallMs() }
+    const issued = (await rotateKey(pool, id, how)) ?? noSuchKey(id)
+    await record(pool, id, { event: 'key rotated', newKey: issued.id })
+    return issued
   })
 }
 
@@ -163,6 +173,7 @@ function revokeBySql(id: string): Promise<void> {
   return withDatabase(async (pool) => {
     const { revokeKey } = await import('@rouse/storage')
     if (!(await revokeKey(pool, id))) noSuchKey(id)
+    await record(pool, id, { event: 'key revoked' })
   })
 }
 
@@ -173,6 +184,13 @@ function listBySql(): Promise<Json[]> {
     // As a node answers: times as text.
     return JSON.parse(JSON.stringify(keys)) as Json[]
   })
+}
+
+/** Who has the login to the database is not known here. */
+async function record(pool: Pool, target: string, detail: Json): Promise<void> {
+  const { writeAudit } = await import('@rouse/storage')
+  const entry = { principal: sqlPrincipal, verb: 'admin', target, outcome: 'done', detail } as const
+  await writeAudit(pool, sqlPrincipal, [entry])
 }
 
 function noSuchKey(id: string): never {

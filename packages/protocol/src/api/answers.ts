@@ -1,4 +1,5 @@
 import { AckAnswerSchema } from '../schemas/ack.ts'
+import { AuditAnswerSchema } from '../schemas/audit.ts'
 import { ConfigureAnswerSchema } from '../schemas/configure.ts'
 import {
   DeadLetterGroupsAnswerSchema,
@@ -93,4 +94,5 @@ export const answers: Readonly<Record<string, object>> = {
   'POST /api/v1/keys/:keyId/rotate': NewKeyAnswerSchema,
   'DELETE /api/v1/keys/:keyId': RevokedKeyAnswerSchema,
   'GET /api/v1/series': SeriesAnswerSchema,
+  'GET /api/v1/audit': AuditAnswerSchema,
 }

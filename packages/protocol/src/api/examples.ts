@@ -106,4 +106,5 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'POST /api/v1/keys/:keyId/rotate': { body: { graceSeconds: 3600 }, status: 201 },
   'GET /api/v1/series': { query: { queue: 'emails', resolution: 'minute' } },
+  'GET /api/v1/audit': { query: { outcome: 'refused', limit: '10' } },
 }

@@ -1,4 +1,5 @@
-// The routes that manage API keys.
+// The routes that manage API keys, and show who did what.
+import { AuditQuerySchema } from '../schemas/audit.ts'
 import { KeyBodySchema, RotateKeyBodySchema } from '../schemas/keys.ts'
 import { type Endpoint, needs } from './endpoint.ts'
 
@@ -28,5 +29,12 @@ export const keyEndpoints: readonly Endpoint[] = [
     path: '/api/v1/keys/:keyId',
     summary: 'Revokes an API key',
     needs: needs('admin', 'every'),
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/audit',
+    summary: 'Lists who changed the cluster, and who was refused, newest first',
+    needs: needs('admin', 'every'),
+    query: AuditQuerySchema,
   },
 ]

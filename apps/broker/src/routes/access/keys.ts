@@ -20,7 +20,7 @@ const keysMax = 20_000
 const graceSecondsDefault = 3_600
 
 export function keyRoutes(app: FastifyInstance, context: BrokerContext): void {
-  const { pool, clock, log, keysChanged } = context
+  const { pool, clock, keysChanged } = context
 
   app.post(
     '/api/v1/keys',
@@ -29,7 +29,7 @@ export function keyRoutes(app: FastifyInstance, context: BrokerContext): void {
       const wanted = readKeyRequest(request.body as KeyBody)
       const { name } = request.principal
       const { key, ...row } = await runAdminQuery(pool, () => issueKey(pool, wanted, name))
-      log.info({ keyId: row.id, name: row.name, by: name }, 'API key created')
+      request.audited = { target: row.id, detail: { event: 'key created', ...describe(row) } }
       await keysChanged()
       reply.code(201)
       return { ...toKey(row), key }
@@ -56,9 +56,10 @@ export function keyRoutes(app: FastifyInstance, context: BrokerContext): void {
       const how = { graceMs: graceSeconds * 1_000, createdBy: name, nowMs: clock.wallMs() }
       const issued = await runAdminQuery(pool, () => rotateKey(pool, id, how))
       if (issued === undefined) throw noSuchKey(id)
-      log.info({ keyId: id, newKeyId: issued.id, by: name }, 'API key rotated')
-      await keysChanged()
       const { key, ...row } = issued
+      const detail = { event: 'key rotated', newKey: row.id, graceSeconds, ...describe(row) }
+      request.audited = { target: id, detail }
+      await keysChanged()
       reply.code(201)
       return { ...toKey(row), key }
     },
@@ -67,7 +68,7 @@ export function keyRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.delete('/api/v1/keys/:keyId', async (request): Promise<RevokedKeyAnswer> => {
     const id = keyIdOf(request)
     if (!(await runAdminQuery(pool, () => revokeKey(pool, id)))) throw noSuchKey(id)
-    log.info({ keyId: id, by: request.principal.name }, 'API key revoked')
+    request.audited = { target: id, detail: { event: 'key revoked' } }
     await keysChanged()
     return { id, revoked: true }
   })
@@ -75,6 +76,10 @@ export function keyRoutes(app: FastifyInstance, context: BrokerContext): void {
 
 function keyIdOf(request: FastifyRequest): string {
   return (request.params as { readonly keyId: string }).keyId
+}
+
+function describe({ name, grants, expiresAt }: KeyRow) {
+  return { name, grants, expiresAt }
 }
 
 function noSuchKey(id: string): RouseError {

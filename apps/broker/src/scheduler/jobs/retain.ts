@@ -1,5 +1,11 @@
 import type { RetainOptions } from '@rouse/storage'
-import { type IdleGroup, idleGroups, retentionStep, takeLetGoGroups } from '@rouse/storage'
+import {
+  type IdleGroup,
+  idleGroups,
+  pruneAudit,
+  retentionStep,
+  takeLetGoGroups,
+} from '@rouse/storage'
 import type pg from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Job } from '../service.ts'
@@ -25,10 +31,12 @@ export function createRetention(options: {
   readonly holder: string
   readonly intervalMs: number
   readonly keep: Omit<RetainOptions, 'after' | 'rows' | 'partitions'>
+  /** How long entries of the audit log are kept. */
+  readonly auditMs: number
   /** Called with the delay until the next step. */
   readonly onNext: (inMs: number) => void
 }): Retention {
-  const { pool, log, nowMs, holder, intervalMs, keep, onNext } = options
+  const { pool, log, nowMs, holder, intervalMs, keep, auditMs, onNext } = options
   let holding: readonly IdleGroup[] = []
   let readAtMs = Number.NEGATIVE_INFINITY
 
@@ -60,6 +68,7 @@ export function createRetention(options: {
         log.debug({ gone: Object.fromEntries(gone) }, 'retention step done')
         onNext(gone.get('wait') ?? intervalMs)
         if ((gone.get('let_go') ?? 0) > 0) await warnOfLetGo()
+        await pruneAudit(pool, auditMs, bounds.rows)
       }
       await readHolding()
       return false

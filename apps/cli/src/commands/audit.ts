@@ -1,0 +1,44 @@
+import type { Command } from 'commander'
+import { type Json, query } from '../api.ts'
+import { count } from '../format.ts'
+import { sessionOf, verb } from '../verb.ts'
+
+interface Options {
+  readonly principal?: string
+  readonly target?: string
+  readonly outcome?: string
+  readonly limit: number
+}
+
+export function auditVerb(program: Command): void {
+  verb(
+    program,
+    'audit',
+    'list who changed the cluster, and who was refused, newest first',
+    'rouse audit --target orders --limit 20',
+  )
+    .option('--principal <name>', 'only what holders of keys with this name did')
+    .option('--target <name>', 'only this queue, schedule or key id')
+    .option('--outcome <outcome>', 'only done, refused or failed')
+    .option('-n, --limit <count>', 'maximum number', count, 50)
+    .action(async (_options: Options, command: Command) => {
+      const { api, output, options } = sessionOf<Options>(command)
+      const { principal, target, outcome, limit } = options
+      const { body } = await api.get(`/api/v1/audit${query({ principal, target, outcome, limit })}`)
+      if (!output.isHuman) return output.json(body.entries)
+      output.table(
+        body.entries as readonly Json[],
+        [
+          { title: 'AT', value: ({ at }) => at },
+          { title: 'PRINCIPAL', value: (row) => row.principal },
+          { title: 'KEY', value: ({ keyId }) => keyId },
+          { title: 'ADDRESS', value: ({ address }) => address },
+          { title: 'OUTCOME', value: (row) => row.outcome },
+          { title: 'VERB', value: (row) => row.verb },
+          { title: 'TARGET', value: (row) => row.target },
+          { title: 'WHAT', value: ({ detail }) => detail.event ?? detail.route },
+        ],
+        'no entries',
+      )
+    })
+}

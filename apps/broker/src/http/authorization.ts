@@ -75,9 +75,11 @@ function isPollNeed({ verb, target }: Need): boolean {
   return verb === 'pop' && (target === 'path' || target === 'every')
 }
 
+const bodyTargets: ReadonlySet<Target> = new Set(['body', 'items', 'options', 'operations'])
+
 function isInBody(need: Need, hasBody: boolean): boolean {
   const { target } = need
-  if (target === 'body' || target === 'items' || target === 'operations') return true
+  if (bodyTargets.has(target)) return true
   return hasBody && isPollNeed(need)
 }
 
@@ -109,6 +111,10 @@ const readers: Readonly<
   query: ({ query }, verb, grants) => requireQueue(verb, fieldOf(query, 'queue'), grants),
   body: ({ body }, verb, grants) => requireQueue(verb, fieldOf(body, 'queue'), grants),
   items: ({ body }, verb, grants) => requireItems(verb, fieldOf(body, 'items'), grants),
+  options: ({ body }, verb, grants) => {
+    const target = fieldOf(fieldOf(body, 'options'), 'deadLetterTo') ?? undefined
+    if (target !== undefined) requireQueue(verb, target, grants)
+  },
   operations: ({ body }, verb, grants) => {
     const operations = fieldOf(body, 'operations')
     const ofType = (type: string) =>

@@ -173,3 +173,29 @@ test('a key of one consumer group pops for that group only', { timeout }, async 
   const other = await sendAs(billing.key, 'GET', `${at('mail')}?consumerGroup=billing`)
   t.match(other, { status: 403, body: { grant: 'pop:mail' } })
 })
+
+test('a key that manages a queue cannot move its dead letters to a queue that it may not push to', {
+  timeout,
+}, async (t) => {
+  const { url } = await startBroker(t)
+  const admin = await makeKey(url, undefined, { preset: 'admin' })
+  const grants = ['manage:a', 'push:a', 'push:mine-*']
+  const { key } = await makeKey(url, admin.key, { grants })
+  await untilKnown(url, key, 403)
+  const queueUrl = `${url}/api/v1/queues/a`
+  for (const [deadLetterTo, status] of [
+    ['other', 403],
+    [['other'], 403],
+    ['mine-dead', 200],
+    [null, 200],
+  ] as const) {
+    const options = { deadLetterTo }
+    for (const method of ['PUT', 'PATCH']) {
+      const answer = await sendAs(key, method, queueUrl, { options })
+      t.equal(answer.status, status, `${method} ${String(deadLetterTo)}`)
+      if (deadLetterTo === 'other') t.match(answer.body, { grant: 'push:other' })
+    }
+    const configure = { queue: 'a', options }
+    t.equal((await sendAs(key, 'POST', `${url}/api/v1/configure`, configure)).status, status)
+  }
+})

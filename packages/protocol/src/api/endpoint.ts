@@ -10,11 +10,21 @@ export type Verb = (typeof verbs)[number]
  *   query        the queue in the query; every queue, if it is not given
  *   body         the queue in the body; every queue, if it is not given
  *   items        the queue of every item of the body
+ *   options      the queue that an option of the body names: messages are moved to it
  *   operations   of a transaction: `push` for what it pushes, `pop` for what it ends
  *   any          at least one queue: the receipt in the request is the capability for its own
  *   found        at least one queue: the route finds the queue, and then checks the grant for it
  */
-export type Target = 'every' | 'path' | 'query' | 'body' | 'items' | 'operations' | 'any' | 'found'
+export type Target =
+  | 'every'
+  | 'path'
+  | 'query'
+  | 'body'
+  | 'items'
+  | 'options'
+  | 'operations'
+  | 'any'
+  | 'found'
 
 /** The grants that a request needs, all of them. `nothing`: the route holds no data and needs no credential. */
 export type Needs = 'nothing' | readonly { readonly verb: Verb; readonly target: Target }[]

@@ -74,6 +74,7 @@ const targetTexts: Readonly<Record<Target, string>> = {
   query: ' on the queue; without `queue`, on `*`',
   body: ' on the queue of the body; without one, on `*`',
   items: ' on the queue of every item',
+  options: ' on the queue that `deadLetterTo` names, if it is given',
   operations: ' for the operations of this kind',
   any: ' on any queue',
   found: ' on the queue that is found',

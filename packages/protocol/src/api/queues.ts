@@ -4,7 +4,7 @@ import { PageQuerySchema } from '../schemas/name.ts'
 import { QueueFiguresQuerySchema, ResourceQueuesQuerySchema } from '../schemas/queues.ts'
 import { ScheduleBodySchema, ScheduleSettingsBodySchema } from '../schemas/schedules.ts'
 import { WhyQuerySchema } from '../schemas/why.ts'
-import { type Endpoint, type Needs, needs } from './endpoint.ts'
+import { type Endpoint, type Needs, needs, type Target } from './endpoint.ts'
 
 /** A schedule pushes on behalf of its creator. */
 const scheduleNeeds: Needs = [
@@ -12,12 +12,18 @@ const scheduleNeeds: Needs = [
   { verb: 'push', target: 'body' },
 ]
 
+/** With `deadLetterTo`, the queue pushes to another one on behalf of its configurer. */
+const configureNeeds = (target: Target): Needs => [
+  { verb: 'manage', target },
+  { verb: 'push', target: 'options' },
+]
+
 export const queueEndpoints: readonly Endpoint[] = [
   {
     method: 'POST',
     path: '/api/v1/configure',
     summary: 'Creates a queue, or changes options of an existing one',
-    needs: needs('manage', 'body'),
+    needs: configureNeeds('body'),
     body: ConfigureBodySchema,
   },
   {
@@ -37,14 +43,14 @@ export const queueEndpoints: readonly Endpoint[] = [
     method: 'PUT',
     path: '/api/v1/queues/:queue',
     summary: 'Creates a queue, or replaces namespace, task and all options of an existing one',
-    needs: needs('manage', 'path'),
+    needs: configureNeeds('path'),
     body: QueueSettingsBodySchema,
   },
   {
     method: 'PATCH',
     path: '/api/v1/queues/:queue',
     summary: 'Changes options of a queue',
-    needs: needs('manage', 'path'),
+    needs: configureNeeds('path'),
     body: QueueSettingsBodySchema,
   },
   {

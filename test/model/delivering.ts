@@ -70,13 +70,18 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   }
 }
 
-/** How many more messages of a partition the group may hold. An ordered lane has one lease at a time. */
+/**
+ * How many more messages of a partition the group may hold. An ordered lane has one lease at a time, and
+ * independent messages have no partition.
+ */
 function laneRoomOf(world: World, queue: Queue, partition: Partition, group: string): number {
-  const { maxInFlightPerPartition, ordering } = queue.options
-  if (maxInFlightPerPartition === 0) return Infinity
-  const leases = world.leases.filter((one) => one.partition === partition && one.group === group)
+  const { maxInFlightPerPartition } = queue.options
+  if (maxInFlightPerPartition === 0 || shown(partition) === null) return Infinity
+  const leases = world.leases.filter(
+    (one) => !one.isOrdered && one.partition === partition && one.group === group,
+  )
   const held = leases.reduce((sum, { left }) => sum + left.size, 0)
-  return Math.max(0, maxInFlightPerPartition - (ordering === 'none' ? held : 0))
+  return Math.max(0, maxInFlightPerPartition - (isOrdered(queue.options, partition) ? 0 : held))
 }
 
 /** The messages to redeliver that are not too old, by seq. */

@@ -1,5 +1,5 @@
 // The buckets behind rate and partitionRate: of a group, and of a lane.
-import { laneOf, type Options, type Partition, type Queue, type World } from './world.ts'
+import { laneOf, type Options, type Partition, type Queue, shown, type World } from './world.ts'
 
 export interface Rate {
   readonly limit: number
@@ -17,7 +17,8 @@ export function laneTokensOf(
   partition: Partition,
   group: string,
 ): number {
-  return tokens(world.now, options.partitionRate, laneOf(partition, group).fullAt)
+  const rate = shown(partition) === null ? null : options.partitionRate
+  return tokens(world.now, rate, laneOf(partition, group).fullAt)
 }
 
 /** Takes a token for each delivery out of both buckets. */
@@ -31,7 +32,8 @@ export function spend(
   const { rate, partitionRate } = queue.options
   const lane = laneOf(partition, group)
   if (rate !== null) queue.fullAt.set(group, after(now, rate, queue.fullAt.get(group), count))
-  if (partitionRate !== null) lane.fullAt = after(now, partitionRate, lane.fullAt, count)
+  if (partitionRate !== null && shown(partition) !== null)
+    lane.fullAt = after(now, partitionRate, lane.fullAt, count)
 }
 
 /** A bucket of an old rate becomes an empty one of the new rate at most. */

@@ -8,6 +8,7 @@ import {
   groupsWithWork,
   pop,
   promoteReady,
+  push,
   reapExpired,
   release,
 } from '@rouse/storage'
@@ -16,6 +17,7 @@ import {
   demand,
   finish,
   item,
+  message,
   openStorage,
   payloads,
   refusal,
@@ -332,4 +334,18 @@ test('a wrong rate is refused', async (t) => {
       )
     }
   }
+})
+
+test('independent messages have no partition, so the limits of partitions do not apply to them', async (t) => {
+  const limits = { partitionRate: { limit: 1, perMs: 60_000 }, maxInFlightPerPartition: 1 }
+  const { pool, take } = await openLimited(t, { ordering: 'keyed', ...limits })
+  await push(
+    pool,
+    numbers(5).map((n) => message('q', undefined, n)),
+  )
+  await push(pool, [message('q', 'p', 'keyed'), message('q', 'p', 'keyed too')])
+  t.same(payloads(await take('q', { batch: 2, partitions: 9 })), [0, 1])
+  const { leases } = await take('q', { batch: 9, partitions: 9 })
+  t.same(payloads({ leases }), [2, 3, 4, 'keyed'])
+  t.equal((await take('q', { batch: 9 })).status, 'empty')
 })

@@ -29,7 +29,7 @@ export type {
 } from './resources/dead-letters.ts'
 export type { GroupInfo, Groups } from './resources/groups.ts'
 export type { CallOptions } from './resources/list.ts'
-export type { ExponentialBackoff, QueueOptions } from './resources/queue-options.ts'
+export type { ExponentialBackoff, QueueOptions, RateLimit } from './resources/queue-options.ts'
 export { exponential } from './resources/queue-options.ts'
 export type { QueueFilter, QueueInfo, WhyReason } from './resources/queues.ts'
 export type { Schedule, ScheduleOf, ScheduleSettings, Schedules } from './resources/schedules.ts'

@@ -21,8 +21,9 @@ test('enqueue_many stores the messages in their order and returns their ids in i
 })
 
 test('enqueue_many takes the fields of a push', async (t) => {
-  const { freezeClock, rows } = await openStorage(t)
+  const { freezeClock, rows, set } = await openStorage(t)
   await freezeClock(start)
+  await set('q', { ordering: 'partition' })
   await rows('select rouse.enqueue_many($1)', [
     JSON.stringify([
       {
@@ -51,8 +52,8 @@ test('enqueue_many takes the fields of a push', async (t) => {
       trace_id: 't',
       wait: 1_500,
     },
-    { partition: null, payload: 'null', headers: null, transaction_id: 'old', wait: 60_000 },
-    { partition: null, payload: '"x"', headers: null, transaction_id: null, wait: 0 },
+    { partition: 'Default', payload: 'null', headers: null, transaction_id: 'old', wait: 60_000 },
+    { partition: 'Default', payload: '"x"', headers: null, transaction_id: null, wait: 0 },
   ])
   t.same(JSON.parse(stored[0]?.headers ?? ''), { h: 1 })
 })

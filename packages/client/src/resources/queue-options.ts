@@ -20,6 +20,11 @@ export interface ExponentialBackoff {
   readonly jitter: boolean
 }
 
+export interface RateLimit {
+  readonly limit: number
+  readonly perMs: number
+}
+
 /** `null` resets an option to its default. */
 export interface QueueOptions {
   /** How long a consumer has for its messages. The same as `leaseTime`, as a duration. */
@@ -40,6 +45,9 @@ export interface QueueOptions {
   /** Whether a message that failed too often is kept as a dead letter. */
   readonly deadLetterQueue?: boolean | null | undefined
   readonly dlqAfterMaxRetries?: boolean | null | undefined
+  /** The queue to which messages that are given up are moved. */
+  readonly deadLetterTo?: string | null | undefined
+  /** `keyed`: messages without a partition are independent, those with one are ordered. */
   readonly ordering?: 'keyed' | 'partition' | 'none' | null | undefined
   /** Whether a failed message delays its partition. */
   readonly onFailure?: 'hold' | 'skip' | null | undefined
@@ -59,6 +67,12 @@ export interface QueueOptions {
   readonly priority?: number | null | undefined
   /** The largest number of leased messages per consumer group; 0: no limit. */
   readonly maxInFlight?: number | null | undefined
+  /** The largest number of leased messages of a partition, per consumer group. */
+  readonly maxInFlightPerPartition?: number | null | undefined
+  /** Deliveries of a consumer group: at most `limit` in `perMs`. */
+  readonly rate?: RateLimit | null | undefined
+  /** The same, for each partition. */
+  readonly partitionRate?: RateLimit | null | undefined
   readonly dedupWindowSeconds?: Seconds | null | undefined
   readonly encryptionEnabled?: boolean | null | undefined
 }

@@ -34,6 +34,8 @@ function configure(server: MemoryServer, { queue: name, options = {} }: Body): M
   ])
   const merged = { ...queue.options, ...Object.fromEntries(given) }
   if (typeof options.retryBackoffMs === 'number') merged.retryBackoffMs = [options.retryBackoffMs]
+  // The last one set of the two counts.
+  if (options.retryBackoffMs !== undefined) merged.retryBackoff = options.retryBackoff
   queue.options = merged
   server.wake()
   return { status: 200, body: { configured: true, options: merged } }
@@ -163,7 +165,7 @@ function scheduleRoute(
 
 function scheduleOf(server: MemoryServer, name: string, body: Body, before: Body): Body {
   return {
-    partition: 'Default',
+    partition: null,
     timeZone: 'UTC',
     payload: null,
     headers: null,

@@ -4,13 +4,15 @@
 // A delivery is one message for one group. Its states:
 //   ready → leased → completed | dead
 //                  → ready (released, or failed with attempts left), due at `dueMs`
-// In an ordered partition, the first delivery that has not ended decides: if it is leased, or waits for its
+// A message without a partition is independent. In an ordered partition, the first delivery that has not ended decides: if it is leased, or waits for its
 // retry while `onFailure` is `hold`, the partition delivers nothing to the group.
+import type { ExponentialBackoff } from '../resources/queue-options.ts'
 
 export interface StoredMessage {
   readonly id: string
   readonly queue: string
-  readonly partition: string
+  /** Null: the message is independent of all others. */
+  readonly partition: string | null
   readonly partitionId: string
   readonly seq: number
   readonly transactionId: string
@@ -63,6 +65,7 @@ export interface MemoryOptions {
   readonly onFailure: 'hold' | 'skip'
   readonly retryLimit: number
   readonly retryBackoffMs: readonly number[]
+  readonly retryBackoff?: ExponentialBackoff | null | undefined
   readonly deadLetterQueue: boolean
   readonly dedupWindowSeconds: number
   readonly leaseTime: number
@@ -70,7 +73,7 @@ export interface MemoryOptions {
 }
 
 export const optionDefaults: MemoryOptions = {
-  ordering: 'partition',
+  ordering: 'keyed',
   onFailure: 'hold',
   retryLimit: 3,
   retryBackoffMs: [0, 30_000, 300_000],
@@ -86,7 +89,7 @@ export class MemoryQueue {
   readonly messages: StoredMessage[] = []
   readonly groups = new Map<string, MemoryGroup>()
   letters: MemoryLetter[] = []
-  readonly #seqs = new Map<string, number>()
+  readonly #seqs = new Map<string | null, number>()
   readonly #keys = new Map<string, { readonly id: string; readonly storedMs: number }>()
   #letterCount = 0
 
@@ -94,15 +97,20 @@ export class MemoryQueue {
     this.name = name
   }
 
+  /** Where a message is stored that names this partition, or none. */
+  partitionOf(partition: string | undefined): string | null {
+    return partition ?? (this.options.ordering === 'keyed' ? null : 'Default')
+  }
+
   /** The id of the message that has the key, within the queue's dedup window. */
-  duplicateOf(partition: string, key: string, nowMs: number): string | undefined {
+  duplicateOf(partition: string | null, key: string, nowMs: number): string | undefined {
     const found = this.#keys.get(`${partition}\n${key}`)
     if (found === undefined) return undefined
     const ageMs = nowMs - found.storedMs
     return ageMs < this.options.dedupWindowSeconds * 1_000 ? found.id : undefined
   }
 
-  remember(partition: string, key: string, id: string, nowMs: number): void {
+  remember(partition: string | null, key: string, id: string, nowMs: number): void {
     this.#keys.set(`${partition}\n${key}`, { id, storedMs: nowMs })
   }
 
@@ -138,16 +146,19 @@ export class MemoryQueue {
     for (const delivery of group.deliveries) {
       const { partition } = delivery.message
       if (take.partition !== undefined && partition !== take.partition) continue
-      const lane = lanes.get(partition)
-      if (lane === undefined) lanes.set(partition, [delivery])
+      const lane = lanes.get(laneOf(delivery))
+      if (lane === undefined) lanes.set(laneOf(delivery), [delivery])
       else lane.push(delivery)
     }
-    let partitions = 0
+    const partitions = new Set<string | null>()
     for (const lane of lanes.values()) {
-      if (partitions >= take.partitions || taken.length >= take.batch) break
-      const found = this.#takeable(lane, nowMs).slice(0, take.batch - taken.length)
-      if (found.length > 0) partitions += 1
-      taken.push(...found)
+      if (taken.length >= take.batch) break
+      const [first, ...rest] = this.#takeable(lane, nowMs).slice(0, take.batch - taken.length)
+      if (first === undefined) continue
+      const { partition } = first.message
+      if (!partitions.has(partition) && partitions.size >= take.partitions) continue
+      partitions.add(partition)
+      taken.push(first, ...rest)
     }
     for (const delivery of taken) {
       delivery.state = 'leased'
@@ -173,11 +184,10 @@ export class MemoryQueue {
     const { attempt } = delivery
     const outcome = status === 'dlq' ? 'dlq' : 'failed'
     delivery.history.push({ attempt, outcome, errorCode, errorMessage: error, endedMs: nowMs })
-    const { retryLimit, retryBackoffMs, deadLetterQueue } = this.options
+    const { retryLimit, deadLetterQueue } = this.options
     if (status === 'failed' && attempt <= retryLimit) {
       delivery.state = 'ready'
-      delivery.dueMs =
-        nowMs + (delayMs ?? retryBackoffMs[attempt - 1] ?? retryBackoffMs.at(-1) ?? 0)
+      delivery.dueMs = nowMs + (delayMs ?? this.#backoffMs(attempt))
       return
     }
     delivery.state = 'dead'
@@ -203,12 +213,20 @@ export class MemoryQueue {
     for (const { deliveries } of this.groups.values()) deliveries.length = 0
   }
 
+  /** Without jitter, so that tests repeat. */
+  #backoffMs(attempt: number): number {
+    const { retryBackoff, retryBackoffMs } = this.options
+    if (!retryBackoff) return retryBackoffMs[attempt - 1] ?? retryBackoffMs.at(-1) ?? 0
+    const { baseMs, factor, maxMs } = retryBackoff
+    return Math.min(baseMs * factor ** (attempt - 1), maxMs)
+  }
+
   /** The deliveries that a clock could make deliverable: of an ordered partition, only those at its front. */
   firstOpen(group: MemoryGroup): Delivery[] {
     const open = group.deliveries.filter(({ state }) => state === 'ready')
     if (this.options.ordering === 'none' || this.options.onFailure === 'skip') return open
     const seen = new Set<string>()
-    return open.filter(({ message: { partition } }) => !seen.has(partition) && seen.add(partition))
+    return open.filter((delivery) => !seen.has(laneOf(delivery)) && seen.add(laneOf(delivery)))
   }
 
   /** The deliveries of one partition that may be delivered now, in order. */
@@ -221,6 +239,11 @@ export class MemoryQueue {
     const blockedAt = open.findIndex((delivery) => !isDue(delivery))
     return blockedAt < 0 ? open : open.slice(0, blockedAt)
   }
+}
+
+/** Deliveries of one lane are ordered. An independent message has its own. */
+function laneOf({ message }: Delivery): string {
+  return message.partition === null ? `m${message.id}` : `p${message.partition}`
 }
 
 function newDelivery(message: StoredMessage): Delivery {

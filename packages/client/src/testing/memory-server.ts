@@ -201,8 +201,9 @@ export class MemoryServer {
   }
 
   #store(item: MemoryItem): PushResult {
-    const { queue: name, partition = 'Default', transactionId } = item
+    const { queue: name, transactionId } = item
     const queue = this.queue(name)
+    const partition = queue.partitionOf(item.partition)
     const id = this.#newId()
     const dueMs =
       item.runAt === undefined ? this.nowMs + (item.delayMs ?? 0) : Date.parse(item.runAt)
@@ -220,12 +221,14 @@ export class MemoryServer {
   }
 
   #append(item: MemoryItem, id: string, createdMs: number): void {
-    const { queue, partition = 'Default', transactionId, traceId, headers, payload } = item
-    this.queue(queue).append({
+    const { queue: name, transactionId, traceId, headers, payload } = item
+    const queue = this.queue(name)
+    const partition = queue.partitionOf(item.partition)
+    queue.append({
       id,
-      queue,
+      queue: name,
       partition,
-      partitionId: partitionIdOf(queue, partition),
+      partitionId: partitionIdOf(name, partition),
       traceId: traceId ?? null,
       headers: headers ?? null,
       text: JSON.stringify(payload),
@@ -244,6 +247,6 @@ function byDueTime(a: Scheduled, b: Scheduled): number {
   return a.dueMs - b.dueMs || a.order - b.order
 }
 
-function partitionIdOf(queue: string, partition: string): string {
-  return `${queue}/${partition}`
+function partitionIdOf(queue: string, partition: string | null): string {
+  return partition === null ? queue : `${queue}/${partition}`
 }

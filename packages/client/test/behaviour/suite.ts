@@ -1,6 +1,13 @@
 // What a client promises, whether a real node or a node in memory answers: one suite, two implementations.
 import { type Test, test } from 'tap'
-import { Discard, type Message, RetryIn, type Rouse, type RouseOptions } from '../../src/index.ts'
+import {
+  Discard,
+  exponential,
+  type Message,
+  RetryIn,
+  type Rouse,
+  type RouseOptions,
+} from '../../src/index.ts'
 import { unique } from '../support/cluster.ts'
 
 export interface Subject {
@@ -55,6 +62,19 @@ export function runBehaviourSuite(name: string, open: OpenSubject): void {
     t.same(dataOf(await queue.pop({ partition: 'b' })), [4])
     await queue.ack(first)
     t.same(dataOf(await queue.pop({ partition: 'a' })), [3])
+  })
+
+  test(`${name}: messages without a partition are independent of each other`, async (t) => {
+    const subject = await open(t)
+    const queue = subject.rouse.queue(unique())
+    await queue.configure({ retry: { backoff: '1h' } })
+    for (const n of [1, 2, 3]) await queue.push(n)
+    const [first] = await queue.pop()
+    t.match(first, { data: 1, partition: null })
+    await queue.fail(first as Message, new Error('no'))
+    const [second] = await queue.pop()
+    t.same(dataOf(await queue.pop()), [3], 'although another one is leased')
+    t.match(second, { data: 2 })
   })
 
   test(`${name}: an unordered queue leases messages of a partition to several consumers`, async (t) => {
@@ -115,6 +135,20 @@ export function runBehaviourSuite(name: string, open: OpenSubject): void {
         attempts: 3,
       },
     ])
+  })
+
+  test(`${name}: delays between retries may grow`, async (t) => {
+    const subject = await open(t)
+    const queue = subject.rouse.queue(unique())
+    await queue.configure({ retry: { limit: 2, backoff: exponential('40ms', { max: '60ms' }) } })
+    await queue.push(1)
+    const attempts: number[] = []
+    queue.work({ onError: () => {} }, async (message) => {
+      attempts.push(message.attempt)
+      throw new Error('no')
+    })
+    await until(subject, () => attempts.length === 3)
+    t.same(attempts, [1, 2, 3])
   })
 
   test(`${name}: RetryIn charges the attempt and sets the delay; Discard makes a dead letter`, async (t) => {

@@ -80,11 +80,17 @@ export function runExecutorSuite(
     const [first, second] = [rouse.queue(unique()), rouse.queue(unique())]
     const ids = await library.transaction(async (executor) => {
       const some = await enqueueMany(executor, [
-        { queue: first.name, payload: 1 },
+        { queue: first.name, payload: 1, partition: 'p' },
         { queue: second.name, payload: { big: 12345678901 } },
-        { queue: first.name, payload: 2, dedupeKey: 'two' },
+        { queue: first.name, payload: 2, partition: 'p', dedupeKey: 'two' },
       ])
-      return [...some, ...(await first.pushManyIn(executor, [{ payload: 3 }, { payload: 4 }]))]
+      return [
+        ...some,
+        ...(await first.pushManyIn(executor, [
+          { payload: 3, partition: 'p' },
+          { payload: 4, partition: 'p' },
+        ])),
+      ]
     })
     const ofFirst = await popAll(first, 4)
     t.same(
